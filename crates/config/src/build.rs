@@ -39,6 +39,7 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stats_page;
 pub mod stream_actions;
 pub mod tcp;
 pub mod tcp_rules;

@@ -29,6 +29,7 @@ mod phases;
 mod rules;
 mod running;
 mod shared;
+pub mod statistics;
 mod stream;
 mod tracing;
 mod websocket;
@@ -42,10 +43,7 @@ pub use running::{
     TrustView, certificate_name,
 };
 pub use shared::{
-    Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
-    ServerTables, Shared,
-};
-pub use shared::{
-    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
-    OpState, ServerView,
+    Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
+    Door, Herald, Level, News, OpState, RateLimit, RenameError, ServerChange, ServerLoad,
+    ServerRecord, ServerTables, ServerView, Shared,
 };

@@ -31,6 +31,7 @@ mod servers;
 mod session;
 mod sessions;
 mod ssl;
+mod stat;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -58,6 +59,7 @@ const FAMILIES: &[&[Command]] = &[
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    stat::COMMANDS,
     patterns::COMMANDS,
     process::COMMANDS,
     proxies::COMMANDS,

@@ -24,6 +24,7 @@ mod serve;
 mod server_state;
 mod sockets;
 mod startup;
+mod stats_file;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;

@@ -20,7 +20,7 @@ use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, warning};
+use crate::{alert, cli, stats_file, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -110,7 +110,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
-    // Its files may be out of reach after a chroot.
+    // Files may be out of reach after a chroot.
+    let stats_file = stats_file::read(config.global.stats_file.as_deref());
     let local_time = sample::Zone::local();
     let states = States::read(config);
     let global = &config.global;
@@ -135,7 +136,10 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let frontends = Arc::new(listening.frontends());
     let shared = Arc::new(running.share(nbthread));
     states.apply(&running.config, &shared);
-    let mut workers = Workers::start(&running, shared, listening, nbthread, || {
+    if let Some(file) = &stats_file {
+        file.apply(&running, &shared);
+    }
+    let mut workers = Workers::start(&running, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let bells = Arc::new(health::Bells::default());

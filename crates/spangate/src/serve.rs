@@ -233,9 +233,9 @@ impl Workers {
         running: &Arc<Running>,
         shared: Arc<Shared>,
         listening: Listening,
-        count: usize,
         ended: fn(),
     ) -> Result<Self, String> {
+        let count = listening.by_worker.len();
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let wakes: Vec<Arc<OwnedFd>> = (0..count)

@@ -31,6 +31,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         backends(config, proxy, index, shared);
         frontend(proxy, shared);
         persistence(proxy, shared);
+        stats_page(proxy, shared);
         match proxy.mode {
             Mode::Tcp => {
                 timeouts(proxy, shared);
@@ -245,6 +246,19 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
+/// What a statistics page cannot have at once.
+fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let Some(page) = &proxy.stats else { return };
+    let has_accounts = !page.users.is_empty() || page.realm.is_some();
+    if has_accounts && !page.http_request.is_empty() {
+        let message = format!(
+            "proxy '{}': stats 'auth'/'realm' and 'http-request' can't be used at the same time.",
+            proxy.name
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
+    }
+}
+
 /// What binds requests to servers and cannot in this mode.
 fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
     let title = title(proxy);
@@ -321,6 +335,12 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             format!(
                 "Layer 7 hash not possible for {title} (needs 'mode http'). Falling back to round robin."
             ),
+        );
+    }
+    if proxy.stats.is_some() {
+        warn(
+            shared,
+            format!("'stats' statement ignored for {title} as it requires HTTP mode."),
         );
     }
     if proxy.monitor_uri.is_some() {

@@ -539,6 +539,14 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
+/// `stats-file`
+pub fn stats_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'stats-file' expects a file path.".into())?;
+    line.at_most(1)?;
+    build.global.stats_file = Some(line.path(1).to_path_buf());
+    Ok(())
+}
+
 /// `unix-bind`
 pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };

@@ -85,6 +85,7 @@ impl ProxyBuild<'_, '_> {
             id: _,
             state_file_name: _,
             description: _,
+            guid: _,
             origin: _,
             unpublished: _,
             binds: _,
@@ -138,6 +139,7 @@ impl ProxyBuild<'_, '_> {
             log_tag,
             unique_id_header,
             error_pages,
+            stats,
             http_request,
             http_response,
             http_after_response,
@@ -161,6 +163,8 @@ impl ProxyBuild<'_, '_> {
         proxy.log.clone_from(log);
         proxy.log_tag.clone_from(log_tag);
         proxy.error_pages.clone_from(error_pages);
+        proxy.stats.clone_from(stats);
+        self.stats_inherited = stats.is_some();
         proxy.http_request.clone_from(http_request);
         proxy.http_response.clone_from(http_response);
         proxy.http_after_response.clone_from(http_after_response);

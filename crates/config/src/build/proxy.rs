@@ -51,6 +51,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub server_presets: HashMap<String, Preset>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
+    /// Its statistics page is that of its `defaults`.
+    pub stats_inherited: bool,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.
@@ -286,6 +288,15 @@ pub fn disabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn enabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.disabled = false;
     line.at_most(0)
+}
+
+/// `guid`
+pub fn guid(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = super::line::Cursor { line: *line, at: 1 };
+    let guid = values::guid(&mut cursor)?;
+    line.at_most(1)?;
+    build.proxy.guid = Some(guid);
+    Ok(())
 }
 
 /// `id`

@@ -219,7 +219,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ssl-server-verify", tls::server_verify, "Whether servers are verified by default."),
     yes("ssl-skip-self-issued-ca", tls::skip_self_issued_ca, "Does not send self-issued CA certificates."),
     yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface."),
-    not_yet("stats-file", "File of counters to start with."),
+    yes("stats-file", global::stats_file, "File of counters to start with."),
     moot("stress-level", TESTS, Args::Number(0, 9), "Slows code paths down for tests."),
     moot("strict-limits", "limits that cannot be set are always reported", NONE, "Fails when a limit cannot be set."),
     moot("thread-group", "threads are not grouped here", Args::Own(threads::group), "Threads of one group."),

@@ -1,12 +1,10 @@
 //! The keywords of `defaults`, `frontend`, `listen` and `backend` (manual §4.1, §4.2).
 
-use super::arguments::Args;
-use super::features::Feature::*;
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
-    proxy, tcp, tcp_rules, values,
+    proxy, stats_page, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -53,7 +51,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),
     K::gone("grace", DFB, "the 'grace' keyword is not supported any more since HAProxy version 2.5. Use 'grace' in the global section."),
     K::yes("fullconn", DB, backend::fullconn, "Load of the backend at which servers reach their `maxconn`.").elsewhere(Ignored(" Maybe you want 'maxconn' instead ?")),
-    K::tunes("guid", FB, Guid, Args::Own(values::guid), "A name that identifies the proxy for ever."),
+    K::yes("guid", FB, proxy::guid, "A name that identifies the proxy for ever."),
     K::yes("hash-balance-factor", DB, backend::hash_balance_factor, "Bound of a server's load in consistent hashing, per cent of the average."),
     K::yes("hash-preserve-affinity", DB, backend::hash_preserve_affinity, "Which full servers consistent hashing passes over: `always` none, `maxconn`, `maxqueue`."),
     K::yes("hash-type", DB, backend::hash_type, "How hashes map to servers."),
@@ -118,7 +116,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("srvtcpka-intvl", DB, tcp::keepalive, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
-    K::not_yet("stats", DFB, "The statistics page."),
+    K::yes("stats", DFB, stats_page::stats, "The statistics page."),
     K::not_yet("stick", B, "Persistence by a table."),
     K::not_yet("stick-table", FB, "A table of counters and persistence."),
     K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),

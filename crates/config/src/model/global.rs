@@ -87,6 +87,8 @@ pub struct Global {
     pub stats_sockets: Vec<Bind>,
     /// Inactivity after which a connection of the runtime interface is closed.
     pub stats_timeout: Option<Duration>,
+    /// `stats-file`: counters to start with.
+    pub stats_file: Option<PathBuf>,
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
     /// Variables of scope `proc` to set at start, in order.

@@ -54,6 +54,8 @@ pub struct Proxy {
     pub state_from: StateFrom,
     /// `server-state-file-name`; none is the backend's name.
     pub state_file_name: Option<PathBuf>,
+    /// A name that identifies it for ever (`guid`).
+    pub guid: Option<String>,
     /// Free text.
     pub description: Option<Octets>,
     /// `mode`.
@@ -151,6 +153,8 @@ pub struct Proxy {
     pub unique_id_format: Option<sample::LogFormat>,
     /// The header that carries it to servers.
     pub unique_id_header: Option<Octets>,
+    /// `stats …`: the statistics page; none where it has none.
+    pub stats: Option<Arc<super::StatsPage>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
@@ -297,6 +301,7 @@ pub struct Options {
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+    pub socket_stats: bool,
     pub log_health_checks: bool,
 }
 

@@ -216,10 +216,10 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
             Order::Stop => turn.state.life = Life::Stopped,
-            Order::EndSessions { backend, server } => turn.end_sessions(backend, server),
             Order::ShowStreams(asked) => turn.show_streams(&asked),
             Order::Kill(killed) => turn.kill(&killed),
             Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
+            Order::EndSessions { backend, server } => turn.end_sessions(backend, server),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }

@@ -115,6 +115,7 @@ impl<D: Driver> Cx<'_, D> {
                 }
                 stream.route.on_reused = false;
                 self.attach(stream, link, server);
+                self.tell_connect(stream, server);
                 self.trace_try(stream);
                 self.expect_server(stream, stream.connect_ms(self.running));
                 Step::Wait
@@ -413,6 +414,9 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         }
         stream.txn.retries += 1;
+        if let Some(server) = stream.route.target {
+            self.tell_retry(stream, server);
+        }
         if self.may_redispatch(stream) {
             self.redispatch(stream);
             return stream.go(Phase::SelectServer);

@@ -43,10 +43,10 @@ pub(crate) enum Cause {
     BadResponse,
     /// The server's connection is gone in the middle of its response.
     ServerGone,
-    /// The server went down, or its sessions are to end for another reason.
-    ServerDown,
     /// A command ended it.
     Killed,
+    /// The server went down, or its sessions are to end for another reason.
+    ServerDown,
     /// Cookies in a response that caches would keep (`option checkcache`).
     CacheableCookies,
     /// Rules failed a response; it is marked already.
@@ -123,8 +123,8 @@ impl Cause {
                 Phase::BackendResponse(_) => answered(b'S', b'H', 502),
                 _ => cut(b'S', b'D'),
             },
-            Cause::ServerDown => cut(b'D', letter),
             Cause::Killed => cut(b'K', letter),
+            Cause::ServerDown => cut(b'D', letter),
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
             Cause::Internal => answered(b'I', letter, 500),
@@ -135,6 +135,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        self.tell_fault(stream, cause);
         self.observe_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
@@ -150,6 +151,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 && !connects {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientGone);
         blame(stream, Cause::ClientGone);
         self.vanish(stream);
     }
@@ -159,6 +161,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientStuck);
         blame(stream, Cause::ClientStuck);
         self.abandon(stream);
     }

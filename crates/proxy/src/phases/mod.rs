@@ -3,6 +3,7 @@
 //! A stream is a state machine over [`Phase`]s. A phase does its work and either names the next one or waits; what wakes it is
 //! written beside it. Bodies move beside the phases once their head has left (see [`bodies`]).
 
+mod account;
 mod bodies;
 mod buffering;
 mod clients;
@@ -22,6 +23,7 @@ mod retry;
 mod rules;
 mod select;
 mod servers;
+mod statistics;
 mod streams;
 mod take_over;
 mod tunnel;

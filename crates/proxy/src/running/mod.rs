@@ -71,6 +71,8 @@ pub struct Running {
     pub(crate) paces: bool,
     /// Workers use each other's idle connections to servers.
     pub(crate) shares_idle: bool,
+    /// Some frontend has statistics for each listener (`option socket-stats`).
+    pub(crate) socket_stats: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -141,6 +143,7 @@ impl Running {
             timeouts: proxies()
                 .map(|proxy| TimeoutsMs::new(&proxy.timeout))
                 .collect(),
+            socket_stats: proxies().any(|proxy| proxy.options.socket_stats),
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),
@@ -234,6 +237,11 @@ impl Running {
     #[inline]
     pub(crate) fn timeouts(&self, proxy: ProxyId) -> &TimeoutsMs {
         &self.timeouts[proxy.place()]
+    }
+
+    /// The load at which servers of a backend with a `minconn` reach their `maxconn`.
+    pub(crate) fn fullconn(&self, backend: ProxyId) -> u32 {
+        self.fullconn[backend.place()]
     }
 
     /// When a proxy's log lines are written.

@@ -14,6 +14,7 @@ mod room;
 mod servers;
 mod switches;
 mod tables;
+mod tallies;
 mod turns;
 
 use std::sync::Arc;
@@ -35,12 +36,15 @@ pub use servers::ServerChange;
 pub(crate) use servers::Servers;
 pub use switches::{Door, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
+pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
+pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
 pub(crate) use turns::Turn;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
+    tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
     health: health::Health,
@@ -64,6 +68,10 @@ pub struct Activity {
     pub connections: u64,
     /// Client connections of the last second.
     pub connection_rate: u32,
+    /// The most client connections within a second.
+    pub connection_rate_max: u32,
+    /// The most sessions within a second.
+    pub session_rate_max: u32,
     /// Sessions of the last second: connections that the rules of connections let pass.
     pub session_rate: u32,
     /// Requests since the start.
@@ -93,6 +101,7 @@ impl Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         let shared = Shared {
             counts: counts::Counts::new(config, workers),
+            tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
             health: health::Health::new(config),
@@ -139,6 +148,149 @@ impl Shared {
         self.counts.rate(what, now_ms)
     }
 
+    // ---- tallies
+
+    /// `worker`'s row of a frontend.
+    #[inline]
+    pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
+        self.tallies.front(worker, frontend)
+    }
+
+    /// `worker`'s row of a listener of a frontend with `option socket-stats`.
+    pub(crate) fn bind_row(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
+        self.tallies.bind(worker, bind)
+    }
+
+    /// `worker`'s row of a backend.
+    #[inline]
+    pub(crate) fn back_row(&self, worker: WorkerId, backend: ProxyId) -> &BackRow {
+        self.tallies.back(worker, backend)
+    }
+
+    /// `worker`'s row of a server.
+    #[inline]
+    pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
+        self.tallies
+            .server(worker, self.counts.server_number(server))
+    }
+
+    /// What a frontend has counted.
+    pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// What a listener of a frontend with `option socket-stats` has counted.
+    pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
+        self.tallies.bind_sums(bind)
+    }
+
+    /// What a backend has counted.
+    pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
+        let tables = self.server_tables();
+        let servers = tables.of(backend);
+        let servers = servers.map(|(server, _)| self.counts.server_number(server));
+        let mut sums = self.tallies.back_sums(backend, servers);
+        sums.add(
+            BackCount::Streams,
+            self.counts.total(Pace::Streams(backend)),
+        );
+        sums
+    }
+
+    /// What a server has counted.
+    pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
+        let mut sums = self.tallies.server_sums(self.counts.server_number(server));
+        sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
+        sums
+    }
+
+    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
+    /// listeners have counts of their own.
+    pub(crate) fn clear_frontend(
+        &self,
+        frontend: ProxyId,
+        binds: usize,
+        (all, now_ms): (bool, u64),
+    ) {
+        self.counts.clear_most(Count::Frontend(frontend));
+        for pace in [
+            Pace::Sessions(frontend),
+            Pace::Connections(frontend),
+            Pace::Requests(frontend),
+        ] {
+            self.counts.clear_peak(pace, now_ms);
+        }
+        if all {
+            self.tallies
+                .subtract_front(frontend, &self.front_sums(frontend));
+        }
+        for place in 0..binds {
+            let bind = BindId { frontend, place };
+            self.counts.clear_most(Count::Bind(bind));
+            if all {
+                self.tallies.subtract_bind(bind, &self.bind_sums(bind));
+            }
+        }
+    }
+
+    /// The same of a backend, without its servers.
+    pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Backend(backend));
+        self.counts.clear_peak(Pace::Streams(backend), now_ms);
+        self.tallies.clear_back_peaks(backend);
+        if all {
+            self.tallies
+                .subtract_back(backend, &self.back_sums(backend));
+        }
+    }
+
+    /// The same of a server.
+    pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Server(server));
+        self.counts.clear_peak(Pace::Server(server), now_ms);
+        let number = self.counts.server_number(server);
+        self.tallies.clear_server_peaks(number);
+        if all {
+            self.tallies
+                .subtract_server(number, &self.server_sums(server));
+        }
+    }
+
+    /// The same of the process: its peaks.
+    pub(crate) fn clear_process(&self, now_ms: u64) {
+        self.counts.clear_peak(Pace::ProcessConnections, now_ms);
+        self.counts.clear_peak(Pace::ProcessSessions, now_ms);
+    }
+
+    /// Adds to what a server has counted: what another process had.
+    pub(crate) fn preload_server(&self, server: ServerId, what: BackCount, value: u64) {
+        let number = self.counts.server_number(server);
+        self.tallies.preload_server(number, what, value);
+    }
+
+    /// Counters that a file brings along.
+    pub(crate) fn tallies(&self) -> &tallies::Tallies {
+        &self.tallies
+    }
+
+    /// The most at once, all workers together.
+    pub(crate) fn most(&self, what: Count) -> u32 {
+        self.counts.most(what)
+    }
+
+    /// The most events within a second, all workers together.
+    pub(crate) fn peak_rate(&self, what: Pace) -> u32 {
+        self.counts.peak(what)
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds.
+    pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
+        self.counts.last_ms(what)
+    }
+
     /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
     #[must_use]
     pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
@@ -154,7 +306,9 @@ impl Shared {
         Activity {
             connections: self.counts.total(Pace::ProcessConnections),
             connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            connection_rate_max: self.peak_rate(Pace::ProcessConnections),
             session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            session_rate_max: self.peak_rate(Pace::ProcessSessions),
             requests: proxies
                 .map(|proxy| self.counts.total(Pace::Requests(proxy)))
                 .sum(),
@@ -345,6 +499,12 @@ impl Shared {
 
     /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
+        let server = arrival.server.map(|server| {
+            let number = self.counts.server_number(server);
+            (number, self.servers.waiting(server) + 1)
+        });
+        let all = self.queues.len(arrival.backend) + 1;
+        self.tallies.queue_peak(arrival.backend, all, server);
         let mut grants = Vec::new();
         let ticket = self.queues.enter(arrival, self, &mut grants);
         self.post(grants, wake);
@@ -672,6 +832,10 @@ impl Shared {
         if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
             return Ok(None);
         }
+        if !self.tallies.reach_server(self.counts.server_number(server)) {
+            return Ok(None);
+        }
+        self.clear_server(server, (true, 0));
         states.now_ms = self.health.now_ms();
         states.add(server, &record);
         change.put(server, record);

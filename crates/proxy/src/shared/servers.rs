@@ -269,6 +269,16 @@ impl Servers {
         self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN) == 0
     }
 
+    /// Whether it only gets what is bound to it.
+    pub fn is_draining(&self, server: ServerId) -> bool {
+        self.server(server).flags.load(Ordering::Relaxed) & DRAIN != 0
+    }
+
+    /// Whether it is up and has a weight; of a backup, whether or not it is its turn.
+    pub fn takes_new(&self, server: ServerId) -> bool {
+        self.server(server).takes_new()
+    }
+
     /// Its weight now.
     pub fn weight(&self, server: ServerId) -> u32 {
         self.server(server).weight.load(Ordering::Relaxed)

@@ -21,6 +21,7 @@ mod master;
 mod otel;
 mod runtime;
 mod serving;
+mod statistics;
 mod tls_bytes;
 mod tls_clients;
 mod tls_runtime;

@@ -17,6 +17,7 @@ fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
     options.checks.enabled = true;
     change(&mut options);
     Arc::new(Server {
+        is_named: false,
         name: name.to_owned(),
         address: ServerAddress::Fixed(Addr::Inet("127.0.0.1:1".parse().expect("an address"))),
         takes_datagrams: false,
