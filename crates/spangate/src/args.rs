@@ -19,6 +19,7 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -q quiet mode : don't display messages
         -D goes daemon
         -W master-worker mode ; -Ws tells the service manager as well. SIGUSR2 reloads.
+        -S <bind>[,<bind options>...] runtime interface of the master
         -n sets the maximum total # of connections (uses ulimit -n)
         -N sets the default, per-proxy maximum # of connections
         -L set local peer name (default to hostname)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use config::model::{Config, Proxy, ServerAddress, StateFrom};
 use net::Addr;
-use proxy::{ServerChange, ServerRecord, Shared};
+use proxy::{Checker, ServerChange, ServerRecord, Shared};
 
 use crate::{notice, warning};
 
@@ -31,6 +31,10 @@ const FORCED_DRAIN: u32 = 0x08;
 /// Those that a file does not decide: inherited, unresolved, a name that was changed.
 const NOT_KEPT: u32 = 0x02 | 0x10 | 0x20 | 0x40;
 
+/// Flags of a check: the configuration has it, and it is enabled.
+const CHECK_CONFIGURED: i64 = 0x02;
+const CHECK_BITS: i64 = CHECK_CONFIGURED | 0x04;
+
 /// A server as a file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
@@ -39,6 +43,9 @@ struct Line {
     weight: u32,
     initial_weight: u32,
     port: Option<u16>,
+    /// Checks that the configuration had and the user had stopped.
+    stopped_checks: bool,
+    stopped_agent: bool,
 }
 
 /// By names of backend and server: the fields from `srv_addr` on.
@@ -113,8 +120,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
     number(6, "srv_check_status", &|value| (0..64).contains(&value));
     number(7, "srv_check_result", &|value| (0..=4).contains(&value));
     number(8, "srv_check_health", &|_| true);
-    number(9, "srv_check_state", &|value| value & !0x1f == 0);
-    number(10, "srv_agent_state", &|value| value & !0x1f == 0);
+    let check_state = number(9, "srv_check_state", &|value| value & !0x1f == 0);
+    let agent_state = number(10, "srv_agent_state", &|value| value & !0x1f == 0);
     number(11, "bk_f_forced_id", &|value| (0..=1).contains(&value));
     number(12, "srv_f_forced_id", &|value| (0..=1).contains(&value));
     let port = number(14, "srv_port", &|value| u16::try_from(value).is_ok());
@@ -125,6 +132,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
             weight: weight as u32,
             initial_weight: initial_weight as u32,
             port: u16::try_from(port).ok(),
+            stopped_checks: check_state & CHECK_BITS == CHECK_CONFIGURED,
+            stopped_agent: agent_state & CHECK_BITS == CHECK_CONFIGURED,
         }),
         false => Err(wrong),
     }
@@ -151,6 +160,12 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     // A weight of 0 that the configuration does not have any more was the reason to drain.
     if drained && !in_maintenance && (line.initial_weight > 0 || server.weight == 0) {
         changes.push(ServerChange::Drain(true));
+    }
+    if line.stopped_checks && server.checks.enabled {
+        changes.push(ServerChange::Checks(Checker::Health, false));
+    }
+    if line.stopped_agent && server.checks.agent.enabled {
+        changes.push(ServerChange::Checks(Checker::Agent, false));
     }
     if line.initial_weight == server.weight && line.weight != server.weight {
         changes.push(ServerChange::Weight(line.weight));
@@ -328,6 +343,8 @@ mod tests {
             weight: 5,
             initial_weight: 10,
             port: Some(8080),
+            stopped_checks: false,
+            stopped_agent: false,
         };
         assert_eq!(line, wanted);
         assert!(read_text(&text, Some("other")).expect("a file").is_empty());

@@ -777,11 +777,7 @@ impl Shared {
     #[must_use]
     pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
         let server = ServerId::at(ProxyId::at(backend), server);
-        let (in_maintenance, drains, is_down) = self.servers.flags(server);
         ServerLoad {
-            in_maintenance,
-            drains,
-            is_down,
             weight: self.servers.weight(server),
             initial_weight: self.servers.initial_weight(server),
             maxconn: self.servers.maxconn(server),
@@ -913,17 +909,27 @@ impl Shared {
         })
     }
 
-    /// Gives a server in maintenance another name.
+    /// Gives a server in maintenance another name, by the places of its backend and its own. The workers have to be given a round.
     ///
     /// # Errors
     /// Why it keeps the one it has.
-    pub(crate) fn rename_server(&self, server: ServerId, name: &str) -> Result<(), RenameError> {
+    pub fn rename_server(
+        &self,
+        backend: usize,
+        server: usize,
+        name: &str,
+    ) -> Result<(), RenameError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
         let mut change = self.tables.change();
         let tables = change.tables();
         let record = tables.find(server).filter(|record| !record.is_deleted);
         let record = record.ok_or(RenameError::NotFound)?;
         if !self.servers.is_in_maintenance(server) {
             return Err(RenameError::NotInMaintenance);
+        }
+        if record.is_named || states.is_tracked(server) {
+            return Err(RenameError::Referenced);
         }
         if record.name == name {
             return Ok(());
@@ -934,6 +940,7 @@ impl Shared {
         if is_taken {
             return Err(RenameError::NameTaken);
         }
+        states.rename(server, name);
         let record = record.renamed(name);
         change.put(server, record);
         drop(change);
@@ -979,12 +986,6 @@ pub enum RenameError {
 /// The load of a server and its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLoad {
-    /// It gets nothing.
-    pub in_maintenance: bool,
-    /// It gets only what is bound to it.
-    pub drains: bool,
-    /// It was found to be down.
-    pub is_down: bool,
     /// Its weight, 0 to 256.
     pub weight: u32,
     /// The same as configured.

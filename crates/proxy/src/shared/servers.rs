@@ -289,13 +289,6 @@ impl Servers {
         self.server(server).initial_weight.load(Ordering::Relaxed)
     }
 
-    /// Whether it is in maintenance, drains, or is found to be down.
-    pub fn flags(&self, server: ServerId) -> (bool, bool, bool) {
-        let flags = self.server(server).flags.load(Ordering::Relaxed);
-        let has = |flag| flags & flag != 0;
-        (has(MAINTENANCE), has(DRAIN), has(DOWN))
-    }
-
     /// Its `maxconn` now; 0 for none.
     pub fn maxconn(&self, server: ServerId) -> u32 {
         self.server(server).maxconn.load(Ordering::Relaxed)

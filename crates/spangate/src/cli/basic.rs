@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::command::{Asked, Level, Mode, Reply, Severity, command, session_command};
 use super::session::{Prompting, Session};
-use super::{Command, help};
+use super::{Command, help, servers};
 use crate::handover;
 
 #[rustfmt::skip]
@@ -148,6 +148,7 @@ const WAIT_USAGE: &str = "Usage: wait {-h|<duration>} [condition [args...]]
   - <condition> indicates what to wait for, no longer than the specified
     duration. Supported conditions are:
     - <none> : by default, just sleep for the specified duration.
+    - srv-removable <px>/<sv> : wait for this server to become removable.
 ";
 
 fn wait(asked: &Asked<'_>) -> Reply {
@@ -167,6 +168,33 @@ fn wait(asked: &Asked<'_>) -> Reply {
             false => Reply::Said("Done.\n".to_owned()),
         },
         ["-h", ..] => Reply::Said(WAIT_USAGE.to_owned()),
+        ["srv-removable"] => refused("Missing server name (<backend>/<server>).\n"),
+        ["srv-removable", name, ..] => wait_until_removable(asked, name, time),
         _ => refused(WAIT_USAGE),
+    }
+}
+
+/// How often a condition is looked at while it is waited for.
+const LOOKS: u32 = 100;
+/// The shortest pause between two looks.
+const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
+
+fn wait_until_removable(asked: &Asked<'_>, name: &str, time: Duration) -> Reply {
+    let pause = (time / LOOKS).max(LOOK_PAUSE_MIN);
+    let mut left = time;
+    loop {
+        let why = match servers::removable(asked, name) {
+            Ok(None) => return Reply::Said("Done.\n".to_owned()),
+            Ok(Some(why)) => why,
+            Err(why) => return Reply::Refused(format!("Failed. {why}\n")),
+        };
+        if left.is_zero() {
+            return Reply::Refused(format!("Wait delay expired. {why}\n"));
+        }
+        let pause = pause.min(left);
+        if asked.client.ends_within(pause) {
+            return Reply::Refused(format!("Interrupted. {why}\n"));
+        }
+        left -= pause;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::model::ServerAddress;
 use net::Addr;
-use proxy::{ServerLoad, ServerRecord};
+use proxy::{CheckView, ServerLoad, ServerRecord, ServerView};
 
 use super::servers::find_backend;
 use super::{Asked, Command, Level, Reply, Subjects, command};
@@ -56,13 +56,18 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind) -> String {
         return out;
     }
     for (place, server) in subjects.shared.server_tables().servers(backend) {
-        let load = subjects.shared.server_load(backend, place);
+        let shared = &subjects.shared;
         // Writing to memory does not fail.
         let _ = match kind {
-            Kind::States => write!(out, "{} {} ", proxy.id, proxy.name)
-                .and_then(|()| state(server, &load, &mut out)),
+            Kind::States => {
+                let view = shared.server_view(backend, place);
+                let initial = shared.server_load(backend, place).initial_weight;
+                write!(out, "{} {} ", proxy.id, proxy.name)
+                    .and_then(|()| state(server, &view, initial, &mut out))
+            }
             Kind::Connections => {
-                let idle = subjects.shared.idle_by_worker(backend, place);
+                let load = shared.server_load(backend, place);
+                let idle = shared.idle_by_worker(backend, place);
                 write!(
                     out,
                     "{}/{} {}/{} ",
@@ -75,21 +80,54 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind) -> String {
     out
 }
 
-fn state(server: &ServerRecord, load: &ServerLoad, out: &mut String) -> std::fmt::Result {
+/// Flags of a check's state, as HAProxy's.
+const CONFIGURED: u8 = 0x02;
+const ENABLED: u8 = 0x04;
+const PAUSED: u8 = 0x08;
+const IS_AGENT: u8 = 0x10;
+
+fn flags(check: &CheckView) -> u8 {
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    flag(check.is_configured, CONFIGURED)
+        | flag(check.is_configured && check.is_enabled, ENABLED)
+        | flag(check.is_paused, PAUSED)
+}
+
+fn state(
+    server: &ServerRecord,
+    view: &ServerView,
+    initial_weight: u32,
+    out: &mut String,
+) -> std::fmt::Result {
     let (addr, port) = place(server);
-    let is_up = !load.in_maintenance && !load.is_down;
-    let admin = u8::from(load.in_maintenance)
-        | if server.disabled { 4 } else { 0 }
-        | if load.drains { 8 } else { 0 };
+    let check = &view.check;
+    let health = if check.is_configured { check.health } else { 0 };
+    let agent = match view.agent.is_configured {
+        true => flags(&view.agent) | IS_AGENT,
+        false => 0,
+    };
+    let own = |addr: &Option<Addr>| {
+        let ip = addr.as_ref().and_then(Addr::ip);
+        ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string())
+    };
     let ssl = u8::from(server.tls().is_some());
     writeln!(
         out,
-        "{} {} {addr} {} {admin} {} {} 0 1 0 0 0 0 0 0 - {port} - {ssl} 0 - - 0",
+        "{} {} {addr} {} {} {} {initial_weight} {} {} {} {health} {} {agent} 0 0 - {port} - {ssl} {} {} {} {}",
         server.id,
         server.name,
-        if is_up { 2 } else { 0 },
-        load.weight,
-        load.initial_weight,
+        view.state as u8,
+        view.admin.0,
+        view.weight,
+        view.since_change.as_secs(),
+        // It begins with the first check that may come.
+        (check.status as u8).max(1),
+        check.result as u8,
+        flags(check),
+        server.checks.port,
+        own(&server.checks.addr),
+        own(&server.checks.agent.addr),
+        server.checks.agent.port,
     )
 }
 

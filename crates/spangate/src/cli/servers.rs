@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use config::model::{Balance, HashMethod, Proxy, ServerAddress};
 use net::Addr;
-use proxy::{RenameError, ServerChange, ServerRecord, ServerTables};
+use proxy::{Admin, Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
 
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
+    command("disable agent", "<bk>/<srv>", Level::Admin, "stop the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, false)),
+    command("disable health", "<bk>/<srv>", Level::Admin, "stop the health checks of a server", |asked| enable_checks(asked, Checker::Health, false)),
     command("disable server", "(DEPRECATED)", Level::Admin, "put a server into maintenance (use 'set server')", |asked| change_state(asked, State::Maintenance)),
+    command("enable agent", "<bk>/<srv>", Level::Admin, "start the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, true)),
+    command("enable health", "<bk>/<srv>", Level::Admin, "start the health checks of a server", |asked| enable_checks(asked, Checker::Health, true)),
     command("enable server", "(DEPRECATED)", Level::Admin, "take a server out of maintenance (use 'set server')", |asked| change_state(asked, State::Ready)),
     command("get weight", "<bk>/<srv>", Level::User, "a server's weight", get_weight),
     command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change how many connections a server gets", set_maxconn),
@@ -87,6 +91,35 @@ fn find_any_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
     }
 }
 
+/// Whether a server can be deleted; if not, why not yet.
+///
+/// # Errors
+/// Why it never can be.
+pub(super) fn removable(
+    asked: &Asked<'_>,
+    name: &str,
+) -> Result<Option<&'static str>, &'static str> {
+    let (backend, server) = name.split_once('/').unwrap_or((name, ""));
+    let (backend, _) = find_backend(asked, backend).ok_or("No such backend.")?;
+    let shared = &asked.subjects.shared;
+    let tables = shared.server_tables();
+    let mut servers = tables.servers(backend);
+    let found = servers.find(|(_, record)| record.name == server);
+    let (place, record) = found.ok_or("No such server.")?;
+    let view = shared.server_view(backend, place);
+    if record.is_named {
+        return Err(
+            "This server cannot be removed at runtime due to other configuration elements pointing to it.",
+        );
+    }
+    if !view.admin.has(Admin::MAINTENANCE) {
+        return Err("Only servers in maintenance mode can be deleted.");
+    }
+    let load = shared.server_load(backend, place);
+    let is_used = load.sessions > 0 || load.connections > 0 || load.queued > 0;
+    Ok(is_used.then_some("Server still has connections attached to it, cannot remove it."))
+}
+
 /// The word at a place; empty where there is none.
 fn word<'a>(asked: &Asked<'a>, place: usize) -> &'a str {
     asked.rest.get(place).copied().unwrap_or_default()
@@ -124,6 +157,51 @@ fn set_state(asked: &Asked<'_>, server: &Found, state: State) {
     };
     change(asked, server, ServerChange::Drain(drain));
     change(asked, server, ServerChange::Maintenance(maintenance));
+}
+
+fn enable_checks(asked: &Asked<'_>, checker: Checker, on: bool) -> Reply {
+    let server = match find_server(asked, word(asked, 0)) {
+        Ok(server) => server,
+        Err(reply) => return reply,
+    };
+    let shared = &asked.subjects.shared;
+    let view = shared.server_view(server.backend, server.place);
+    match checker {
+        Checker::Health if on && !view.check.is_configured => {
+            return refused("Health check was not configured on this server, cannot enable.\n");
+        }
+        Checker::Agent if on && !view.agent.is_configured => {
+            return refused("Agent was not configured on this server, cannot enable.\n");
+        }
+        _ => {}
+    }
+    change(asked, &server, ServerChange::Checks(checker, on));
+    Reply::Done
+}
+
+/// `set server … health` and `agent`
+fn set_health(asked: &Asked<'_>, server: &Found, checker: Checker, value: &str) -> Reply {
+    let shared = &asked.subjects.shared;
+    let view = shared.server_view(server.backend, server.place);
+    let state = match (checker, value) {
+        (Checker::Health, _) if view.tracked.is_some() => {
+            return refused("cannot change health on a tracking server.\n");
+        }
+        (Checker::Agent, _) if !view.agent.is_enabled => {
+            return refused("agent checks are not enabled on this server.\n");
+        }
+        (_, "up") => OpState::Running,
+        (_, "down") => OpState::Stopped,
+        (Checker::Health, "stopping") => OpState::Stopping,
+        (Checker::Health, _) => {
+            return refused("'set server <srv> health' expects 'up', 'stopping', or 'down'.\n");
+        }
+        (Checker::Agent, _) => {
+            return refused("'set server <srv> agent' expects 'up' or 'down'.\n");
+        }
+    };
+    change(asked, server, ServerChange::Health(checker, state));
+    Reply::Done
 }
 
 fn get_weight(asked: &Asked<'_>) -> Reply {
@@ -266,11 +344,14 @@ fn set_server(asked: &Asked<'_>) -> Reply {
         "fqdn" => refused("set server <b>/<s> fqdn failed because no resolution is configured.\n"),
         "name" if value.is_empty() => refused("set server <b>/<s> name requires a new name.\n"),
         "name" => rename(asked, &server, value),
-        "agent" | "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port"
-        | "health" | "ssl" => Reply::Refused(format!(
-            "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
-            word(asked, 1)
-        )),
+        "agent" => set_health(asked, &server, Checker::Agent, value),
+        "health" => set_health(asked, &server, Checker::Health, value),
+        "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port" | "ssl" => {
+            Reply::Refused(format!(
+                "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
+                word(asked, 1)
+            ))
+        }
         _ => refused(SET_SERVER_USAGE),
     }
 }
@@ -371,10 +452,7 @@ fn rename(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
     }
     let subjects = asked.subjects;
     let (backend, place) = (server.backend, server.place);
-    match subjects
-        .running
-        .rename_server(&subjects.shared, backend, place, name)
-    {
+    match subjects.shared.rename_server(backend, place, name) {
         Ok(()) => {
             subjects.workers.wake_all();
             Reply::Noted("Server name updated.\n".to_owned())

@@ -248,7 +248,7 @@ fn every_error_of_every_file_is_told_in_one_run() {
 
 #[test]
 fn options_that_are_unknown_or_still_missing_say_so() {
-    for option in ["-S", "-dC", "-dt"] {
+    for option in ["-dA", "-dC", "-dt"] {
         let output = run(&[option, "x"]);
         assert_eq!(output.status.code(), Some(1), "{option}");
         assert!(

@@ -460,3 +460,65 @@ fn states_of_servers_outlive_the_process() {
     assert_eq!(body, "two", "the port of s3 is the one that it was given");
     proxy.stop();
 }
+
+#[test]
+fn health_is_told_by_commands() {
+    let one = named("one");
+    let front = listener();
+    let config = format!(
+        "listen l\n bind \"fd@${{FRONT}}\"\n server s1 {} check inter 1h\n server s2 {} disabled\n",
+        one.at, one.at
+    );
+    let (proxy, ask) = start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").text(), "one");
+    let state = |server: &str| {
+        let all = ask("show servers state l");
+        let line = all
+            .lines()
+            .find(|line| line.contains(server))
+            .expect("a server");
+        line.split(' ')
+            .skip(5)
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!((state(" s1 "), state(" s2 ")), ("2 0".into(), "0 5".into()));
+    assert_eq!(
+        ask("disable health l/s1; set server l/s1 health down"),
+        "\n"
+    );
+    assert_eq!(state(" s1 "), "0 0");
+    assert_eq!(Client::connect(address(&front)).get("/").status, 503);
+    assert_eq!(ask("enable health l/s1; set server l/s1 health up"), "\n");
+    assert_eq!(state(" s1 "), "2 0");
+    assert_eq!(client.get("/").status, 200);
+    for (line, answer) in [
+        (
+            "enable health l/s2",
+            "Health check was not configured on this server, cannot enable.\n",
+        ),
+        (
+            "enable agent l/s1",
+            "Agent was not configured on this server, cannot enable.\n",
+        ),
+        (
+            "set server l/s1 agent up",
+            "agent checks are not enabled on this server.\n",
+        ),
+        (
+            "set server l/s1 health maybe",
+            "'set server <srv> health' expects 'up', 'stopping', or 'down'.\n",
+        ),
+        ("wait 1ms srv-removable l/x", "Failed. No such server.\n"),
+        (
+            "wait 1ms srv-removable l/s1",
+            "Failed. Only servers in maintenance mode can be deleted.\n",
+        ),
+        ("wait 1ms srv-removable l/s2", "Done.\n"),
+    ] {
+        assert_eq!(ask(line), answer, "{line}");
+    }
+    proxy.stop();
+}

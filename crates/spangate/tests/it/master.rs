@@ -324,7 +324,9 @@ fn the_master_s_runtime_interface() {
     assert_eq!(mode & 0o777, 0o600);
 
     // Processes, and commands of each.
-    let processes = ask("show proc\n");
+    let processes = eventually("a worker that the master knows", || {
+        Some(ask("show proc\n")).filter(|processes| processes.contains(" worker "))
+    });
     let lines: Vec<&str> = processes.lines().collect();
     assert!(
         lines[0].starts_with("#<PID>          <type>          <reloads>"),

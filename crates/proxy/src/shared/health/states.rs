@@ -377,6 +377,11 @@ impl States {
         server.agent.is_enabled = false;
     }
 
+    /// A server has another name.
+    pub fn rename(&mut self, id: ServerId, name: &str) {
+        name.clone_into(&mut self.of_mut(id).name);
+    }
+
     /// Whether other servers track this one.
     pub fn is_tracked(&self, id: ServerId) -> bool {
         !self.of(id).trackers.is_empty()
