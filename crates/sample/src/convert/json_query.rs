@@ -3,6 +3,7 @@
 use super::coding::decode_url64;
 use super::digest::{Algorithm, SHA256, SHA384, SHA512};
 use super::json_path::{Found, find, number};
+use super::token_key;
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Str, StrOrVar};
 use crate::args::{Arg, int_at, spec, str_at};
@@ -49,7 +50,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         spec(2, &[StrOrVar, StrOrVar]),
         Kind::Bin,
         Kind::Int,
-        "1 for a JSON Web Token with the right HMAC, 0 or less for others",
+        "1 for a JSON Web Token with the right HMAC or signature, 0 or less for others",
         verify,
     )
     .checked(verifiable),
@@ -183,8 +184,10 @@ fn member<'a>(args: &[Arg], value: Value<'a>, index: usize) -> Option<Value<'a>>
 
 /// What `jwt_verify` answers besides 1 and 0 (manual §7.3.1).
 const UNKNOWN_ALGORITHM: i64 = -1;
-const UNMANAGED_ALGORITHM: i64 = -2;
 const INVALID_TOKEN: i64 = -3;
+
+/// No expression names the file.
+const UNKNOWN_CERTIFICATE: i64 = -5;
 
 /// A signature's algorithm (RFC 7518 §3.1).
 enum Signature {
@@ -200,24 +203,33 @@ fn signature(name: &[u8]) -> Option<Signature> {
         b"HS384" => Signature::Hmac(&SHA384),
         b"HS512" => Signature::Hmac(&SHA512),
         b"none" => Signature::None,
-        [b'R' | b'E' | b'P', b'S', b'2', b'5', b'6']
-        | [b'R' | b'E' | b'P', b'S', b'3', b'8', b'4']
-        | [b'R' | b'E' | b'P', b'S', b'5', b'1', b'2'] => Signature::Key,
+        name if token_key::is_public(name) => Signature::Key,
         _ => return None,
     })
 }
 
+/// Looks at the algorithm, and reads the file of the key. Where a variable has the algorithm, the key may be a secret as well.
 fn verifiable(args: &mut [Arg]) -> Result<(), String> {
-    let Some(Arg::Str(name)) = args.first() else {
+    let [algorithm, key] = args else {
         return Ok(());
     };
-    let name_text = String::from_utf8_lossy(name);
-    match signature(name) {
-        None => Err(format!("unknown JWT algorithm: {name_text}")),
-        Some(Signature::Key) => Err(format!(
-            "the algorithm '{name_text}' needs a public key, which is known but not implemented yet"
-        )),
-        Some(_) => Ok(()),
+    let needs_file = match algorithm {
+        Arg::Str(name) => match signature(name) {
+            None => {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("unknown JWT algorithm: {name}"));
+            }
+            Some(Signature::Key) => true,
+            Some(Signature::Hmac(_) | Signature::None) => return Ok(()),
+        },
+        _ => false,
+    };
+    match key {
+        Arg::Str(path) => token_key::load(path).or_else(|why| match needs_file {
+            true => Err(why),
+            false => Ok(()),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -238,7 +250,7 @@ fn verify<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     Some(Value::Int(verified(&token, &name, &key)))
 }
 
-/// HMAC in constant time. Of other algorithms it says that they are not managed: there are no public keys yet.
+/// HMAC in constant time, or a signature with the public key of the file that `key` names.
 fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
     let Some(algorithm) = signature(name) else {
         return UNKNOWN_ALGORITHM;
@@ -250,14 +262,22 @@ fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
         return INVALID_TOKEN;
     };
     let (signed, code) = (&token[..dot], &token[dot + 1..]);
-    let hash = match algorithm {
+    match algorithm {
         Signature::None => return i64::from(code.is_empty()),
         _ if code.is_empty() => return INVALID_TOKEN,
-        Signature::Key => return UNMANAGED_ALGORITHM,
-        Signature::Hmac(hash) => hash,
-    };
+        Signature::Key | Signature::Hmac(_) => {}
+    }
     let Some(code) = written(|out| decode_url64(code, out)) else {
         return INVALID_TOKEN;
+    };
+    let hash = match algorithm {
+        Signature::Hmac(hash) => hash,
+        Signature::Key | Signature::None => {
+            return match token_key::known(key) {
+                None => UNKNOWN_CERTIFICATE,
+                Some(key) => key.verifies(name, signed, &code).into(),
+            };
+        }
     };
     let mut wanted = Bytes::buffer();
     (hash.hmac)(key, signed, wanted.as_vec());
@@ -286,6 +306,73 @@ mod tests {
         let mut out = Vec::new();
         expr.append_text(&scope, &mut out);
         Some(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn signatures_with_public_keys() {
+        use aws_lc_rs::encoding::AsDer as _;
+        use aws_lc_rs::rand::SystemRandom;
+        use aws_lc_rs::rsa::KeySize;
+        use aws_lc_rs::signature::{
+            ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+            RSA_PSS_SHA512, RsaKeyPair,
+        };
+        let url64 = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            crate::convert::coding::encode64(bytes, &mut out);
+            let text = String::from_utf8(out).expect("text");
+            text.trim_end_matches('=')
+                .replace('+', "-")
+                .replace('/', "_")
+        };
+        let write = |name: &str, der: &[u8]| {
+            let mut text = Vec::new();
+            crate::convert::coding::encode64(der, &mut text);
+            let text = String::from_utf8(text).expect("text");
+            let file = std::env::temp_dir().join(format!("spangate-{}-{name}", std::process::id()));
+            let pem = format!("-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n");
+            std::fs::write(&file, pem).expect("a file");
+            file.display().to_string()
+        };
+        let random = SystemRandom::new();
+        let rsa = RsaKeyPair::generate(KeySize::Rsa2048).expect("a key");
+        let ec = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
+        let rsa_file = write("rsa.pem", rsa.public_key().as_der().expect("DER").as_ref());
+        let ec_file = write("ec.pem", ec.public_key().as_der().expect("DER").as_ref());
+        let signed = "eyJhbGciOiJ4In0.e30";
+        let mut of_rsa = vec![0; rsa.public_modulus_len()];
+        let mut token = |padding: &'static dyn aws_lc_rs::signature::RsaEncoding| {
+            rsa.sign(padding, &random, signed.as_bytes(), &mut of_rsa)
+                .expect("a signature");
+            format!("{signed}.{}", url64(&of_rsa))
+        };
+        let (rs256, ps512) = (token(&RSA_PKCS1_SHA256), token(&RSA_PSS_SHA512));
+        let of_ec = ec.sign(&random, signed.as_bytes()).expect("a signature");
+        let es256 = format!("{signed}.{}", url64(of_ec.as_ref()));
+        for (token, args, wanted) in [
+            (&rs256, format!("RS256,{rsa_file}"), "1"),
+            (&rs256, format!("RS384,{rsa_file}"), "0"),
+            (&rs256, format!("PS256,{rsa_file}"), "0"),
+            (&ps512, format!("PS512,{rsa_file}"), "1"),
+            (&es256, format!("ES256,{ec_file}"), "1"),
+            (&es256, format!("ES256,{rsa_file}"), "0"),
+            (&rs256, format!("RS256,{ec_file}"), "0"),
+            (&signed.to_owned(), format!("RS256,{rsa_file}"), "-3"),
+        ] {
+            let said = ask(token, &format!("jwt_verify({args})"));
+            assert_eq!(said.as_deref(), Some(wanted), "{args}");
+        }
+        // A variable may name a file that some expression names.
+        let said = ask(&rsa_file, "bytes(0),jwt_verify(txn.v,/nonexistent)");
+        assert_eq!(said.as_deref(), Some("-1"), "no algorithm");
+        for args in ["RS256,/nonexistent/x.pem", "XS256,x"] {
+            let mut compiler = compiler();
+            let refused = compiler.expr(&[&format!("str(x),jwt_verify({args})")], Place::ALL);
+            assert!(refused.is_err(), "{args}");
+        }
+        for file in [rsa_file, ec_file] {
+            std::fs::remove_file(file).expect("a file");
+        }
     }
 
     #[test]
@@ -341,7 +428,7 @@ mod tests {
         }
         for (token, name, wanted) in [
             (TOKEN, "HS1", UNKNOWN_ALGORITHM),
-            (TOKEN, "RS256", UNMANAGED_ALGORITHM),
+            (TOKEN, "RS256", UNKNOWN_CERTIFICATE),
             ("a.b", "HS256", INVALID_TOKEN),
             ("a.b.c.d", "HS256", INVALID_TOKEN),
             ("a.b.", "HS256", INVALID_TOKEN),
