@@ -3,7 +3,9 @@
 use super::coding::decode_url64;
 use super::digest::{Algorithm, SHA256, SHA384, SHA512};
 use super::json_path::{Found, find, number};
-use super::token_key;
+use std::sync::Arc;
+
+use super::token_key::{self, PublicKey};
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Str, StrOrVar};
 use crate::args::{Arg, int_at, spec, str_at};
@@ -54,6 +56,15 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         verify,
     )
     .checked(verifiable),
+    convert(
+        "jwt_verify_cert",
+        spec(2, &[StrOrVar, StrOrVar]),
+        Kind::Bin,
+        Kind::Int,
+        "1 for a JSON Web Token with the signature of a certificate's key, 0 or less for others",
+        verify_by_certificate,
+    )
+    .checked(verifiable_by_certificate),
 ];
 
 /// What an integer of JSON may be at most, so that all programs read it alike (RFC 8259 §6).
@@ -189,6 +200,9 @@ const INVALID_TOKEN: i64 = -3;
 /// No expression names the file.
 const UNKNOWN_CERTIFICATE: i64 = -5;
 
+/// The certificate may not verify tokens.
+const UNAVAILABLE_CERTIFICATE: i64 = -7;
+
 /// A signature's algorithm (RFC 7518 §3.1).
 enum Signature {
     Hmac(&'static Algorithm),
@@ -233,6 +247,30 @@ fn verifiable(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
+/// Looks at the algorithm, and notes the certificate, which is read with those of TLS.
+fn verifiable_by_certificate(args: &mut [Arg]) -> Result<(), String> {
+    let [algorithm, certificate] = args else {
+        return Ok(());
+    };
+    if let Arg::Str(name) = algorithm {
+        match signature(name) {
+            None => {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("unknown JWT algorithm: {name}"));
+            }
+            Some(Signature::Hmac(_)) => {
+                let why = "HMAC-signed tokens can't be processed by this converter";
+                return Err(why.to_owned());
+            }
+            Some(Signature::Key | Signature::None) => {}
+        }
+    }
+    if let Arg::Str(name) = certificate {
+        token_key::want_certificate(name);
+    }
+    Ok(())
+}
+
 /// The text of an argument that may be a variable.
 fn text_at<'a>(args: &'a [Arg], index: usize, scope: &Scope<'a>) -> Option<Bytes<'a>> {
     match args.get(index)? {
@@ -247,11 +285,33 @@ fn verify<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let token = bytes_of(value)?;
     let name = text_at(args, 0, scope)?;
     let key = text_at(args, 1, scope)?;
-    Some(Value::Int(verified(&token, &name, &key)))
+    let known = |name: &[u8]| token_key::known(name).ok_or(UNKNOWN_CERTIFICATE);
+    Some(Value::Int(verified(&token, &name, &key, known)))
+}
+
+fn verify_by_certificate<'a>(
+    args: &'a [Arg],
+    value: Value<'a>,
+    scope: &Scope<'a>,
+) -> Option<Value<'a>> {
+    let token = bytes_of(value)?;
+    let name = text_at(args, 0, scope)?;
+    let certificate = text_at(args, 1, scope)?;
+    let known = |name: &[u8]| match token_key::certificate(name) {
+        None => Err(UNKNOWN_CERTIFICATE),
+        Some(None) => Err(UNAVAILABLE_CERTIFICATE),
+        Some(Some(key)) => Ok(key),
+    };
+    Some(Value::Int(verified(&token, &name, &certificate, known)))
 }
 
 /// HMAC in constant time, or a signature with the public key of the file that `key` names.
-fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
+fn verified(
+    token: &[u8],
+    name: &[u8],
+    key: &[u8],
+    known: impl FnOnce(&[u8]) -> Result<Arc<PublicKey>, i64>,
+) -> i64 {
     let Some(algorithm) = signature(name) else {
         return UNKNOWN_ALGORITHM;
     };
@@ -273,9 +333,9 @@ fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
     let hash = match algorithm {
         Signature::Hmac(hash) => hash,
         Signature::Key | Signature::None => {
-            return match token_key::known(key) {
-                None => UNKNOWN_CERTIFICATE,
-                Some(key) => key.verifies(name, signed, &code).into(),
+            return match known(key) {
+                Err(why) => why,
+                Ok(key) => key.verifies(name, signed, &code).into(),
             };
         }
     };
@@ -361,6 +421,14 @@ mod tests {
         ] {
             let said = ask(token, &format!("jwt_verify({args})"));
             assert_eq!(said.as_deref(), Some(wanted), "{args}");
+        }
+        // Certificates by their names: known, forbidden, unknown.
+        let certificate = include_bytes!("../x509/data/server.der");
+        crate::set_token_certificate("tokens.known", Some(certificate));
+        crate::set_token_certificate("tokens.forbidden", None);
+        for (name, wanted) in [("tokens.known", "0"), ("tokens.forbidden", "-7")] {
+            let said = ask(&rs256, &format!("jwt_verify_cert(RS256,{name})"));
+            assert_eq!(said.as_deref(), Some(wanted), "{name}");
         }
         // A variable may name a file that some expression names.
         let said = ask(&rsa_file, "bytes(0),jwt_verify(txn.v,/nonexistent)");

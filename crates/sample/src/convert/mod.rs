@@ -18,7 +18,7 @@ mod pick;
 mod protobuf;
 mod state;
 pub(crate) mod string;
-mod token_key;
+pub(crate) mod token_key;
 mod variable;
 pub(crate) mod x509;
 

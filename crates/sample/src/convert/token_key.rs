@@ -2,7 +2,7 @@
 //!
 //! As in HAProxy, a key is known by its file in the whole process: a variable may name one that some expression names as well.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -91,6 +91,39 @@ static KEYS: RwLock<Option<HashMap<Box<[u8]>, Arc<PublicKey>>>> = RwLock::new(No
 pub(super) fn known(path: &[u8]) -> Option<Arc<PublicKey>> {
     let keys = KEYS.read().unwrap_or_else(PoisonError::into_inner);
     keys.as_ref()?.get(path).cloned()
+}
+
+/// Keys of certificates by their names; none for one that may not be used (any more).
+static CERTIFICATES: RwLock<BTreeMap<Box<[u8]>, Option<Arc<PublicKey>>>> =
+    RwLock::new(BTreeMap::new());
+
+/// Notes that an expression verifies with a certificate of this name.
+pub(super) fn want_certificate(name: &[u8]) {
+    let mut all = CERTIFICATES.write().unwrap_or_else(PoisonError::into_inner);
+    all.entry(name.into()).or_default();
+}
+
+/// The names of the certificates that expressions verify tokens with.
+#[must_use]
+pub fn wanted_token_certificates() -> Vec<String> {
+    let all = CERTIFICATES.read().unwrap_or_else(PoisonError::into_inner);
+    all.keys()
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+/// Says which certificate (DER) verifies tokens by this name from now on; none forbids it.
+pub fn set_token_certificate(name: &str, certificate: Option<&[u8]>) {
+    let key = certificate.and_then(crate::x509::public_key);
+    let key = key.and_then(|key| PublicKey::parse(&key)).map(Arc::new);
+    let mut all = CERTIFICATES.write().unwrap_or_else(PoisonError::into_inner);
+    all.insert(name.as_bytes().into(), key);
+}
+
+/// The key of a certificate: none where the name is not known, and none within where it may not be used.
+pub(super) fn certificate(name: &[u8]) -> Option<Option<Arc<PublicKey>>> {
+    let all = CERTIFICATES.read().unwrap_or_else(PoisonError::into_inner);
+    all.get(name).cloned()
 }
 
 /// Reads the key of a file, PEM (RFC 7468 §13).
