@@ -2,6 +2,7 @@
 //! requests failed of it.
 
 mod changes;
+mod h2;
 mod load;
 
 use std::path::PathBuf;
@@ -16,12 +17,10 @@ use lexopt::{Arg, ValueExt};
 use crate::Failure;
 use crate::certs::Certificates;
 use crate::clock::{self, Deadline};
-use crate::h2load;
 use crate::origin::{self, Bodies};
 use crate::peers::{self, Running};
 use crate::sys;
 use crate::workdir::Workdir;
-use crate::wrk::Outcome;
 use changes::{Change, Subject};
 use load::{Plan, Tally};
 
@@ -67,16 +66,15 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     for program in &programs {
         println!("{}", program.peer.name);
         println!(
-            "{:<14}{:>6}  {:>9}{:>9}{:>9}{:>9}{:>9}  {:>9}{:>9}{:>9}",
+            "{:<14}{:>6}  {:<9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
             "change",
             "times",
+            "protocol",
             "requests",
             "failed",
             "repeated",
             "p50 ms",
             "p99 ms",
-            "h2",
-            "failed",
             "MB"
         );
         let named = |change: &&Change| {
@@ -151,27 +149,27 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
         spare: origins[SERVERS],
     };
     let stop = Arc::new(AtomicBool::new(false));
+    let spawn =
+        |name: &str, run: fn(&Plan, &Arc<AtomicBool>) -> Result<Tally, Failure>, plan: Plan| {
+            let stop = Arc::clone(&stop);
+            let work = move || run(&plan, &stop).map_err(|error| error.to_string());
+            thread::Builder::new().name(name.to_owned()).spawn(work)
+        };
     let plan = Plan {
         address: listen,
         path: "/50",
         connections: options.connections,
         per_second: options.rate,
     };
-    let own = Arc::clone(&stop);
-    let clients =
-        named("clients")?.spawn(move || load::run(&plan, &own).map_err(|e| e.to_string()))?;
-    let seconds = u32::try_from((options.every * options.times).as_secs())? + 1;
-    let (url, log, h2_rate) = (
-        proxy.https_url("/50"),
-        workdir.path().join("h2.log"),
-        options.h2_rate,
-    );
-    let h2_clients = named("h2-clients")?.spawn(move || match h2_rate {
-        0 => Ok(Outcome::default()),
-        rate => {
-            h2load::load_at(&url, (H2_CONNECTIONS, rate), seconds, &log).map_err(|e| e.to_string())
-        }
-    })?;
+    let h2_plan = Plan {
+        connections: H2_CONNECTIONS,
+        per_second: options.h2_rate,
+        ..plan
+    };
+    let loads = [
+        spawn("h1-clients", load::run, plan)?,
+        spawn("h2-clients", h2::run, h2_plan)?,
+    ];
     let mut problem = None;
     let mut made = 0;
     let start = clock::now();
@@ -184,38 +182,34 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
         let next = options.every * (n + 1);
         sys::pause(next.saturating_sub(clock::now() - start));
     }
-    let h2 = h2_clients.join().map_err(|_| "a client panicked")??;
     stop.store(true, Ordering::Relaxed);
-    let mut tally = clients.join().map_err(|_| "a client panicked")??;
-    show(change, made, &mut tally, &h2, &proxy);
-    for text in tally
-        .example
-        .iter()
-        .map(|text| format!("a request failed: {text}"))
-    {
-        println!("    {text}");
+    let mut failed = 0;
+    for (load, protocol) in loads.into_iter().zip(["HTTP/1.1", "HTTP/2"]) {
+        let mut tally = load.join().map_err(|_| "a client panicked")??;
+        failed += tally.failed;
+        show((change.name, made, protocol), &mut tally, &proxy);
     }
     if let Some(problem) = &problem {
         println!("    the change failed: {problem}");
     }
     wait_for_old_workers(&proxy);
-    Ok(problem.is_some() || tally.failed + h2.errors > 0)
+    Ok(problem.is_some() || failed > 0)
 }
 
-fn show(change: &Change, made: u32, tally: &mut Tally, h2: &Outcome, proxy: &Running) {
+fn show((change, made, protocol): (&str, u32, &str), tally: &mut Tally, proxy: &Running) {
     let requests = tally.latencies.count() + tally.failed;
     let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
     println!(
-        "{:<14}{made:>6}  {requests:>9}{:>9}{:>9}{:>9.2}{:>9.2}  {:>9}{:>9}{:>9.1}",
-        change.name,
+        "{change:<14}{made:>6}  {protocol:<9}{requests:>9}{:>9}{:>9}{:>9.2}{:>9.2}{:>9.1}",
         tally.failed,
         tally.repeated,
         p50_us / 1000.0,
         p99_us / 1000.0,
-        h2.requests,
-        h2.errors,
         proxy.process.memory().private as f64 / f64::from(1 << 20),
     );
+    if let Some(why) = &tally.example {
+        println!("    a request failed: {why}");
+    }
 }
 
 /// Old workers end by themselves once their clients are gone.
@@ -224,8 +218,4 @@ fn wait_for_old_workers(proxy: &Running) {
     while !deadline.passed() && proxy.process.descendants() > 1 {
         sys::pause(Duration::from_millis(50));
     }
-}
-
-fn named(name: &str) -> std::io::Result<thread::Builder> {
-    Ok(thread::Builder::new().name(name.to_owned()))
 }

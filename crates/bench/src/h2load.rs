@@ -22,36 +22,13 @@ pub fn load(
     seconds: u32,
     log: &Path,
 ) -> Result<Outcome, Failure> {
-    let rate = [format!("-m{streams}"), format!("-D{seconds}")];
-    outcome(url, connections, &rate, log)
-}
-
-/// Loads `url` with so many requests a second over so many connections, for `seconds`. h2load connects again where it is asked to go away.
-///
-/// # Errors
-/// Those of [`load`].
-pub fn load_at(
-    url: &str,
-    (connections, per_second): (u32, u32),
-    seconds: u32,
-    log: &Path,
-) -> Result<Outcome, Failure> {
-    let each = (per_second / connections).max(1);
-    let rate = [
-        "-m32".to_owned(),
-        format!("-n{}", each * connections * seconds),
-        format!("--rps={each}"),
-    ];
-    outcome(url, connections, &rate, log)
-}
-
-fn outcome(url: &str, connections: u32, rate: &[String], log: &Path) -> Result<Outcome, Failure> {
     let mut command = Command::new("h2load");
     command
         .args(["-t1", "--npn-list=h2", "--no-tls-proto=h2c"])
-        .args(rate)
         .args([
             format!("-c{connections}"),
+            format!("-m{streams}"),
+            format!("-D{seconds}"),
             format!("--tls13-ciphers={CIPHER}"),
             format!("--groups={GROUP}"),
             format!("--log-file={}", log.display()),

@@ -39,6 +39,7 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stats_page;
 pub mod stream_actions;
 pub mod tcp;
 pub mod tcp_rules;
@@ -139,6 +140,11 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
+    /// Whether `global` had this `expose-…-directives` line.
+    pub fn is_allowed(&self, flag: &str) -> bool {
+        self.flags.iter().any(|seen| seen == flag)
+    }
+
     /// Nothing was read yet.
     fn new(
         compiler: Compiler,
@@ -208,13 +214,18 @@ pub fn build(
     let log_profiles = log_profile::build(tree, &mut shared);
     let mut proxies = sections::sections(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);
+    server::mark_named(&mut proxies, shared.compiler.named_servers());
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let contexts = shared.compiler.contexts();
+    let defaults = tree.sections.iter();
+    let defaults = defaults.filter(|section| section.kind() == "defaults");
+    let defaults = defaults.filter_map(|section| section.name());
     let config = Config {
         global,
         proxies,
+        defaults: defaults.map(|name| name.text.to_string()).collect(),
         log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),

@@ -8,6 +8,7 @@ pub mod diagnostic;
 mod directive;
 pub mod docs;
 pub mod dump;
+pub mod dynamic;
 pub mod environment;
 pub mod keywords;
 pub mod lexer;

@@ -13,6 +13,7 @@ mod persist;
 mod proxy;
 mod rules;
 mod server;
+mod statistics;
 mod tls;
 
 pub use bind::*;
@@ -27,4 +28,5 @@ pub use persist::*;
 pub use proxy::*;
 pub use rules::*;
 pub use server::*;
+pub use statistics::*;
 pub use tls::*;

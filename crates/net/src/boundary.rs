@@ -11,6 +11,8 @@
 //! - Unsent bytes wait in one place, the driver, and are bounded there: [`Driver::send`] says how much of a body it took.
 //!   Undelivered bytes wait in the kernel, beyond the few that the engine holds: [`Engine::on_data`] says how much it took.
 
+use std::any::Any;
+
 use crate::{Addr, Keepalive, Sockets, TcpOptions};
 
 /// A socket's name, shared by driver and engine: a slot and the generation of what lives in it.
@@ -136,6 +138,24 @@ pub enum ConnectError {
     Resource,
 }
 
+/// Something on its way from one worker to another; only who made it knows what it is.
+#[derive(Debug)]
+pub struct Parcel(Box<dyn Any + Send>);
+
+impl Parcel {
+    /// Packs something.
+    #[must_use]
+    pub fn new(content: impl Any + Send) -> Parcel {
+        Parcel(Box::new(content))
+    }
+
+    /// What is in it, where it is of this type.
+    #[must_use]
+    pub fn open<T: Any>(self) -> Option<Box<T>> {
+        self.0.downcast().ok()
+    }
+}
+
 /// What the engine asks of its driver. Calls for a dead socket do nothing.
 pub trait Driver: Sockets {
     /// The time of this round.
@@ -164,6 +184,15 @@ pub trait Driver: Sockets {
     fn vanish(&mut self, sock: SockId, rst_ttl: Option<u8>);
     /// Labels the connection's packets from now on. What is none stays as it is.
     fn label(&mut self, sock: SockId, labels: Labels);
+    /// Gives a socket up, so that the driver of another worker can have it ([`Driver::take_in`]). None where bytes of it wait in
+    /// this driver, or its peer's end is known: then it stays what it is.
+    fn give_up(&mut self, _sock: SockId) -> Option<Parcel> {
+        None
+    }
+    /// Has a socket that the driver of another worker gave up. None where it cannot; the socket is closed then.
+    fn take_in(&mut self, _parcel: Parcel) -> Option<SockId> {
+        None
+    }
     /// Stops delivering data from this socket.
     fn pause(&mut self, sock: SockId);
     /// Delivers data again; never from within this call.

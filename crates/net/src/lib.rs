@@ -21,8 +21,8 @@ pub mod timers;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Sent,
-    SockId, Took, WorkerId,
+    Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now,
+    Parcel, Sent, SockId, Took, WorkerId,
 };
 pub use sockets::{CpuOf, Sockets, TcpInfo};
 pub use tcp::{Keepalive, TcpOptions};

@@ -29,11 +29,12 @@ mod phases;
 mod rules;
 mod running;
 mod shared;
+pub mod statistics;
 mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Order};
+pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
@@ -41,4 +42,7 @@ pub use running::{
     LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
     TrustView, certificate_name,
 };
-pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};
+pub use shared::{
+    Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
+    ServerTables, Shared,
+};

@@ -22,6 +22,8 @@ pub(crate) struct Names {
     proxies: Vec<ProxyName>,
     vars: HashMap<(VarScope, String), u32>,
     counts: SlotCounts,
+    /// Servers that expressions name.
+    pub named_servers: Vec<(u32, u32)>,
     /// Contexts that `otel.context` asks for, by their slots.
     pub contexts: Vec<String>,
     userlists: HashMap<String, Arc<Userlist>>,
@@ -166,7 +168,7 @@ impl Names {
     }
 
     /// A server by `backend/server`, or by its name in the current backend.
-    pub(crate) fn server(&self, name: &str) -> Result<(u32, u32), String> {
+    pub(crate) fn server(&mut self, name: &str) -> Result<(u32, u32), String> {
         let (backend, server) = name.rsplit_once('/').unwrap_or(("", name));
         if server.is_empty() {
             return Err("missing server name".into());
@@ -182,7 +184,10 @@ impl Names {
             .get(backend as usize)
             .ok_or("backend name must be set")?;
         match proxy.servers.iter().position(|known| known == server) {
-            Some(index) => Ok((backend, index as u32)),
+            Some(index) => {
+                self.named_servers.push((backend, index as u32));
+                Ok((backend, index as u32))
+            }
             None => Err(format!(
                 "unable to find server '{server}' in proxy '{}'",
                 proxy.name

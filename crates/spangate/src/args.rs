@@ -94,6 +94,8 @@ pub(crate) struct Args {
     /// `-x`: the runtime interface of a process whose listening sockets are taken over.
     pub old_socket: Option<String>,
     pub master: Option<Master>,
+    /// `-S`: where the master's runtime interface listens.
+    pub master_sockets: Vec<String>,
 }
 
 /// Options that turn off what does not exist here: pollers, splicing, fast forwarding, kernel TLS, the check before a fork.
@@ -101,7 +103,6 @@ const MOOT: &[&str] = &["-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
 
 /// Options that are known and do nothing yet: refused, so that nobody counts on them.
 const LATER: &[(&str, &str)] = &[
-    ("-S", "the master's runtime interface"),
     ("-4", "resolution to IPv4 only"),
     ("-dA", "collection of libraries"),
     ("-dC", "display of the configuration"),
@@ -156,6 +157,7 @@ impl Args {
                 "-m" => args.memory_megabytes = Some(number(&word, &value("number")?)?),
                 "-L" => args.local_peer = Some(value("name")?),
                 "-C" => args.directory = Some(value("directory")?),
+                "-S" => args.master_sockets.push(value("address")?),
                 "-x" => args.old_socket = Some(value("socket")?).filter(|path| path != "/dev/null"),
                 "-sf" | "-st" => {
                     let mut pids = Vec::new();
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_says_so() {
         assert!(
-            parse("-S a -f a")
+            parse("-dC -f a")
                 .unwrap_err()
                 .contains("not implemented yet")
         );

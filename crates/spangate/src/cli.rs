@@ -12,6 +12,7 @@
 //! One thread per socket and one per connection, off the data path. Commands read and change what workers share; they never hold a
 //! lock while they write to a client.
 
+mod add_server;
 mod basic;
 mod collectors;
 mod command;
@@ -22,9 +23,15 @@ mod info;
 mod known;
 mod otel;
 mod patterns;
+mod process;
+mod proxies;
 mod request;
+mod server_state;
+mod servers;
 mod session;
+mod sessions;
 mod ssl;
+mod stat;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -34,22 +41,31 @@ use std::sync::Arc;
 use net::logs::Dropped;
 use proxy::Running;
 
-pub(crate) use self::command::listing;
-use self::command::{Asked, Command, Level, Reply, command, denied};
-pub(crate) use self::doors::{Control, Doors};
+use self::command::{Asked, Command, Reply, command, denied};
+pub(crate) use self::command::{Level, Severity, listing};
+pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};
+pub(crate) use self::request::{Input, Limits, Request, words};
 use crate::collectors::Watched;
 use crate::exports::Exports;
+use crate::frontends::Frontends;
 use crate::handover::Exposed;
 use crate::serve::Inboxes;
 
 /// The tables of all commands.
 const FAMILIES: &[&[Command]] = &[
+    add_server::COMMANDS,
     basic::COMMANDS,
     collectors::COMMANDS,
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    stat::COMMANDS,
     patterns::COMMANDS,
+    process::COMMANDS,
+    proxies::COMMANDS,
+    server_state::COMMANDS,
+    servers::COMMANDS,
+    sessions::COMMANDS,
     ssl::CA_FILE,
     ssl::CERT,
     ssl::CRL_FILE,
@@ -70,4 +86,5 @@ pub(crate) struct Subjects {
     pub descriptors: u64,
     pub dropped_logs: Arc<Dropped>,
     pub exposed: Arc<Exposed>,
+    pub frontends: Arc<Frontends>,
 }

@@ -19,6 +19,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
+/// Messages on a [`Channel`]: with each comes a connection.
+const ASKS_FOR_SOCKETS: &[u8] = b"+";
+const BRINGS_COMMANDS: &[u8] = b"c";
+
 /// What asks for the sockets.
 pub(crate) const COMMAND: &str = "_getsocks";
 /// Descriptors of a message: HAProxy's, and one less than the system's limit.
@@ -59,6 +63,11 @@ impl Exposed {
     /// Lets go of the sockets. They close with whoever else holds them.
     pub fn clear(&self) {
         self.sockets().clear();
+    }
+
+    /// Lets go of one.
+    pub fn remove(&self, fd: &Arc<OwnedFd>) {
+        self.sockets().retain(|one| !Arc::ptr_eq(&one.fd, fd));
     }
 
     /// Whether another process has them too.
@@ -158,7 +167,7 @@ impl Taken {
     /// It has gone, or does not answer.
     pub fn from_channel(channel: &Channel) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        send_with(&channel.0, b"+", &[theirs.as_fd()])?;
+        send_with(&channel.0, ASKS_FOR_SOCKETS, &[theirs.as_fd()])?;
         drop(theirs);
         Taken::ask(ours)
     }
@@ -296,21 +305,41 @@ impl Channel {
         Ok((Channel(one), Channel(other)))
     }
 
-    /// Answers whoever asks, on a thread of its own, until the other end is closed.
+    /// A session of the runtime interface with the process at the other end.
+    ///
+    /// # Errors
+    /// It has gone.
+    pub fn open_cli(&self) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        send_with(&self.0, BRINGS_COMMANDS, &[theirs.as_fd()])?;
+        Ok(ours)
+    }
+
+    /// Answers whoever asks, on a thread of its own, until the other end is closed. `commands` is given sessions of the runtime
+    /// interface.
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn serve(self, exposed: Arc<Exposed>) -> io::Result<()> {
+    pub fn serve(
+        self,
+        exposed: Arc<Exposed>,
+        commands: impl Fn(UnixStream) + Send + 'static,
+    ) -> io::Result<()> {
         const STACK_BYTES: usize = 128 << 10;
         let builder = std::thread::Builder::new()
             .name("handover".to_owned())
             .stack_size(STACK_BYTES);
         builder.spawn(move || {
             let mut fds = Vec::new();
-            while receive_with(&self.0, &mut [0], &mut fds).is_ok_and(|received| received > 0) {
-                for fd in fds.drain(..) {
-                    // Who asks tells of a failure.
-                    let _ = answer(UnixStream::from(fd), &exposed);
+            let mut message = [0];
+            while receive_with(&self.0, &mut message, &mut fds).is_ok_and(|received| received > 0) {
+                for stream in fds.drain(..).map(UnixStream::from) {
+                    if message == BRINGS_COMMANDS {
+                        commands(stream);
+                    } else {
+                        // Who asks tells of a failure.
+                        let _ = answer(stream, &exposed);
+                    }
                 }
             }
         })?;
@@ -350,7 +379,7 @@ mod tests {
 
     fn handed_over(exposed: Exposed) -> io::Result<Taken> {
         let (here, there) = Channel::pair().expect("a channel");
-        there.serve(Arc::new(exposed)).expect("a thread");
+        there.serve(Arc::new(exposed), drop).expect("a thread");
         Taken::from_channel(&here)
     }
 

@@ -3,7 +3,8 @@
 use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
 use config::load::LoadOptions;
-use config::model::Config;
+use config::model::{Bind, Config};
+use config::reader::Input;
 use proxy::Tls;
 
 use crate::args::{Args, Command};
@@ -60,7 +61,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         version: &info.version,
         local_peer: args.local_peer.as_deref().unwrap_or(&hostname),
         files: &files,
-        master_worker: false,
+        master_worker: args.master.is_some(),
     });
     let options = LoadOptions {
         build: &info,
@@ -105,6 +106,32 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
             // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.
             say_error(&diagnostics.render_closing(&rendering, true));
             Err(Refused)
+        }
+    }
+}
+
+/// What the lines `stats socket` of a section `global` say.
+///
+/// # Errors
+/// What is wrong with the first faulty one.
+pub(crate) fn sockets(text: String) -> Result<Vec<Bind>, String> {
+    let input = Input {
+        name: "master-socket".to_owned(),
+        text: text.into_bytes(),
+    };
+    let info = build::info();
+    let options = LoadOptions {
+        build: &info,
+        settings: config::build::Settings::default(),
+        zero_warning: false,
+    };
+    let loaded = config::load::load(&[input], options, &mut Environment::of_process());
+    match loaded {
+        Ok((config, _)) => Ok(config.global.stats_sockets),
+        Err(found) => {
+            let mut all = found.iter();
+            let alert = all.find(|one| one.severity == Severity::Alert);
+            Err(alert.map_or_else(String::new, |one| one.message.clone()))
         }
     }
 }

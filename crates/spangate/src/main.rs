@@ -11,6 +11,7 @@ mod collect;
 mod collectors;
 #[cfg(feature = "export")]
 mod exports;
+mod frontends;
 mod handover;
 mod load;
 mod logs;
@@ -19,7 +20,10 @@ mod pace;
 mod panics;
 mod process;
 mod serve;
+mod server_state;
 mod sockets;
+mod startup;
+mod stats_file;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;
@@ -81,9 +85,7 @@ fn main() -> ExitCode {
             Err(load::Refused) => ExitCode::FAILURE,
         },
         Command::Run => match load::load(&args) {
-            Ok(loaded) if args.master.is_some() || loaded.config.global.master_worker => {
-                master::run(&args, loaded)
-            }
+            Ok(loaded) if args.master.is_some() => master::run(&args, loaded),
             Ok(loaded) => process::run(&args, loaded, None),
             Err(load::Refused) => ExitCode::FAILURE,
         },
@@ -117,6 +119,7 @@ pub(crate) fn say(text: &str) {
 /// Writes to standard error.
 pub(crate) fn say_error(text: &str) {
     use std::io::Write as _;
+    startup::note(text);
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -5,14 +5,21 @@
 //! it has. A configuration that does not start changes nothing. A worker that dies unasked ends the master with its exit
 //! code, so that the service manager starts all anew.
 
-use std::process::ExitCode;
+mod board;
+mod cli;
 
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use self::board::{Board, Outcome};
 use crate::args::{Args, Master};
+use crate::cli::Limits;
 use crate::handover::Channel;
 use crate::load::{self, Loaded};
 use crate::process::{self, WATCHED};
 use crate::sys::{self, Background, Child, Signals};
-use crate::{alert, notice, say_error};
+use crate::{alert, notice, say_error, startup};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
 const EXIT_SIGNALLED: u8 = 128;
@@ -36,22 +43,30 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         }
     }
     process::write_pidfile(args, &loaded.config)?;
-    let Some((first, channel)) = start_worker(args, None, || Ok(loaded))? else {
-        // It has said why.
-        return Ok(ExitCode::FAILURE);
-    };
+    let tune = &loaded.config.global.tune;
+    let facts = Arc::new(cli::Facts {
+        started_ns: net::sys::monotonic_ns(),
+        limits: Limits {
+            line_bytes: tune.bufsize_bytes,
+            payload_bytes: tune.cli_payload_bytes.max(tune.bufsize_bytes),
+        },
+    });
     let mut master = Processes {
         args,
-        current: first,
-        channel,
-        old: Vec::new(),
+        board: Board::new(),
+        current: 0,
     };
+    let binds = cli::binds(&args.master_sockets)?;
+    cli::start(&binds, &master.board, facts)?;
+    if !master.start(None, || Ok(loaded))? {
+        // It has said why.
+        return Ok(ExitCode::FAILURE);
+    }
     master.tell_manager(&[
         sd_notify::NotifyState::Ready,
         sd_notify::NotifyState::Status("Ready."),
     ]);
-    notice(&format!("New worker ({first}) forked"));
-    notice("Loading success.");
+    master.settle(true);
     if let Some(detached) = detached {
         detached.ready();
     }
@@ -80,14 +95,30 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
 /// The workers of a master: the one that serves and those that finish.
 struct Processes<'a> {
     args: &'a Args,
+    board: Arc<Board>,
     current: i32,
-    /// Asks the serving worker for its listening sockets.
-    channel: Channel,
-    old: Vec<i32>,
 }
 
 impl Processes<'_> {
+    /// Starts a worker, which serves in place of the one before it. False when it ended instead.
+    fn start(
+        &mut self,
+        before: Option<&Channel>,
+        load: impl FnOnce() -> Result<Loaded, ()>,
+    ) -> Result<bool, String> {
+        let Some((worker, channel)) = start_worker(self.args, &self.board, before, load)? else {
+            return Ok(false);
+        };
+        notice(&format!("New worker ({worker}) forked"));
+        notice("Loading success.");
+        self.current = worker;
+        let now_ns = net::sys::monotonic_ns();
+        self.board.lock().replace(worker, channel, now_ns);
+        Ok(true)
+    }
+
     fn reload(&mut self) {
+        startup::begin();
         notice("Reloading");
         let now = std::time::Duration::from_nanos(net::sys::now().mono_ns).as_micros();
         self.tell_manager(&[
@@ -97,22 +128,42 @@ impl Processes<'_> {
         ]);
         let args = self.args;
         let load = || load::load(args).map_err(|load::Refused| ());
-        match start_worker(args, Some(&self.channel), load) {
-            Ok(Some((worker, channel))) => {
-                notice(&format!("New worker ({worker}) forked"));
-                notice("Loading success.");
-                let old = std::mem::replace(&mut self.current, worker);
-                self.channel = channel;
-                self.old.push(old);
+        let old = self.current;
+        let (channel, hard) = {
+            let mut state = self.board.lock();
+            state.reloads += 1;
+            let channel = state.current().map(|worker| Arc::clone(&worker.channel));
+            (channel, state.asked.iter().any(|asked| asked.hard))
+        };
+        let started = self.start(channel.as_deref(), load);
+        let success = matches!(started, Ok(true));
+        match started {
+            Ok(true) => {
+                let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
                 // It may have ended just now.
-                let _ = sys::kill(old, libc::SIGUSR1);
+                let _ = sys::kill(old, signal);
                 self.tell_manager(&[
                     sd_notify::NotifyState::Ready,
                     sd_notify::NotifyState::Status("Ready."),
                 ]);
             }
-            Ok(None) => self.reload_failed("the new worker did not start"),
+            Ok(false) => self.reload_failed("the new worker did not start"),
             Err(message) => self.reload_failed(&message),
+        }
+        self.settle(success);
+    }
+
+    /// A start or reload is over: who asked for it is told.
+    fn settle(&self, success: bool) {
+        startup::is_over();
+        let messages = startup::messages();
+        let mut state = self.board.lock();
+        state.messages.clone_from(&messages);
+        state.failed_reloads = if success { 0 } else { state.failed_reloads + 1 };
+        for asked in state.asked.drain(..) {
+            let messages = messages.clone();
+            // Who asked may have gone.
+            let _ = asked.outcome.try_send(Outcome { success, messages });
         }
     }
 
@@ -130,21 +181,21 @@ impl Processes<'_> {
     /// Collects children that have ended. The code to end with, when the serving one did.
     fn reap(&mut self) -> Option<u8> {
         while let Some((pid, code)) = sys::reap() {
+            self.board.lock().remove(pid);
             if pid == self.current {
                 alert(&format!("Current worker ({pid}) exited with code {code}"));
                 self.end_all(libc::SIGTERM);
                 return Some(code);
             }
             notice(&format!("Former worker ({pid}) exited with code {code}"));
-            self.old.retain(|old| *old != pid);
         }
         None
     }
 
     fn signal_all(&self, signal: libc::c_int) {
-        for pid in self.old.iter().chain([&self.current]) {
+        for worker in &self.board.lock().workers {
             // One that has ended hears nothing.
-            let _ = sys::kill(*pid, signal);
+            let _ = sys::kill(worker.pid, signal);
         }
     }
 
@@ -170,16 +221,26 @@ impl Processes<'_> {
 /// worker that has them now. None when it ended instead.
 fn start_worker(
     args: &Args,
+    board: &Board,
     before: Option<&Channel>,
     load: impl FnOnce() -> Result<Loaded, ()>,
 ) -> Result<Option<(i32, Channel)>, String> {
     let (reader, ready) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
+    let failed = ready
+        .try_clone()
+        .map_err(|error| format!("Cannot make a pipe : {error}."))?;
     let (ours, channel) =
         Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
+    // What the threads of the runtime interface hold is not half done in the child.
+    let state = board.lock();
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
-            drop((reader, ours));
+            sys::close_inherited(&state.descriptors);
+            drop((state, reader, ours));
+            if before.is_some() {
+                startup::begin();
+            }
             let master = process::Master {
                 ready,
                 channel,
@@ -189,11 +250,17 @@ fn start_worker(
                 Ok(loaded) => process::run(args, loaded, Some(master)),
                 Err(()) => ExitCode::FAILURE,
             };
+            // Read only where the worker did not get as far as to serve.
+            let _ = (&failed).write_all(startup::messages().as_bytes());
             sys::end_worker(code)
         }
         Child::Other(pid) => {
-            drop((ready, channel));
-            Ok(sys::read_byte(&reader).then_some((pid, ours)))
+            drop((ready, failed, channel, state));
+            let (messages, serves) = sys::read_start(&reader);
+            if before.is_some() {
+                startup::note(&messages);
+            }
+            Ok(serves.then_some((pid, ours)))
         }
     }
 }

@@ -12,12 +12,14 @@ use proxy::{Order, Running};
 use crate::args::Args;
 use crate::collectors::Collectors;
 use crate::exports::Exports;
+use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
+use crate::server_state::States;
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, warning};
+use crate::{alert, cli, stats_file, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -40,7 +42,7 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
 
 /// What a worker has of its master.
 pub(crate) struct Master<'a> {
-    /// Waits for a byte: the worker serves.
+    /// Takes what is said of the start, and [`sys::READY`] when the worker serves.
     pub ready: std::io::PipeWriter,
     /// Brings who asks for the listening sockets.
     pub channel: Channel,
@@ -107,8 +109,10 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
-    // Its files may be out of reach after a chroot.
+    // Files may be out of reach after a chroot.
+    let stats_file = stats_file::read(config.global.stats_file.as_deref());
     let local_time = sample::Zone::local();
+    let states = States::read(config);
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -128,7 +132,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, || {
+    let frontends = Arc::new(listening.frontends());
+    let shared = Arc::new(running.share(nbthread));
+    states.apply(&running.config, &shared);
+    if let Some(file) = &stats_file {
+        file.apply(&running, &shared);
+    }
+    let workers = Workers::start(&running, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let doors = control
@@ -141,6 +151,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             descriptors,
             dropped_logs: workers.dropped_logs(),
             exposed: Arc::clone(&exposed),
+            frontends: Arc::clone(&frontends),
         })
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
@@ -159,23 +170,27 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         mut ready, channel, ..
     }) = master
     {
+        let visitors = doors.visitors();
         channel
-            .serve(Arc::clone(&exposed))
+            .serve(Arc::clone(&exposed), move |stream| visitors.serve(stream))
             .map_err(|error| format!("Cannot start the handover : {error}."))?;
         if daemon {
             sys::leave_standard_streams();
         }
         // A master that has gone takes this process with it.
-        let _ = ready.write_all(b"R");
+        let _ = ready.write_all(crate::startup::messages().as_bytes());
+        let _ = ready.write_all(sys::READY);
     }
     if let Some(detached) = detached {
         detached.ready();
     }
+    crate::startup::is_over();
     let mut serving = Serving {
         workers,
         collectors,
         running,
         exposed,
+        frontends,
         doors: Some(doors),
     };
     serving.wait(&signals);
@@ -261,6 +276,7 @@ struct Serving {
     collectors: Collectors,
     running: Arc<Running>,
     exposed: Arc<Exposed>,
+    frontends: Arc<Frontends>,
     /// The runtime interface accepts connections.
     doors: Option<cli::Doors>,
 }
@@ -309,6 +325,7 @@ impl Serving {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let hard_stop = self.running.config.global.hard_stop_after;
         self.exposed.clear();
+        self.frontends.close_all(&self.workers.shared());
         self.workers.tell(&Order::Drain {
             grace_ms: ms(grace),
             hard_stop_ms: hard_stop.map(ms),

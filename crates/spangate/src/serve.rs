@@ -15,6 +15,7 @@ use net::logs::Dropped;
 use net::{ListenerId, WorkerId};
 use proxy::{Engine, Order, Running, Shared};
 
+use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
 use crate::sockets::Sockets;
 
@@ -30,6 +31,7 @@ pub(crate) struct Listening {
     by_worker: Vec<Vec<Listener>>,
     /// Each address with its proxy.
     addresses: Vec<String>,
+    sockets: Vec<FrontendSocket>,
 }
 
 impl Listening {
@@ -42,14 +44,23 @@ impl Listening {
         let mut errors = Vec::new();
         let mut addresses = Vec::new();
         let mut id = 0;
-        for proxy in config
-            .proxies
-            .iter()
-            .filter(|proxy| proxy.is_frontend && !proxy.disabled)
-        {
+        let mut of_frontends = Vec::new();
+        let proxies = config.proxies.iter().enumerate();
+        for (frontend, proxy) in proxies.filter(|(_, proxy)| proxy.is_frontend && !proxy.disabled) {
             for bind in &proxy.binds {
-                match sockets.open(&bind.address, &options(proxy, bind), workers) {
+                let options = options(proxy, bind);
+                match sockets.open(&bind.address, &options, workers) {
                     Ok(opened) => {
+                        let fds = opened.own.iter().chain(&opened.shared);
+                        of_frontends.extend(fds.map(|fd| FrontendSocket {
+                            frontend,
+                            fd: Arc::clone(fd),
+                            keeps_listening: !matches!(
+                                bind.address,
+                                BindAddress::Addr(net::Addr::Inet(_))
+                            ),
+                            backlog: options.backlog,
+                        }));
                         addresses.push(format!("{} ({})", shown(&bind.address), proxy.name));
                         for (worker, listeners) in by_worker.iter_mut().enumerate() {
                             let of = |fd: &Arc<OwnedFd>, shared| Listener {
@@ -82,6 +93,7 @@ impl Listening {
             return Ok(Listening {
                 by_worker,
                 addresses,
+                sockets: of_frontends,
             });
         }
         for error in &errors {
@@ -95,6 +107,11 @@ impl Listening {
         let all = self.by_worker.iter().flatten();
         let all: BTreeSet<_> = all.map(|listener| listener.fd.as_raw_fd()).collect();
         all.len() as u64
+    }
+
+    /// The sockets by frontend.
+    pub fn frontends(&self) -> Frontends {
+        Frontends::new(self.sockets.clone())
     }
 
     /// Says what is listened on, in one line.
@@ -153,11 +170,39 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
 pub(crate) struct Inboxes(Vec<(Sender<Order>, Arc<OwnedFd>)>);
 
 impl Inboxes {
-    fn tell(&self, order: &Order) {
+    /// Tells every worker something.
+    pub fn tell(&self, order: &Order) {
         for (sender, wake) in &self.0 {
             // A worker that has ended hears nothing.
             let _ = sender.send(order.clone());
             net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
+        }
+    }
+
+    /// Tells one worker something. One that has ended lets go of it.
+    pub fn tell_one(&self, worker: WorkerId, order: Order) {
+        if let Some((sender, wake)) = self.0.get(worker.0 as usize) {
+            let _ = sender.send(order);
+            net::sys::eventfd_ring(wake.as_raw_fd());
+        }
+    }
+
+    /// How many workers there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Gives workers a round.
+    pub fn wake(&self, workers: &[WorkerId]) {
+        for (_, wake) in workers.iter().filter_map(|one| self.0.get(one.0 as usize)) {
+            net::sys::eventfd_ring(wake.as_raw_fd());
+        }
+    }
+
+    /// Gives every worker a round.
+    pub fn wake_all(&self) {
+        for (_, wake) in &self.0 {
+            net::sys::eventfd_ring(wake.as_raw_fd());
         }
     }
 
@@ -186,10 +231,11 @@ impl Workers {
     /// What could not be had, in words.
     pub fn start(
         running: &Arc<Running>,
+        shared: Arc<Shared>,
         listening: Listening,
-        count: usize,
         ended: fn(),
     ) -> Result<Self, String> {
+        let count = listening.by_worker.len();
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
@@ -200,7 +246,7 @@ impl Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
-            shared: Arc::new(running.share(count)),
+            shared,
             logs: Logs::new(running, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {

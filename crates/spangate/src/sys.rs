@@ -229,7 +229,8 @@ pub(crate) enum Child {
 /// `errno` of `fork`.
 pub(crate) fn fork_worker() -> io::Result<Child> {
     let master = std::process::id() as i32;
-    // SAFETY: this process has one thread, so the child may do anything.
+    // SAFETY: other threads of a master are those of its runtime interface, which hold no lock that the child takes; the allocator's
+    // are made whole by the C library.
     match check(unsafe { libc::fork() })? {
         0 => {
             // SAFETY: no pointers.
@@ -259,6 +260,42 @@ pub(crate) fn end_worker(code: ExitCode) -> ! {
 pub(crate) fn read_byte(mut pipe: &io::PipeReader) -> bool {
     use std::io::Read as _;
     pipe.read_exact(&mut [0]).is_ok()
+}
+
+/// What a worker says last to its master: it serves.
+pub(crate) const READY: &[u8] = b"\0R";
+
+/// Reads what a worker says of its start until it serves or ends: the messages, and whether it serves.
+pub(crate) fn read_start(mut pipe: &io::PipeReader) -> (String, bool) {
+    use std::io::Read as _;
+    /// Bytes of messages that are kept.
+    const KEPT_BYTES_MAX: usize = 64 << 10;
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => said.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+        if let Some(messages) = said.strip_suffix(READY) {
+            return (String::from_utf8_lossy(messages).into_owned(), true);
+        }
+        if said.len() > 2 * KEPT_BYTES_MAX {
+            // The end alone matters from here on.
+            said.drain(KEPT_BYTES_MAX..said.len() - READY.len());
+        }
+    }
+    (String::from_utf8_lossy(&said).into_owned(), false)
+}
+
+/// Closes descriptors that threads of the process before a fork owned. Nothing in this process owns them.
+pub(crate) fn close_inherited(descriptors: &[std::os::fd::RawFd]) {
+    for fd in descriptors {
+        // SAFETY: the threads that owned it do not exist in this process, so nobody uses or closes it.
+        unsafe { libc::close(*fd) };
+    }
 }
 
 /// A child that has ended, and its exit code (128 and the signal's number for one that a signal ended).

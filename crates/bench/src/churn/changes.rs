@@ -123,9 +123,14 @@ pub const ALL: &[Change] = &[
 
 impl Subject {
     fn reload(&self) -> Result<(), Failure> {
-        let before = self.worker()?;
-        sys::kill(self.master, libc::SIGUSR2)?;
         let deadline = crate::clock::Deadline::after(RELOAD_PATIENCE);
+        let mut before = self.worker();
+        while before.is_err() && !deadline.passed() {
+            sys::pause(LOOK_EVERY);
+            before = self.worker();
+        }
+        let before = before?;
+        sys::kill(self.master, libc::SIGUSR2)?;
         while self.worker().is_ok_and(|worker| worker == before) || self.worker().is_err() {
             if deadline.passed() {
                 return Err("no new worker answers".into());

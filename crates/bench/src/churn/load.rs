@@ -71,6 +71,14 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Tally, Failure> {
     Ok(tally.take())
 }
 
+impl Tally {
+    /// A request failed for this reason.
+    pub fn fail(&mut self, why: String) {
+        self.failed += 1;
+        self.example.get_or_insert(why);
+    }
+}
+
 struct Client {
     plan: Plan,
     config: Arc<ClientConfig>,
@@ -103,12 +111,11 @@ impl Client {
                 Ok(()) => tally.latencies.record(crate::clock::now() - start),
                 Err(broken) => {
                     self.stream = None;
-                    tally.failed += 1;
                     let text = match broken {
                         Broken::Closed => "a new connection was closed".to_owned(),
                         Broken::Failed(error) => error.to_string(),
                     };
-                    tally.example.get_or_insert(text);
+                    tally.fail(text);
                 }
             }
         }

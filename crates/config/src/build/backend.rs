@@ -6,7 +6,7 @@ use super::server as server_line;
 use crate::model::{Balance, HashAffinity, HashFunction, HashMethod, HashType, HttpReuse, Server};
 use sample::Place;
 use std::sync::Arc;
-use syntax::octets::readable;
+use syntax::octets::{Octets, readable};
 
 /// `server`
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -49,7 +49,15 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     line.need(1, || {
         "'default-server' expects options as arguments.".into()
     })?;
-    server_line::default_server(build, line)
+    server_line::default_server(build, line)?;
+    build.proxy.default_server_lines.push(words(line).into());
+    Ok(())
+}
+
+/// The words of a line.
+fn words(line: &Line<'_>) -> Vec<Octets> {
+    let words = line.bytes_from(0).into_iter();
+    words.map(Octets::from).collect()
 }
 
 /// `fullconn`

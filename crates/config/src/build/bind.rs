@@ -55,11 +55,13 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
         }
     }
     template.tls = words.finish(line, written, shared);
-    Ok(addresses
-        .into_iter()
-        .map(|listen| {
+    let prefix = template.guid.take();
+    let numbered = addresses.into_iter().enumerate();
+    Ok(numbered
+        .map(|(number, listen)| {
             let mut bind = template.clone();
             bind.address = listen.address;
+            bind.guid = prefix.as_ref().map(|prefix| format!("{prefix}-{number}"));
             bind.tcp.multipath = listen.multipath;
             bind
         })
@@ -92,6 +94,7 @@ pub fn blank() -> Bind {
         level: None,
         exposes_listeners: false,
         severity_output: None,
+        guid: None,
         origin: String::new(),
     }
 }
@@ -107,6 +110,12 @@ macro_rules! switches {
     )*};
 }
 switches!(accept_proxy defer_accept tfo transparent v4v6 v6only);
+
+/// `guid-prefix`
+pub fn guid_prefix(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.guid = Some(values::guid(cursor)?);
+    Ok(())
+}
 
 /// `backlog`
 pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {

@@ -31,6 +31,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         backends(config, proxy, index, shared);
         frontend(proxy, shared);
         persistence(proxy, shared);
+        stats_page(proxy, shared);
         match proxy.mode {
             Mode::Tcp => {
                 timeouts(proxy, shared);
@@ -202,6 +203,7 @@ fn timeouts(proxy: &Proxy, shared: &mut Shared<'_>) {
 }
 
 fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
+    http3_on_tcp(proxy, shared);
     if proxy.is_frontend && proxy.binds.is_empty() {
         warn(
             shared,
@@ -219,6 +221,41 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
                 title(proxy)
             ),
         );
+    }
+}
+
+/// HTTP/3 is negotiated on TCP with an experimental protocol only (manual §5.1 `alpn`).
+fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
+    if proxy.mode != Mode::Http || shared.is_allowed("expose-experimental-directives") {
+        return;
+    }
+    let mut last = "";
+    for bind in &proxy.binds {
+        let alpn = bind.tls.as_ref().and_then(|tls| tls.options.alpn.as_ref());
+        let has_h3 = alpn.is_some_and(|names| names.iter().any(|name| name.starts_with(b"h3")));
+        // The addresses of one line are told of once.
+        let is_first = std::mem::replace(&mut last, &bind.origin) != bind.origin;
+        if has_h3 && bind.proto.is_none() && is_first {
+            let message = format!(
+                "HTTP/3 on TCP listed via ALPN on frontend '{}' at [{}] relies on the experimental QMux protocol, must be allowed via a \
+                 global 'expose-experimental-directives'.",
+                proxy.name, bind.origin
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+    }
+}
+
+/// What a statistics page cannot have at once.
+fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let Some(page) = &proxy.stats else { return };
+    let has_accounts = !page.users.is_empty() || page.realm.is_some();
+    if has_accounts && !page.http_request.is_empty() {
+        let message = format!(
+            "proxy '{}': stats 'auth'/'realm' and 'http-request' can't be used at the same time.",
+            proxy.name
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
     }
 }
 
@@ -300,6 +337,12 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             ),
         );
     }
+    if proxy.stats.is_some() {
+        warn(
+            shared,
+            format!("'stats' statement ignored for {title} as it requires HTTP mode."),
+        );
+    }
     if proxy.monitor_uri.is_some() {
         warn(
             shared,
@@ -323,6 +366,14 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             format!("'{name}' rules ignored for {title} as they require HTTP mode."),
         );
     }
+    let headers = [
+        ("forwarded", proxy.forwarded.is_some()),
+        ("forwardfor", proxy.forwardfor.is_some()),
+        ("originalto", proxy.originalto.is_some()),
+    ];
+    for (name, _) in headers.into_iter().filter(|(_, is_set)| *is_set) {
+        without_http(name, &title, shared);
+    }
     let mut options = proxy.options;
     let frontend = if proxy.is_frontend {
         Places::FRONTEND
@@ -339,15 +390,16 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             && keyword.places.intersects(capability)
             && *field(&mut options)
         {
-            warn(
-                shared,
-                format!(
-                    "'option {}' ignored for {title} as it requires HTTP mode.",
-                    keyword.name
-                ),
-            );
+            without_http(keyword.name, &title, shared);
         }
     }
+}
+
+fn without_http(option: &str, title: &str, shared: &mut Shared<'_>) {
+    warn(
+        shared,
+        format!("'option {option}' ignored for {title} as it requires HTTP mode."),
+    );
 }
 
 /// Numbers that two proxies have.

@@ -1,5 +1,5 @@
-//! Arguments of sections that describe what does not exist yet: name servers, mail servers, caches, certificates (manual §3.12,
-//! §5.3.2, §6.2, §12).
+//! Arguments of sections that describe what does not exist here: name servers, mail servers, caches, certificates, traces
+//! (manual §3.10, §3.12, §5.3.2, §6.2, §12).
 
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Parse};
@@ -63,6 +63,50 @@ fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
     let time = values::whole_time(text);
     time.map(drop)
         .map_err(|bad| cursor.fault(values::time_message(bad, text, &name)))
+}
+
+/// What HAProxy can trace.
+const TRACED: [&str; 18] = [
+    "acme", "applet", "check", "dbg", "fcgi", "h1", "h2", "h3", "haterm", "peers", "pt", "qcm",
+    "quic", "session", "spop", "ssl", "stream", "all",
+];
+const TRACE_LEVELS: [&str; 6] = ["error", "user", "proto", "state", "data", "developer"];
+
+/// `trace 0|all|<source> [<command> <argument>]…`
+pub fn trace(cursor: &mut Cursor<'_>) -> Parse {
+    let source = cursor.take();
+    if matches!(source, "" | "0") {
+        return Ok(());
+    }
+    if !TRACED.contains(&source) {
+        return Err(cursor.fault(format!("No such trace source '{source}'.")));
+    }
+    while !cursor.peek().is_empty() {
+        let command = cursor.take();
+        let is_of_all = matches!(command, "follow" | "sink" | "level");
+        if source == "all" && !is_of_all {
+            return Err(cursor.fault(format!("'{command}' not applicable to meta-source 'all'.")));
+        }
+        let is_known = is_of_all
+            || matches!(
+                command,
+                "event" | "lock" | "pause" | "start" | "stop" | "verbosity"
+            );
+        if !is_known {
+            return Err(cursor.fault(format!("Unknown trace keyword '{command}'.")));
+        }
+        let value = cursor.take();
+        match command {
+            "follow" if !matches!(value, "" | "none") && !TRACED.contains(&value) => {
+                return Err(cursor.fault(format!("No such trace source '{value}'.")));
+            }
+            "level" if !value.is_empty() && !TRACE_LEVELS.contains(&value) => {
+                return Err(cursor.fault(format!("No such trace level '{value}'.")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// An integer but 0.

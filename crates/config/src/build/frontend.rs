@@ -178,12 +178,13 @@ pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// Bytes that a slot keeps at most. A message is shorter than the longest of them, so that the number bounds no memory.
 fn len(line: &Line<'_>, index: usize) -> Parse<usize> {
     let mut cursor = Cursor {
         line: *line,
         at: index,
     };
-    cursor.number(1..=65535usize)
+    cursor.number(1..=i32::MAX as usize)
 }
 
 fn slots<'b>(build: &'b mut ProxyBuild<'_, '_>, side: &str) -> &'b mut Vec<Capture> {

@@ -8,6 +8,7 @@ use crate::tree::Prefix;
 use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Place};
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// Parses one keyword of `global`.
 pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
@@ -55,9 +56,38 @@ pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         return Err(unknown(line, "global", KEYWORDS.iter().map(|k| k.name)));
     };
     match super::parser_of(keyword, line, 0, build.shared)? {
-        Some(parser) => parser(build, line),
-        None => Ok(()),
+        Some(parser) => parser(build, line)?,
+        None => return Ok(()),
     }
+    if concerns_servers(line.keyword()) {
+        let words = line.bytes_from(0).into_iter();
+        build
+            .global
+            .server_lines
+            .push(words.map(Octets::from).collect());
+    }
+    Ok(())
+}
+
+/// Whether a line says what the lines of servers start from.
+fn concerns_servers(keyword: &str) -> bool {
+    keyword.starts_with("ssl-default-server-")
+        || matches!(keyword, "ssl-server-verify" | "ca-base" | "crt-base")
+}
+
+/// `tune.idle-pool.shared`
+pub fn idle_pool_shared(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.tune.idle_pool_shared = match line.arg(1) {
+        "on" | "full" => true,
+        "off" => false,
+        _ => {
+            return Err(line.fault(
+                1,
+                "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.",
+            ));
+        }
+    };
+    line.at_most(1)
 }
 
 /// Sets `field` unless it is set: HAProxy keeps the first value of these keywords.
@@ -162,10 +192,22 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// `master-worker`
-pub fn master_worker(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.master_worker = true;
-    line.at_most(0)
+/// `master-worker no-exit-on-failure`
+pub fn master_worker(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    match line.arg(1) {
+        "" => Err(line.fault(
+            0,
+            "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        )),
+        "no-exit-on-failure" => {
+            Err(line.fault(1, super::not_yet("master-worker no-exit-on-failure")))
+        }
+        _ => Err(line.fault(
+            1,
+            "'master-worker' only supports 'no-exit-on-failure' option.",
+        )),
+    }
 }
 
 /// `default-path`
@@ -401,6 +443,24 @@ pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.pidfile, line, line.path(1).to_owned())
 }
 
+/// `server-state-base`
+pub fn server_state_base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-base' expects one argument: a directory path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_base, line, path)
+}
+
+/// `server-state-file`
+pub fn server_state_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-file' expect one argument: a file path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_file, line, path)
+}
+
 /// `set-var`
 pub fn set_var(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let var = proc_variable(build, line)?;
@@ -477,6 +537,14 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             format!("'stats' only supports 'socket', 'maxconn' and 'timeout' (got '{word}')."),
         )),
     }
+}
+
+/// `stats-file`
+pub fn stats_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'stats-file' expects a file path.".into())?;
+    line.at_most(1)?;
+    build.global.stats_file = Some(line.path(1).to_path_buf());
+    Ok(())
 }
 
 /// `unix-bind`

@@ -10,7 +10,7 @@ use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
 use crate::keywords::actions::{self, ActionParser};
 use crate::keywords::{self, Places};
-use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
+use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, Service, TargetPart};
 use sample::{ExprError, Place};
 use std::sync::Arc;
 use syntax::octets::Octets;
@@ -81,7 +81,18 @@ fn rule(
     set: Places,
     place: Place,
 ) -> Parse<Option<HttpRule>> {
-    let mut cursor = Cursor { line: *line, at: 1 };
+    rule_at(build, line, 1, set, place)
+}
+
+/// A rule whose action stands at word `at`.
+pub fn rule_at(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    at: usize,
+    set: Places,
+    place: Place,
+) -> Parse<Option<HttpRule>> {
+    let mut cursor = Cursor { line: *line, at };
     let name = cursor.take();
     let Some(keyword) = keywords::find_in(actions::KEYWORDS, name, set) else {
         let hint = did_you_mean(name, actions::of(set).map(|k| k.name));
@@ -96,7 +107,7 @@ fn rule(
             ),
             _ => format!("'{}' : unknown action '{name}'{hint}", line.keyword()),
         };
-        return Err(line.fault(1, message));
+        return Err(line.fault(at, message));
     };
     let action = match keyword.state.parser().and_then(ActionParser::http) {
         Some(parser) => Some(parser(build, &mut cursor, place)?),
@@ -305,6 +316,21 @@ pub fn auth(
         _ => None,
     };
     Ok(HttpAction::Auth { realm })
+}
+
+/// `use-service <service>`
+pub fn use_service(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    match cursor.value("a service name")? {
+        "prometheus-exporter" => Ok(HttpAction::UseService(Service::PrometheusExporter)),
+        name if name.starts_with("lua.") => {
+            Err(cursor.fault(super::not_yet(&format!("use-service {name}"))))
+        }
+        name => Err(cursor.fault(format!("unknown service name '{name}'."))),
+    }
 }
 
 /// `strict-mode on|off`

@@ -83,7 +83,9 @@ impl ProxyBuild<'_, '_> {
             is_frontend: _,
             is_backend: _,
             id: _,
+            state_file_name: _,
             description: _,
+            guid: _,
             origin: _,
             unpublished: _,
             binds: _,
@@ -105,6 +107,7 @@ impl ProxyBuild<'_, '_> {
             unique_id_format: _,
             disabled,
             mode,
+            state_from,
             maxconn,
             rate_limit_sessions,
             backlog,
@@ -112,6 +115,7 @@ impl ProxyBuild<'_, '_> {
             monitor_uri,
             balance,
             hash_type,
+            default_server_lines,
             hash_affinity,
             hash_balance_factor,
             http_reuse,
@@ -135,6 +139,7 @@ impl ProxyBuild<'_, '_> {
             log_tag,
             unique_id_header,
             error_pages,
+            stats,
             http_request,
             http_response,
             http_after_response,
@@ -158,6 +163,8 @@ impl ProxyBuild<'_, '_> {
         proxy.log.clone_from(log);
         proxy.log_tag.clone_from(log_tag);
         proxy.error_pages.clone_from(error_pages);
+        proxy.stats.clone_from(stats);
+        self.stats_inherited = stats.is_some();
         proxy.http_request.clone_from(http_request);
         proxy.http_response.clone_from(http_response);
         proxy.http_after_response.clone_from(http_after_response);
@@ -182,8 +189,10 @@ impl ProxyBuild<'_, '_> {
             self.tracing.clone_from(&template.tracing);
         }
         if proxy.is_backend {
+            proxy.state_from = *state_from;
             proxy.balance.clone_from(balance);
             proxy.hash_type = *hash_type;
+            proxy.default_server_lines.clone_from(default_server_lines);
             proxy.hash_affinity = *hash_affinity;
             proxy.hash_balance_factor = *hash_balance_factor;
             proxy.http_reuse = *http_reuse;

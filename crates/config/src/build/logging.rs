@@ -59,10 +59,36 @@ impl Pending {
             },
         }
     }
+}
 
-    /// The last format written wins.
-    pub fn set_format(&mut self, source: Source, line: &Line<'_>) {
-        self.format = Some((source, keep(line)));
+impl Source {
+    /// The statement that writes this format, as messages call it.
+    const fn statement(self) -> &'static str {
+        match self {
+            Source::Http => "option httplog",
+            Source::HttpClf => "option httplog clf",
+            Source::Https => "option httpslog",
+            Source::Tcp => "option tcplog",
+            Source::TcpClf => "option tcplog clf",
+            Source::Written => "log-format",
+        }
+    }
+}
+
+/// Takes a log format. The last one written wins; a `defaults` that writes two gets a warning, as from HAProxy.
+pub fn set_format(build: &mut ProxyBuild<'_, '_>, source: Source, line: &Line<'_>) {
+    let before = build.logging.format.replace((source, keep(line)));
+    if let Some((before, _)) = before
+        && build.is_defaults()
+    {
+        let message = format!(
+            "'{}' overrides previous '{}' in 'defaults' section.",
+            source.statement(),
+            before.statement()
+        );
+        build
+            .shared
+            .settle(Err(line.fault(0, message).as_warning()));
     }
 }
 
@@ -116,7 +142,7 @@ pub fn log_tag(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `log-format`
 pub fn log_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     only_argument(line)?;
-    build.logging.set_format(Source::Written, line);
+    set_format(build, Source::Written, line);
     Ok(())
 }
 

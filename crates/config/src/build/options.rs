@@ -2,7 +2,7 @@
 
 use super::address::network;
 use super::line::{Cursor, Line, Parse};
-use super::logging::Source;
+use super::logging::{Source, set_format};
 use super::proxy::ProxyBuild;
 use crate::keywords::options::Setter;
 use crate::model::{
@@ -129,18 +129,18 @@ pub fn redispatch(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `option httplog [clf]`
 pub fn httplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let clf = clf(line)?;
-    build
-        .logging
-        .set_format(if clf { Source::HttpClf } else { Source::Http }, line);
+    set_format(
+        build,
+        if clf { Source::HttpClf } else { Source::Http },
+        line,
+    );
     Ok(())
 }
 
 /// `option tcplog [clf]`
 pub fn tcplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let clf = clf(line)?;
-    build
-        .logging
-        .set_format(if clf { Source::TcpClf } else { Source::Tcp }, line);
+    set_format(build, if clf { Source::TcpClf } else { Source::Tcp }, line);
     Ok(())
 }
 
@@ -148,7 +148,7 @@ pub fn tcplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn httpslog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     no_prefix(line)?;
     line.at_most_after(1, 0)?;
-    build.logging.set_format(Source::Https, line);
+    set_format(build, Source::Https, line);
     Ok(())
 }
 

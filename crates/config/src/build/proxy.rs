@@ -10,7 +10,7 @@ use super::{
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
 };
-use crate::model::{Global, Mode, Proxy, ServerOptions};
+use crate::model::{Global, Mode, Proxy, ServerOptions, StateFrom};
 use sample::{Acls, Place};
 use std::collections::HashMap;
 
@@ -51,6 +51,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub server_presets: HashMap<String, Preset>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
+    /// Its statistics page is that of its `defaults`.
+    pub stats_inherited: bool,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.
@@ -240,6 +242,35 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     result.map_err(|error| line.expr_fault(2, &error, &context))
 }
 
+/// `load-server-state-from-file`
+pub fn state_from(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.state_from = match line.arg(1) {
+        "global" => StateFrom::Global,
+        "local" => StateFrom::Local,
+        "none" => StateFrom::Nowhere,
+        other => {
+            return Err(line.fault(
+                1,
+                format!(
+                    "'{}' expects 'global', 'local' or 'none'. Got '{other}'",
+                    line.keyword()
+                ),
+            ));
+        }
+    };
+    Ok(())
+}
+
+/// `server-state-file-name`
+pub fn state_file_name(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    build.proxy.state_file_name = match line.arg(1) {
+        "" | "use-backend-name" => None,
+        _ => Some(line.path(1).to_owned()),
+    };
+    Ok(())
+}
+
 /// `description`
 pub fn description(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'description' expects a string argument.".into())?;
@@ -257,6 +288,15 @@ pub fn disabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn enabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.disabled = false;
     line.at_most(0)
+}
+
+/// `guid`
+pub fn guid(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = super::line::Cursor { line: *line, at: 1 };
+    let guid = values::guid(&mut cursor)?;
+    line.at_most(1)?;
+    build.proxy.guid = Some(guid);
+    Ok(())
 }
 
 /// `id`
@@ -328,16 +368,23 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `timeout …`
 pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
-    let Some(keyword) = keywords::find(timeouts::KEYWORDS, name) else {
+    let keyword = keywords::find(timeouts::KEYWORDS, name).ok_or_else(|| {
+        // `timeout contimeout` and its kin are told as `contimeout` is.
+        let removed = keywords::find(KEYWORDS, name).map(|keyword| keyword.state);
+        if let Some(State::Removed(message)) = removed
+            && name.ends_with("timeout")
+        {
+            return line.fault(1, message);
+        }
         let hint = did_you_mean(name, timeouts::KEYWORDS.iter().map(|k| k.name));
-        return Err(line.fault(
+        line.fault(
             1,
             format!(
                 "'timeout' supports 'client', 'server', 'connect', 'check', 'queue', 'handshake', 'http-keep-alive', \
                  'http-request', 'tunnel', 'tarpit', 'client-fin' and 'server-fin' (got '{name}'){hint}"
             ),
-        ));
-    };
+        )
+    })?;
     let field = super::parser_of(keyword, line, 1, build.shared)?;
     let text = line.arg(2);
     if values::is_suspicious_time(text) {

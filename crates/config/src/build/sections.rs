@@ -255,6 +255,7 @@ fn open<'a, 'd>(
         named_defaults: HashMap::new(),
         server_presets: HashMap::new(),
         ssl_f_use: Vec::new(),
+        stats_inherited: false,
         kind,
         sections,
         number,

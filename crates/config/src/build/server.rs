@@ -6,9 +6,13 @@ use super::proxy::ProxyBuild;
 use super::tls::{self, TlsParser, server::ServerWords};
 use super::{Shared, address, did_you_mean, log_line, names, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
-use crate::model::{HashKey, InitAddr, Mode, Proto, Server, ServerAddress, ServerOptions, Source};
+use crate::model::{
+    HashKey, InitAddr, Mode, Proto, Proxy, Server, ServerAddress, ServerOptions, ServerTarget,
+    Source,
+};
 use sample::Place;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Parses one option of a server line; its name was just taken.
 pub type ServerParser = fn(&mut ServerOptions, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
@@ -80,6 +84,7 @@ pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
             name,
             address: first.address.clone(),
             unresolved: first.unresolved,
+            is_named: false,
             takes_datagrams: first.takes_datagrams,
             options,
             origin: first.origin.clone(),
@@ -126,6 +131,7 @@ fn one_server(
         name: name.to_owned(),
         address: found.address,
         unresolved: found.unresolved,
+        is_named: false,
         takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(&written.bytes),
         options,
         origin: line.span(1).place(),
@@ -319,6 +325,36 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
         }
     }
     Ok(())
+}
+
+/// Marks the servers that other lines name: expressions, which name these, `use-server` and `track`.
+pub fn mark_named(proxies: &mut [Proxy], by_expressions: &[(u32, u32)]) {
+    let by_expressions = by_expressions.iter();
+    let mut named: Vec<(usize, usize)> = by_expressions
+        .map(|(proxy, server)| (*proxy as usize, *server as usize))
+        .collect();
+    for (place, proxy) in proxies.iter().enumerate() {
+        let targets = proxy.use_server.iter().map(|rule| &rule.target);
+        named.extend(targets.filter_map(|target| match target {
+            ServerTarget::Static(server) => Some((place, *server)),
+            ServerTarget::Dynamic(_) => None,
+        }));
+        named.extend(
+            proxy
+                .servers
+                .iter()
+                .filter_map(|server| server.checks.tracked),
+        );
+    }
+    for (proxy, server) in named {
+        let server = proxies
+            .get_mut(proxy)
+            .and_then(|proxy| proxy.servers.get_mut(server));
+        // Nobody shares them before they are whole.
+        if let Some(server) = server.and_then(Arc::get_mut) {
+            server.is_named = true;
+        }
+    }
 }
 
 fn options(

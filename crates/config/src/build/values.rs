@@ -34,6 +34,12 @@ pub fn time(text: &str) -> Result<Duration, Bad> {
     time_in(text, "ms", 1000)
 }
 
+/// Reads a time in whole seconds, the unit where there is none.
+pub fn seconds(text: &str) -> Result<u32, Bad> {
+    let time = time_in(text, "s", 1_000_000)?;
+    u32::try_from(time.as_secs()).map_err(|_| Bad::Overflow)
+}
+
 /// The same, and nothing may follow the unit.
 pub fn whole_time(text: &str) -> Result<Duration, Bad> {
     match after_time(text) {
@@ -76,18 +82,18 @@ pub fn is_suspicious_time(text: &str) -> bool {
 ///
 /// # Errors
 /// It is too long or has another character.
-pub fn guid(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse {
+pub fn guid(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<String> {
     /// Its longest text.
     const BYTES_MAX: usize = 127;
     let name = cursor.last();
-    cursor.value("a name")?;
+    let guid = cursor.value("a name")?;
     let text = cursor.line.bytes(cursor.at - 1);
     if text.len() > BYTES_MAX {
         return Err(cursor.fault(format!("'{name}' : UID too big")));
     }
     match bad_name_character(text) {
         Some(bad) => Err(cursor.fault(format!("'{name}' : invalid character '{bad}'"))),
-        None => Ok(()),
+        None => Ok(guid.to_owned()),
     }
 }
 

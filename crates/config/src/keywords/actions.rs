@@ -169,7 +169,8 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("tarpit", REQUEST, http::tarpit, "Holds the request, then answers with an error."),
     K::not_yet("track-sc*", INCOMING.or(RESPONSE), "Tracks a key in a stick table."),
     any("unset-var*", ALL, stream::UNSET_VAR, "Removes a variable."),
-    K::not_yet("use-service", REQUESTS, "Answers with an internal service."),
+    K::partly("use-service", REQUEST, ActionParser::Http(http::use_service), "services but `prometheus-exporter`", "Answers with an internal service."),
+    K::not_yet("use-service", Places::TCP_CONTENT, "Answers with an internal service."),
     K::partly("wait-for-body", MESSAGES, ActionParser::Http(http::wait_for_body), "`use-large-buffer`", "Waits for the body."),
     K::moot("wait-for-handshake", REQUEST, EARLY_DATA, Args::None, "Waits for the handshake."),
 ];

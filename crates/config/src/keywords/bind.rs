@@ -4,7 +4,7 @@ use super::arguments::Args;
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
 use crate::build::bind::{self, BindParser};
-use crate::build::{checks, threads, values};
+use crate::build::{checks, threads};
 
 type K = Keyword<BindParser>;
 
@@ -48,7 +48,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("expose-fd", WORD, bind::expose_fd, "`expose-fd listeners`: a runtime interface that hands the listening sockets over (`-x`)."),
     yes("gid", WORD, bind::gid, "Group of a UNIX socket, by number."),
     yes("group", WORD, bind::group, "Group of a UNIX socket, by name."),
-    tunes("guid-prefix", Guid, Args::Own(values::guid), "Names that identify the listeners for ever."),
+    yes("guid-prefix", WORD, bind::guid_prefix, "Names that identify the listeners for ever."),
     yes("id", WORD, bind::id, "The listener's number in statistics."),
     tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
     yes("interface", WORD, bind::interface, "Network interface to listen on."),

@@ -109,7 +109,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("redispatch", DB, options::redispatch, "Retries on another server; with a number, after how many retries."),
     own("redis-check", DB, health::protocol_option, "Redis health checks."),
     own("smtpchk", DB, health::protocol_option, "SMTP health checks."),
-    moot("socket-stats", DF, COUNTERS, Args::None, "Statistics for each listener."),
+    switch("socket-stats", DF, |o| &mut o.socket_stats, "Statistics for each listener."),
     moot("splice-auto", DFB, PIPES, Args::None, "Splices in the kernel where it is likely to help."),
     moot("splice-request", DFB, PIPES, Args::None, "Splices requests in the kernel."),
     moot("splice-response", DFB, PIPES, Args::None, "Splices responses in the kernel."),

@@ -18,6 +18,12 @@ const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static s
     Keyword::tunes(name, Places::NONE, feature, args, doc)
 }
 
+const fn moot(name: &'static str, args: Args, doc: &'static str) -> Known {
+    Keyword::moot(name, Places::NONE, TRACING, args, doc)
+}
+
+const TRACING: &str = "it traces HAProxy's own internals, which do not exist here";
+
 const fn served(name: &'static str, doc: &'static str) -> Known {
     Keyword::yes(name, Places::NONE, (), doc)
 }
@@ -48,7 +54,7 @@ pub const SECTIONS: &[Known] = &[
     k("spoe-agent", "An agent of the stream processing offload engine."),
     k("spoe-group", "Messages to an agent."),
     k("spoe-message", "A message to an agent."),
-    k("traces", "What is traced."),
+    moot("traces", Args::None, "What is traced of HAProxy's internals."),
     served("userlist", "Users and groups."),
 ];
 
@@ -238,7 +244,11 @@ const SPOE_MESSAGE: &[Known] = &[
     k("event", "When it is sent."),
 ];
 
-const TRACES: &[Known] = &[k("trace", "A trace.")];
+const TRACES: &[Known] = &[moot(
+    "trace",
+    Args::Own(descriptions::trace),
+    "A source of traces, and where its events go.",
+)];
 
 #[rustfmt::skip]
 const USERLIST: &[Known] = &[

@@ -1,12 +1,10 @@
 //! The keywords of `defaults`, `frontend`, `listen` and `backend` (manual §4.1, §4.2).
 
-use super::arguments::Args;
-use super::features::Feature::*;
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
-    proxy, tcp, tcp_rules, values,
+    proxy, stats_page, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -53,7 +51,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),
     K::gone("grace", DFB, "the 'grace' keyword is not supported any more since HAProxy version 2.5. Use 'grace' in the global section."),
     K::yes("fullconn", DB, backend::fullconn, "Load of the backend at which servers reach their `maxconn`.").elsewhere(Ignored(" Maybe you want 'maxconn' instead ?")),
-    K::tunes("guid", FB, Guid, Args::Own(values::guid), "A name that identifies the proxy for ever."),
+    K::yes("guid", FB, proxy::guid, "A name that identifies the proxy for ever."),
     K::yes("hash-balance-factor", DB, backend::hash_balance_factor, "Bound of a server's load in consistent hashing, per cent of the average."),
     K::yes("hash-preserve-affinity", DB, backend::hash_preserve_affinity, "Which full servers consistent hashing passes over: `always` none, `maxconn`, `maxqueue`."),
     K::yes("hash-type", DB, backend::hash_type, "How hashes map to servers."),
@@ -66,7 +64,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("http-send-name-header", DB, backend::send_name_header, "Adds the server's name to requests."),
     K::yes("id", FB, proxy::id, "The proxy's number in statistics."),
     K::yes("ignore-persist", B, persist::ignore, "Ignores persistence on a condition."),
-    K::not_yet("load-server-state-from-file", DB, "Loads the state of servers at start."),
+    K::yes("load-server-state-from-file", DB, proxy::state_from, "Loads the state of servers at start."),
     K::partly("log", DFB, logging::log, "`ring@`", "Where to send the proxy's logs."),
     K::yes("log-format", DF, logging::log_format, "What a log line says.").elsewhere(IgnoredFormat),
     K::yes("log-format-sd", DF, logging::log_format_sd, "Structured data of RFC 5424 logs.").elsewhere(IgnoredFormat),
@@ -109,7 +107,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("rspirep", DFB, "The 'rspirep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "(?i)", words)),
     K::gone("rsprep", DFB, "The 'rsprep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "", words)),
     K::partly("server", B, backend::server, "address families of QUIC, MPTCP, datagrams, socket pairs, descriptors, reverse HTTP and vsock", "A server of the backend.").elsewhere(Refused),
-    K::tunes("server-state-file-name", DB, ServerState, Args::Any, "The file with the state of this backend's servers."),
+    K::yes("server-state-file-name", DB, proxy::state_file_name, "The file with the state of this backend's servers."),
     K::yes("server-template", B, backend::server_template, "Several servers that numbers make from one line.").elsewhere(Refused),
     K::partly("source", DB, backend::source, "`usesrc` and port ranges", "The address that connections to servers come from."),
     K::gone("srvexp", DFB, "The 'srvexp' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead."),
@@ -118,7 +116,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("srvtcpka-intvl", DB, tcp::keepalive, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
-    K::not_yet("stats", DFB, "The statistics page."),
+    K::yes("stats", DFB, stats_page::stats, "The statistics page."),
     K::not_yet("stick", B, "Persistence by a table."),
     K::not_yet("stick-table", FB, "A table of counters and persistence."),
     K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),

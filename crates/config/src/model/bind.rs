@@ -53,6 +53,8 @@ pub struct Bind {
     pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
+    /// A name that identifies the listener for ever (`guid-prefix`).
+    pub guid: Option<String>,
     /// `file:line` for start-up errors.
     pub origin: String,
 }

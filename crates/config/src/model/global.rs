@@ -12,6 +12,8 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
+    /// The names of the sections `defaults` that have one.
+    pub defaults: Vec<String>,
     /// Sections `log-profile`.
     pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
@@ -37,6 +39,8 @@ pub struct Config {
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
+    /// The lines that say what servers start from, in words.
+    pub server_lines: Vec<Vec<Octets>>,
     /// Worker threads; the number of cores where none.
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
@@ -63,14 +67,16 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
-    /// A master process with workers.
-    pub master_worker: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
     pub uid: Option<u32>,
     /// Group to run as.
     pub gid: Option<u32>,
+    /// `server-state-base`: where names of files of server states are relative to.
+    pub server_state_base: Option<PathBuf>,
+    /// `server-state-file`
+    pub server_state_file: Option<PathBuf>,
     /// Directory to confine the process to.
     pub chroot: Option<PathBuf>,
     /// File descriptors to ask for.
@@ -81,6 +87,8 @@ pub struct Global {
     pub stats_sockets: Vec<Bind>,
     /// Inactivity after which a connection of the runtime interface is closed.
     pub stats_timeout: Option<Duration>,
+    /// `stats-file`: counters to start with.
+    pub stats_file: Option<PathBuf>,
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
     /// Variables of scope `proc` to set at start, in order.
@@ -122,6 +130,8 @@ pub struct Tune {
     pub sndbuf_server_bytes: Option<usize>,
     /// Largest payload of a command of the runtime interface.
     pub cli_payload_bytes: usize,
+    /// Workers use each other's idle connections to servers.
+    pub idle_pool_shared: bool,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -139,6 +149,7 @@ impl Default for Tune {
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
             cli_payload_bytes: 128 << 10,
+            idle_pool_shared: true,
             maxaccept: None,
         }
     }

@@ -5,6 +5,7 @@ use super::{
     HttpRule, LogTarget, PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -19,6 +20,18 @@ pub enum Mode {
     Http,
     /// Log messages: a backend that `log backend@<name>` sends to.
     Log,
+}
+
+/// Where the states of a backend's servers are read from at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateFrom {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// The file of all backends, `server-state-file`.
+    Global,
+    /// A file of its own, [`Proxy::state_file_name`].
+    Local,
 }
 
 /// A frontend, a backend or both. Rules of a `defaults` section are shared by all proxies that start from it, and come before their
@@ -37,6 +50,12 @@ pub struct Proxy {
     pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
+    /// `load-server-state-from-file`
+    pub state_from: StateFrom,
+    /// `server-state-file-name`; none is the backend's name.
+    pub state_file_name: Option<PathBuf>,
+    /// A name that identifies it for ever (`guid`).
+    pub guid: Option<String>,
     /// Free text.
     pub description: Option<Octets>,
     /// `mode`.
@@ -67,6 +86,8 @@ pub struct Proxy {
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Arc<Server>>,
+    /// Its `default-server` lines and those of its `defaults`, in words: what servers that are added later may start from.
+    pub default_server_lines: Vec<Arc<[Octets]>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.
@@ -132,6 +153,8 @@ pub struct Proxy {
     pub unique_id_format: Option<sample::LogFormat>,
     /// The header that carries it to servers.
     pub unique_id_header: Option<Octets>,
+    /// `stats …`: the statistics page; none where it has none.
+    pub stats: Option<Arc<super::StatsPage>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
@@ -167,12 +190,6 @@ impl Proxy {
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
-    }
-
-    /// Whether those who choose a backend may have it without being forced.
-    #[must_use]
-    pub fn is_eligible(&self) -> bool {
-        !self.disabled && !self.unpublished
     }
 }
 
@@ -284,6 +301,7 @@ pub struct Options {
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+    pub socket_stats: bool,
     pub log_health_checks: bool,
 }
 

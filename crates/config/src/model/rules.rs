@@ -99,6 +99,8 @@ pub enum HttpAction {
     },
     /// `otel-group`
     OtelGroup(OtelGroup),
+    /// `use-service`: an answer of the process itself.
+    UseService(Service),
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
@@ -118,6 +120,7 @@ impl HttpAction {
             HttpAction::Allow
                 | HttpAction::Auth { .. }
                 | HttpAction::Return(_)
+                | HttpAction::UseService(_)
                 | HttpAction::Deny(_)
                 | HttpAction::Tarpit(_)
                 | HttpAction::Reject
@@ -125,6 +128,13 @@ impl HttpAction {
                 | HttpAction::Redirect(_)
         )
     }
+}
+
+/// The services of `use-service`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// `prometheus-exporter`
+    PrometheusExporter,
 }
 
 /// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.

@@ -135,7 +135,7 @@ pub enum HashFunction {
 }
 
 /// A `server` line. Its options read as fields of its own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Server {
     /// As written.
     pub name: String,
@@ -143,6 +143,8 @@ pub struct Server {
     pub address: ServerAddress,
     /// Its name could not be resolved: it is in maintenance until it has an address.
     pub unresolved: bool,
+    /// Other lines name it, so it cannot be deleted while traffic runs.
+    pub is_named: bool,
     /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
     pub takes_datagrams: bool,
     /// What follows the address, over what `default-server` says.

@@ -43,6 +43,95 @@ frontend f
 }
 
 #[test]
+fn servers_start_from_what_their_lines_name() {
+    let text = format!(
+        "defaults
+    mode http
+{TIMEOUTS}    default-server maxconn 9
+backend b
+    default-server weight 10
+    server one 127.0.0.1:1
+    server two 127.0.0.1:1 from none weight 2
+    server three 127.0.0.1:1 from srv:two
+    default-server name other weight 5
+    server four 127.0.0.1:1 from srv:other
+    default-server name other from be:
+    server five 127.0.0.1:1 from srv:b/other
+    default-server from none
+    server six 127.0.0.1:1
+    server-template t 2 127.0.0.1:7 from srv:five id 40
+    server-template r 3-4 127.0.0.1:8
+"
+    );
+    let (config, _) = read(&text).unwrap_or_else(|all| panic!("{all:?}"));
+    let servers = config.proxies[0].servers.iter();
+    let found: Vec<_> = servers
+        .map(|server| {
+            (
+                server.name.as_str(),
+                server.id,
+                server.weight,
+                server.maxconn,
+            )
+        })
+        .collect();
+    let wanted = [
+        ("one", 1, 10, 9),
+        ("two", 2, 2, 0),
+        ("three", 3, 2, 0),
+        ("four", 4, 5, 0),
+        ("five", 5, 10, 9),
+        ("six", 6, 1, 0),
+        ("t1", 40, 10, 9),
+        ("t2", 8, 10, 9),
+        ("r3", 9, 1, 0),
+        ("r4", 10, 1, 0),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn servers_whose_names_are_not_resolved() {
+    let text = format!(
+        "defaults
+    mode http
+{TIMEOUTS}backend b
+    server none host.invalid:80 init-addr none
+    server last host.invalid:80 init-addr last,none
+    server fixed host.invalid:80 init-addr 192.0.2.7
+    server plain 127.0.0.1:80 init-addr none
+    server failed host.invalid:80 init-addr libc,none
+"
+    );
+    let (config, diagnostics) = read(&text).unwrap_or_else(|all| panic!("{all:?}"));
+    let servers = config.proxies[0].servers.iter();
+    let found: Vec<_> = servers
+        .map(|server| (server.name.as_str(), server.unresolved))
+        .collect();
+    let wanted = [
+        ("none", true),
+        ("last", true),
+        ("fixed", false),
+        ("plain", false),
+        ("failed", true),
+    ];
+    assert_eq!(found, wanted);
+    let fixed = net::Addr::Inet("192.0.2.7:80".parse().expect("an address"));
+    let address = &config.proxies[0].servers[2].address;
+    assert_eq!(*address, ServerAddress::Fixed(fixed));
+    let told: Vec<&str> = diagnostics.iter().map(|item| &*item.message).collect();
+    assert_eq!(
+        told,
+        ["'server b/failed' : could not resolve address 'host.invalid', disabling server."]
+    );
+    let last = format!(
+        "defaults\n mode http\n{TIMEOUTS}backend b\n server last host.invalid:80 init-addr last\n"
+    );
+    let refused = read(&last).expect_err("nothing is left");
+    assert!(format!("{refused:?}").contains("no method found to resolve address"));
+}
+
+#[test]
 fn options_of_tcp_sockets() {
     let text = format!(
         "defaults
@@ -494,6 +583,18 @@ fn balance_in_every_form() {
             config.proxies[0].balance
         );
     }
+}
+
+#[test]
+fn a_capture_slot_may_be_longer_than_any_message() {
+    let config = accepted(
+        "frontend f
+ mode http
+ declare capture request len 40000000
+ http-request capture req.body id 0
+",
+    );
+    assert_eq!(config.proxies[0].capture_request[0].len, 40_000_000);
 }
 
 #[test]

@@ -35,6 +35,21 @@ const GLOBAL: &[Case] = &[
         "nbproc",
     ),
     (
+        "master-worker",
+        "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        "master-worker",
+    ),
+    (
+        "master-worker exit",
+        "'master-worker' only supports 'no-exit-on-failure' option.",
+        "exit",
+    ),
+    (
+        "ssl-dh-param-file /nonexistent/dh.pem",
+        "'ssl-dh-param-file': unable to load DH parameters from file </nonexistent/dh.pem>.",
+        "/nonexistent/dh.pem",
+    ),
+    (
         "nbthread 0",
         "'nbthread' value must be between 1 and 4096 (was 0).",
         "0",
@@ -712,9 +727,44 @@ const BACKEND: &[Case] = &[
         "x",
     ),
     (
-        "hash-type consistent",
-        "keyword 'hash-type consistent' is known but not implemented yet by this version.",
-        "consistent",
+        "hash-type other",
+        "'hash-type' only supports 'consistent' and 'map-based'.",
+        "other",
+    ),
+    (
+        "hash-balance-factor 100",
+        "'hash-balance-factor' must be 0 or greater than 100.",
+        "100",
+    ),
+    (
+        "hash-preserve-affinity never",
+        "'hash-preserve-affinity': unknown keyword 'never'",
+        "never",
+    ),
+    (
+        "server-template s 3-1 127.0.0.1",
+        "Wrong server-template number or range arg '3-1'.",
+        "3-1",
+    ),
+    (
+        "server s 127.0.0.1:1 init-addr dns",
+        "'init-addr' : unknown init-addr method 'dns', supported methods are 'libc', 'last', 'none'.",
+        "dns",
+    ),
+    (
+        "server s 127.0.0.1:1 init-addr 1.2.3.4,::1",
+        "'init-addr' : initial address already specified, cannot add '::1'.",
+        "1.2.3.4,::1",
+    ),
+    (
+        "server s 127.0.0.1:1 from nobody",
+        "invalid 'nobody' value for 'from' keyword.",
+        "nobody",
+    ),
+    (
+        "server s 127.0.0.1:1 hash-key name",
+        "'hash-key' has to be 'id', 'id32', 'guid', 'addr', or 'addr-port'.",
+        "name",
     ),
     (
         "http-reuse sometimes",
@@ -764,6 +814,11 @@ const DEFAULTS: &[Case] = &[
         "acl a always_true",
         "'acl' not allowed in anonymous 'defaults' section.",
         "acl",
+    ),
+    (
+        "timeout contimeout 5s",
+        "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.",
+        "contimeout",
     ),
     (
         "timeout connect 1y",
@@ -1040,6 +1095,22 @@ fn of_the_whole() {
         (
             format!("defaults\n{t}listen f\n  bind :80\n  monitor-uri /x\n"),
             "'monitor-uri' statement ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}  option forwardfor\nlisten f\n  bind :80\n"),
+            "'option forwardfor' ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option originalto\n"),
+            "'option originalto' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option forwarded\n"),
+            "'option forwarded' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}  mode http\n  log-format %ci\n  option httplog\n"),
+            "'option httplog' overrides previous 'log-format' in 'defaults' section.",
         ),
         (
             format!("defaults\n{t}listen f\n  bind :80\n  option http-pretend-keepalive\n"),

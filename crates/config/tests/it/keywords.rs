@@ -94,7 +94,6 @@ fn missing_arguments_are_named() {
         (backend, "bind", "frontend x\n bind quic4@:443\n"),
         (backend, "bind", "frontend x\n bind vsock@1:443\n"),
         (backend, "filter", "frontend x\n filter compression\n"),
-        (backend, "hash-type", "backend x\n hash-type consistent\n"),
         (backend, "log", "frontend x\n log ring@r local0\n"),
         (backend, "mode", "frontend x\n mode haterm\n"),
         (backend, "mode", "backend x\n mode spop\n"),

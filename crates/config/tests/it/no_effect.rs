@@ -72,6 +72,33 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
     );
 }
 
+/// HAProxy's example of traces is taken; what it would refuse is refused.
+#[test]
+fn traces_are_checked_and_have_no_effect() {
+    let text = "traces
+ trace all sink stderr level developer
+ trace h2 verbosity complete start now
+traces
+ trace stream event +any follow session lock backend
+";
+    assert_eq!(
+        notices(text),
+        ["no effect of traces, trace at t.cfg:1 and 4 more places : they have no meaning here."]
+    );
+    for (line, message) in [
+        ("trace h9 start now", "No such trace source 'h9'."),
+        (
+            "trace all start now",
+            "'start' not applicable to meta-source 'all'.",
+        ),
+        ("trace h2 begin", "Unknown trace keyword 'begin'."),
+        ("trace h2 level loud", "No such trace level 'loud'."),
+        ("trace h2 follow h9", "No such trace source 'h9'."),
+    ] {
+        assert_eq!(alerts(&format!("traces\n {line}\n")), [message]);
+    }
+}
+
 #[test]
 fn each_place_is_told_in_diagnostic_mode() {
     let shown = report("global\n nopoll\n noepoll\n");

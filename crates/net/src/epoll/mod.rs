@@ -17,8 +17,8 @@ use std::sync::mpsc::Receiver;
 
 use crate::Addr;
 use crate::boundary::{
-    Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Sent, SockId,
-    WorkerId,
+    Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Parcel, Sent,
+    SockId, WorkerId,
 };
 use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
@@ -143,6 +143,23 @@ struct Sock {
     broken: bool,
     /// It has been told.
     broken_told: bool,
+}
+
+/// A socket between two drivers.
+#[derive(Debug)]
+struct GivenUp {
+    fd: OwnedFd,
+    peeks: bool,
+}
+
+impl Sock {
+    /// Whether this driver has nothing of it but its descriptor.
+    fn is_quiet(&self) -> bool {
+        let has_output = self.queue.is_some() || self.put_off != send::PutOff::NOTHING;
+        let has_input = self.held > 0 || self.unread || self.paused || self.ended;
+        let is_ending = self.shutdown || self.orphan || self.broken;
+        !has_output && !has_input && !is_ending && !self.connecting && !self.queued
+    }
 }
 
 impl EpollDriver {
@@ -506,6 +523,23 @@ impl Driver for EpollDriver {
         if let Some(entry) = self.socks.get_mut(sock) {
             sys::label(entry.fd.as_raw_fd(), labels);
         }
+    }
+
+    fn give_up(&mut self, sock: SockId) -> Option<Parcel> {
+        if !self.socks.get(sock)?.is_quiet() {
+            return None;
+        }
+        let entry = self.socks.remove(sock)?;
+        self.epoll.remove(entry.fd.as_raw_fd());
+        Some(Parcel::new(GivenUp {
+            fd: entry.fd,
+            peeks: entry.peeks,
+        }))
+    }
+
+    fn take_in(&mut self, parcel: Parcel) -> Option<SockId> {
+        let given = parcel.open::<GivenUp>()?;
+        self.adopt(given.fd, false, given.peeks)
     }
 
     fn pause(&mut self, sock: SockId) {

@@ -13,7 +13,7 @@ use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
 use balance::{Balance, Beginning, Candidates};
-pub(crate) use pool::Wanted;
+pub(crate) use pool::{Wanted, proven_only};
 
 /// One worker's state of its backends.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use crate::facts::Ambient;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Links;
 use crate::link::mux::Mux;
+use crate::shared::{Count, Wish};
 
 /// Responses a connection must have completed to be `aggressive`'s proof.
 const PROVEN_RESPONSES: u32 = 2;
@@ -45,12 +46,7 @@ impl Backends {
         if wanted.labels != Labels::default() {
             return None;
         }
-        let proven_only = match wanted.reuse {
-            HttpReuse::Never => return None,
-            HttpReuse::Safe if wanted.is_first => return None,
-            HttpReuse::Aggressive => wanted.is_first,
-            HttpReuse::Safe | HttpReuse::Always => false,
-        };
+        let proven_only = proven_only(wanted.reuse, wanted.is_first)?;
         let backend = &self.0[wanted.server.backend.place()];
         let shared = &backend.shared[wanted.server.place()];
         let is_open = |link: &&LinkId| {
@@ -65,16 +61,32 @@ impl Backends {
         if let Some(link) = shared.iter().rev().find(is_open) {
             return Some(*link);
         }
-        let idle = &backend.idle[wanted.server.place()];
-        let fits = |link: LinkId| {
-            links.server(link).is_some_and(|server| {
-                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
-            })
-        };
-        let place = idle.iter().rposition(|link| fits(*link))?;
-        let link = idle[place];
+        let link = self.find(links, wanted.server, proven_only, wanted.name)?;
         self.leave_pool(ambient, links, link);
         Some(link)
+    }
+
+    /// An idle connection that another worker may have.
+    pub fn find_idle(&self, links: &Links, wish: &Wish) -> Option<LinkId> {
+        self.find(links, wish.server, wish.proven_only, &wish.name)
+    }
+
+    /// The idle connection of HTTP/1 of this name that was used last.
+    #[inline]
+    fn find(
+        &self,
+        links: &Links,
+        server: ServerId,
+        proven_only: bool,
+        name: &[u8],
+    ) -> Option<LinkId> {
+        let idle = &self.0[server.backend.place()].idle[server.place()];
+        let fits = |link: &&LinkId| {
+            links.server(**link).is_some_and(|server| {
+                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *name
+            })
+        };
+        idle.iter().rfind(fits).copied()
     }
 
     /// Puts a connection aside for the next request. False where all workers together have `max` of its server already.
@@ -96,6 +108,7 @@ impl Backends {
         let idle = &mut self.0[id.backend.place()].idle[id.place()];
         server.pool_place = Some(idle.len() as u32);
         idle.push(link);
+        ambient.shared.add(ambient.worker, Count::Idle(id));
         true
     }
 
@@ -111,6 +124,7 @@ impl Backends {
         if std::mem::take(&mut server.is_pool_counted) {
             ambient.shared.servers.leave_pool(id);
         }
+        ambient.shared.sub(ambient.worker, Count::Idle(id));
         let idle = &mut self.0[id.backend.place()].idle[id.place()];
         debug_assert_eq!(idle.get(place as usize), Some(&link));
         idle.swap_remove(place as usize);
@@ -164,6 +178,16 @@ impl Backends {
     pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];
         idle.get(place as usize) == Some(&link)
+    }
+}
+
+/// Whether a request may only have a connection that has proved to be kept alive; none where it may have no other client's.
+pub(crate) fn proven_only(reuse: HttpReuse, is_first: bool) -> Option<bool> {
+    match reuse {
+        HttpReuse::Never => None,
+        HttpReuse::Safe if is_first => None,
+        HttpReuse::Aggressive => Some(is_first),
+        HttpReuse::Safe | HttpReuse::Always => Some(false),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
 use crate::rules::Verdict;
 use crate::running::deadline;
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, FrontCount, Pace, RateLimit};
 use crate::stream::{Inspection, Phase};
 
 /// What rates are limited over.
@@ -107,14 +107,19 @@ impl<D: Driver> Turn<'_, D> {
             return false;
         }
         let now_ms = self.cx.now().ms();
-        let global = &self.cx.running.config.global;
+        let shared = &self.cx.core.ambient.shared;
         let sessions = self.cx.running.proxy(frontend).rate_limit_sessions;
         let limits = [
             (sessions, Pace::Sessions(frontend)),
-            (global.maxsessrate, Pace::ProcessSessions),
-            (global.maxconnrate, Pace::ProcessConnections),
+            (
+                shared.rate_limit(RateLimit::Sessions),
+                Pace::ProcessSessions,
+            ),
+            (
+                shared.rate_limit(RateLimit::Connections),
+                Pace::ProcessConnections,
+            ),
         ];
-        let shared = &self.cx.core.ambient.shared;
         let reached = limits
             .into_iter()
             .filter_map(|(limit, pace)| limit.map(|limit| (limit, pace)))
@@ -176,18 +181,17 @@ impl<D: Driver> Turn<'_, D> {
         let link = core.links.add(sock, role, mux, &mut core.timers);
         self.state.at_work.link = Some(link);
         core.clients += 1;
-        core.count(Count::Frontend(frontend));
-        core.count(Count::Bind(bind));
-        if self.cx.running.paces {
-            self.cx.mark(Pace::ProcessConnections);
-        }
+        self.count_connection(bind);
         let proxy = self.cx.running.proxy(frontend);
         if !proxy.tcp_request_connection.is_empty() {
             match self
                 .cx
                 .with_session(link, |cx| cx.connection_rules(frontend))
             {
-                Some(Verdict::Close) => return self.cx.close_client(link),
+                Some(Verdict::Close) => {
+                    self.cx.tell_bind(bind, FrontCount::DeniedConnections);
+                    return self.cx.close_client(link);
+                }
                 Some(Verdict::ExpectProxy) => self.set_stage(link, Stage::ProxyHeader),
                 Some(Verdict::Continue) | None => {}
             }
@@ -200,6 +204,15 @@ impl<D: Driver> Turn<'_, D> {
             Some(_) => self.begin_client_handshake(link),
             None => {}
         }
+    }
+
+    /// A connection came to a listener.
+    fn count_connection(&self, bind: BindId) {
+        self.cx.mark(Pace::ProcessConnections);
+        self.cx.mark(Pace::Connections(bind.frontend));
+        self.cx.tell_bind(bind, FrontCount::Connections);
+        self.cx.core.count(Count::Frontend(bind.frontend));
+        self.cx.core.count(Count::Bind(bind));
     }
 
     pub(super) fn set_stage(&mut self, link: LinkId, stage: Stage) {
@@ -217,18 +230,18 @@ impl<D: Driver> Turn<'_, D> {
         client.stage = Stage::Ready;
         client.idle_since = now;
         client.session.handshake_ms = (now.ms() - client.session.accepted.ms()) as u32;
-        let frontend = client.frontend();
+        let (frontend, bind) = (client.frontend(), client.bind);
         let proxy = self.cx.running.proxy(frontend);
         if !proxy.tcp_request_session.is_empty() {
             let verdict = self.cx.with_session(link, |cx| cx.session_rules(frontend));
             if verdict == Some(Verdict::Close) {
+                self.cx.tell_bind(bind, FrontCount::DeniedSessions);
                 return self.cx.close_client(link);
             }
         }
         self.cx.mark(Pace::Sessions(frontend));
-        if self.cx.running.paces {
-            self.cx.mark(Pace::ProcessSessions);
-        }
+        self.cx.mark(Pace::ProcessSessions);
+        self.cx.tell_bind(bind, FrontCount::Sessions);
         let timeouts = self.cx.running.timeouts(frontend);
         if self.cx.running.is_http(frontend) && self.speaks_h2(link) {
             self.become_h2(link);

@@ -85,6 +85,14 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
+    /// A frontend accepts what waits, and then nothing any more.
+    pub(super) fn close_frontend(&mut self, frontend: usize) {
+        let listeners = self.cx.running.listeners.iter().enumerate();
+        for (listener, _) in listeners.filter(|(_, bind)| bind.frontend.place() == frontend) {
+            self.cx.io.unlisten(ListenerId(listener as u32));
+        }
+    }
+
     /// Clients without a request end soon.
     fn end_idle(&mut self) {
         for slot in 0..self.cx.core.links.slots() {

@@ -13,6 +13,7 @@ mod life;
 mod secure;
 mod servers;
 mod socks4;
+mod watch;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,10 +28,12 @@ use crate::link::Role;
 use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
 use crate::running::Running;
-use crate::shared::{Grant, ServerTables, Shared};
+use crate::shared::{Grant, Letter, ServerTables, Shared};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
+
+pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
 
 /// What the process tells a worker.
 #[derive(Clone, Debug)]
@@ -46,6 +49,12 @@ pub enum Order {
     Stop,
     /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
     HandOver(Sender<()>),
+    /// The listeners of a frontend, by its place in the configuration, close for good.
+    CloseFrontend(usize),
+    /// Some of the worker's streams are asked for.
+    ShowStreams(StreamsAsked),
+    /// Streams are to end.
+    Kill(Killed),
 }
 
 /// One worker's data path.
@@ -199,6 +208,9 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
             Order::Stop => turn.state.life = Life::Stopped,
+            Order::ShowStreams(asked) => turn.show_streams(&asked),
+            Order::Kill(killed) => turn.kill(&killed),
+            Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }
@@ -326,10 +338,12 @@ impl<D: Driver> net::Engine<D> for Engine {
         }
         let ambient = &self.core.ambient;
         if ambient.shared.has_mail(ambient.worker) {
-            let mut grants = Vec::new();
-            ambient.shared.collect_mail(ambient.worker, &mut grants);
-            for grant in grants {
+            let received = ambient.shared.collect_mail(ambient.worker);
+            for grant in received.grants {
                 self.enter(driver, None, |turn| turn.granted(grant));
+            }
+            for letter in received.letters {
+                self.enter(driver, None, |turn| turn.read_letter(letter));
             }
         }
         if !self.state.resting.is_empty() {
@@ -544,6 +558,19 @@ impl<D: Driver> Turn<'_, D> {
         });
         if !is_taken {
             self.cx.refuse_grant(grant);
+        }
+    }
+
+    /// Another worker asks for an idle connection, or answers.
+    fn read_letter(&mut self, letter: Letter) {
+        match letter {
+            Letter::Wish(wish) => self.cx.grant_wish(&wish),
+            Letter::Answer { stream, connection } => {
+                self.cx.take_over(connection);
+                self.with_stream(StreamId(stream.place), |cx, waiting| {
+                    cx.answered(waiting, stream.number);
+                });
+            }
         }
     }
 

@@ -33,6 +33,11 @@ impl Secure {
             is_gathering: false,
         })
     }
+
+    /// Whether nothing waits to be sealed.
+    pub fn is_quiet(&self) -> bool {
+        self.staged.is_empty() && !self.is_gathering
+    }
 }
 
 /// Where a message goes.

@@ -12,6 +12,11 @@ use crate::ids::LinkId;
 use crate::link::{Hold, Link, Wrote};
 use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
 
+/// Parts of a body of our own that are made before other connections have their turn.
+const MADE_PARTS_A_TURN: u32 = 8;
+/// The pause before it goes on, milliseconds.
+const MADE_PAUSE_MS: u64 = 1;
+
 impl<D: Driver> Cx<'_, D> {
     // ---- the request's body
 
@@ -242,6 +247,39 @@ impl<D: Driver> Cx<'_, D> {
         self.send_page(stream);
     }
 
+    /// Sends what of a body of our own is made, and makes more of it as the client takes it. After [`MADE_PARTS_A_TURN`] the other
+    /// connections have their turn.
+    pub(super) fn send_made(&mut self, stream: &mut Stream) {
+        let now = self.now();
+        let mut parts = 0;
+        loop {
+            let (ServerEnd::Made(made), Some(client)) = (&mut stream.server, stream.client) else {
+                return;
+            };
+            let rest = made.rest();
+            if !rest.is_empty() {
+                let wrote = self.core.links.send_data(self.io, client, rest);
+                let is_all = wrote.taken == rest.len();
+                made.leave(wrote.taken);
+                stream.txn.bytes_out += wrote.wire as u64;
+                if !is_all {
+                    return self.expect_client(stream, stream.client_ms(self.running));
+                }
+            }
+            if made.is_over() {
+                stream.server = ServerEnd::Nobody;
+                self.download_came(stream);
+                stream.deadlines.client_ms = NEVER_MS;
+                return self.set_timer(stream);
+            }
+            if parts == MADE_PARTS_A_TURN {
+                return self.expect_end_of_wait(stream, MADE_PAUSE_MS);
+            }
+            parts += 1;
+            made.make(self.running, &self.core.ambient.shared, now);
+        }
+    }
+
     // ---- progress
 
     /// The kernel took bytes of one of a stream's connections. `blocked`: some still wait.
@@ -266,8 +304,10 @@ impl<D: Driver> Cx<'_, D> {
         if blocked {
             return;
         }
-        if matches!(stream.server, ServerEnd::Page(_)) {
-            self.send_page(stream);
+        match stream.server {
+            ServerEnd::Page(_) => self.send_page(stream),
+            ServerEnd::Made(_) => self.send_made(stream),
+            ServerEnd::Nobody | ServerEnd::Link(_) => {}
         }
         self.send_waiting_down(stream);
         if self.client_is_blocked(stream) {

@@ -74,6 +74,10 @@ impl<D: Driver> Cx<'_, D> {
             let kind = if proto == Proto::H2 { b"h2" } else { b"h1" };
             names.pool = [&names.pool[..], b"\0", kind].concat().into();
         }
+        if !header.is_empty() {
+            // Only who would send the same header may use the connection.
+            names.pool = [&names.pool[..], b"\0", &header].concat().into();
+        }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
             && let Some(link) = self.stream_of(link)
         {
@@ -86,6 +90,9 @@ impl<D: Driver> Cx<'_, D> {
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
+        }
+        if self.ask_for_idle(stream, server, &names.pool) {
+            return stream.go(Phase::TakeOver);
         }
         let session = match self.running.tls.server(server) {
             // A server that is just being added.
@@ -108,6 +115,7 @@ impl<D: Driver> Cx<'_, D> {
                 }
                 stream.route.on_reused = false;
                 self.attach(stream, link, server);
+                self.tell_connect(stream, server);
                 self.trace_try(stream);
                 self.expect_server(stream, stream.connect_ms(self.running));
                 Step::Wait
@@ -303,10 +311,14 @@ impl<D: Driver> Cx<'_, D> {
         (header, name): (Box<[u8]>, Box<[u8]>),
     ) -> LinkId {
         let labels = stream.route.labels;
-        // What the server learns of the client at the connection's start binds it to that client.
-        let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
-            || self.servers.at(server).send_proxy.is_on()
-            || labels != Labels::default();
+        // What the server learns of the client at the connection's start binds it to that client. With `http-reuse always` it is
+        // idle for all, in case another client sends the same header.
+        let private = match self.running.proxy(stream.backend).http_reuse {
+            HttpReuse::Never => true,
+            HttpReuse::Safe | HttpReuse::Aggressive => self.servers.at(server).send_proxy.is_on(),
+            HttpReuse::Always => false,
+        };
+        let private = private || labels != Labels::default();
         let role = Role::Server(Server {
             server,
             connecting: true,
@@ -398,6 +410,9 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         }
         stream.txn.retries += 1;
+        if let Some(server) = stream.route.target {
+            self.tell_retry(stream, server);
+        }
         if self.may_redispatch(stream) {
             self.redispatch(stream);
             return stream.go(Phase::SelectServer);

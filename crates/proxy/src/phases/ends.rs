@@ -9,7 +9,7 @@ use crate::link::mux::Mux;
 use crate::link::mux::h1::After;
 use crate::logging::Scene;
 use crate::shared::Count;
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream: its server is let go, it is logged and counted out, its client goes on or is closed.
@@ -53,6 +53,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a stream of TCP whose connection turns out to be one of HTTP/2: it is not logged, its client stays.
     pub fn forget(&mut self, stream: &mut Stream) {
         stream.log.written = true;
+        stream.ignored = true;
         if let Some(client) = self.let_go(stream)
             && let Some(entry) = self.core.links.get_mut(client)
         {
@@ -77,6 +78,9 @@ impl<D: Driver> Cx<'_, D> {
         let now_ms = self.now().ms();
         stream.txn.timing.data_end_ms.get_or_insert(now_ms);
         self.release_server(stream);
+        if !stream.ignored {
+            self.account(stream, now_ms);
+        }
         if std::mem::take(&mut stream.backend_counted) {
             self.core.uncount(Count::Backend(stream.backend));
         }
@@ -142,7 +146,9 @@ impl<D: Driver> Cx<'_, D> {
                     self.run(stream);
                 }
             }
-            Phase::Queue(_) | Phase::TurnAround | Phase::Connect if !has_input && aborts => {
+            Phase::Queue(_) | Phase::TurnAround | Phase::Connect | Phase::TakeOver
+                if !has_input && aborts =>
+            {
                 stream.ended_by(b'C', stream.letter());
                 self.cut(stream);
             }
@@ -183,12 +189,17 @@ impl<D: Driver> Cx<'_, D> {
                 stream.phase = Phase::SelectServer;
                 self.fail(stream, Cause::QueueTimeout);
             }
-            Phase::TurnAround => {
+            Phase::TurnAround | Phase::TakeOver => {
                 stream.phase = Phase::Connect;
                 self.run(stream);
             }
             Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
             Phase::Tunnel(_) => self.inspect_waiting_response(stream),
+            // It had its turn, and has it again.
+            Phase::Transfer if matches!(stream.server, ServerEnd::Made(_)) => {
+                self.send_made(stream);
+                self.run(stream);
+            }
             phase if phase.is_request_paused() || phase.is_response_paused() => self.run(stream),
             phase if phase.inspects_request() => self.run(stream),
             phase if phase.awaits_upload() => self.fail(stream, Cause::ClientTimeout),

@@ -43,6 +43,8 @@ pub(crate) enum Cause {
     BadResponse,
     /// The server's connection is gone in the middle of its response.
     ServerGone,
+    /// A command ended it.
+    Killed,
     /// Cookies in a response that caches would keep (`option checkcache`).
     CacheableCookies,
     /// Rules failed a response; it is marked already.
@@ -119,6 +121,7 @@ impl Cause {
                 Phase::BackendResponse(_) => answered(b'S', b'H', 502),
                 _ => cut(b'S', b'D'),
             },
+            Cause::Killed => cut(b'K', letter),
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
             Cause::Internal => answered(b'I', letter, 500),
@@ -129,6 +132,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        self.tell_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);
@@ -143,6 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 && !connects {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientGone);
         blame(stream, Cause::ClientGone);
         self.vanish(stream);
     }
@@ -152,6 +157,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientStuck);
         blame(stream, Cause::ClientStuck);
         self.abandon(stream);
     }

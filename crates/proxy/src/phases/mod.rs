@@ -3,6 +3,7 @@
 //! A stream is a state machine over [`Phase`]s. A phase does its work and either names the next one or waits; what wakes it is
 //! written beside it. Bodies move beside the phases once their head has left (see [`bodies`]).
 
+mod account;
 mod bodies;
 mod buffering;
 mod clients;
@@ -21,7 +22,9 @@ mod retry;
 mod rules;
 mod select;
 mod servers;
+mod statistics;
 mod streams;
+mod take_over;
 mod tunnel;
 
 use std::sync::Arc;
@@ -172,6 +175,8 @@ impl<D: Driver> Cx<'_, D> {
                 Phase::TurnAround => Step::Wait,
                 // A connection to the server, idle or fresh: waits for it, at most `timeout connect`.
                 Phase::Connect => self.connect_server(stream),
+                // An idle connection of another worker: waits for the answer, at most `TAKE_OVER_MS`.
+                Phase::TakeOver => Step::Wait,
                 // The head of the request leaves; its body follows as it comes.
                 Phase::SendRequest => self.send_request(stream),
                 // The head of the response: waits for the server's bytes, at most `timeout server`.

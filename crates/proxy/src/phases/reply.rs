@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{ErrorPage, HttpAction, Reply, ReplyBody};
+use config::model::{ErrorPage, HttpAction, REALM_DEFAULT, Reply, ReplyBody};
 use http::Method;
 use http::h1::{self, Framing, Strictness};
 use net::Driver;
@@ -11,7 +11,8 @@ use super::Cx;
 use crate::ids::RuleId;
 use crate::rules::RuleSet;
 use crate::rules::status::{self, begin_response, is_bodiless};
-use crate::stream::{HeadRead, Page, Phase, Stream};
+use crate::statistics::made::Made;
+use crate::stream::{HeadRead, Page, Phase, ServerEnd, Stream};
 
 /// The body of an answer.
 pub(super) enum Body {
@@ -20,12 +21,14 @@ pub(super) enum Body {
     Made(Vec<u8>),
     /// Part of the configuration, from this place on.
     Kept(Arc<[u8]>, usize),
+    /// Made while it leaves; how long it is is not known.
+    Growing(Box<Made>),
 }
 
 impl Body {
     fn bytes(&self) -> &[u8] {
         match self {
-            Body::Nothing => &[],
+            Body::Nothing | Body::Growing(_) => &[],
             Body::Made(bytes) => bytes,
             Body::Kept(bytes, from) => &bytes[*from..],
         }
@@ -152,29 +155,34 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// `auth`: 401, or 407 to one that takes us for its proxy, with the challenge of the rule.
-    pub(super) fn ask_credentials(&mut self, stream: &mut Stream, rule: RuleId) {
-        stream.challenge = Some(rule);
+    pub(super) fn ask_credentials(&mut self, stream: &mut Stream, set: RuleSet, rule: RuleId) {
+        let proxy = self.running.proxy(rule.proxy);
+        let default = match set {
+            RuleSet::Statistics => REALM_DEFAULT,
+            _ => proxy.name.as_bytes(),
+        };
+        let action = set.rules(proxy).get(rule.place).map(|rule| &rule.action);
+        let realm = match action {
+            Some(HttpAction::Auth { realm }) => realm.as_deref().unwrap_or(default),
+            _ => default,
+        };
+        stream.challenge = Some(realm.into());
         let status = if stream.txn.is_proxied { 407 } else { 401 };
         self.error_page(stream, status);
     }
 
     /// Puts the challenge of `auth` into the page that is about to leave, in place of the page's own.
-    fn challenge(&self, stream: &mut Stream) {
-        let Some(rule) = stream.challenge.take() else {
+    fn challenge(stream: &mut Stream) {
+        let Some(realm) = stream.challenge.take() else {
             return;
         };
-        let proxy = self.running.proxy(rule.proxy);
-        let rules = RuleSet::Request.rules(proxy);
-        if let Some(HttpAction::Auth { realm }) = rules.get(rule.place).map(|rule| &rule.action) {
-            let realm = realm.as_deref().unwrap_or(proxy.name.as_bytes());
-            let name: &[u8] = match stream.txn.is_proxied {
-                true => b"proxy-authenticate",
-                false => b"www-authenticate",
-            };
-            stream.response.remove_all(name);
-            let challenge = [b"Basic realm=\"", realm, b"\""].concat();
-            stream.response.append(name, &challenge);
-        }
+        let name: &[u8] = match stream.txn.is_proxied {
+            true => b"proxy-authenticate",
+            false => b"www-authenticate",
+        };
+        stream.response.remove_all(name);
+        let challenge = [b"Basic realm=\"", &realm[..], b"\""].concat();
+        stream.response.append(name, &challenge);
     }
 
     /// The redirect of a server with `redir`: to its prefix, with the request's path and query.
@@ -221,7 +229,7 @@ impl<D: Driver> Cx<'_, D> {
         self.give_up_queue(stream);
         self.end_wait(stream);
         stream.wants_tunnel = false;
-        self.challenge(stream);
+        Self::challenge(stream);
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
         if !matches!(stream.phase, Phase::RequestHead) && !stream.rules_failed {
             self.respond(stream);
@@ -242,24 +250,30 @@ impl<D: Driver> Cx<'_, D> {
         let status = stream.response.status();
         let has_body = !is_bodiless(status) && stream.txn.method != Method::Head;
         // A rule may have made it one that has no body, or one that has.
-        let length = body.bytes().len() as u64;
+        let framing = match &body {
+            Body::Growing(_) => Framing::Chunked,
+            body => Framing::Length(body.bytes().len() as u64),
+        };
         stream.response.set_framing(match is_bodiless(status) {
             true => Framing::None,
-            false => Framing::Length(length),
+            false => framing,
         });
         stream.close_client |= status < 200;
         self.send_response_head(
             stream,
             match has_body {
-                true => Framing::Length(length),
+                true => framing,
                 false => Framing::None,
             },
         );
         stream.down.is_open = true;
-        if has_body && length > 0 {
-            self.send_body(stream, body);
-        } else {
-            self.download_came(stream);
+        match body {
+            Body::Growing(made) if has_body => {
+                stream.server = ServerEnd::Made(made);
+                self.send_made(stream);
+            }
+            body if has_body && framing != Framing::Length(0) => self.send_body(stream, body),
+            _ => self.download_came(stream),
         }
         self.run(stream);
     }
@@ -274,7 +288,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         // The rest leaves as the client takes it.
         let page = match body {
-            Body::Nothing => return,
+            Body::Nothing | Body::Growing(_) => return,
             Body::Made(bytes) => Page {
                 body: bytes.into(),
                 sent: wrote.taken,

@@ -14,7 +14,7 @@ use crate::link::mux::Mux;
 use crate::link::mux::h1::{Front, Rules as ReadRules};
 use crate::running::Running;
 use crate::running::deadline;
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, FrontCount, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
 
 /// How a frontend's clients are read.
@@ -42,7 +42,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         client.streams += 1;
-        let frontend = client.frontend();
+        let (frontend, bind) = (client.frontend(), client.bind);
         stream.client = Some(link);
         stream.frontend = frontend;
         stream.backend = frontend;
@@ -57,6 +57,9 @@ impl<D: Driver> Cx<'_, D> {
             false => client.idle_since,
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
+        if txn.first_request && txn.is_http && !self.core.links.is_stream(link) {
+            self.tell_bind(bind, FrontCount::SessionsH1);
+        }
     }
 
     /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
@@ -113,6 +116,7 @@ impl<D: Driver> Cx<'_, D> {
         let monitored = frontend.monitor_uri.as_deref();
         if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
             stream.ended_by(b'P', b'R');
+            self.tell_front(stream, FrontCount::Intercepted);
             return self.monitor(stream);
         }
         // While a server works on it the client owes nothing.
@@ -317,7 +321,8 @@ impl<D: Driver> Cx<'_, D> {
         backend: ProxyId,
         forced: &mut Option<bool>,
     ) -> bool {
-        if self.running.proxy(backend).is_eligible() {
+        let is_published = self.core.ambient.shared.is_published(backend);
+        if is_published && !self.running.proxy(backend).disabled {
             return true;
         }
         let conditions = &self.running.proxy(stream.frontend).force_be_switch;

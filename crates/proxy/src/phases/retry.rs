@@ -41,6 +41,9 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_failed_try(stream, status);
         stream.route.tries += 1;
         stream.txn.retries += 1;
+        if let Some(server) = stream.route.target {
+            self.tell_retry(stream, server);
+        }
         stream.response.clear();
         (stream.txn.status, stream.txn.server_status) = (0, 0);
         stream.txn.timing.response_start_ms = None;

@@ -24,11 +24,14 @@ impl<D: Driver> Cx<'_, D> {
             Outcome::End(end) => return self.end_by_rule(stream, end),
             Outcome::Wait(waiting) => return self.wait_for(stream, waiting),
         }
-        if rules.waits.is_some() {
-            self.end_wait(stream);
-        }
         if !self.restrict_names(stream, proxy) {
             return Step::Wait;
+        }
+        if self.asks_statistics(stream, proxy) {
+            return self.serve_statistics(stream, proxy, rules.waits.is_some());
+        }
+        if rules.waits.is_some() {
+            self.end_wait(stream);
         }
         match self.http_rules(stream, proxy, RuleSet::Redirect, Rules::default()) {
             Outcome::End(end) => self.end_by_rule(stream, end),
@@ -99,6 +102,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A rule ends a stream.
     pub(super) fn end_by_rule(&mut self, stream: &mut Stream, end: End) -> Step {
+        self.tell_end(stream, end);
         match end {
             End::Answer(set, rule) => {
                 let reply = crate::rules::reply_of(self.running, set, rule);
@@ -107,7 +111,8 @@ impl<D: Driver> Cx<'_, D> {
                 }
             }
             End::Redirect => self.answer(stream, super::reply::Body::Nothing),
-            End::Challenge(rule) => self.ask_credentials(stream, rule),
+            End::Challenge(set, rule) => self.ask_credentials(stream, set, rule),
+            End::Service(service) => self.use_service(stream, service),
             End::Tarpit(rule) => {
                 self.trace(stream, Event::HttpTarpitRequest);
                 let wait_ms = stream.tarpit_ms(self.running);

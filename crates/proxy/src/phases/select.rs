@@ -67,6 +67,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.unbind();
         stream.route.target = None;
+        self.tell_redispatch(stream, server);
         stream.txn.redispatched = true;
         self.choose(stream)
     }
@@ -247,6 +248,9 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn redispatch(&mut self, stream: &mut Stream) {
         self.release_slot(stream);
         stream.route.avoid = stream.route.target.take();
+        if let Some(from) = stream.route.avoid {
+            self.tell_redispatch(stream, from);
+        }
         stream.unbind();
         stream.txn.redispatched = true;
     }

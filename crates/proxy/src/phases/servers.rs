@@ -6,7 +6,6 @@ use net::timers::NEVER_MS;
 use super::Cx;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
-use crate::running::deadline;
 use crate::shared::Count;
 use crate::stream::Stream;
 
@@ -81,7 +80,6 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Puts a connection aside for the next request.
     fn keep_idle(&mut self, stream: &Stream, link: LinkId) {
-        let now = self.now();
         let draining = self.is_stopping();
         self.core.links.release_all(self.io, link);
         let Some(entry) = self.core.links.get_mut(link) else {
@@ -100,20 +98,7 @@ impl<D: Driver> Cx<'_, D> {
         if server.private {
             return self.keep_private(stream, link);
         }
-        let core = &mut *self.core;
-        let max = line.pool_max_conn;
-        if !core
-            .backends
-            .keep_idle(&core.ambient, &mut core.links, link, max)
-        {
-            return self.close_server(link);
-        }
-        let purge_ms = line.pool_purge_delay.as_millis() as u64;
-        let at_ms = match purge_ms {
-            0 => NEVER_MS,
-            _ => deadline(now, purge_ms),
-        };
-        self.set_link_deadline(link, at_ms);
+        self.pool(link);
     }
 
     fn keep_private(&mut self, stream: &Stream, link: LinkId) {

@@ -233,8 +233,9 @@ impl<'a> Cx<'a> {
             // Answers.
             HttpAction::Auth { .. } => {
                 self.decided(stream, b'L', set);
-                return Flow::End(End::Challenge(rule));
+                return Flow::End(End::Challenge(set, rule));
             }
+            HttpAction::UseService(service) => return Flow::End(End::Service(*service)),
             HttpAction::Return(_) => {
                 self.decided(stream, b'L', set);
                 return Flow::End(End::Answer(set, rule));

@@ -18,7 +18,7 @@ mod traffic;
 
 use std::sync::Arc;
 
-use config::model::{HttpAction, HttpRule, Reply};
+use config::model::{HttpAction, HttpRule, Reply, Service};
 use sample::LogOrigin;
 
 use crate::facts::Eval;
@@ -51,6 +51,8 @@ pub(crate) enum RuleSet {
     Redirect,
     Response,
     AfterResponse,
+    /// Those of the statistics page.
+    Statistics,
 }
 
 impl RuleSet {
@@ -61,6 +63,10 @@ impl RuleSet {
             RuleSet::Redirect => &proxy.redirects,
             RuleSet::Response => &proxy.http_response,
             RuleSet::AfterResponse => &proxy.http_after_response,
+            RuleSet::Statistics => proxy
+                .stats
+                .as_deref()
+                .map_or(&[], |page| &page.http_request),
         }
     }
 
@@ -75,13 +81,13 @@ impl RuleSet {
     /// What the log says of a line that a rule of this set asked for.
     fn origin(self) -> LogOrigin {
         match self {
-            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Request | RuleSet::Redirect | RuleSet::Statistics => LogOrigin::HttpRequest,
             RuleSet::Response => LogOrigin::HttpResponse,
             RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
         }
     }
 
-    fn is_response(self) -> bool {
+    pub fn is_response(self) -> bool {
         matches!(self, RuleSet::Response | RuleSet::AfterResponse)
     }
 }
@@ -94,7 +100,9 @@ pub(crate) enum End {
     /// With the response that is in the stream, without a body: a redirect.
     Redirect,
     /// Asks for user and password, with the challenge of this rule.
-    Challenge(RuleId),
+    Challenge(RuleSet, RuleId),
+    /// With the answer of a service.
+    Service(Service),
     /// With the answer of this rule, later.
     Tarpit(RuleId),
     /// Without an answer.

@@ -1,11 +1,11 @@
-//! Servers that are added while traffic runs.
+//! Servers that are added or get another name while traffic runs.
 
-use config::model::Server;
+use config::model::{Server, ServerTarget};
 use net::WorkerId;
 
 use super::Running;
-use crate::ids::ProxyId;
-use crate::shared::{ServerRecord, ServerTables, Shared};
+use crate::ids::{ProxyId, ServerId};
+use crate::shared::{RenameError, ServerRecord, ServerTables, Shared};
 
 /// A server was added.
 #[derive(Debug)]
@@ -30,6 +30,41 @@ pub enum AddError {
 }
 
 impl Running {
+    /// Gives a server in maintenance another name, by the places of its backend and its own. `shared` is what the workers of this
+    /// configuration share. The workers have to be given a round.
+    ///
+    /// # Errors
+    /// Why it keeps the one it has.
+    pub fn rename_server(
+        &self,
+        shared: &Shared,
+        backend: usize,
+        server: usize,
+        name: &str,
+    ) -> Result<(), RenameError> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        if shared.servers.is_in_maintenance(id) && self.refers_to(shared, backend, server) {
+            return Err(RenameError::Referenced);
+        }
+        shared.rename_server(id, name)
+    }
+
+    /// Whether a rule or another server names a server.
+    fn refers_to(&self, shared: &Shared, backend: usize, server: usize) -> bool {
+        let Some(proxy) = self.config.proxies.get(backend) else {
+            return false;
+        };
+        let mut rules = proxy.use_server.iter();
+        if rules.any(|rule| matches!(rule.target, ServerTarget::Static(at) if at == server)) {
+            return true;
+        }
+        let tables = shared.server_tables();
+        let backends = 0..self.config.proxies.len();
+        backends
+            .flat_map(|backend| tables.servers(backend))
+            .any(|(_, record)| record.checks.tracked == Some((backend, server)))
+    }
+
     /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest one
     /// that is free. `shared` is what the workers of this configuration share. The files that its TLS names are known already.
     ///

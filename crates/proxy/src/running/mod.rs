@@ -69,6 +69,10 @@ pub struct Running {
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
     pub(crate) paces: bool,
+    /// Workers use each other's idle connections to servers.
+    pub(crate) shares_idle: bool,
+    /// Some frontend has statistics for each listener (`option socket-stats`).
+    pub(crate) socket_stats: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -139,9 +143,11 @@ impl Running {
             timeouts: proxies()
                 .map(|proxy| TimeoutsMs::new(&proxy.timeout))
                 .collect(),
+            socket_stats: proxies().any(|proxy| proxy.options.socket_stats),
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),
+            shares_idle: config.global.tune.idle_pool_shared,
             fullconn: fullconn(&config),
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),
@@ -214,6 +220,12 @@ impl Running {
         &self.config.proxies[proxy.place()]
     }
 
+    /// The value of a variable of scope `proc`, by its slot.
+    #[must_use]
+    pub fn proc_var(&self, slot: u32) -> Option<sample::Value<'static>> {
+        self.proc_vars.get(slot)
+    }
+
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
         &self.proxy(bind.frontend).binds[bind.place]
     }
@@ -225,6 +237,11 @@ impl Running {
     #[inline]
     pub(crate) fn timeouts(&self, proxy: ProxyId) -> &TimeoutsMs {
         &self.timeouts[proxy.place()]
+    }
+
+    /// The load at which servers of a backend with a `minconn` reach their `maxconn`.
+    pub(crate) fn fullconn(&self, backend: ProxyId) -> u32 {
+        self.fullconn[backend.place()]
     }
 
     /// When a proxy's log lines are written.
@@ -368,7 +385,9 @@ fn binds(proxy: &Proxy) -> bool {
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
     let mut proxies = config.proxies.iter();
-    global.maxconnrate.is_some()
+    // A command may limit them.
+    !global.stats_sockets.is_empty()
+        || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }

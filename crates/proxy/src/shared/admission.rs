@@ -5,25 +5,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use config::model::Config;
 
-use crate::ids::BindId;
+use crate::ids::{BindId, ProxyId};
 
 /// A number with a limit; 0 for none.
 #[derive(Debug)]
 struct Places {
     taken: AtomicU32,
-    max: u32,
+    max: AtomicU32,
 }
 
 impl Places {
     fn new(max: Option<u32>) -> Places {
         Places {
             taken: AtomicU32::new(0),
-            max: max.unwrap_or(0),
+            max: AtomicU32::new(max.unwrap_or(0)),
         }
     }
 
     fn take(&self) -> bool {
-        let more = |taken: u32| (self.max == 0 || taken < self.max).then_some(taken + 1);
+        let max = self.max.load(Ordering::SeqCst);
+        let more = |taken: u32| (max == 0 || taken < max).then_some(taken + 1);
         self.taken
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
             .is_ok()
@@ -34,7 +35,8 @@ impl Places {
     }
 
     fn is_full(&self) -> bool {
-        self.max > 0 && self.taken.load(Ordering::SeqCst) >= self.max
+        let max = self.max.load(Ordering::SeqCst);
+        max > 0 && self.taken.load(Ordering::SeqCst) >= max
     }
 }
 
@@ -93,6 +95,28 @@ impl Admission {
     /// Client connections of the process.
     pub fn process(&self) -> u32 {
         self.process.taken.load(Ordering::Relaxed)
+    }
+
+    /// The limit of the process; 0 for none.
+    pub fn process_max(&self) -> u32 {
+        self.process.max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit of the process; 0 for none.
+    pub fn set_process_max(&self, max: u32) {
+        self.process.max.store(max, Ordering::SeqCst);
+    }
+
+    /// The limit of a frontend; 0 for none.
+    pub fn frontend_max(&self, frontend: ProxyId) -> u32 {
+        let places = &self.frontends[frontend.place()].places;
+        places.max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit of a frontend; 0 for none.
+    pub fn set_frontend_max(&self, frontend: ProxyId, max: u32) {
+        let places = &self.frontends[frontend.place()].places;
+        places.max.store(max, Ordering::SeqCst);
     }
 
     /// Whether a limit is reached.

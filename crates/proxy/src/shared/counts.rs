@@ -5,7 +5,7 @@
 //! A server has a number among all servers ([`Places::server`]). Those that are added while traffic runs have the highest
 //! numbers, and [`Counts::add_server`] makes room for them. So what is kept for each server lies behind everything else.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use config::model::Config;
 use net::WorkerId;
@@ -25,6 +25,8 @@ pub(crate) enum Count {
     Server(ServerId),
     /// Connections to a server, idle ones included.
     Connections(ServerId),
+    /// Idle connections to a server that any client may have and any worker.
+    Idle(ServerId),
     /// Client connections of a bind line.
     Bind(BindId),
     /// Log lines of a frontend, from the start.
@@ -34,7 +36,9 @@ pub(crate) enum Count {
 /// What is measured over the last second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// Connections of a frontend.
+    /// Connections that a frontend accepted.
+    Connections(ProxyId),
+    /// Those of them that became sessions.
     Sessions(ProxyId),
     /// HTTP requests of a frontend.
     Requests(ProxyId),
@@ -42,7 +46,7 @@ pub(crate) enum Pace {
     Streams(ProxyId),
     /// Streams that a server was given.
     Server(ServerId),
-    /// Connections of all frontends; measured where one of the rates is limited.
+    /// Connections of all frontends.
     ProcessConnections,
     /// Likewise, those that became sessions.
     ProcessSessions,
@@ -84,10 +88,17 @@ impl<T: Default, const N: usize> Cells<T, N> {
     }
 }
 
+/// How many there are, and the most that there were at once.
+#[derive(Debug, Default)]
+struct Gauge {
+    now: AtomicU32,
+    most: AtomicU32,
+}
+
 /// One worker's.
 #[derive(Debug)]
 struct Own {
-    counts: Cells<AtomicU32, 32>,
+    counts: Cells<Gauge, 16>,
     meters: Cells<Meter, 8>,
 }
 
@@ -95,6 +106,12 @@ struct Own {
 #[derive(Debug)]
 pub(super) struct Counts {
     workers: Vec<Own>,
+    /// By count: the most at once of all workers together.
+    most: Grow<AtomicU32>,
+    /// By meter: the most events within a second.
+    peaks: Grow<AtomicU32>,
+    /// When peaks were last forgotten, monotonic milliseconds: seconds that began before are not looked at any more.
+    cleared_ms: AtomicU64,
     places: Places,
 }
 
@@ -115,9 +132,9 @@ struct Places {
 }
 
 const COUNTS_OF_A_PROXY: usize = 3;
-const COUNTS_OF_A_SERVER: usize = 2;
+const COUNTS_OF_A_SERVER: usize = 3;
 const METERS_OF_THE_PROCESS: usize = 2;
-const METERS_OF_A_PROXY: usize = 3;
+const METERS_OF_A_PROXY: usize = 4;
 const NO_NUMBER: u32 = u32::MAX;
 
 impl Places {
@@ -193,6 +210,7 @@ impl Places {
             Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
             Count::Server(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server),
             Count::Connections(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 1,
+            Count::Idle(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 2,
             Count::Bind(bind) => {
                 let before = self.binds_before[bind.frontend.place()] as usize;
                 of_proxies + before + bind.place
@@ -218,11 +236,16 @@ impl Places {
             Pace::Sessions(proxy) => of(proxy),
             Pace::Requests(proxy) => of(proxy) + 1,
             Pace::Streams(proxy) => of(proxy) + 2,
+            Pace::Connections(proxy) => of(proxy) + 3,
             Pace::Server(server) => {
                 METERS_OF_THE_PROCESS + METERS_OF_A_PROXY * self.proxies + self.server(server)
             }
         }
     }
+}
+
+fn zeros(count: usize) -> Grow<AtomicU32> {
+    Grow::new((0..count).map(|_| AtomicU32::new(0)).collect())
 }
 
 impl Counts {
@@ -234,6 +257,9 @@ impl Counts {
         };
         Counts {
             workers: (0..workers).map(|_| own()).collect(),
+            most: zeros(places.counts()),
+            peaks: zeros(places.meters()),
+            cleared_ms: AtomicU64::new(0),
             places,
         }
     }
@@ -245,12 +271,14 @@ impl Counts {
         if server.place() >= configured && self.places.add(server).is_none() {
             return false;
         }
-        let count = self.places.count(Count::Connections(server));
+        let count = self.places.count(Count::Idle(server));
         let meter = self.places.meter(Pace::Server(server));
         let reached = self
             .workers
             .iter()
-            .all(|own| own.counts.reach(count) && own.meters.reach(meter));
+            .all(|own| own.counts.reach(count) && own.meters.reach(meter))
+            && self.most.reach(count, || AtomicU32::new(0))
+            && self.peaks.reach(meter, || AtomicU32::new(0));
         if reached {
             for own in &self.workers {
                 own.meters.get(meter).reset();
@@ -259,49 +287,145 @@ impl Counts {
         reached
     }
 
+    /// A server's number among all.
+    #[inline(always)]
+    pub fn server_number(&self, server: ServerId) -> usize {
+        self.places.server(server)
+    }
+
     #[inline]
-    fn cell(&self, worker: WorkerId, place: usize) -> &AtomicU32 {
+    fn gauge(&self, worker: WorkerId, place: usize) -> &Gauge {
         self.workers[worker.0 as usize].counts.get(place)
     }
 
     /// One more. Only `worker` itself may say so.
     #[inline]
     pub fn add(&self, worker: WorkerId, what: Count) {
-        let cell = self.cell(worker, self.places.count(what));
+        let place = self.places.count(what);
+        let gauge = self.gauge(worker, place);
         // One writer: a load and a store, no locked instruction.
-        cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+        let now = gauge.now.load(Relaxed).wrapping_add(1);
+        gauge.now.store(now, Relaxed);
+        if now > gauge.most.load(Relaxed) {
+            gauge.most.store(now, Relaxed);
+            self.note_most(place);
+        }
+    }
+
+    /// A worker has more than ever: so may all together.
+    #[cold]
+    fn note_most(&self, place: usize) {
+        self.most.at(place).fetch_max(self.sum_at(place), Relaxed);
+    }
+
+    /// The most at once, all workers together. With several workers it may miss a moment at which none of them had more than it
+    /// ever had.
+    pub fn most(&self, what: Count) -> u32 {
+        self.most.at(self.places.count(what)).load(Relaxed)
+    }
+
+    /// Forgets the most at once of one of them.
+    pub fn clear_most(&self, what: Count) {
+        let place = self.places.count(what);
+        self.most.at(place).store(0, Relaxed);
+        for own in &self.workers {
+            own.counts.get(place).most.store(0, Relaxed);
+        }
     }
 
     /// One less, likewise.
     #[inline]
     pub fn sub(&self, worker: WorkerId, what: Count) {
-        let cell = self.cell(worker, self.places.count(what));
-        debug_assert!(cell.load(Relaxed) > 0, "{what:?} below zero");
-        cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+        let now = &self.gauge(worker, self.places.count(what)).now;
+        debug_assert!(now.load(Relaxed) > 0, "{what:?} below zero");
+        now.store(now.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// The count of one worker.
+    pub fn of(&self, worker: WorkerId, what: Count) -> u32 {
+        self.gauge(worker, self.places.count(what))
+            .now
+            .load(Relaxed)
+    }
+
+    /// Those of each worker.
+    pub fn each(&self, what: Count) -> impl Iterator<Item = u32> {
+        let place = self.places.count(what);
+        let gauges = self.workers.iter().map(move |own| own.counts.get(place));
+        gauges.map(|gauge| gauge.now.load(Relaxed))
     }
 
     /// The sum over the workers.
     pub fn sum(&self, what: Count) -> u32 {
-        let place = self.places.count(what);
-        let cells = self.workers.iter().map(|own| own.counts.get(place));
-        cells.fold(0, |sum, cell| sum.wrapping_add(cell.load(Relaxed)))
+        self.sum_at(self.places.count(what))
+    }
+
+    fn sum_at(&self, place: usize) -> u32 {
+        let gauges = self.workers.iter().map(|own| own.counts.get(place));
+        gauges.fold(0, |sum, gauge| sum.wrapping_add(gauge.now.load(Relaxed)))
     }
 
     /// One event of a rate, of `worker` itself.
     #[inline(always)]
     pub fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
-        let own = &self.workers[worker.0 as usize];
-        own.meters.get(self.places.meter(what)).count(now_ms);
+        let place = self.places.meter(what);
+        let meter = self.workers[worker.0 as usize].meters.get(place);
+        if !meter.count(now_ms) {
+            self.next_second(meter, place, now_ms);
+        }
     }
 
-    /// Events of the last second, all workers together.
-    pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
-        let place = self.places.meter(what);
+    /// An event that is the first of a worker's second: the one before is over.
+    #[cold]
+    fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
+        if let Some(end_ms) = self.second_end_ms(meter) {
+            let rate = self.reading(place, end_ms).per_second();
+            self.peaks.at(place).fetch_max(rate, Relaxed);
+        }
+        meter.next_second(now_ms);
+    }
+
+    /// When the second of a meter's last event ends; none where it began before peaks were forgotten.
+    fn second_end_ms(&self, meter: &Meter) -> Option<u64> {
+        let cleared_ms = self.cleared_ms.load(Relaxed);
+        let began_ms = meter.last_ms().filter(|began_ms| *began_ms > cleared_ms)?;
+        Some(began_ms + super::rates::PERIOD_MS)
+    }
+
+    fn reading(&self, place: usize, now_ms: u64) -> Reading {
         let mut sum = Reading::default();
         for own in &self.workers {
             own.meters.get(place).read(now_ms, &mut sum);
         }
-        sum.per_second()
+        sum
+    }
+
+    /// The most events within a second, all workers together; the seconds that are not over count as far as they go.
+    pub fn peak(&self, what: Pace) -> u32 {
+        let place = self.places.meter(what);
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        let ends = meters.filter_map(|meter| self.second_end_ms(meter));
+        let open = ends.map(|end_ms| self.reading(place, end_ms).per_second());
+        let open = open.max().unwrap_or(0);
+        open.max(self.peaks.at(place).load(Relaxed))
+    }
+
+    /// Forgets the peak of one of them.
+    pub fn clear_peak(&self, what: Pace, now_ms: u64) {
+        self.cleared_ms.store(now_ms, Relaxed);
+        self.peaks.at(self.places.meter(what)).store(0, Relaxed);
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds; none where there was none.
+    pub fn last_ms(&self, what: Pace) -> Option<u64> {
+        let place = self.places.meter(what);
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        meters.filter_map(Meter::last_ms).max()
+    }
+
+    /// Events of the last second, all workers together.
+    pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        self.reading(self.places.meter(what), now_ms).per_second()
     }
 
     /// Events since the start, all workers together.
@@ -315,7 +439,52 @@ impl Counts {
     pub fn is_quiet(&self) -> bool {
         self.workers.iter().all(|own| {
             let mut cells = own.counts.all().enumerate();
-            cells.all(|(place, cell)| self.places.is_total(place) || cell.load(Relaxed) == 0)
+            cells.all(|(place, gauge)| self.places.is_total(place) || gauge.now.load(Relaxed) == 0)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(workers: usize) -> Counts {
+        let mut config = Config::default();
+        config.proxies.push(config::model::Proxy::default());
+        Counts::new(&config, workers)
+    }
+
+    #[test]
+    fn the_most_within_a_second_outlasts_it() {
+        let counts = counts(2);
+        let pace = Pace::Requests(ProxyId::at(0));
+        assert_eq!(counts.peak(pace), 0);
+        for (worker, events) in [(0, 3), (1, 2)] {
+            (0..events).for_each(|_| counts.mark(WorkerId(worker), pace, 10_000));
+        }
+        assert_eq!(counts.peak(pace), 5);
+        counts.mark(WorkerId(0), pace, 20_000);
+        assert_eq!(counts.rate(pace, 20_000), 1);
+        assert_eq!(counts.peak(pace), 5);
+        counts.clear_peak(pace, 20_500);
+        assert_eq!(counts.peak(pace), 0);
+        counts.mark(WorkerId(1), pace, 21_000);
+        assert_eq!(counts.peak(pace), 1);
+    }
+
+    #[test]
+    fn the_most_at_once_is_that_of_all_workers() {
+        let counts = counts(2);
+        let what = Count::Backend(ProxyId::at(0));
+        counts.add(WorkerId(0), what);
+        counts.add(WorkerId(1), what);
+        counts.add(WorkerId(1), what);
+        (0..2).for_each(|_| counts.sub(WorkerId(1), what));
+        counts.sub(WorkerId(0), what);
+        assert_eq!((counts.sum(what), counts.most(what)), (0, 3));
+        counts.clear_most(what);
+        counts.add(WorkerId(0), what);
+        assert_eq!(counts.most(what), 1);
+        counts.sub(WorkerId(0), what);
     }
 }

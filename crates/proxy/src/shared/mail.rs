@@ -1,11 +1,37 @@
-//! What workers tell each other: the ends of waits, and that a listener may accept again.
+//! What workers tell each other: the ends of waits, idle connections that they ask for and hand over, and that a listener may
+//! accept again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use net::WorkerId;
+use net::{Parcel, WorkerId};
 
-use super::queue::Grant;
+use super::queue::{Grant, StreamRef};
+use crate::ids::ServerId;
+
+/// A connection that a worker asks another one for.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// Who waits for it.
+    pub stream: StreamRef,
+    pub server: ServerId,
+    /// It has to have proved that its server keeps connections alive.
+    pub proven_only: bool,
+    /// What tells it from other idle ones.
+    pub name: Box<[u8]>,
+}
+
+/// What a worker tells another one about idle connections.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    /// One is asked for.
+    Wish(Wish),
+    /// The answer: an idle connection to the server, or that there is none any more.
+    Answer {
+        stream: StreamRef,
+        connection: Option<Parcel>,
+    },
+}
 
 /// One worker's mail. In cache lines of its own: it is looked at every round.
 #[derive(Debug, Default)]
@@ -13,8 +39,16 @@ use super::queue::Grant;
 struct Mailbox {
     has_mail: AtomicBool,
     grants: Mutex<Vec<Grant>>,
+    letters: Mutex<Vec<Letter>>,
     /// The worker has listeners that rest because a limit is reached.
     rests: AtomicBool,
+}
+
+/// What came for a worker.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub grants: Vec<Grant>,
+    pub letters: Vec<Letter>,
 }
 
 /// See the module.
@@ -46,6 +80,14 @@ impl Mail {
         to.has_mail.store(true, Ordering::Release);
     }
 
+    /// Leaves a letter for a worker.
+    pub fn post_letter(&self, worker: WorkerId, letter: Letter) {
+        let to = &self.boxes[worker.0 as usize];
+        let mut letters = to.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.push(letter);
+        to.has_mail.store(true, Ordering::Release);
+    }
+
     /// Whether something came for a worker.
     #[inline]
     pub fn has_mail(&self, worker: WorkerId) -> bool {
@@ -55,11 +97,16 @@ impl Mail {
     }
 
     /// Takes what came, in the order that it came.
-    pub fn collect(&self, worker: WorkerId, into: &mut Vec<Grant>) {
+    pub fn collect(&self, worker: WorkerId) -> Received {
         let own = &self.boxes[worker.0 as usize];
+        // What comes from here on sets it again.
+        own.has_mail.store(false, Ordering::SeqCst);
         let mut grants = own.grants.lock().unwrap_or_else(PoisonError::into_inner);
-        own.has_mail.store(false, Ordering::Release);
-        into.append(&mut grants);
+        let mut letters = own.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        Received {
+            grants: std::mem::take(&mut *grants),
+            letters: std::mem::take(&mut *letters),
+        }
     }
 
     /// A worker has listeners that rest, or none any more.

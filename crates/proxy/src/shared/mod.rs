@@ -11,7 +11,9 @@ mod queue;
 pub(crate) mod rates;
 mod room;
 mod servers;
+mod switches;
 mod tables;
+mod tallies;
 mod turns;
 
 use std::sync::Arc;
@@ -22,21 +24,27 @@ use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
+pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub use switches::{Door, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
+pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
+pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
 pub(crate) use turns::Turn;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
+    tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
+    switches: switches::Switches,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
@@ -53,6 +61,10 @@ pub struct Activity {
     pub connections: u64,
     /// Client connections of the last second.
     pub connection_rate: u32,
+    /// The most client connections within a second.
+    pub connection_rate_max: u32,
+    /// The most sessions within a second.
+    pub session_rate_max: u32,
     /// Sessions of the last second: connections that the rules of connections let pass.
     pub session_rate: u32,
     /// Requests since the start.
@@ -82,11 +94,13 @@ impl Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         Shared {
             counts: counts::Counts::new(config, workers),
+            tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
+            switches: switches::Switches::new(config),
             streams: AtomicU64::new(0),
             var_bytes: AtomicUsize::new(0),
             server_conns: room::Room::new(server_conns_max),
@@ -124,6 +138,149 @@ impl Shared {
         self.counts.rate(what, now_ms)
     }
 
+    // ---- tallies
+
+    /// `worker`'s row of a frontend.
+    #[inline]
+    pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
+        self.tallies.front(worker, frontend)
+    }
+
+    /// `worker`'s row of a listener of a frontend with `option socket-stats`.
+    pub(crate) fn bind_row(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
+        self.tallies.bind(worker, bind)
+    }
+
+    /// `worker`'s row of a backend.
+    #[inline]
+    pub(crate) fn back_row(&self, worker: WorkerId, backend: ProxyId) -> &BackRow {
+        self.tallies.back(worker, backend)
+    }
+
+    /// `worker`'s row of a server.
+    #[inline]
+    pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
+        self.tallies
+            .server(worker, self.counts.server_number(server))
+    }
+
+    /// What a frontend has counted.
+    pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// What a listener of a frontend with `option socket-stats` has counted.
+    pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
+        self.tallies.bind_sums(bind)
+    }
+
+    /// What a backend has counted.
+    pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
+        let tables = self.server_tables();
+        let servers = tables.of(backend);
+        let servers = servers.map(|(server, _)| self.counts.server_number(server));
+        let mut sums = self.tallies.back_sums(backend, servers);
+        sums.add(
+            BackCount::Streams,
+            self.counts.total(Pace::Streams(backend)),
+        );
+        sums
+    }
+
+    /// What a server has counted.
+    pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
+        let mut sums = self.tallies.server_sums(self.counts.server_number(server));
+        sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
+        sums
+    }
+
+    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
+    /// listeners have counts of their own.
+    pub(crate) fn clear_frontend(
+        &self,
+        frontend: ProxyId,
+        binds: usize,
+        (all, now_ms): (bool, u64),
+    ) {
+        self.counts.clear_most(Count::Frontend(frontend));
+        for pace in [
+            Pace::Sessions(frontend),
+            Pace::Connections(frontend),
+            Pace::Requests(frontend),
+        ] {
+            self.counts.clear_peak(pace, now_ms);
+        }
+        if all {
+            self.tallies
+                .subtract_front(frontend, &self.front_sums(frontend));
+        }
+        for place in 0..binds {
+            let bind = BindId { frontend, place };
+            self.counts.clear_most(Count::Bind(bind));
+            if all {
+                self.tallies.subtract_bind(bind, &self.bind_sums(bind));
+            }
+        }
+    }
+
+    /// The same of a backend, without its servers.
+    pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Backend(backend));
+        self.counts.clear_peak(Pace::Streams(backend), now_ms);
+        self.tallies.clear_back_peaks(backend);
+        if all {
+            self.tallies
+                .subtract_back(backend, &self.back_sums(backend));
+        }
+    }
+
+    /// The same of a server.
+    pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Server(server));
+        self.counts.clear_peak(Pace::Server(server), now_ms);
+        let number = self.counts.server_number(server);
+        self.tallies.clear_server_peaks(number);
+        if all {
+            self.tallies
+                .subtract_server(number, &self.server_sums(server));
+        }
+    }
+
+    /// The same of the process: its peaks.
+    pub(crate) fn clear_process(&self, now_ms: u64) {
+        self.counts.clear_peak(Pace::ProcessConnections, now_ms);
+        self.counts.clear_peak(Pace::ProcessSessions, now_ms);
+    }
+
+    /// Adds to what a server has counted: what another process had.
+    pub(crate) fn preload_server(&self, server: ServerId, what: BackCount, value: u64) {
+        let number = self.counts.server_number(server);
+        self.tallies.preload_server(number, what, value);
+    }
+
+    /// Counters that a file brings along.
+    pub(crate) fn tallies(&self) -> &tallies::Tallies {
+        &self.tallies
+    }
+
+    /// The most at once, all workers together.
+    pub(crate) fn most(&self, what: Count) -> u32 {
+        self.counts.most(what)
+    }
+
+    /// The most events within a second, all workers together.
+    pub(crate) fn peak_rate(&self, what: Pace) -> u32 {
+        self.counts.peak(what)
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds.
+    pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
+        self.counts.last_ms(what)
+    }
+
     /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
     #[must_use]
     pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
@@ -139,7 +296,9 @@ impl Shared {
         Activity {
             connections: self.counts.total(Pace::ProcessConnections),
             connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            connection_rate_max: self.peak_rate(Pace::ProcessConnections),
             session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            session_rate_max: self.peak_rate(Pace::ProcessSessions),
             requests: proxies
                 .map(|proxy| self.counts.total(Pace::Requests(proxy)))
                 .sum(),
@@ -176,7 +335,7 @@ impl Shared {
 
     /// Takes a place for one more client connection; false where a limit is reached.
     pub(crate) fn admit(&self, bind: BindId) -> bool {
-        self.admission.take(bind)
+        !self.switches.is_paused(bind.frontend) && self.admission.take(bind)
     }
 
     /// Gives it back.
@@ -184,9 +343,66 @@ impl Shared {
         self.admission.give(bind);
     }
 
-    /// Whether a limit of client connections is reached.
+    /// Whether a limit of client connections is reached, or a frontend is to accept none.
     pub(crate) fn is_full(&self, bind: BindId) -> bool {
-        self.admission.is_full(bind)
+        self.switches.is_paused(bind.frontend) || self.admission.is_full(bind)
+    }
+
+    /// Most client connections of the process now; 0 for any number.
+    #[must_use]
+    pub fn maxconn(&self) -> u32 {
+        self.admission.process_max()
+    }
+
+    /// Changes it. Workers whose listeners rest look again in their next round.
+    pub fn set_maxconn(&self, max: u32) {
+        self.admission.set_process_max(max);
+    }
+
+    /// Most client connections of a frontend now; 0 for any number.
+    #[must_use]
+    pub fn frontend_maxconn(&self, frontend: usize) -> u32 {
+        self.admission.frontend_max(ProxyId::at(frontend))
+    }
+
+    /// Changes it, as [`Shared::set_maxconn`].
+    pub fn set_frontend_maxconn(&self, frontend: usize, max: u32) {
+        self.admission.set_frontend_max(ProxyId::at(frontend), max);
+    }
+
+    /// Whether a frontend accepts connections.
+    #[must_use]
+    pub fn door(&self, frontend: usize) -> Door {
+        self.switches.door(ProxyId::at(frontend))
+    }
+
+    /// Changes it. Workers notice with the next connection; those whose listeners rest in their next round.
+    pub fn set_door(&self, frontend: usize, door: Door) {
+        self.switches.set_door(ProxyId::at(frontend), door);
+    }
+
+    /// How often something may happen in a second; none for any number.
+    #[must_use]
+    pub fn rate_limit(&self, rate: RateLimit) -> Option<u32> {
+        self.switches.rate_limit(rate)
+    }
+
+    /// Changes it; 0 for any number.
+    pub fn set_rate_limit(&self, rate: RateLimit, per_second: u32) {
+        self.switches.set_rate_limit(rate, per_second);
+    }
+
+    // ---- backends
+
+    /// Whether rules may choose a backend.
+    #[inline]
+    pub(crate) fn is_published(&self, backend: ProxyId) -> bool {
+        self.switches.is_published(backend)
+    }
+
+    /// Whether rules may choose a backend from now on.
+    pub fn publish_backend(&self, backend: usize, published: bool) {
+        self.switches.publish(ProxyId::at(backend), published);
     }
 
     /// Client connections of the process.
@@ -273,6 +489,12 @@ impl Shared {
 
     /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
+        let server = arrival.server.map(|server| {
+            let number = self.counts.server_number(server);
+            (number, self.servers.waiting(server) + 1)
+        });
+        let all = self.queues.len(arrival.backend) + 1;
+        self.tallies.queue_peak(arrival.backend, all, server);
         let mut grants = Vec::new();
         let ticket = self.queues.enter(arrival, self, &mut grants);
         self.post(grants, wake);
@@ -303,8 +525,22 @@ impl Shared {
     }
 
     /// Takes what came.
-    pub(crate) fn collect_mail(&self, worker: WorkerId, into: &mut Vec<Grant>) {
-        self.mail.collect(worker, into);
+    pub(crate) fn collect_mail(&self, worker: WorkerId) -> Received {
+        self.mail.collect(worker)
+    }
+
+    /// Tells another worker something about idle connections.
+    pub(crate) fn post_letter(&self, worker: WorkerId, letter: Letter, wake: &mut impl Wake) {
+        self.mail.post_letter(worker, letter);
+        wake.wake(worker);
+    }
+
+    /// Another worker that has an idle connection to a server: the next one, so that each has its turn.
+    pub(crate) fn worker_with_idle(&self, own: WorkerId, server: ServerId) -> Option<WorkerId> {
+        let count = self.mail.workers();
+        (own.0 + 1..own.0 + count)
+            .map(|worker| WorkerId(worker % count))
+            .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
     /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
@@ -327,6 +563,37 @@ impl Shared {
         }
         self.post(grants, &mut |worker| woken.push(worker));
         woken
+    }
+
+    /// What commands and statistics tell of a server's load and limits.
+    #[must_use]
+    pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let (in_maintenance, drains, is_down) = self.servers.flags(server);
+        ServerLoad {
+            in_maintenance,
+            drains,
+            is_down,
+            weight: self.servers.weight(server),
+            initial_weight: self.servers.initial_weight(server),
+            maxconn: self.servers.maxconn(server),
+            sessions: self.count(Count::Server(server)),
+            connections: self.count(Count::Connections(server)),
+            idle: self.servers.idle(server),
+            queued: self.servers.waiting(server),
+        }
+    }
+
+    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
+    #[must_use]
+    pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let connections = self.counts.each(Count::Connections(server));
+        let streams = self.counts.each(Count::Server(server));
+        let pairs = connections.zip(streams);
+        pairs
+            .map(|(connections, streams)| connections.saturating_sub(streams))
+            .collect()
     }
 
     // ---- the tables of servers
@@ -359,6 +626,10 @@ impl Shared {
         if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
             return Ok(None);
         }
+        if !self.tallies.reach_server(self.counts.server_number(server)) {
+            return Ok(None);
+        }
+        self.clear_server(server, (true, 0));
         change.put(server, record);
         drop(change);
         self.servers.touch(backend);
@@ -367,9 +638,15 @@ impl Shared {
 
     /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
     ///
+    /// Gives who has to be given a round.
+    ///
     /// # Errors
     /// Why it cannot be deleted.
-    pub fn delete_server(&self, backend: usize, server: usize) -> Result<(), DeleteError> {
+    pub fn delete_server(
+        &self,
+        backend: usize,
+        server: usize,
+    ) -> Result<Vec<WorkerId>, DeleteError> {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
         let is_there = change
@@ -378,6 +655,9 @@ impl Shared {
             .is_some_and(|record| !record.is_deleted);
         if !is_there {
             return Err(DeleteError::NotFound);
+        }
+        if change.tables().at(server).is_named {
+            return Err(DeleteError::Named);
         }
         if !self.servers.is_in_maintenance(server) {
             return Err(DeleteError::NotInMaintenance);
@@ -391,7 +671,7 @@ impl Shared {
         change.delete(server);
         drop(change);
         self.servers.touch(server.backend);
-        Ok(())
+        Ok(self.workers().collect())
     }
 
     /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
@@ -406,6 +686,34 @@ impl Shared {
         drop(change);
         self.servers.set_resolved(server);
         self.servers.touch(server.backend);
+    }
+
+    /// Gives a server in maintenance another name.
+    ///
+    /// # Errors
+    /// Why it keeps the one it has.
+    pub(crate) fn rename_server(&self, server: ServerId, name: &str) -> Result<(), RenameError> {
+        let mut change = self.tables.change();
+        let tables = change.tables();
+        let record = tables.find(server).filter(|record| !record.is_deleted);
+        let record = record.ok_or(RenameError::NotFound)?;
+        if !self.servers.is_in_maintenance(server) {
+            return Err(RenameError::NotInMaintenance);
+        }
+        if record.name == name {
+            return Ok(());
+        }
+        let is_taken = tables
+            .of(server.backend)
+            .any(|(_, other)| !other.is_deleted && other.name == name);
+        if is_taken {
+            return Err(RenameError::NameTaken);
+        }
+        let record = record.renamed(name);
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(server.backend);
+        Ok(())
     }
 
     /// Places of deleted servers that wait to be released.
@@ -430,11 +738,51 @@ impl Shared {
     }
 }
 
+/// Why a server keeps its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameError {
+    /// There is none.
+    NotFound,
+    /// It may get requests.
+    NotInMaintenance,
+    /// The configuration refers to it by its name.
+    Referenced,
+    /// Another server of its backend has that name.
+    NameTaken,
+}
+
+/// The load of a server and its limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLoad {
+    /// It gets nothing.
+    pub in_maintenance: bool,
+    /// It gets only what is bound to it.
+    pub drains: bool,
+    /// It was found to be down.
+    pub is_down: bool,
+    /// Its weight, 0 to 256.
+    pub weight: u32,
+    /// The same as configured.
+    pub initial_weight: u32,
+    /// Requests at a time; 0 for any number.
+    pub maxconn: u32,
+    /// Streams.
+    pub sessions: u32,
+    /// Connections.
+    pub connections: u32,
+    /// Connections that are idle; counted where `pool-max-conn` limits them.
+    pub idle: u32,
+    /// Requests that wait for it.
+    pub queued: u32,
+}
+
 /// Why a server is not deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteError {
     /// There is none.
     NotFound,
+    /// Other lines of the configuration name it.
+    Named,
     /// It may still get requests.
     NotInMaintenance,
     /// Requests or connections still use it.

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a rate is measured over.
-const PERIOD_MS: u64 = 1000;
+pub(super) const PERIOD_MS: u64 = 1000;
 
 /// A reader that meets a change of second looks again, at most this often; then it takes what it sees.
 const LOOKS_MAX: u32 = 8;
@@ -35,21 +35,33 @@ pub(crate) struct Reading {
 }
 
 impl Meter {
-    /// One event. Only one thread may call this.
+    /// One event, unless the current second is over; whether it was counted. Only one thread may call this.
     #[inline]
-    pub fn count(&self, now_ms: u64) {
+    pub fn count(&self, now_ms: u64) -> bool {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
         let current = self.current.load(Ordering::Relaxed);
-        if now_ms.saturating_sub(began_ms) < PERIOD_MS {
+        let is_current = now_ms.saturating_sub(began_ms) < PERIOD_MS;
+        if is_current {
             self.current
                 .store(current.wrapping_add(1), Ordering::Relaxed);
-        } else {
-            self.next_second(began_ms, current, now_ms);
         }
+        is_current
     }
 
-    #[cold]
-    fn next_second(&self, began_ms: u64, current: u32, now_ms: u64) {
+    /// When the second of the last event began; none before the first event.
+    pub fn last_ms(&self) -> Option<u64> {
+        let began_ms = self.began_ms.load(Ordering::Acquire);
+        let current_ms = match began_ms {
+            CHANGING => self.began_ms.load(Ordering::Acquire),
+            began_ms => began_ms,
+        };
+        (self.total() > 0 && current_ms != CHANGING).then_some(current_ms)
+    }
+
+    /// The first event of a new second. Only one thread may call this.
+    pub fn next_second(&self, now_ms: u64) {
+        let began_ms = self.began_ms.load(Ordering::Relaxed);
+        let current = self.current.load(Ordering::Relaxed);
         let follows = now_ms.saturating_sub(began_ms) < 2 * PERIOD_MS;
         let (previous, begins_ms) = match follows {
             true => (current, began_ms + PERIOD_MS),
@@ -120,6 +132,12 @@ impl Reading {
 mod tests {
     use super::*;
 
+    fn event(meter: &Meter, now_ms: u64) {
+        if !meter.count(now_ms) {
+            meter.next_second(now_ms);
+        }
+    }
+
     fn rate(meters: &[&Meter], now_ms: u64) -> u32 {
         let mut sum = Reading::default();
         for meter in meters {
@@ -133,23 +151,23 @@ mod tests {
         let meter = Meter::default();
         assert_eq!(rate(&[&meter], 5_000), 0);
         for _ in 0..100 {
-            meter.count(10_000);
+            event(&meter, 10_000);
         }
         assert_eq!(rate(&[&meter], 10_000), 100);
         assert_eq!(rate(&[&meter], 10_999), 100);
         assert_eq!(rate(&[&meter], 11_250), 75);
         assert_eq!(rate(&[&meter], 12_000), 0);
-        meter.count(11_500);
+        event(&meter, 11_500);
         assert_eq!(rate(&[&meter], 11_500), 51);
         assert_eq!(rate(&[&meter], 60_000), 0);
-        meter.count(60_000);
+        event(&meter, 60_000);
         assert_eq!(rate(&[&meter], 60_000), 1);
     }
 
     #[test]
     fn one_lone_event_is_seen_for_two_seconds() {
         let meter = Meter::default();
-        meter.count(10_000);
+        event(&meter, 10_000);
         assert_eq!(rate(&[&meter], 11_900), 1);
         assert_eq!(rate(&[&meter], 12_100), 0);
     }
@@ -159,7 +177,7 @@ mod tests {
         let (one, other) = (Meter::default(), Meter::default());
         for meter in [&one, &other] {
             for _ in 0..3 {
-                meter.count(10_000);
+                event(meter, 10_000);
             }
         }
         assert_eq!(rate(&[&one, &other], 11_500), 3);
@@ -168,8 +186,8 @@ mod tests {
     #[test]
     fn a_clock_a_little_behind_the_writers_does_not_matter() {
         let meter = Meter::default();
-        meter.count(10_000);
-        meter.count(10_000);
+        event(&meter, 10_000);
+        event(&meter, 10_000);
         assert_eq!(rate(&[&meter], 9_998), 2);
     }
 }

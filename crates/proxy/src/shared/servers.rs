@@ -196,6 +196,16 @@ impl Servers {
         self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN | UNRESOLVED) == 0
     }
 
+    /// Whether it only gets what is bound to it.
+    pub fn is_draining(&self, server: ServerId) -> bool {
+        self.server(server).flags.load(Ordering::Relaxed) & DRAIN != 0
+    }
+
+    /// Whether it is up and has a weight; of a backup, whether or not it is its turn.
+    pub fn takes_new(&self, server: ServerId) -> bool {
+        self.server(server).takes_new()
+    }
+
     /// Its weight now.
     pub fn weight(&self, server: ServerId) -> u32 {
         self.server(server).weight.load(Ordering::Relaxed)
@@ -204,6 +214,13 @@ impl Servers {
     /// Its weight as configured.
     pub fn initial_weight(&self, server: ServerId) -> u32 {
         self.server(server).initial_weight.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is in maintenance, drains, or is found to be down.
+    pub fn flags(&self, server: ServerId) -> (bool, bool, bool) {
+        let flags = self.server(server).flags.load(Ordering::Relaxed);
+        let has = |flag| flags & flag != 0;
+        (has(MAINTENANCE), has(DRAIN), has(DOWN))
     }
 
     /// Its `maxconn` now; 0 for none.
@@ -308,6 +325,11 @@ impl Servers {
             .idle
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok()
+    }
+
+    /// Idle connections; counted where `pool-max-conn` limits them.
+    pub fn idle(&self, server: ServerId) -> u32 {
+        self.server(server).idle.load(Ordering::Relaxed)
     }
 
     /// Counts one less.

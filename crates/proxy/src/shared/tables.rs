@@ -70,6 +70,11 @@ impl ServerTables {
         &self.backends[server.backend.place()][server.place()]
     }
 
+    /// The record of a server, which tells it from others that had or will have its place.
+    pub(crate) fn record(&self, server: ServerId) -> &Arc<ServerRecord> {
+        &self.backends[server.backend.place()][server.place()]
+    }
+
     /// A server, if there is one at its place.
     pub(crate) fn find(&self, server: ServerId) -> Option<&ServerRecord> {
         let record = self.backends.get(server.backend.place())?;
@@ -256,6 +261,16 @@ impl ServerRecord {
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {
             address,
+            ..self.clone()
+        }
+    }
+
+    /// The same server under another name.
+    pub(super) fn renamed(&self, name: &str) -> ServerRecord {
+        let mut line = Server::clone(&self.line);
+        name.clone_into(&mut line.name);
+        ServerRecord {
+            line: Arc::new(line),
             ..self.clone()
         }
     }

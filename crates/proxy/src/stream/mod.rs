@@ -16,8 +16,9 @@ use http::h1::Resume;
 use net::timers::{NEVER_MS, TimerId};
 use sample::Txn;
 
-use crate::ids::{LinkId, Owner, ProxyId, RuleId, StreamId, Timers};
+use crate::ids::{LinkId, Owner, ProxyId, StreamId, Timers};
 use crate::running::Moments;
+use crate::statistics::made::Made;
 pub(crate) use channel::Channel;
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
@@ -49,6 +50,8 @@ pub(crate) struct Stream {
     pub tracing: Tracing,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
+    /// Statistics leave it out.
+    pub ignored: bool,
     /// It began as TCP: `tcp-request content` is behind it.
     pub was_tcp: bool,
     /// Something of the response has reached the client.
@@ -63,8 +66,8 @@ pub(crate) struct Stream {
     pub soft_rewrites: bool,
     /// `http-after-response` rules failed: no more of them run.
     pub rules_failed: bool,
-    /// The rule whose challenge the next page has (`auth`).
-    pub challenge: Option<RuleId>,
+    /// The realm of the challenge that the next page has (RFC 9110 §11.5).
+    pub challenge: Option<Box<[u8]>>,
     /// In TCP: whether the bytes at hand begin with an HTTP request, which `request` holds then.
     pub sniffed: Sniffed,
 }
@@ -78,6 +81,8 @@ pub(crate) enum ServerEnd {
     Link(LinkId),
     /// A page of our own: what of its body has not left.
     Page(Page),
+    /// A body of our own that is made while it leaves.
+    Made(Box<Made>),
 }
 
 impl ServerEnd {
@@ -86,7 +91,7 @@ impl ServerEnd {
     pub fn link(&self) -> Option<LinkId> {
         match self {
             ServerEnd::Link(link) => Some(*link),
-            ServerEnd::Nobody | ServerEnd::Page(_) => None,
+            ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Made(_) => None,
         }
     }
 
@@ -194,6 +199,7 @@ impl Stream {
             log: Log::default(),
             tracing: Tracing::default(),
             backend_counted: false,
+            ignored: false,
             was_tcp: false,
             answered: false,
             close_client: false,
@@ -229,6 +235,7 @@ impl Stream {
             log,
             tracing,
             backend_counted,
+            ignored,
             was_tcp,
             answered,
             close_client,
@@ -258,6 +265,7 @@ impl Stream {
         tracing.reset();
         for flag in [
             backend_counted,
+            ignored,
             was_tcp,
             answered,
             close_client,

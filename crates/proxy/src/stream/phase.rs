@@ -22,6 +22,8 @@ pub(crate) enum Phase {
     Queue(Ticket),
     TurnAround,
     Connect,
+    /// Another worker is asked for an idle connection.
+    TakeOver,
     SendRequest,
     ResponseHead,
     BackendResponse(Rules),
@@ -89,6 +91,28 @@ impl Rules {
 }
 
 impl Phase {
+    /// What a stream does, in one word for `show sess`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::RequestHead => "request",
+            Phase::FrontendContent(_) | Phase::BackendContent(_) => "content-rules",
+            Phase::FrontendBody | Phase::BackendBody => "body",
+            Phase::FrontendRequest(_) | Phase::BackendRequest(_) => "request-rules",
+            Phase::SwitchBackend => "switch",
+            Phase::AssignServer | Phase::PrepareRequest | Phase::SelectServer => "server",
+            Phase::Queue(_) => "queue",
+            Phase::TurnAround => "turn-around",
+            Phase::Connect | Phase::TakeOver => "connect",
+            Phase::SendRequest => "send-request",
+            Phase::ResponseHead => "response",
+            Phase::BackendResponse(_) => "response-rules",
+            Phase::SendResponse | Phase::Transfer => "transfer",
+            Phase::Tarpit(_) => "tarpit",
+            Phase::OpenTunnel | Phase::Tunnel(_) => "tunnel",
+            Phase::Done => "done",
+        }
+    }
+
     /// The second character of the termination state (manual §8.5): when it happened. `answered`: all of the response is gone.
     pub fn letter(self, answered: bool) -> u8 {
         match self {
@@ -103,7 +127,7 @@ impl Phase {
             | Phase::AssignServer
             | Phase::PrepareRequest => b'R',
             Phase::SelectServer | Phase::Queue(_) => b'Q',
-            Phase::TurnAround | Phase::Connect | Phase::SendRequest => b'C',
+            Phase::TurnAround | Phase::Connect | Phase::TakeOver | Phase::SendRequest => b'C',
             Phase::ResponseHead => b'H',
             Phase::Tarpit(_) => b'T',
             // The rest of the request is still awaited.

@@ -23,6 +23,8 @@ pub(crate) struct Route {
     pub on_reused: bool,
     /// A reused connection failed: only a fresh one will do.
     pub fresh_only: bool,
+    /// Another worker was asked for an idle connection.
+    pub asked_others: bool,
     /// The server's connection may go on after this exchange.
     pub keep: bool,
     /// What packets to the server carry.

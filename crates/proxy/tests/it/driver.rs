@@ -4,13 +4,14 @@
 //! the scripts line by line). What it does itself is to keep the boundary's rules and to note where the engine breaks
 //! one ([`SimDriver::faults`]).
 
+use std::cell::{Cell, RefCell};
 use std::fmt::Arguments;
 use std::net::IpAddr;
 
 use net::slots::Slots;
 use net::{
-    Addr, Connect, ConnectError, Driver, Labels, ListenerId, Message, Now, Sent, SockId, Sockets,
-    TcpInfo, WorkerId,
+    Addr, Connect, ConnectError, Driver, Labels, ListenerId, Message, Now, Parcel, Sent, SockId,
+    Sockets, TcpInfo, WorkerId,
 };
 
 use super::queue::Queue;
@@ -66,6 +67,9 @@ pub struct Pipe {
     pub break_told: bool,
     /// What its packets carry.
     pub labels: Labels,
+    /// Another worker's driver has it now, or had it before: the number of the move.
+    pub given_up: Option<u64>,
+    pub taken_in: Option<u64>,
     /// What the peer speaks below what it means.
     pub wire: Option<Box<dyn Wire>>,
 }
@@ -142,6 +146,12 @@ pub enum Opening {
     /// It stands, or fails, by an event.
     Pending,
     Fails(ConnectError),
+}
+
+thread_local! {
+    /// Connections between two workers of a life, by the numbers that stand for them.
+    static MOVING: RefCell<Vec<(u64, Pipe)>> = const { RefCell::new(Vec::new()) };
+    static MOVES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// See the module.
@@ -472,6 +482,43 @@ impl Driver for SimDriver {
             pipe.labels.mark = labels.mark.or(pipe.labels.mark);
             pipe.labels.tos = labels.tos.or(pipe.labels.tos);
         }
+    }
+
+    fn give_up(&mut self, sock: SockId) -> Option<Parcel> {
+        self.asked(sock, "give up");
+        let pipe = self.pipe(sock)?;
+        let has_output = !pipe.backlog.is_empty() || pipe.blocked || pipe.shut;
+        let is_ending = pipe.broken || pipe.end_told;
+        if has_output || is_ending || pipe.paused || pipe.held > 0 || pipe.connecting {
+            return None;
+        }
+        let number = MOVES.get();
+        MOVES.set(number + 1);
+        let pipe = self.forget(sock)?;
+        let left = Pipe {
+            given_up: Some(number),
+            to: pipe.to.clone(),
+            ..Pipe::default()
+        };
+        let moved = std::mem::replace(pipe, left);
+        MOVING.with_borrow_mut(|moving| moving.push((number, moved)));
+        Some(Parcel::new(number))
+    }
+
+    fn take_in(&mut self, parcel: Parcel) -> Option<SockId> {
+        let number = *parcel.open::<u64>()?;
+        let moved = MOVING.with_borrow_mut(|moving| {
+            let place = moving.iter().position(|(known, _)| *known == number)?;
+            Some(moving.swap_remove(place).1)
+        })?;
+        let (sock, place) = self.open();
+        self.pipes[place] = Pipe {
+            sock: Some(sock),
+            taken_in: Some(number),
+            ..moved
+        };
+        self.say(format_args!("    #{place} <- taken in"));
+        Some(sock)
     }
 
     fn pause(&mut self, sock: SockId) {

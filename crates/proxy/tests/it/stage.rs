@@ -1,5 +1,6 @@
 //! What all peers of a life share: the plans, what was seen so far, and what went wrong.
 
+use crate::worker::Peer;
 use config::model::HttpReuse;
 
 use super::plan::{Exchange, Mood};
@@ -24,6 +25,8 @@ pub struct Stage<'a> {
     /// Stalls that a calm life may still have: all together are shorter than every timeout.
     pub hesitations: usize,
     pub faults: Vec<String>,
+    /// The other ends of connections that are between two workers, by the numbers of their moves.
+    pub moving: Vec<(u64, Option<Peer>)>,
 }
 
 impl<'a> Stage<'a> {
@@ -38,6 +41,7 @@ impl<'a> Stage<'a> {
             draining: false,
             hesitations: 3,
             faults: Vec::new(),
+            moving: Vec::new(),
             random,
         }
     }

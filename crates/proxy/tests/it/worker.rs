@@ -332,8 +332,20 @@ impl Worker {
     /// Gives the connections that the engine opened their servers.
     pub fn adopt(&mut self, stage: &mut Stage<'_>) {
         let now_ms = self.driver.now.ms();
+        for (pipe, peer) in self.driver.pipes.iter_mut().zip(&mut self.peers) {
+            if let Some(number) = pipe.given_up.take() {
+                stage.moving.push((number, peer.take()));
+            }
+        }
         while self.peers.len() < self.driver.pipes.len() {
             let pipe = &mut self.driver.pipes[self.peers.len()];
+            if let Some(number) = pipe.taken_in.take() {
+                let mut moving = stage.moving.iter();
+                let place = moving.position(|(known, _)| *known == number);
+                let peer = place.and_then(|place| stage.moving.swap_remove(place).1);
+                self.peers.push(peer);
+                continue;
+            }
             let Some(to) = &pipe.to else { return };
             let index = usize::from(to.port()) - 81;
             if stage.random.chance(20) {

@@ -220,6 +220,12 @@ impl Compiler {
         self.names.counts()
     }
 
+    /// The servers that the expressions compiled so far name, each by its proxy and its place.
+    #[must_use]
+    pub fn named_servers(&self) -> &[(u32, u32)] {
+        &self.names.named_servers
+    }
+
     /// What the expressions compiled so far read.
     #[must_use]
     pub fn needs(&self) -> Needs {

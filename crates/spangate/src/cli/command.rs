@@ -133,6 +133,8 @@ pub(super) enum Reply {
     /// The same in parts, each made when the one before it was sent.
     Parts(Box<dyn Iterator<Item = Vec<u8>>>),
     Said(String),
+    Noted(String),
+    Warned(String),
     Refused(String),
 }
 
@@ -143,7 +145,7 @@ pub(super) fn denied() -> Reply {
 
 /// What a session may do (manual §5.1 level).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(crate) enum Level {
     User,
     Operator,
     Admin,
@@ -169,7 +171,7 @@ impl Level {
 
 /// Whether messages begin with how severe they are (manual §5.1 severity-output); dumps never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Severity {
+pub(crate) enum Severity {
     None,
     Number,
     Text,

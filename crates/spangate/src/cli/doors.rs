@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,10 +33,11 @@ const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// The sockets, opened before privileges are dropped.
 pub(crate) struct Control {
-    sockets: Vec<Socket>,
+    listeners: Vec<Listener>,
 }
 
-struct Socket {
+/// A socket that connections come from.
+pub(crate) struct Listener {
     fd: Arc<OwnedFd>,
     is_unix: bool,
     rights: Rights,
@@ -52,40 +53,52 @@ struct Rights {
 
 /// The sockets accept connections until this goes.
 pub(crate) struct Doors {
+    served: Served,
     _open: io::PipeWriter,
+}
+
+/// Connections that come another way: from the master.
+pub(crate) struct Visitors(Served);
+
+/// Opens sockets.
+///
+/// # Errors
+/// One that cannot be bound, in words.
+pub(crate) fn listen(binds: &[Bind], sockets: &mut Sockets) -> Result<Vec<Listener>, String> {
+    let mut all = Vec::new();
+    for bind in binds {
+        let options = ListenOptions {
+            backlog: 16,
+            unix_mode: bind.mode,
+            unix_uid: bind.uid,
+            unix_gid: bind.gid,
+            reuse_port: true,
+            ..ListenOptions::default()
+        };
+        let opened = sockets.open(&bind.address, &options, 1).map_err(|error| {
+            let (origin, address) = (&bind.origin, shown(&bind.address));
+            format!("Binding [{origin}] for stats socket: {error} for [{address}].")
+        })?;
+        let is_unix = opened.local.is_unix();
+        let fds = opened.own.into_iter().chain(opened.shared);
+        all.extend(fds.map(|fd| Listener {
+            fd,
+            is_unix,
+            rights: Rights {
+                severity: Severity::of(bind),
+                level: Level::of(bind),
+                exposes_listeners: bind.exposes_listeners,
+            },
+        }));
+    }
+    Ok(all)
 }
 
 impl Control {
     /// # Errors
     /// A socket that cannot be bound, in words.
     pub fn open(binds: &[Bind], sockets: &mut Sockets) -> Result<Self, String> {
-        let mut all = Vec::new();
-        for bind in binds {
-            let options = ListenOptions {
-                backlog: 16,
-                unix_mode: bind.mode,
-                unix_uid: bind.uid,
-                unix_gid: bind.gid,
-                reuse_port: true,
-                ..ListenOptions::default()
-            };
-            let opened = sockets.open(&bind.address, &options, 1).map_err(|error| {
-                let (origin, address) = (&bind.origin, shown(&bind.address));
-                format!("Binding [{origin}] for stats socket: {error} for [{address}].")
-            })?;
-            let is_unix = opened.local.is_unix();
-            let fds = opened.own.into_iter().chain(opened.shared);
-            all.extend(fds.map(|fd| Socket {
-                fd,
-                is_unix,
-                rights: Rights {
-                    severity: Severity::of(bind),
-                    level: Level::of(bind),
-                    exposes_listeners: bind.exposes_listeners,
-                },
-            }));
-        }
-        Ok(Control { sockets: all })
+        listen(binds, sockets).map(|listeners| Control { listeners })
     }
 
     /// Starts serving.
@@ -96,8 +109,8 @@ impl Control {
         let (closed, open) = io::pipe()?;
         let closed = Arc::new(closed);
         let global = &subjects.running.config.global;
+        let places = Arc::new(Places::new(global.stats_maxconn.unwrap_or(MAXCONN_DEFAULT)));
         let served = Served {
-            places: Arc::new(Places::new(global.stats_maxconn.unwrap_or(MAXCONN_DEFAULT))),
             timeout: global.stats_timeout.unwrap_or(TIMEOUT_DEFAULT),
             limits: Limits {
                 line_bytes: global.tune.bufsize_bytes,
@@ -105,11 +118,82 @@ impl Control {
             },
             subjects: Arc::new(subjects),
         };
-        for socket in self.sockets {
-            let (served, closed) = (served.clone(), Arc::clone(&closed));
-            thread("cli")?.spawn(move || serve(&served, &socket, &closed))?;
+        for listener in self.listeners {
+            let own = served.clone();
+            let rights = listener.rights;
+            let talk = move |connection| own.talk(connection, rights);
+            listener.start(&places, Some(&closed), talk)?;
         }
-        Ok(Doors { _open: open })
+        Ok(Doors {
+            served,
+            _open: open,
+        })
+    }
+}
+
+impl Doors {
+    /// For connections that come another way.
+    pub fn visitors(&self) -> Visitors {
+        Visitors(self.served.clone())
+    }
+}
+
+impl Visitors {
+    /// Serves a connection of the master's, with all rights, on a thread of its own.
+    pub fn serve(&self, stream: UnixStream) {
+        let served = self.0.clone();
+        let rights = Rights {
+            severity: Severity::None,
+            level: Level::Admin,
+            exposes_listeners: false,
+        };
+        let connection = Connection {
+            stream: Stream::Unix(stream),
+            exposes_listeners: false,
+        };
+        // Without a thread the connection closes.
+        let _ = thread("cli-conn")
+            .and_then(|builder| builder.spawn(move || served.talk(connection, rights)));
+    }
+}
+
+impl Listener {
+    pub fn level(&self) -> Level {
+        self.rights.level
+    }
+
+    pub fn severity(&self) -> Severity {
+        self.rights.severity
+    }
+
+    /// Accepts connections on a thread of its own, at most so many at once, and talks with each on one of its own.
+    ///
+    /// # Errors
+    /// No thread could be made.
+    pub fn serve(
+        self,
+        connections_max: u32,
+        talk: impl Fn(Connection) + Clone + Send + 'static,
+    ) -> io::Result<()> {
+        self.start(&Arc::new(Places::new(connections_max)), None, talk)
+    }
+
+    fn start(
+        self,
+        places: &Arc<Places>,
+        closed: Option<&Arc<io::PipeReader>>,
+        talk: impl Fn(Connection) + Clone + Send + 'static,
+    ) -> io::Result<()> {
+        let (places, closed) = (Arc::clone(places), closed.cloned());
+        let builder = thread("cli")?;
+        builder.spawn(move || accept(&self, &places, closed.as_deref(), &talk))?;
+        Ok(())
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 
@@ -124,9 +208,18 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
 #[derive(Clone)]
 struct Served {
     subjects: Arc<Subjects>,
-    places: Arc<Places>,
     timeout: Duration,
     limits: Limits,
+}
+
+impl Served {
+    fn talk(&self, mut connection: Connection, rights: Rights) {
+        let mut session = Session::new(rights.level, rights.severity, self.timeout);
+        // Who has gone is told nothing.
+        let _ = session
+            .talk(&mut connection, self.limits, &self.subjects)
+            .and_then(|()| connection.end());
+    }
 }
 
 /// The connections that may be served at once (manual §3.1 stats maxconn); the others wait to be accepted.
@@ -162,13 +255,18 @@ impl Places {
     clippy::disallowed_methods,
     reason = "nothing tells when a descriptor is free again"
 )]
-fn serve(served: &Served, socket: &Socket, closed: &io::PipeReader) {
-    while comes(&socket.fd, closed) {
-        served.places.take();
-        let mut connection = match accept_with(&socket.fd, SocketFlags::CLOEXEC) {
-            Ok(fd) => Connection::new(fd, socket),
+fn accept(
+    listener: &Listener,
+    places: &Arc<Places>,
+    closed: Option<&io::PipeReader>,
+    talk: &(impl Fn(Connection) + Clone + Send + 'static),
+) {
+    while comes(&listener.fd, closed) {
+        places.take();
+        let connection = match accept_with(&listener.fd, SocketFlags::CLOEXEC) {
+            Ok(fd) => Connection::new(fd, listener),
             Err(error) => {
-                served.places.give();
+                places.give();
                 // Another process may have been faster.
                 if error != Errno::AGAIN {
                     // Descriptors may be exhausted: no reason to spin.
@@ -177,33 +275,26 @@ fn serve(served: &Served, socket: &Socket, closed: &io::PipeReader) {
                 continue;
             }
         };
-        let own = served.clone();
-        let rights = socket.rights;
+        let (talk, own) = (talk.clone(), Arc::clone(places));
         let spawned = thread("cli-conn").and_then(|builder| {
             builder.spawn(move || {
-                let mut session = Session::new(rights.level, rights.severity, own.timeout);
-                // Who has gone is told nothing.
-                let _ = session
-                    .talk(&mut connection, own.limits, &own.subjects)
-                    .and_then(|()| connection.end());
-                own.places.give();
+                talk(connection);
+                own.give();
             })
         });
         if spawned.is_err() {
-            served.places.give();
+            places.give();
         }
     }
 }
 
 /// Waits for a connection; false when no more are to be accepted.
-fn comes(socket: &OwnedFd, closed: &io::PipeReader) -> bool {
-    let mut waits = [
-        PollFd::new(closed, PollFlags::IN),
-        PollFd::new(socket, PollFlags::IN),
-    ];
+fn comes(socket: &OwnedFd, closed: Option<&io::PipeReader>) -> bool {
+    let mut waits = vec![PollFd::new(socket, PollFlags::IN)];
+    waits.extend(closed.map(|closed| PollFd::new(closed, PollFlags::IN)));
     loop {
         match poll(&mut waits, None) {
-            Ok(_) => return waits[0].revents().is_empty(),
+            Ok(_) => return waits[1..].iter().all(|wait| wait.revents().is_empty()),
             Err(Errno::INTR) => {}
             Err(_) => return false,
         }
@@ -211,7 +302,7 @@ fn comes(socket: &OwnedFd, closed: &io::PipeReader) -> bool {
 }
 
 /// A connection of either kind.
-struct Connection {
+pub(crate) struct Connection {
     stream: Stream,
     exposes_listeners: bool,
 }
@@ -232,18 +323,54 @@ macro_rules! either {
 }
 
 impl Connection {
-    fn new(fd: OwnedFd, socket: &Socket) -> Self {
+    fn new(fd: OwnedFd, listener: &Listener) -> Self {
         Connection {
-            stream: match socket.is_unix {
+            stream: match listener.is_unix {
                 true => Stream::Unix(UnixStream::from(fd)),
                 false => Stream::Tcp(TcpStream::from(fd)),
             },
-            exposes_listeners: socket.rights.exposes_listeners,
+            exposes_listeners: listener.rights.exposes_listeners,
         }
     }
 
+    /// How long the client may be silent, or take nothing.
+    ///
+    /// # Errors
+    /// Of the kernel.
+    pub fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+        either!(self, stream => {
+            stream.set_read_timeout(Some(timeout))?;
+            stream.set_write_timeout(Some(timeout))
+        })
+    }
+
+    /// Passes bytes on in both directions until both have ended.
+    ///
+    /// # Errors
+    /// One of both has gone.
+    pub fn relay(&self, other: &UnixStream) -> io::Result<()> {
+        let mut from_client = either!(self, stream => stream.as_fd().try_clone_to_owned())
+            .map(std::fs::File::from)?;
+        let mut to_other = other.try_clone()?;
+        let upwards = thread("cli-relay")?.spawn(move || {
+            // The other direction tells how it ended.
+            let _ = io::copy(&mut from_client, &mut to_other);
+            let _ = to_other.shutdown(Shutdown::Write);
+        })?;
+        let mut to_client: Box<dyn Write> = either!(self, stream => Box::new(stream));
+        let mut from_other = other;
+        let copied = io::copy(&mut from_other, &mut to_client);
+        drop(to_client);
+        either!(self, stream => stream.shutdown(Shutdown::Both))?;
+        let _ = upwards.join();
+        copied.map(drop)
+    }
+
     /// Sends the end, and reads what the client still sends for a moment.
-    fn end(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The client has gone.
+    pub fn end(&mut self) -> io::Result<()> {
         either!(self, stream => stream.shutdown(Shutdown::Write))?;
         self.set_timeout(LINGER)?;
         io::copy(&mut self.take(LINGER_BYTES_MAX), &mut io::sink())?;
@@ -269,10 +396,13 @@ impl Write for Connection {
 
 impl Talk for Connection {
     fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        either!(self, stream => {
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(timeout))
-        })
+        self.set_timeouts(timeout)
+    }
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> RawFd {
+        either!(self, stream => stream.as_raw_fd())
     }
 }
 

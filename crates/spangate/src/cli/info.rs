@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use stats::tags::{Nature, Origin, Scope};
+
 use super::{Asked, Command, Level, Reply, command};
 use crate::collectors::panics;
 
 pub(super) const COMMANDS: &[Command] = &[command(
     "show info",
-    "[desc|json|typed]*",
+    "[desc|json|typed|float]*",
     Level::User,
     "facts of the process",
     show,
@@ -18,34 +20,7 @@ enum Fact {
     Text(String),
     Number(u32),
     Large(u64),
-}
-
-/// Where a value comes from, by its letter in typed lines.
-#[derive(Clone, Copy)]
-enum Origin {
-    Metric,
-    Status,
-    Key,
-    Config,
-    Product,
-}
-
-/// How a value behaves over time.
-#[derive(Clone, Copy)]
-enum Nature {
-    Gauge,
-    Duration,
-    Limit,
-    Output,
-    Counter,
-    Rate,
-}
-
-/// What a value speaks of.
-#[derive(Clone, Copy)]
-enum Scope {
-    Process,
-    Service,
+    Float(f64),
 }
 
 /// One line of `show info`.
@@ -83,6 +58,7 @@ const AGE: (Origin, Nature, Scope) = (Origin::Metric, Nature::Duration, Scope::P
 const COUNT: (Origin, Nature, Scope) = (Origin::Metric, Nature::Gauge, Scope::Process);
 
 const TOTAL: (Origin, Nature, Scope) = (Origin::Metric, Nature::Counter, Scope::Process);
+const PEAK: (Origin, Nature, Scope) = (Origin::Metric, Nature::Max, Scope::Process);
 const RATE: (Origin, Nature, Scope) = (Origin::Metric, Nature::Rate, Scope::Process);
 
 /// In HAProxy's order; from 1000 on, fields that only this program has. What is not measured is left out.
@@ -132,7 +108,7 @@ const FIELDS: &[Field] = &[
         },
     ),
     field(8, "Uptime_sec", AGE, "Seconds since the start", |asked| {
-        Some(Fact::Number(uptime_seconds(asked)))
+        Some(seconds(asked, uptime_ns(asked)))
     }),
     field(13, "Ulimit-n", LIMIT, "Most descriptors at once", |asked| {
         Some(Fact::Number(asked.subjects.descriptors as u32))
@@ -189,6 +165,13 @@ const FIELDS: &[Field] = &[
         },
     ),
     field(
+        28,
+        "MaxConnRate",
+        PEAK,
+        "Most client connections within a second",
+        |asked| Some(Fact::Number(activity(asked).connection_rate_max)),
+    ),
+    field(
         29,
         "SessRate",
         RATE,
@@ -211,6 +194,13 @@ const FIELDS: &[Field] = &[
                     .unwrap_or(0),
             ))
         },
+    ),
+    field(
+        31,
+        "MaxSessRate",
+        RATE,
+        "Most sessions within a second",
+        |asked| Some(Fact::Number(activity(asked).session_rate_max)),
     ),
     field(50, "node", LABEL, "Name of the node", |asked| {
         let configured = asked.subjects.running.config.global.node.as_deref();
@@ -243,7 +233,7 @@ const FIELDS: &[Field] = &[
         "When the process started, in seconds since the epoch",
         |asked| {
             let started_ns = asked.subjects.running.process.started.wall_ns;
-            Some(Fact::Number((started_ns / 1_000_000_000) as u32))
+            Some(seconds(asked, started_ns))
         },
     ),
     field(
@@ -271,9 +261,20 @@ fn activity(asked: &Asked<'_>) -> proxy::Activity {
     asked.subjects.shared.activity(net::sys::now().ms())
 }
 
+fn uptime_ns(asked: &Asked<'_>) -> u64 {
+    net::sys::now().mono_ns - asked.subjects.running.process.started.mono_ns
+}
+
 fn uptime_seconds(asked: &Asked<'_>) -> u32 {
-    let passed_ns = net::sys::now().mono_ns - asked.subjects.running.process.started.mono_ns;
-    (passed_ns / 1_000_000_000) as u32
+    (uptime_ns(asked) / 1_000_000_000) as u32
+}
+
+/// Whole seconds; with `float` their fractions too.
+fn seconds(asked: &Asked<'_>, ns: u64) -> Fact {
+    match asked.rest.contains(&"float") {
+        true => Fact::Float(ns as f64 / 1e9),
+        false => Fact::Number((ns / 1_000_000_000) as u32),
+    }
 }
 
 /// `show info [typed|json] [desc]`; other words change nothing, as in HAProxy.
@@ -303,9 +304,9 @@ fn lines(
                 "{}.{}.1:{}{}{}V:{}:",
                 field.place,
                 field.name,
-                field.tags.0.named().0,
-                field.tags.1.named().0,
-                field.tags.2.named().0,
+                field.tags.0.letter(),
+                field.tags.1.letter(),
+                field.tags.2.letter(),
                 fact.kind(),
             )?,
             false => write!(out, "{}: ", field.name)?,
@@ -314,6 +315,7 @@ fn lines(
             Fact::Text(text) => out.push_str(text),
             Fact::Number(number) => write!(out, "{number}")?,
             Fact::Large(number) => write!(out, "{number}")?,
+            Fact::Float(number) => write!(out, "{number:.6}")?,
         }
         if described {
             write!(out, ":\"{}\"", field.about)?;
@@ -333,6 +335,7 @@ fn json(facts: impl Iterator<Item = (&'static Field, Fact)>) -> Result<String, s
             Fact::Text(text) => serde_json::Value::from(text.as_str()),
             Fact::Number(number) => serde_json::Value::from(*number),
             Fact::Large(number) => serde_json::Value::from(*number),
+            Fact::Float(number) => serde_json::Value::from(*number),
         };
         write!(
             out,
@@ -341,9 +344,9 @@ fn json(facts: impl Iterator<Item = (&'static Field, Fact)>) -> Result<String, s
              \"value\":{{\"type\":\"{}\",\"value\":{value}}}}}",
             field.place,
             field.name,
-            field.tags.0.named().1,
-            field.tags.1.named().1,
-            field.tags.2.named().1,
+            field.tags.0.word(),
+            field.tags.1.word(),
+            field.tags.2.word(),
             fact.kind(),
         )?;
     }
@@ -357,41 +360,7 @@ impl Fact {
             Fact::Text(_) => "str",
             Fact::Number(_) => "u32",
             Fact::Large(_) => "u64",
-        }
-    }
-}
-
-impl Origin {
-    /// Its letter in typed lines, its word in JSON.
-    fn named(self) -> (char, &'static str) {
-        match self {
-            Origin::Metric => ('M', "Metric"),
-            Origin::Status => ('S', "Status"),
-            Origin::Key => ('K', "Key"),
-            Origin::Config => ('C', "Config"),
-            Origin::Product => ('P', "Product"),
-        }
-    }
-}
-
-impl Nature {
-    fn named(self) -> (char, &'static str) {
-        match self {
-            Nature::Gauge => ('G', "Gauge"),
-            Nature::Duration => ('D', "Duration"),
-            Nature::Limit => ('L', "Limit"),
-            Nature::Output => ('O', "Output"),
-            Nature::Counter => ('C', "Counter"),
-            Nature::Rate => ('R', "Rate"),
-        }
-    }
-}
-
-impl Scope {
-    fn named(self) -> (char, &'static str) {
-        match self {
-            Scope::Process => ('P', "Process"),
-            Scope::Service => ('S', "Service"),
+            Fact::Float(_) => "flt",
         }
     }
 }

@@ -12,23 +12,47 @@ const PAYLOAD: &[u8] = b"<<";
 
 /// What a connection may send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub line_bytes: usize,
     pub payload_bytes: usize,
 }
 
 /// A line and what belongs to it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// At least one, which may be empty.
     pub commands: Vec<Vec<u8>>,
     /// Of the last command.
     pub payload: Option<Vec<u8>>,
+    /// The word that ended it, where one was announced.
+    payload_end: Option<Vec<u8>>,
+}
+
+impl Request {
+    /// What was received from a command on.
+    pub fn line_from(&self, place: usize) -> Vec<u8> {
+        let mut line = self.commands[place..].join(&b';');
+        line.extend(self.payload_lines().unwrap_or_default());
+        line
+    }
+
+    /// What followed the last command: where a payload was announced, that and the payload.
+    pub fn payload_lines(&self) -> Option<Vec<u8>> {
+        let end = self.payload_end.as_deref()?;
+        let mut lines = [PAYLOAD, end, b"\n"].concat();
+        if let Some(payload) = &self.payload {
+            lines.extend_from_slice(payload);
+            lines.push(b'\n');
+        }
+        lines.extend_from_slice(end);
+        lines.push(b'\n');
+        Some(lines)
+    }
 }
 
 /// More than a connection may send; it is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum TooLarge {
+pub(crate) enum TooLarge {
     Line,
     Payload,
 }
@@ -48,7 +72,7 @@ impl TooLarge {
 
 /// What was received and not asked for yet.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(crate) struct Input {
     limits: Limits,
     bytes: Vec<u8>,
     /// How far a line's end was searched for.
@@ -83,6 +107,12 @@ impl Input {
         self.open.is_some() && self.bytes.is_empty()
     }
 
+    /// What was received and is no request yet.
+    pub fn rest(&mut self) -> Vec<u8> {
+        self.searched = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
     /// The next request that is complete.
     pub fn next(&mut self) -> Result<Option<Request>, TooLarge> {
         if self.open.is_none() {
@@ -94,6 +124,7 @@ impl Input {
                 return Ok(Some(Request {
                     commands,
                     payload: None,
+                    payload_end: None,
                 }));
             };
             self.open = Some(Open {
@@ -172,6 +203,7 @@ impl Input {
             Request {
                 commands: open.commands,
                 payload: (!payload.is_empty()).then_some(payload),
+                payload_end: Some(open.end),
             }
         }))
     }
@@ -207,7 +239,7 @@ fn split(line: &[u8]) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
 }
 
 /// The words of a command, with backslashes applied. None: more than [`WORDS_MAX`].
-pub(super) fn words(command: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn words(command: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut in_word = false;
     let mut bytes = command.iter();
@@ -319,6 +351,30 @@ mod tests {
         assert_eq!(requests(&format!("a <<\n{fits}yy")), ["Payload"]);
         let long = "E".repeat(END_BYTES_MAX + 1);
         assert_eq!(split(format!("<<{long}").as_bytes()).1, None);
+    }
+
+    #[test]
+    fn requests_can_be_sent_on() {
+        for line in [
+            "a;b c\\;d\n",
+            "a;b <<\none\n\n",
+            "a;b <<END\none\n\ntwo\nEND\n",
+            "a;b <<\n\n",
+        ] {
+            let mut input = Input::new(LIMITS);
+            input.push(line.as_bytes());
+            let request = input.next().expect("it fits").expect("it is whole");
+            let mut sent = request.line_from(0);
+            if request.payload_lines().is_none() {
+                sent.push(b'\n');
+            }
+            assert_eq!(String::from_utf8_lossy(&sent), line);
+            assert!(request.line_from(1).starts_with(b"b "));
+        }
+        let mut input = Input::new(LIMITS);
+        input.push(b"a\nrest");
+        assert!(input.next().is_ok_and(|request| request.is_some()));
+        assert_eq!(input.rest(), b"rest");
     }
 
     #[test]

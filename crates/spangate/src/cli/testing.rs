@@ -30,6 +30,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         workers: Inboxes::default(),
         dropped_logs: Arc::default(),
         exposed: Arc::default(),
+        frontends: Arc::default(),
     })
 }
 

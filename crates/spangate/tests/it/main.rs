@@ -3,6 +3,7 @@
 mod collect;
 mod collector;
 mod command_line;
+mod commands;
 mod common;
 mod crash;
 mod delivery;
@@ -20,6 +21,7 @@ mod master;
 mod otel;
 mod runtime;
 mod serving;
+mod statistics;
 mod tls_bytes;
 mod tls_clients;
 mod tls_runtime;

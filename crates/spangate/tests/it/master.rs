@@ -30,8 +30,12 @@ impl Drop for Master {
 
 impl Master {
     fn start(dir: &Folder, option: &str, manager: Option<&Path>) -> Self {
+        Master::start_with(dir, &[option], manager)
+    }
+
+    fn start_with(dir: &Folder, options: &[&str], manager: Option<&Path>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
-        command.arg(option).arg("-f").arg(dir.path("cfg"));
+        command.args(options).arg("-f").arg(dir.path("cfg"));
         command.arg("-p").arg(dir.path("pid"));
         command.stdin(Stdio::null()).stderr(Stdio::null());
         match manager {
@@ -292,4 +296,115 @@ fn a_listener_that_is_no_longer_named_closes() {
     told(&manager, "READY=1");
     served(port, "two");
     eventually("nobody listens", || get(other).is_none().then_some(()));
+}
+
+/// What a socket answers to these lines.
+fn command(path: &Path, lines: &str) -> String {
+    let mut stream = eventually("the socket", || UnixStream::connect(path).ok());
+    stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    stream.write_all(lines.as_bytes()).expect("sent");
+    stream.shutdown(std::net::Shutdown::Write).expect("ended");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text
+}
+
+#[test]
+fn the_master_s_runtime_interface() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let (path, limited) = (dir.path("master.sock"), dir.path("user.sock"));
+    let socket = format!("{},mode,600", path.display());
+    let second = format!("{},level,user", limited.display());
+    let mut master = Master::start_with(&dir, &["-W", "-S", &socket, "-S", &second], None);
+    served(port, "one");
+    let ask = |lines: &str| command(&path, lines);
+    let mode = std::fs::metadata(&path).expect("a socket").mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    // Processes, and commands of each.
+    let processes = ask("show proc\n");
+    let lines: Vec<&str> = processes.lines().collect();
+    assert!(
+        lines[0].starts_with("#<PID>          <type>          <reloads>"),
+        "{processes}"
+    );
+    let own = master.child.id().to_string();
+    assert!(
+        lines[1].starts_with(&format!("{own:<15} master          0 [failed: 0]")),
+        "{processes}"
+    );
+    assert_eq!(lines[2], "# workers");
+    let worker = lines[3].split(' ').next().expect("a number").to_owned();
+    let named = format!("\nPid: {worker}\n");
+    for line in [
+        "@1 show info\n".to_owned(),
+        format!("@!{worker} show info\n"),
+        "@1\nshow info\n".to_owned(),
+        "@1; show info\n".to_owned(),
+        "@@1 show version; show info\n".to_owned(),
+    ] {
+        assert!(ask(&line).contains(&named), "{line}");
+    }
+    let version = ask("show version\n");
+    assert!(
+        version.starts_with("3.5") && version.ends_with("\n\n"),
+        "{version}"
+    );
+    assert_eq!(
+        ask("show version;@1 show version\nshow version\n"),
+        version.repeat(3)
+    );
+    assert_eq!(
+        ask("@2 show info\n"),
+        "Can't find the target PID matching the prefix '@2'\n"
+    );
+    assert_eq!(
+        ask("prompt\n@1\nexpert-mode on\n@\nquit\n"),
+        format!("master> {worker}> {worker}(e)> master(e)> ")
+    );
+    assert_eq!(ask("@1 echo <<\nx\n\n"), "\n\n");
+    assert!(ask("nonsense\n").starts_with("Unknown command: 'nonsense'"));
+    assert!(ask("help\n").contains("\n  show proc "));
+
+    // Rights go along.
+    let user = |lines: &str| command(&limited, lines);
+    assert_eq!(user("@1 show cli level\n"), "user\n\n");
+    assert_eq!(user("show cli level\n"), "user\n\n");
+    assert_eq!(user("reload\n"), "Permission denied\n\n");
+    assert_eq!(user("@@1 show cli level\n"), "user\n\n");
+    assert_eq!(user("expert-mode on\n"), "Permission denied!\n");
+
+    // A reload that works, and one that does not.
+    configure(&dir, port, &answer("two"));
+    let reloaded = ask("reload\n");
+    assert!(reloaded.starts_with("Success=1\n--\n"), "{reloaded}");
+    assert!(reloaded.contains("Loading success."), "{reloaded}");
+    served(port, "two");
+    configure(&dir, port, "http-request nonsense");
+    let refused = ask("reload\n");
+    assert!(refused.starts_with("Success=0\n--\n"), "{refused}");
+    assert!(refused.contains("nonsense"), "{refused}");
+    assert_eq!(
+        ask("show startup-logs\n"),
+        refused["Success=0\n--\n".len()..].to_owned() + "\n"
+    );
+    assert_eq!(ask("prompt\nquit\n"), "master[ReloadFailed]> ");
+    served(port, "two");
+    let processes = ask("show proc\n");
+    assert!(processes.contains(" 2 [failed: 1] "), "{processes}");
+
+    // A session with a process that is told to end at once.
+    let serving = processes.lines().nth(3).expect("a worker");
+    let old = serving.split(' ').next().expect("a number").to_owned();
+    configure(&dir, port, &answer("three"));
+    assert!(ask("hard-reload\n").starts_with("Success=1\n"));
+    eventually("the old worker has ended", || {
+        let gone = format!("Can't find the target PID matching the prefix '@!{old}'\n");
+        (ask(&format!("@!{old} show version\n")) == gone).then_some(())
+    });
+    served(port, "three");
+    master.signal("TERM");
+    assert_eq!(master.end().code(), Some(128 + 15));
 }

@@ -62,8 +62,8 @@ fn commands_are_answered_over_every_socket() {
         "{unknown}"
     );
     assert!(unknown.ends_with("\n\n"), "{unknown:?}");
-    let missing = ask_unix(&numbers, "show stat typed\n");
-    let wanted = "[3]: Command 'show stat' is known but not implemented yet by this version.\n\n";
+    let missing = ask_unix(&numbers, "show table\n");
+    let wanted = "[3]: Command 'show table' is known but not implemented yet by this version.\n\n";
     assert_eq!(missing, wanted);
     assert_eq!(ask_unix(&plain, "\n"), "\n");
 
@@ -76,6 +76,11 @@ fn commands_are_answered_over_every_socket() {
     ] {
         assert!(typed.lines().any(|known| known == line), "{typed}");
     }
+    let float = ask_unix(&plain, "show info float\n");
+    let uptime = float
+        .lines()
+        .find_map(|line| line.strip_prefix("Uptime_sec: "));
+    assert!(uptime.is_some_and(|text| text.contains('.')), "{float}");
     let json = ask_unix(&plain, "show info json\n");
     let fields: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
     let pid = fields

@@ -89,7 +89,9 @@ fn check(server: &Server, script: &CheckScript, backend: &str, shared: &mut Shar
         (_, Some(net::Addr::Unix(_))) => true,
         (ServerAddress::Fixed(net::Addr::Inet(addr)), _) => addr.port() > 0,
         (ServerAddress::Fixed(net::Addr::Unix(_)), addr) => addr.is_none(),
-        (ServerAddress::PortOffset { .. }, _) => false,
+        // As HAProxy: an address that is no address needs no port.
+        (ServerAddress::PortOffset { ip, .. }, None) => ip.is_unspecified(),
+        (ServerAddress::PortOffset { .. }, Some(_)) => false,
     };
     if has_port {
         return;

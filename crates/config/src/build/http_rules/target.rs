@@ -51,7 +51,7 @@ pub fn normalize_uri(
     _place: Place,
 ) -> Parse<HttpAction> {
     const EXPERIMENTAL: &str = "expose-experimental-directives";
-    if !build.shared.flags.iter().any(|flag| flag == EXPERIMENTAL) {
+    if !build.shared.is_allowed(EXPERIMENTAL) {
         return Err(cursor.fault(format!(
             "'normalize-uri' action is experimental, must be allowed via a global '{EXPERIMENTAL}'."
         )));

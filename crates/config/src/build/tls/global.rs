@@ -26,6 +26,32 @@ pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// Longest file of Diffie-Hellman parameters that is read; one of 8192 bits has less than 3 kB.
+const DH_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// `ssl-dh-param-file <file>`: read as HAProxy does, and then not used.
+pub fn dh_param_file(cursor: &mut Cursor<'_>) -> Parse {
+    use std::io::Read;
+    let line = cursor.line;
+    line.need(cursor.at, || {
+        format!("'{}' expects a file path as an argument.", line.keyword())
+    })?;
+    cursor.take();
+    let path = line.path(cursor.at - 1);
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(DH_FILE_BYTES_MAX).read_to_end(&mut text));
+    let label = b"-----BEGIN DH PARAMETERS-----";
+    match read.is_ok() && memchr::memmem::find(&text, label).is_some() {
+        true => Ok(()),
+        false => Err(cursor.fault(format!(
+            "'{}': unable to load DH parameters from file <{}>.",
+            line.keyword(),
+            path.display()
+        ))),
+    }
+}
+
 /// `issuers-chain-path`
 pub fn issuers_chain_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || {

@@ -83,6 +83,16 @@ impl Store {
         if let Err(error) = std::fs::metadata(&source.path) {
             return Err(line.fault(at, certificates::unreadable(&source.path, &error)));
         }
+        // A store's files are there when it is read, whether or not a line uses them.
+        let beside = [&source.key, &source.ocsp, &source.issuer, &source.sctl];
+        if let Some(missing) = beside
+            .into_iter()
+            .flatten()
+            .find(|path| std::fs::metadata(path).is_err())
+        {
+            let message = format!("'{}' cannot be read or parsed.", missing.display());
+            return Err(line.fault(0, message));
+        }
         if shared.tls.stores.contains_key(&name) {
             return Err(line.fault(
                 0,

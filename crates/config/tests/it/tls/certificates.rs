@@ -259,6 +259,10 @@ fn a_store_names_certificates() {
         ),
         ("load crt DIR/no.pem", "unable to stat SSL certificate"),
         (
+            "load crt DIR/a.pem key DIR/no.key",
+            "no.key' cannot be read or parsed.",
+        ),
+        (
             "load crt DIR/a.pem alias x\n load crt DIR/b.pem alias x",
             "store '@web/x' was already defined.",
         ),

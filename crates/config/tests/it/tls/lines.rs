@@ -392,3 +392,17 @@ fn without_tls_lists_do_not_matter() {
         );
     }
 }
+
+/// HTTP/3 on TCP is experimental in HAProxy.
+#[test]
+fn http3_on_tcp_is_allowed_expressly() {
+    let files = Files::new(&["a.pem"]);
+    let h3 = |global: &str| files.named_in(&frontend(global, "ssl crt DIR/a.pem alpn h3,h2"));
+    let found = alerts(&h3("nbthread 1"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("HTTP/3 on TCP listed via ALPN on frontend 'f' at ["),
+        "{found:?}"
+    );
+    assert_eq!(alerts(&h3("expose-experimental-directives")), [""; 0]);
+}

@@ -180,6 +180,3 @@ impl Bounded<'_> {
         u64::from((self.candidates.load)(server)) < share.max(1)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -156,6 +156,8 @@ fn domain(host: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use config::model::HashMethod;
+
     use super::*;
 
     #[test]
@@ -194,6 +196,7 @@ mod tests {
         ];
         for (function, plain, mixed) in cases {
             let how = |avalanche| HashType {
+                method: HashMethod::Map,
                 function,
                 avalanche,
             };

@@ -18,6 +18,7 @@ use crate::link::Role;
 use crate::link::mux::h2::Upgrade;
 use crate::link::mux::{Mux, h2};
 use crate::phases::is_interim;
+use crate::shared::FrontCount;
 use crate::stream::Phase;
 use crate::websocket;
 
@@ -33,6 +34,9 @@ impl<D: Driver> Turn<'_, D> {
         let limits = self.cx.running.h2.clients;
         let mut out = Vec::new();
         let connection = h2::Connection::with_client(limits, &mut out);
+        if let Some(client) = self.cx.core.links.client(link) {
+            self.cx.tell_bind(client.bind, FrontCount::SessionsH2);
+        }
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
@@ -253,6 +257,9 @@ impl<D: Driver> Turn<'_, D> {
             }
         }
         let now = self.cx.now();
+        if let Some(client) = self.cx.core.links.client(link) {
+            self.cx.tell_bind(client.bind, FrontCount::RequestsH2);
+        }
         if let Some(client) = self.cx.core.links.client_mut(link) {
             // Streams begin by themselves, not behind each other.
             client.idle_since = now;

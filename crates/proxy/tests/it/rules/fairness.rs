@@ -151,3 +151,45 @@ fn limits_and_turns_are_those_of_all_workers() {
         }
     }
 }
+
+#[test]
+fn a_worker_without_an_idle_connection_takes_one_of_another() {
+    let lines = "server one 127.0.0.1:81\nhttp-reuse always";
+    let running = configured("", lines);
+    let shared = Arc::new(running.share(2));
+    let mut workers = [0, 1].map(|worker| Play::of(&running, &shared, worker));
+    let mut play = |worker: usize, script: &str| {
+        let play = &mut workers[worker];
+        for line in script.lines() {
+            let done = play.line(line);
+            done.unwrap_or_else(|error| panic!("worker {worker}: {line}: {error}"));
+            play.settle();
+            play.engine.audit().expect("the books are right");
+        }
+        std::mem::take(&mut play.driver.woken)
+    };
+    let ask = "GET / HTTP/1.1|host: a||";
+    let answer = "HTTP/1.1 200 OK|content-length: 0||";
+    play(
+        0,
+        &format!("c1 > {ask}\ns1 ok\ns1 > {answer}\nc1 <~ HTTP/1.1 200"),
+    );
+    // The other worker asks, is answered, and uses it.
+    let woken = play(1, &format!("c1 > {ask}"));
+    assert_eq!(woken, [net::WorkerId(0)]);
+    let woken = play(0, "wait 0\ns1 gone");
+    assert_eq!(woken, [net::WorkerId(1)]);
+    play(
+        1,
+        &format!("wait 0\ns1 <~ {}GET / HTTP/1.1", "GET / HTTP/1.1|host: a||"),
+    );
+    play(1, &format!("s1 > {answer}\nc1 <~ HTTP/1.1 200"));
+    // Who gets no answer in time opens a connection.
+    play(
+        0,
+        &format!("c2 > {ask}\nwait 99\ns2 none\nwait 1\ns2 ok\ns2 > {answer}\nc2 <~ HTTP/1.1 200"),
+    );
+    // An answer that comes too late makes an idle connection.
+    play(1, "wait 0\ns1 gone");
+    play(0, "wait 0\ns3 open");
+}

@@ -17,6 +17,7 @@ mod pace;
 mod patterns;
 mod retries;
 mod rewrites;
+mod rings;
 pub mod script;
 mod servers;
 mod sessions;

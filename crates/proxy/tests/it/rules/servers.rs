@@ -1,7 +1,6 @@
 //! Servers that come, move and go while traffic runs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::model::Server;
 use net::{Addr, Engine as _};
@@ -128,7 +127,7 @@ fn names_and_ids_are_given_once() {
 #[test]
 fn a_server_is_deleted_when_nobody_uses_it() {
     let mut process = Process::new("server one 127.0.0.1:81\nserver two 127.0.0.1:82 weight 0");
-    let delete = |process: &Process, place| process.shared.delete_server(0, place);
+    let delete = |process: &Process, place| process.shared.delete_server(0, place).map(drop);
     assert_eq!(delete(&process, 2), Err(DeleteError::NotFound));
     assert_eq!(delete(&process, 0), Err(DeleteError::NotInMaintenance));
     process.play(0, &format!("c1{ASK}\ns1 to 127.0.0.1:81\ns1 ok"));
@@ -154,11 +153,14 @@ fn maintenance_closes_idle_connections() {
     exchange(&mut process, 1, 1, 1, 81);
     process.play(0, "s1 open");
     process.change(0, ServerChange::Maintenance(true));
-    assert_eq!(process.shared.delete_server(0, 0), Err(DeleteError::InUse));
+    assert_eq!(
+        process.shared.delete_server(0, 0).err(),
+        Some(DeleteError::InUse)
+    );
     process.round();
     process.play(0, "s1 end");
     process.play(1, "s1 end");
-    assert_eq!(process.shared.delete_server(0, 0), Ok(()));
+    assert!(process.shared.delete_server(0, 0).is_ok());
 }
 
 #[test]

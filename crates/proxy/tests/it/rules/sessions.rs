@@ -140,3 +140,23 @@ fn the_monitor() {
         );
     }
 }
+
+#[test]
+fn connections_with_the_same_proxy_header_are_shared_where_reuse_is_always() {
+    let lines = "http-request set-src req.hdr(x)\nhttp-request set-src-port int(7)\nhttp-reuse always\nserver one 127.0.0.1:81 send-proxy";
+    let ask = |client: &str, src: &str| format!("{client} > GET / HTTP/1.1|host: a|x: {src}||\n");
+    let answer = |server: &str| format!("{server} > HTTP/1.1 200 OK|content-length: 0||\n");
+    let script = [
+        ask("c1", "10.0.0.1"),
+        "s1 ok\n".into(),
+        answer("s1"),
+        ask("c2", "10.0.0.2"),
+        "s2 ok\n".into(),
+        answer("s2"),
+        ask("c3", "10.0.0.1"),
+        "s3 none\n".into(),
+        answer("s1"),
+        "c3 <~ HTTP/1.1 200".into(),
+    ];
+    play("send-proxy, shared", lines, &script.concat());
+}

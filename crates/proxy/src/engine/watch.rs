@@ -1,0 +1,160 @@
+//! Streams as commands see them: shown, and ended (`show sess`, `shutdown session`).
+
+use std::sync::mpsc::{Sender, SyncSender};
+
+use net::timers::NEVER_MS;
+use net::{Addr, Driver, WorkerId};
+
+use super::Turn;
+use crate::ids::{LinkId, ProxyId, ServerId};
+use crate::phases::Cause;
+use crate::stream::{Phase, Stream};
+
+/// Bytes of a request line that are shown.
+const REQUEST_LINE_BYTES_MAX: usize = 1024;
+
+/// Which of a worker's streams are asked for.
+#[derive(Clone, Debug)]
+pub struct StreamsAsked {
+    /// The place where to go on; 0 at first.
+    pub from: u32,
+    /// How many are given at most.
+    pub most: usize,
+    /// Gets the part. A channel with room for it: the worker does not wait.
+    pub reply: SyncSender<StreamsPart>,
+}
+
+/// Some of a worker's streams.
+#[derive(Clone, Debug, Default)]
+pub struct StreamsPart {
+    /// The streams.
+    pub streams: Vec<StreamView>,
+    /// Where to go on; none after the last one.
+    pub next: Option<u32>,
+}
+
+/// A stream at a moment.
+#[derive(Clone, Debug)]
+pub struct StreamView {
+    /// Its number since the start of the process.
+    pub id: u64,
+    /// The worker that serves it.
+    pub worker: WorkerId,
+    /// Places of its frontend and backend in the configuration, and of its server there.
+    pub frontend: usize,
+    /// See `frontend`.
+    pub backend: Option<usize>,
+    /// See `frontend`.
+    pub server: Option<usize>,
+    /// The client's address.
+    pub client: Option<Addr>,
+    /// The address that the client connected to.
+    pub local: Option<Addr>,
+    /// The server's address.
+    pub server_address: Option<Addr>,
+    /// Milliseconds since it began.
+    pub age_ms: u64,
+    /// Milliseconds until its next deadline.
+    pub expires_ms: Option<u64>,
+    /// What it does, in one word.
+    pub phase: &'static str,
+    /// It is HTTP.
+    pub is_http: bool,
+    /// The beginning of its request line.
+    pub request_line: Vec<u8>,
+    /// Connection retries.
+    pub retries: u32,
+    /// Bytes from the client that wait, and from the server.
+    pub waiting: (usize, usize),
+    /// Bytes from the client.
+    pub bytes_in: u64,
+    /// Bytes to the client.
+    pub bytes_out: u64,
+    /// It has a connection to a server.
+    pub is_connected: bool,
+}
+
+/// Streams that a command ends.
+#[derive(Clone, Debug)]
+pub enum Killed {
+    /// The one of a number; who finds it says so.
+    Stream(u64, Sender<()>),
+    /// All of a server, by the places of its backend and its own.
+    Server(usize, usize),
+}
+
+impl<D: Driver> Turn<'_, D> {
+    pub(super) fn show_streams(&mut self, asked: &StreamsAsked) {
+        let mut part = StreamsPart::default();
+        let ids = self.streams.ids().skip(asked.from as usize);
+        for (place, id) in (asked.from..).zip(ids) {
+            if part.streams.len() >= asked.most {
+                part.next = Some(place);
+                break;
+            }
+            let view = self.streams.get(id).and_then(|stream| self.view(stream));
+            part.streams.extend(view);
+        }
+        // Who asked may have gone.
+        let _ = asked.reply.try_send(part);
+    }
+
+    fn view(&self, stream: &Stream) -> Option<StreamView> {
+        if matches!(stream.phase, Phase::Done) {
+            return None;
+        }
+        let now = self.cx.now();
+        let txn = &stream.txn;
+        let session = stream
+            .client
+            .and_then(|link: LinkId| self.cx.core.links.session(link));
+        let deadlines = &stream.deadlines;
+        let due_ms = deadlines
+            .client_ms
+            .min(deadlines.server_ms)
+            .min(deadlines.wait_ms);
+        let line = &txn.request_line;
+        let began = txn.timing.request_start.unwrap_or(txn.timing.start);
+        Some(StreamView {
+            id: txn.id,
+            worker: self.cx.core.ambient.worker,
+            frontend: stream.frontend.place(),
+            backend: txn.backend.map(|_| stream.backend.place()),
+            server: stream.route.target.map(ServerId::place),
+            client: session.map(|session| session.src_of(Some(txn)).clone()),
+            local: session.map(|session| session.dst_of(Some(txn)).clone()),
+            server_address: txn.server_dst.clone(),
+            age_ms: now.ms().saturating_sub(began.ms()),
+            expires_ms: (due_ms != NEVER_MS).then(|| due_ms.saturating_sub(now.ms())),
+            phase: stream.phase.name(),
+            is_http: txn.is_http,
+            request_line: line[..line.len().min(REQUEST_LINE_BYTES_MAX)].to_vec(),
+            retries: txn.retries,
+            waiting: (stream.up.waiting.len(), stream.down.waiting.len()),
+            bytes_in: txn.bytes_in,
+            bytes_out: txn.bytes_out,
+            is_connected: stream.server.link().is_some(),
+        })
+    }
+
+    pub(super) fn kill(&mut self, killed: &Killed) {
+        for id in self.streams.ids() {
+            let is_meant = self.streams.get(id).is_some_and(|stream| match killed {
+                _ if matches!(stream.phase, Phase::Done) => false,
+                Killed::Stream(number, _) => stream.txn.id == *number,
+                Killed::Server(backend, server) => {
+                    let server = ServerId::at(ProxyId::at(*backend), *server);
+                    stream.route.target == Some(server)
+                }
+            });
+            if !is_meant {
+                continue;
+            }
+            if let Killed::Stream(_, found) = killed {
+                // Who asked may have gone.
+                let _ = found.send(());
+            }
+            self.with_stream(id, |cx, stream| cx.fail(stream, Cause::Killed));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What statistics learn of a stream: most of it once, at its end, and each cause of a failure when it happens.
+
+use config::model::HttpAction;
+use net::Driver;
+use sample::Txn;
+
+use super::{Cause, Cx};
+use crate::ids::{BindId, ServerId};
+use crate::rules::{End, RuleSet};
+use crate::shared::{BackCount, BackRow, Class, FrontCount, FrontRow, Times};
+use crate::stream::{Phase, Stream};
+
+/// What is told of a stream before its end: its cells of the frontend, of the listener, and of the backend and the server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    front: Option<FrontCount>,
+    back: Option<BackCount>,
+}
+
+const fn both(front: FrontCount, back: BackCount) -> Told {
+    Told {
+        front: Some(front),
+        back: Some(back),
+    }
+}
+
+const fn front(front: FrontCount) -> Told {
+    Told {
+        front: Some(front),
+        back: None,
+    }
+}
+
+const fn back(back: BackCount) -> Told {
+    Told {
+        front: None,
+        back: Some(back),
+    }
+}
+
+/// What a cause of a failure counts as, in a stream that is at this phase.
+fn fault(cause: Cause, phase: Phase) -> Told {
+    let reads_request = matches!(phase, Phase::RequestHead) || phase.awaits_upload();
+    match cause {
+        Cause::BadRequest(_) | Cause::BadNames => front(FrontCount::FailedRequests),
+        Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone if reads_request => {
+            front(FrontCount::FailedRequests)
+        }
+        Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone | Cause::ClientStuck => {
+            back(BackCount::ClientAborts)
+        }
+        // Nobody's fault.
+        Cause::NoBackend | Cause::Killed => Told::default(),
+        Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
+            back(BackCount::FailedConnects)
+        }
+        Cause::ServerTimeout | Cause::ServerGone => match phase {
+            Phase::ResponseHead | Phase::BackendResponse(_) => back(BackCount::FailedResponses),
+            _ => back(BackCount::ServerAborts),
+        },
+        Cause::EmptyResponse | Cause::StaleServer | Cause::BadResponse => {
+            back(BackCount::FailedResponses)
+        }
+        Cause::CacheableCookies => both(FrontCount::DeniedResponses, BackCount::DeniedResponses),
+        // Told where the rule failed.
+        Cause::RulesFailed => Told::default(),
+        Cause::WrongMode | Cause::Internal => {
+            both(FrontCount::InternalErrors, BackCount::InternalErrors)
+        }
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// A stream is over, and counted: its bytes, status and times.
+    #[inline(always)]
+    pub(super) fn account(&mut self, stream: &Stream, now_ms: u64) {
+        let txn = &stream.txn;
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        let class = (txn.is_http && txn.status != 0).then(|| Class::of(txn.status));
+        let frontend = shared.front_row(worker, stream.frontend);
+        add_bytes_to_front(frontend, txn);
+        if let Some(class) = class {
+            frontend.add_response(class);
+        }
+        if self.running.socket_stats {
+            self.at_listener(stream, |row| add_bytes_to_front(row, txn));
+        }
+        if !stream.backend_counted {
+            return;
+        }
+        let backend = shared.back_row(worker, stream.backend);
+        add_bytes_to_back(backend, txn);
+        if let Some(class) = class {
+            backend.add_response(class);
+        }
+        let Some(server) = txn.server else { return };
+        let server = ServerId::at(stream.backend, server as usize);
+        let server = shared.server_row(worker, server);
+        add_bytes_to_back(&server.counts, txn);
+        if let Some(class) = class {
+            server.counts.add_response(class);
+        }
+        let is_balanced = u64::from(!stream.route.persist.direct);
+        let is_reused = u64::from(txn.server_reused);
+        for row in [backend, &server.counts] {
+            row.add(BackCount::Balanced, is_balanced);
+            row.add(BackCount::Reuses, is_reused);
+        }
+        if let Some(times) = times(stream, now_ms) {
+            server.time(times);
+        }
+    }
+
+    /// One more of what a frontend and its listener count.
+    pub fn tell_bind(&self, bind: BindId, what: FrontCount) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        shared.front_row(worker, bind.frontend).add(what, 1);
+        if self.running.proxy(bind.frontend).options.socket_stats {
+            shared.bind_row(worker, bind).add(what, 1);
+        }
+    }
+
+    /// Counts at the listener that a stream's client came to, where its frontend has `option socket-stats`.
+    fn at_listener(&self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
+        if !self.running.proxy(stream.frontend).options.socket_stats {
+            return;
+        }
+        let ambient = &self.core.ambient;
+        let client = stream.client.and_then(|link| self.core.links.client(link));
+        if let Some(client) = client {
+            count(ambient.shared.bind_row(ambient.worker, client.bind));
+        }
+    }
+
+    /// A stream fails for this cause.
+    #[cold]
+    pub(super) fn tell_fault(&self, stream: &Stream, cause: Cause) {
+        self.tell(stream, fault(cause, stream.phase));
+    }
+
+    /// One more of what the frontend counts.
+    pub(super) fn tell_front(&self, stream: &Stream, what: FrontCount) {
+        self.tell(stream, front(what));
+    }
+
+    fn tell(&self, stream: &Stream, told: Told) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        if let Some(what) = told.front {
+            shared.front_row(worker, stream.frontend).add(what, 1);
+            self.at_listener(stream, |row| row.add(what, 1));
+        }
+        let Some(what) = told.back.filter(|_| stream.backend_counted) else {
+            return;
+        };
+        shared.back_row(worker, stream.backend).add(what, 1);
+        if let Some(server) = stream.txn.server {
+            let server = ServerId::at(stream.backend, server as usize);
+            shared.server_row(worker, server).counts.add(what, 1);
+        }
+    }
+
+    /// A rule ends a stream.
+    pub(super) fn tell_end(&self, stream: &Stream, end: End) {
+        let denied = |is_response: bool| match is_response {
+            false => both(FrontCount::DeniedRequests, BackCount::DeniedRequests),
+            true => both(FrontCount::DeniedResponses, BackCount::DeniedResponses),
+        };
+        let is_own = !stream.backend_counted || stream.backend == stream.frontend;
+        let told = match end {
+            End::Answer(set, rule) => {
+                let rules = set.rules(self.running.proxy(rule.proxy));
+                match rules.get(rule.place).map(|rule| &rule.action) {
+                    Some(HttpAction::Deny(_)) => denied(set.is_response()),
+                    _ if set == RuleSet::Request && is_own => front(FrontCount::Intercepted),
+                    _ => Told::default(),
+                }
+            }
+            End::Redirect if is_own => front(FrontCount::Intercepted),
+            // What a service does it tells itself.
+            End::Redirect | End::Vanished | End::Service(_) => Told::default(),
+            End::Challenge(..) | End::Tarpit(_) => denied(false),
+            End::Close => denied(matches!(stream.phase, Phase::BackendResponse(_))),
+            End::Fail(_) => both(FrontCount::FailedRewrites, BackCount::FailedRewrites),
+        };
+        self.tell(stream, told);
+    }
+
+    /// A connection attempt to a stream's server failed, and there is another one.
+    pub(super) fn tell_retry(&self, stream: &Stream, server: ServerId) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        shared
+            .back_row(worker, stream.backend)
+            .add(BackCount::Retries, 1);
+        let row = shared.server_row(worker, server);
+        row.counts.add(BackCount::Retries, 1);
+    }
+
+    /// A stream goes to another server than it first had.
+    pub(super) fn tell_redispatch(&self, stream: &Stream, from: ServerId) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        shared
+            .back_row(worker, stream.backend)
+            .add(BackCount::Redispatches, 1);
+        shared
+            .server_row(worker, from)
+            .counts
+            .add(BackCount::Redispatches, 1);
+    }
+
+    /// A connection to a server is being made.
+    pub(super) fn tell_connect(&self, stream: &Stream, server: ServerId) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        shared
+            .back_row(worker, stream.backend)
+            .add(BackCount::Connects, 1);
+        shared
+            .server_row(worker, server)
+            .counts
+            .add(BackCount::Connects, 1);
+    }
+}
+
+#[inline(always)]
+fn add_bytes_to_front(row: &FrontRow, txn: &Txn) {
+    row.add(FrontCount::BytesFromClients, txn.bytes_in);
+    row.add(FrontCount::BytesToServers, txn.bytes_to_server);
+    row.add(FrontCount::BytesFromServers, txn.bytes_from_server);
+    row.add(FrontCount::BytesToClients, txn.bytes_out);
+}
+
+#[inline(always)]
+fn add_bytes_to_back(row: &BackRow, txn: &Txn) {
+    row.add(BackCount::BytesFromClients, txn.bytes_in);
+    row.add(BackCount::BytesToServers, txn.bytes_to_server);
+    row.add(BackCount::BytesFromServers, txn.bytes_from_server);
+    row.add(BackCount::BytesToClients, txn.bytes_out);
+}
+
+/// How long the parts of a stream took, milliseconds; none for one that never had a server, or in HTTP no response.
+#[inline(always)]
+fn times(stream: &Stream, now_ms: u64) -> Option<Times<u64>> {
+    let timing = &stream.txn.timing;
+    let connected_ms = timing.connected_ms?;
+    let answered_ms = match stream.txn.is_http {
+        true => timing.response_start_ms?,
+        false => connected_ms,
+    };
+    let start_ms = timing.start.ms();
+    let requested_ms = timing.request_complete_ms.unwrap_or(start_ms);
+    let queued_ms = timing.queued_ms.unwrap_or(requested_ms);
+    Some(Times {
+        queue: queued_ms.saturating_sub(requested_ms),
+        connect: connected_ms.saturating_sub(queued_ms),
+        response: answered_ms.saturating_sub(connected_ms),
+        total: now_ms.saturating_sub(start_ms),
+    })
+}

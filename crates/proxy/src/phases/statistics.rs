@@ -1,0 +1,325 @@
+//! The statistics page and the exporter for Prometheus: answers that are made within the process while they leave.
+
+use config::model::{REALM_DEFAULT, Service, StatsPage};
+use http::{Method, Name};
+use net::Driver;
+use stats::page::Outcome;
+
+use super::Cx;
+use super::reply::Body;
+use crate::ids::{ProxyId, RuleId};
+use crate::rules::status::begin_response;
+use crate::rules::{Outcome as Decision, RuleSet, Waiting};
+use crate::shared::{FrontCount, ServerChange};
+use crate::statistics::export::{Export, Wanted};
+use crate::statistics::made::{Dump, Form, Made, Maker};
+use crate::statistics::request::{self, Asked};
+use crate::stream::{RuleWait, Rules, Step, Stream};
+
+/// A page shows nothing of other origins, runs nothing, and is framed by nobody.
+const POLICY: &[u8] =
+    b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Whether a request is for a statistics page.
+fn is_for_page(page: &StatsPage, stream: &Stream) -> bool {
+    let is_method = matches!(stream.txn.method, Method::Get | Method::Head | Method::Post);
+    let target = match page.uri.starts_with(b"/") {
+        true => stream.request.path_and_query(),
+        false => stream.request.target(),
+    };
+    is_method && target.starts_with(&page.uri)
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Whether a request is for the statistics page of this proxy. Most proxies have none.
+    #[inline(always)]
+    pub(super) fn asks_statistics(&self, stream: &Stream, proxy: ProxyId) -> bool {
+        match &self.running.proxy(proxy).stats {
+            None => false,
+            Some(page) => is_for_page(page, stream),
+        }
+    }
+
+    /// Answers with the statistics page. `resumed`: it has waited for the request's body.
+    pub(super) fn serve_statistics(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        resumed: bool,
+    ) -> Step {
+        let running = self.running;
+        let Some(page) = running.proxy(proxy).stats.as_deref() else {
+            return Step::Wait;
+        };
+        match self.http_rules(stream, proxy, RuleSet::Statistics, Rules::default()) {
+            Decision::End(end) => return self.end_by_rule(stream, end),
+            // No action of this set waits.
+            Decision::Continue | Decision::Wait(_) => {}
+        }
+        if !page.users.is_empty() && !has_account(page, stream) {
+            self.tell_front(stream, FrontCount::DeniedRequests);
+            stream.ended_by(b'L', b'R');
+            stream.request_processed(self.now());
+            stream.challenge = Some(page.realm.as_deref().unwrap_or(REALM_DEFAULT).into());
+            self.error_page(stream, 401);
+            return Step::Wait;
+        }
+        let target = match page.uri.starts_with(b"/") {
+            true => stream.request.path_and_query(),
+            false => stream.request.target(),
+        };
+        let asked = Asked::of(&target[page.uri.len()..]);
+        let is_admin = self.is_admin(stream, page);
+        if stream.txn.method == Method::Post {
+            let enough = stream.up.is_here(&stream.request, running.bufsize(), None);
+            if is_admin && !enough {
+                let timeout_ms = running.timeouts(stream.frontend).http_request;
+                return self.wait_for(
+                    stream,
+                    Waiting {
+                        rule: RuleId {
+                            proxy,
+                            place: RuleSet::Request.rules(running.proxy(proxy)).len(),
+                        },
+                        wait: RuleWait::Body,
+                        time_ms: (!resumed).then_some(timeout_ms),
+                    },
+                );
+            }
+            let outcome = self.change_servers(stream, page, proxy, is_admin);
+            self.intercepted(stream, "<STATS>");
+            self.see_page(stream, page, &asked, outcome);
+            return Step::Wait;
+        }
+        self.intercepted(stream, "<STATS>");
+        let uri = page.uri.to_string();
+        let mut links = asked.links(&uri, page.refresh_s);
+        links.refresh_s = page.refresh_s;
+        let refreshes = page.refresh_s > 0 && !links.norefresh;
+        let refresh = format!("{}; url={}{}", page.refresh_s, links.uri, links.options);
+        let form = asked.form;
+        let mut selection = asked.selection;
+        selection.scope = self.scope_of(page, proxy);
+        let mut dump = Dump::new(form, selection, proxy, links);
+        dump.outcome = asked.outcome;
+        dump.is_admin = is_admin;
+        let response = &mut stream.response;
+        begin_response(response, 200);
+        response.append(b"cache-control", b"no-cache");
+        response.append(b"content-type", form.media_type().as_bytes());
+        if form == Form::Page {
+            response.append(b"content-security-policy", POLICY);
+            response.append(b"x-content-type-options", b"nosniff");
+            if refreshes {
+                response.append(b"refresh", refresh.as_bytes());
+            }
+        }
+        self.make(stream, Maker::Dump(Box::new(dump)));
+        Step::Wait
+    }
+
+    /// `use-service`
+    pub(super) fn use_service(&mut self, stream: &mut Stream, service: Service) {
+        match service {
+            Service::PrometheusExporter => self.export_metrics(stream),
+        }
+    }
+
+    fn export_metrics(&mut self, stream: &mut Stream) {
+        if !matches!(stream.txn.method, Method::Get | Method::Head) {
+            return self.error_page(stream, 405);
+        }
+        let target = stream.request.path_and_query();
+        let query = target.iter().position(|byte| *byte == b'?');
+        let query = query.map_or(&b""[..], |at| &target[at + 1..]);
+        let Some(wanted) = Wanted::of(query) else {
+            return self.error_page(stream, 400);
+        };
+        self.intercepted(stream, "<PROMEX>");
+        let response = &mut stream.response;
+        begin_response(response, 200);
+        response.append(b"cache-control", b"no-cache");
+        response.append(b"content-type", stats::prometheus::CONTENT_TYPE.as_bytes());
+        self.make(stream, Maker::Export(Box::new(Export::new(wanted))));
+    }
+
+    /// The process itself answers a request.
+    fn intercepted(&mut self, stream: &mut Stream, service: &'static str) {
+        if !stream.backend_counted || stream.frontend == stream.backend {
+            self.tell_front(stream, FrontCount::Intercepted);
+        }
+        stream.txn.service = Some(service);
+        stream.ended_by(b'L', b'R');
+        stream.request_processed(self.now());
+    }
+
+    /// Sends the response whose head was begun, with a body that is made while it leaves, or at once where it is small.
+    fn make(&mut self, stream: &mut Stream, maker: Maker) {
+        stream.txn.status = 200;
+        let mut made = Made::new(maker);
+        made.make(self.running, &self.core.ambient.shared, self.now());
+        let body = match made.into_whole() {
+            Ok(whole) => Body::Made(whole),
+            Err(made) => Body::Growing(Box::new(made)),
+        };
+        self.answer(stream, body);
+    }
+
+    /// Whether servers may be changed by this request.
+    fn is_admin(&mut self, stream: &mut Stream, page: &StatsPage) -> bool {
+        !page.admin.is_empty()
+            && self
+                .with_eval(stream, |eval, stream| {
+                    let mut conditions = page.admin.iter();
+                    conditions.any(|condition| eval.holds(stream, condition))
+                })
+                .unwrap_or(false)
+    }
+
+    /// By proxy: whether a page may show it; none where it may show all.
+    fn scope_of(&self, page: &StatsPage, own: ProxyId) -> Option<Vec<bool>> {
+        if page.scope.is_empty() {
+            return None;
+        }
+        let is_in = |(place, proxy): (usize, &config::model::Proxy)| {
+            let mut names = page.scope.iter();
+            names.any(|name| {
+                **name == *proxy.name.as_bytes() || (**name == *b"." && ProxyId::at(place) == own)
+            })
+        };
+        let proxies = self.running.config.proxies.iter().enumerate();
+        Some(proxies.map(is_in).collect())
+    }
+
+    /// Sends the client of a form back to the page, where it learns what came of it.
+    fn see_page(&mut self, stream: &mut Stream, page: &StatsPage, asked: &Asked, outcome: Outcome) {
+        let uri = page.uri.to_string();
+        let links = asked.links(&uri, page.refresh_s);
+        let location = format!("{uri};st={}{}", outcome.code(), links.options);
+        let response = &mut stream.response;
+        begin_response(response, 303);
+        response.append(b"cache-control", b"no-cache");
+        response.append(b"content-type", b"text/plain");
+        response.append(b"location", location.as_bytes());
+        stream.txn.status = 303;
+        self.answer(stream, Body::Nothing);
+    }
+
+    /// Does what the body of a form says.
+    fn change_servers(
+        &mut self,
+        stream: &mut Stream,
+        page: &StatsPage,
+        own: ProxyId,
+        is_admin: bool,
+    ) -> Outcome {
+        let mut fields = [b"origin".as_slice(), b"referer"].into_iter();
+        let origin = fields.find_map(|name| {
+            let last = stream.request.find(name).last();
+            last.map(|(_, value)| value)
+        });
+        let is_same = request::is_same_origin(origin, stream.request.get(Name::Host));
+        if !is_admin || !is_same {
+            return Outcome::Deny;
+        }
+        if !stream.up.came {
+            return Outcome::TooLarge;
+        }
+        let Some(action) = request::action(&stream.up.waiting) else {
+            return Outcome::BadParameters;
+        };
+        let proxies = &self.running.config.proxies;
+        let number: Option<u32> = action
+            .backend
+            .strip_prefix('#')
+            .and_then(|id| id.parse().ok());
+        let backend = proxies.iter().position(|proxy| {
+            let is_named = match number {
+                Some(number) => proxy.id == number,
+                None => proxy.name == action.backend,
+            };
+            proxy.is_backend && is_named
+        });
+        let scope = self.scope_of(page, own);
+        let in_scope = |place: usize| scope.as_ref().is_none_or(|scope| scope[place]);
+        let Some(backend) = backend else {
+            return match (action.backend.is_empty(), scope.is_some()) {
+                (true, _) => Outcome::Nothing,
+                (false, true) => Outcome::Deny,
+                (false, false) => Outcome::BadParameters,
+            };
+        };
+        if !in_scope(backend) {
+            return Outcome::Deny;
+        }
+        let known = stats::page::ACTIONS.iter().map(|(name, _)| *name);
+        let mut known = known.chain(["disable", "enable", "stop", "start"]);
+        if !known.any(|name| name == action.action) {
+            return match action.action.is_empty() {
+                true => Outcome::Nothing,
+                false => Outcome::BadParameters,
+            };
+        }
+        let shared = std::sync::Arc::clone(&self.core.ambient.shared);
+        let tables = shared.server_tables();
+        let mut altered = 0;
+        for name in &action.servers {
+            let found = tables
+                .servers(backend)
+                .find(|(_, server)| server.name == *name);
+            let Some((place, _)) = found else { continue };
+            let changes = changes(&action.action);
+            altered += usize::from(!changes.is_empty());
+            for change in changes {
+                for worker in shared.change_server(backend, place, *change) {
+                    self.io.wake(worker);
+                }
+            }
+        }
+        match (action.servers.len(), altered) {
+            (0, _) => Outcome::Nothing,
+            (_, 0) => Outcome::BadParameters,
+            (all, altered) if all == altered => Outcome::Done,
+            _ => Outcome::Partial,
+        }
+    }
+}
+
+/// What an action changes of a server; nothing where the action does not apply to it.
+fn changes(action: &str) -> &'static [ServerChange] {
+    match action {
+        "ready" => &[ServerChange::Maintenance(false), ServerChange::Drain(false)],
+        "drain" => &[ServerChange::Maintenance(false), ServerChange::Drain(true)],
+        "maint" | "disable" => &[ServerChange::Maintenance(true)],
+        "enable" => &[ServerChange::Maintenance(false)],
+        "stop" => &[ServerChange::Drain(true)],
+        "start" => &[ServerChange::Drain(false)],
+        _ => &[],
+    }
+}
+
+/// Whether a request has the password of one of the page's users (RFC 7617).
+fn has_account(page: &StatsPage, stream: &Stream) -> bool {
+    use base64::Engine as _;
+    let Some((_, value)) = stream.request.find(b"authorization").last() else {
+        return false;
+    };
+    let Some((scheme, rest)) = value.split_at_checked(6) else {
+        return false;
+    };
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return false;
+    }
+    let engine = base64::engine::general_purpose::STANDARD;
+    let Ok(given) = engine.decode(rest.trim_ascii()) else {
+        return false;
+    };
+    let mut users = page.users.iter();
+    users.any(|(user, password)| is_same(&given, &[&user[..], b":", &password[..]].concat()))
+}
+
+/// Compares in a time that does not depend on what differs.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
+}

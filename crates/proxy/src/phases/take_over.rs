@@ -1,0 +1,184 @@
+//! Idle server connections move between workers (`tune.idle-pool.shared`): a worker that has none for a request asks one that
+//! has. Connections of HTTP/2 stay where they are, for they serve many requests at a time.
+
+use std::sync::Arc;
+
+use net::timers::NEVER_MS;
+use net::{Driver, Labels, Parcel};
+
+use super::Cx;
+use crate::ids::{LinkId, ServerId};
+use crate::link::mux::Mux;
+use crate::link::mux::h1::Back;
+use crate::link::{Role, Secure, Server};
+use crate::running::deadline;
+use crate::shared::{Count, Letter, ServerRecord, StreamRef, Wish};
+use crate::stream::{Phase, Stream};
+
+/// How long the answer of another worker is waited for, milliseconds. Then a fresh connection is opened.
+const TAKE_OVER_MS: u64 = 100;
+
+/// An idle connection between two workers.
+struct Moved {
+    /// The socket, as the driver gave it up.
+    sock: Parcel,
+    server: Server,
+    /// The server as it was: what has its place now may be another one.
+    record: Arc<ServerRecord>,
+    back: Back,
+    secure: Option<Box<Secure>>,
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Asks another worker for an idle connection that a request may have. Whether an answer is to be waited for.
+    pub(super) fn ask_for_idle(
+        &mut self,
+        stream: &mut Stream,
+        server: ServerId,
+        name: &[u8],
+    ) -> bool {
+        let route = &stream.route;
+        let may = self.running.shares_idle && stream.txn.is_http;
+        if !may || route.fresh_only || route.asked_others {
+            return false;
+        }
+        let reuse = self.running.proxy(stream.backend).http_reuse;
+        let Some(proven_only) = crate::backend::proven_only(reuse, stream.txn.first_request) else {
+            return false;
+        };
+        let (shared, worker) = (&self.core.ambient.shared, self.core.ambient.worker);
+        if stream.route.labels != Labels::default() {
+            return false;
+        }
+        let Some(other) = shared.worker_with_idle(worker, server) else {
+            return false;
+        };
+        stream.route.asked_others = true;
+        let wish = Wish {
+            stream: StreamRef {
+                worker,
+                place: stream.id.0,
+                number: stream.txn.id,
+            },
+            server,
+            proven_only,
+            name: name.into(),
+        };
+        shared.post_letter(other, Letter::Wish(wish), &mut |worker| {
+            self.io.wake(worker)
+        });
+        self.expect_end_of_wait(stream, TAKE_OVER_MS);
+        true
+    }
+
+    /// Another worker asks for an idle connection.
+    pub fn grant_wish(&mut self, wish: &Wish) {
+        let connection = self.give_up_idle(wish);
+        let letter = Letter::Answer {
+            stream: wish.stream,
+            connection,
+        };
+        let shared = &self.core.ambient.shared;
+        shared.post_letter(wish.stream.worker, letter, &mut |worker| {
+            self.io.wake(worker);
+        });
+    }
+
+    fn give_up_idle(&mut self, wish: &Wish) -> Option<Parcel> {
+        let core = &mut *self.core;
+        let id = core.backends.find_idle(&core.links, wish)?;
+        let link = core.links.get(id)?;
+        let is_quiet = !link.blocked
+            && !link.eof
+            && link.input.is_empty()
+            && link.secure.as_ref().is_none_or(|secure| secure.is_quiet());
+        if !is_quiet {
+            return None;
+        }
+        let sock = self.io.give_up(link.sock)?;
+        core.backends.leave_pool(&core.ambient, &mut core.links, id);
+        let link = core.links.remove(id, &mut core.timers)?;
+        core.uncount(Count::Connections(wish.server));
+        match (link.role, link.mux) {
+            (Role::Server(server), Mux::Back(back)) => Some(Parcel::new(Moved {
+                sock,
+                record: Arc::clone(self.servers.record(wish.server)),
+                server,
+                back,
+                secure: link.secure,
+            })),
+            // The pool has no others.
+            _ => {
+                core.ambient.shared.sub_server_conn();
+                None
+            }
+        }
+    }
+
+    /// The answer of another worker: what it hands over is idle here from now on.
+    pub fn take_over(&mut self, connection: Option<Parcel>) {
+        let Some(moved) = connection.and_then(Parcel::open::<Moved>) else {
+            return;
+        };
+        let Moved {
+            sock,
+            server,
+            record,
+            back,
+            secure,
+        } = *moved;
+        let core = &mut *self.core;
+        let Some(sock) = self.io.take_in(sock) else {
+            return core.ambient.shared.sub_server_conn();
+        };
+        let id = server.server;
+        let role = Role::Server(server);
+        let link = core
+            .links
+            .add(sock, role, Mux::Back(back), &mut core.timers);
+        core.count(Count::Connections(id));
+        if let Some(entry) = core.links.get_mut(link) {
+            entry.secure = secure;
+        }
+        let shared = &core.ambient.shared;
+        let is_good =
+            Arc::ptr_eq(self.servers.record(id), &record) && !shared.servers.is_in_maintenance(id);
+        match is_good {
+            true => self.pool(link),
+            false => self.close_server(link),
+        }
+    }
+
+    /// Puts a connection that any client may have aside for the next request.
+    pub(super) fn pool(&mut self, link: LinkId) {
+        let now = self.now();
+        let core = &mut *self.core;
+        let Some(server) = core.links.server(link).map(|server| server.server) else {
+            return;
+        };
+        let line = self.servers.at(server);
+        let max = line.pool_max_conn;
+        let kept = !core.ambient.stopping
+            && core
+                .backends
+                .keep_idle(&core.ambient, &mut core.links, link, max);
+        if !kept {
+            return self.close_server(link);
+        }
+        let purge_ms = line.pool_purge_delay.as_millis() as u64;
+        let at_ms = match purge_ms {
+            0 => NEVER_MS,
+            _ => deadline(now, purge_ms),
+        };
+        self.set_link_deadline(link, at_ms);
+    }
+
+    /// A stream's wait for another worker's answer is over.
+    pub fn answered(&mut self, stream: &mut Stream, number: u64) {
+        if stream.txn.id == number && matches!(stream.phase, Phase::TakeOver) {
+            self.end_wait(stream);
+            stream.phase = Phase::Connect;
+            self.run(stream);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What commands switch while traffic runs: frontends that accept nothing, backends that are not chosen, rates of the process.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+
+use config::model::Config;
+
+use crate::ids::ProxyId;
+
+/// Whether a frontend accepts connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// It does.
+    Open,
+    /// Not for now.
+    Paused,
+    /// It never will again.
+    Closed,
+}
+
+/// A rate of the process that is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    /// Client connections a second (`maxconnrate`).
+    Connections,
+    /// Sessions a second (`maxsessrate`).
+    Sessions,
+}
+
+#[derive(Debug, Default)]
+struct ProxySwitches {
+    /// [`Door`] as a number.
+    door: AtomicU8,
+    is_unpublished: AtomicBool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Switches {
+    proxies: Vec<ProxySwitches>,
+    connection_rate: AtomicU32,
+    session_rate: AtomicU32,
+}
+
+const OPEN: u8 = 0;
+const PAUSED: u8 = 1;
+const CLOSED: u8 = 2;
+
+impl Switches {
+    pub fn new(config: &Config) -> Switches {
+        let global = &config.global;
+        let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
+            door: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
+            is_unpublished: AtomicBool::new(proxy.unpublished),
+        });
+        Switches {
+            proxies: proxies.collect(),
+            connection_rate: AtomicU32::new(global.maxconnrate.unwrap_or(0)),
+            session_rate: AtomicU32::new(global.maxsessrate.unwrap_or(0)),
+        }
+    }
+
+    fn of(&self, proxy: ProxyId) -> &ProxySwitches {
+        &self.proxies[proxy.place()]
+    }
+
+    pub fn door(&self, frontend: ProxyId) -> Door {
+        match self.of(frontend).door.load(Ordering::Acquire) {
+            OPEN => Door::Open,
+            PAUSED => Door::Paused,
+            _ => Door::Closed,
+        }
+    }
+
+    pub fn set_door(&self, frontend: ProxyId, door: Door) {
+        let door = match door {
+            Door::Open => OPEN,
+            Door::Paused => PAUSED,
+            Door::Closed => CLOSED,
+        };
+        self.of(frontend).door.store(door, Ordering::Release);
+    }
+
+    /// Whether connections of a frontend wait in the kernel. Those that wait when it closes are still taken.
+    pub fn is_paused(&self, frontend: ProxyId) -> bool {
+        self.of(frontend).door.load(Ordering::Acquire) == PAUSED
+    }
+
+    #[inline]
+    pub fn is_published(&self, backend: ProxyId) -> bool {
+        !self.of(backend).is_unpublished.load(Ordering::Relaxed)
+    }
+
+    pub fn publish(&self, backend: ProxyId, published: bool) {
+        let unpublished = &self.of(backend).is_unpublished;
+        unpublished.store(!published, Ordering::Relaxed);
+    }
+
+    fn cell(&self, rate: RateLimit) -> &AtomicU32 {
+        match rate {
+            RateLimit::Connections => &self.connection_rate,
+            RateLimit::Sessions => &self.session_rate,
+        }
+    }
+
+    /// How often at most; none for any number.
+    pub fn rate_limit(&self, rate: RateLimit) -> Option<u32> {
+        let limit = self.cell(rate).load(Ordering::Relaxed);
+        (limit > 0).then_some(limit)
+    }
+
+    /// 0: any number.
+    pub fn set_rate_limit(&self, rate: RateLimit, per_second: u32) {
+        self.cell(rate).store(per_second, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,138 @@
+//! Counters that outlive the process: written to a file, and loaded from it by the names that identify objects for ever (`guid`).
+
+use std::collections::HashMap;
+
+use stats::file::{Loaded, Side, header, row};
+use stats::{Column, Kind};
+
+use super::fill::{BACK, BACK_HTTP, FRONT, FRONT_HTTP};
+use super::{Cursor, Selection, View};
+use crate::ids::{BindId, ProxyId, ServerId};
+use crate::running::Running;
+use crate::shared::{BackCount, FrontCount, Shared};
+
+/// What a name identifies.
+#[derive(Clone, Copy)]
+enum Object {
+    Proxy(ProxyId),
+    Listener(BindId),
+    Server(ServerId),
+}
+
+fn objects(running: &Running) -> HashMap<String, Object> {
+    let mut objects = HashMap::new();
+    for (place, proxy) in running.config.proxies.iter().enumerate() {
+        let id = ProxyId::at(place);
+        if let Some(guid) = &proxy.guid {
+            objects.insert(guid.clone(), Object::Proxy(id));
+        }
+        for (place, bind) in proxy.binds.iter().enumerate() {
+            let counts = proxy.options.socket_stats;
+            if let Some(guid) = bind.guid.as_ref().filter(|_| counts) {
+                let bind = BindId {
+                    frontend: id,
+                    place,
+                };
+                objects.insert(guid.clone(), Object::Listener(bind));
+            }
+        }
+        for (place, server) in proxy.servers.iter().enumerate() {
+            if let Some(guid) = &server.guid {
+                objects.insert(guid.to_string(), Object::Server(ServerId::at(id, place)));
+            }
+        }
+    }
+    objects
+}
+
+/// Which counter a field is; several fields may be one, of which the first counts.
+fn front(column: Column) -> Option<FrontCount> {
+    let mut all = FRONT.iter().chain(FRONT_HTTP);
+    let count = all.find(|(of, _)| *of == column)?.1;
+    let first = FRONT
+        .iter()
+        .chain(FRONT_HTTP)
+        .find(|(_, of)| *of == count)?;
+    (first.0 == column).then_some(count)
+}
+
+fn back(column: Column) -> Option<BackCount> {
+    let mut all = BACK.iter().chain(BACK_HTTP);
+    let count = all.find(|(of, _)| *of == column)?.1;
+    let first = BACK.iter().chain(BACK_HTTP).find(|(_, of)| *of == count)?;
+    (first.0 == column).then_some(count)
+}
+
+/// Adds what a file has to the counters. Names that nothing here has, or that are of the other side, are left out.
+pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
+    let objects = objects(running);
+    for one in loaded {
+        let Some(object) = objects.get(one.guid) else {
+            continue;
+        };
+        let tallies = shared.tallies();
+        match (one.side, *object) {
+            (Side::Front, Object::Proxy(id)) if running.proxy(id).is_frontend => {
+                if let Some(count) = front(one.column) {
+                    tallies.preload_front(id, count, one.value);
+                }
+            }
+            (Side::Front, Object::Listener(bind)) => {
+                if let Some(count) = front(one.column) {
+                    tallies.preload_bind(bind, count, one.value);
+                }
+            }
+            (Side::Back, Object::Proxy(id)) if running.proxy(id).is_backend => {
+                if let Some(count) = back(one.column) {
+                    tallies.preload_back(id, count, one.value);
+                }
+            }
+            (Side::Back, Object::Server(server)) => {
+                if let Some(count) = back(one.column) {
+                    shared.preload_server(server, count, one.value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All counters of objects that have a name for ever, as a file.
+#[must_use]
+pub fn dump_file(view: &View<'_>) -> String {
+    let mut out = String::new();
+    let sides = [
+        (Side::Front, [Kind::Frontend, Kind::Listener]),
+        (Side::Back, [Kind::Backend, Kind::Server]),
+    ];
+    for (side, kinds) in sides {
+        header(side, &mut out);
+        let selection = Selection {
+            kinds: Some(kinds.to_vec()),
+            ..Selection::default()
+        };
+        let mut cursor = Cursor::default();
+        while let Some((place, values)) = cursor.next(view, &selection) {
+            let proxy = &view.running.config.proxies[place];
+            let sid = values.number(Column::Sid) as u32;
+            let guid = match values.kind {
+                Kind::Frontend | Kind::Backend => proxy.guid.clone(),
+                Kind::Listener => {
+                    let bind = proxy.binds.iter().find(|bind| bind.id == sid);
+                    bind.and_then(|bind| bind.guid.clone())
+                }
+                Kind::Server => {
+                    let mut servers = view.servers.servers(place);
+                    let server = servers.find(|(_, server)| server.id == sid);
+                    let guid = server.and_then(|(_, server)| server.guid.as_ref());
+                    guid.map(ToString::to_string)
+                }
+            };
+            if let Some(guid) = guid {
+                row(side, &guid, &values, &mut out);
+            }
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,189 @@
+//! What statistics tell: rows of [`stats`] filled from what the workers have counted, one after another, so that nobody needs all
+//! of them at once.
+
+mod clear;
+pub(crate) mod export;
+mod fill;
+mod load;
+pub(crate) mod made;
+pub(crate) mod request;
+
+pub use clear::{clear_counters, clear_server_counters};
+pub use load::{dump_file, load_file};
+
+use config::model::{Mode, Proxy};
+use net::Now;
+use stats::{Kind, Row};
+
+use crate::ids::{BindId, ProxyId, ServerId};
+use crate::running::Running;
+use crate::shared::{ServerTables, Shared};
+
+/// What rows are filled from.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The configuration.
+    pub running: &'a Running,
+    /// What the workers have counted.
+    pub shared: &'a Shared,
+    /// The servers of now.
+    pub servers: &'a ServerTables,
+    /// When.
+    pub now: Now,
+    /// With addresses, cookies and algorithms (`show-legends`).
+    pub legends: bool,
+}
+
+/// Which rows are wanted. By default all are.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// The number of a proxy.
+    pub iid: Option<u32>,
+    /// The kinds; none for all.
+    pub kinds: Option<Vec<Kind>>,
+    /// The number of a server or listener.
+    pub sid: Option<u32>,
+    /// Without servers in maintenance.
+    pub hides_maintenance: bool,
+    /// Without servers that are down or in maintenance.
+    pub hides_down: bool,
+    /// Proxies whose names contain this, whatever the case; empty for all.
+    pub contains: String,
+    /// By proxy: whether it may be shown; none for all (`stats scope`).
+    pub scope: Option<Vec<bool>>,
+}
+
+impl Selection {
+    fn has_kind(&self, kind: Kind) -> bool {
+        self.kinds
+            .as_ref()
+            .is_none_or(|kinds| kinds.contains(&kind))
+    }
+
+    fn has_sid(&self, sid: u32) -> bool {
+        self.sid.is_none_or(|wanted| wanted == sid)
+    }
+
+    /// Whether a proxy is among what is wanted.
+    #[must_use]
+    pub fn has_proxy(&self, place: usize, proxy: &Proxy) -> bool {
+        let contains = || {
+            let name = proxy.name.to_ascii_lowercase();
+            name.contains(&self.contains.to_ascii_lowercase())
+        };
+        !proxy.disabled
+            && proxy.mode != Mode::Log
+            && self.iid.is_none_or(|iid| iid == proxy.id)
+            && self.scope.as_ref().is_none_or(|scope| scope[place])
+            && (self.contains.is_empty() || contains())
+    }
+}
+
+/// Where a walk over all rows is: of a proxy its frontend, its listeners, its servers, and its backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    proxy: usize,
+    part: Part,
+    place: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Part {
+    #[default]
+    Frontend,
+    Listeners,
+    Servers,
+    Backend,
+}
+
+impl Cursor {
+    /// The next row that is wanted, with its proxy's place; none behind the last.
+    pub fn next<'a>(&mut self, view: &View<'a>, selection: &Selection) -> Option<(usize, Row<'a>)> {
+        loop {
+            let proxy = view.running.config.proxies.get(self.proxy)?;
+            if !selection.has_proxy(self.proxy, proxy) {
+                self.next_proxy();
+                continue;
+            }
+            let number = self.proxy;
+            let row = self.step(view, proxy, selection);
+            if let Some(row) = row {
+                return Some((number, row));
+            }
+        }
+    }
+
+    /// A walk that begins with the proxy at a place.
+    pub(crate) fn at(proxy: usize) -> Cursor {
+        Cursor {
+            proxy,
+            ..Cursor::default()
+        }
+    }
+
+    fn next_proxy(&mut self) {
+        *self = Cursor {
+            proxy: self.proxy + 1,
+            ..Cursor::default()
+        };
+    }
+
+    fn go(&mut self, part: Part) {
+        (self.part, self.place) = (part, 0);
+    }
+
+    /// The row that is next, or none where it is not wanted or there is none; moves on.
+    fn step<'a>(
+        &mut self,
+        view: &View<'a>,
+        proxy: &Proxy,
+        selection: &Selection,
+    ) -> Option<Row<'a>> {
+        let (id, place) = (ProxyId::at(self.proxy), self.place);
+        match self.part {
+            Part::Frontend => {
+                self.go(Part::Listeners);
+                let wanted = proxy.is_frontend && selection.has_kind(Kind::Frontend);
+                wanted.then(|| view.frontend(id))
+            }
+            Part::Listeners => {
+                let shown = proxy.options.socket_stats && selection.has_kind(Kind::Listener);
+                let Some(bind) = proxy.binds.get(place).filter(|_| shown) else {
+                    self.go(Part::Servers);
+                    return None;
+                };
+                self.place += 1;
+                let bind_id = BindId {
+                    frontend: id,
+                    place,
+                };
+                selection.has_sid(bind.id).then(|| view.listener(bind_id))
+            }
+            Part::Servers => {
+                let shown = proxy.is_backend && selection.has_kind(Kind::Server);
+                let server_id = ServerId::at(id, place);
+                let Some(server) = view.servers.find(server_id).filter(|_| shown) else {
+                    self.go(Part::Backend);
+                    return None;
+                };
+                self.place += 1;
+                let hidden = server.is_deleted || view.is_hidden(server_id, selection);
+                let wanted = !hidden && selection.has_sid(server.id);
+                wanted.then(|| view.server(server_id, server))
+            }
+            Part::Backend => {
+                self.next_proxy();
+                let wanted = proxy.is_backend && selection.has_kind(Kind::Backend);
+                wanted.then(|| view.backend(id, selection))
+            }
+        }
+    }
+}
+
+impl View<'_> {
+    fn is_hidden(&self, server: ServerId, selection: &Selection) -> bool {
+        let servers = &self.shared.servers;
+        (selection.hides_maintenance && servers.is_in_maintenance(server))
+            || (selection.hides_down && !servers.is_up(server))
+    }
+}

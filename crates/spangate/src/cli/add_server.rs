@@ -1,0 +1,140 @@
+//! Servers that come and go while traffic runs (management guide §9.3).
+
+use config::dynamic;
+use config::model::Proxy;
+use proxy::{AddError, DeleteError};
+
+use super::{Asked, Command, Level, Reply, command};
+
+pub(super) const COMMANDS: &[Command] = &[
+    command(
+        "add server",
+        "<bk>/<srv>",
+        Level::Admin,
+        "create a new server",
+        add,
+    ),
+    command(
+        "del server",
+        "<bk>/<srv>",
+        Level::Admin,
+        "remove a dynamically added server",
+        delete,
+    ),
+    command(
+        "show default-server",
+        "[<bk>]",
+        Level::User,
+        "list the settings that new servers may start from",
+        show_defaults,
+    ),
+];
+
+fn refused(message: &str) -> Reply {
+    Reply::Refused(format!("{message}\n"))
+}
+
+/// The backend and the server that a command names.
+fn target<'a>(asked: &'a Asked<'_>) -> Result<(usize, &'a Proxy, &'a str), Reply> {
+    let word = asked.rest.first().copied().unwrap_or_default();
+    let (backend, server) = word.split_once('/').unwrap_or((word, ""));
+    if server.is_empty() {
+        return Err(refused("Require 'backend/server'."));
+    }
+    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
+    let found = proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == backend);
+    let (place, proxy) = found.ok_or_else(|| refused("No such backend."))?;
+    Ok((place, proxy, server))
+}
+
+fn add(asked: &Asked<'_>) -> Reply {
+    match add_or_refuse(asked) {
+        Ok(reply) | Err(reply) => reply,
+    }
+}
+
+fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
+    let (backend, proxy, name) = target(asked)?;
+    dynamic::supports_servers(proxy).map_err(|why| {
+        refused(&format!(
+            "Backend does not support dynamic servers : {why}."
+        ))
+    })?;
+    let subjects = asked.subjects;
+    let words = &asked.bytes[1..];
+    let line = dynamic::server(&subjects.running.config, backend, name, words)
+        .map_err(|messages| refused(&messages.join("\n")))?;
+    let added = subjects
+        .running
+        .add_server(&subjects.shared, backend, line)
+        .map_err(|error| refused(&not_added(&error)))?;
+    subjects.workers.wake(&added.wake);
+    Ok(Reply::Said("New server registered.\n".to_owned()))
+}
+
+fn not_added(error: &AddError) -> String {
+    match error {
+        AddError::NameTaken => "Already exists a server with the same name in backend.".to_owned(),
+        AddError::IdTaken(other) => {
+            format!("The id is already used by server '{other}' of the backend.")
+        }
+        AddError::NoRoom => "The backend cannot have more servers.".to_owned(),
+        AddError::Tls(message) => message.clone(),
+    }
+}
+
+fn delete(asked: &Asked<'_>) -> Reply {
+    let (backend, _, name) = match target(asked) {
+        Ok(target) => target,
+        Err(reply) => return reply,
+    };
+    let shared = &asked.subjects.shared;
+    let tables = shared.server_tables();
+    let Some((place, _)) = tables
+        .servers(backend)
+        .find(|(_, server)| server.name == name)
+    else {
+        return refused("No such server.");
+    };
+    match shared.delete_server(backend, place) {
+        Ok(wake) => {
+            asked.subjects.workers.wake(&wake);
+            Reply::Said("Server deleted.\n".to_owned())
+        }
+        Err(DeleteError::NotFound) => refused("No such server."),
+        Err(DeleteError::Named) => refused(
+            "This server cannot be removed at runtime due to other configuration elements pointing to it.",
+        ),
+        Err(DeleteError::NotInMaintenance) => {
+            refused("Only servers in maintenance mode can be deleted.")
+        }
+        Err(DeleteError::InUse) => {
+            refused("Server still has connections attached to it, cannot remove it.")
+        }
+    }
+}
+
+/// A backend whose own `default-server` sets something has a star, and a line each with a name follows.
+fn show_defaults(asked: &Asked<'_>) -> Reply {
+    let wanted = asked.rest.first();
+    let proxies = asked.subjects.running.config.proxies.iter();
+    let mut backends = proxies
+        .filter(|proxy| proxy.is_backend && wanted.is_none_or(|name| proxy.name == **name))
+        .peekable();
+    if wanted.is_some() && backends.peek().is_none() {
+        return refused("No such backend.");
+    }
+    Reply::Dump(backends.map(shown_defaults).collect())
+}
+
+fn shown_defaults(proxy: &Proxy) -> String {
+    let presets = dynamic::presets(proxy);
+    let mut text = String::new();
+    if presets.unnamed {
+        text.push_str(&format!("* {}\n", proxy.name));
+    }
+    for name in &presets.names {
+        text.push_str(&format!("  {}/{name}\n", proxy.name));
+    }
+    text
+}

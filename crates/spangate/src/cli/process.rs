@@ -1,0 +1,276 @@
+//! Commands that tell of the process itself, and those of HAProxy's about things that do not exist here.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use config::model::{Bind, BindAddress};
+use net::Addr;
+use sample::{Value, VarScope};
+
+use super::{Asked, Command, Level, Reply, command};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    command("get var", "<name>", Level::Operator, "value of a variable of the process", get_var),
+    command("show activity", "", Level::Operator, "what the process did so far", activity),
+    command("show cli sockets", "", Level::User, "the sockets of the runtime interface", sockets),
+    command("show dev", "", Level::User, "facts for a report of a fault", dev),
+    command("show events", "[<sink>] [-w] [-n] [-0]", Level::Operator, "the event sinks, of which there are none", events),
+    command("show fd", "[num]", Level::Operator, "open descriptors", descriptors),
+    command("show libs", "", Level::Operator, "the files that the program consists of", libs),
+    command("show peers", "[dict|-] [section]", Level::Operator, "the peers, of which there are none", peers),
+    command("show pools", "", Level::Operator, "memory of the process", pools),
+    command("show profiling", "[<what>]", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks to be profiled; 'perf record' knows the threads 'worker-<n>'")),
+    command("show resolvers", "[id]", Level::User, "the resolvers, of which there are none", resolvers),
+    command("show startup-logs", "", Level::User, "messages of the start", |_| Reply::Dump(crate::startup::messages())),
+    command("show table", "<table>", Level::Operator, "the stick tables, of which there are none", table),
+    command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
+    command("show threads", "", Level::Operator, "the threads and the CPU time that they took", threads),
+];
+
+fn does_not_apply(why: &str) -> Reply {
+    Reply::Refused(format!("This command does not apply here: {why}.\n"))
+}
+
+fn sockets(asked: &Asked<'_>) -> Reply {
+    let binds = asked.subjects.running.config.global.stats_sockets.iter();
+    let line = |bind: &Bind| {
+        let addr = match &bind.address {
+            BindAddress::Addr(addr) => Some(addr.clone()),
+            BindAddress::Fd(fd) => net::sys::local_addr(*fd).ok(),
+        };
+        let level = Level::of(bind).name();
+        format!(
+            "{} {level} all\n",
+            addr.as_ref().map_or_else(|| "unknown".to_owned(), shown)
+        )
+    };
+    let lines: String = binds.map(line).collect();
+    Reply::Dump(format!("# socket lvl processes\n{lines}"))
+}
+
+/// An address with its family.
+fn shown(addr: &Addr) -> String {
+    match (addr, addr.ip()) {
+        (_, Some(ip)) if ip.is_ipv4() => format!("ipv4@{addr}"),
+        (_, Some(_)) => format!("ipv6@{addr}"),
+        (Addr::Unix(path), _) => match path.strip_prefix(b"\0") {
+            Some(name) => format!("abns@{}", String::from_utf8_lossy(name)),
+            None => format!("unix@{}", String::from_utf8_lossy(path)),
+        },
+        _ => addr.to_string(),
+    }
+}
+
+fn activity(asked: &Asked<'_>) -> Reply {
+    let subjects = asked.subjects;
+    let now = net::sys::now();
+    let did = subjects.shared.activity(now.ms());
+    let process = &subjects.running.process;
+    let up_ms = (now.mono_ns - process.started.mono_ns) / 1_000_000;
+    let wall_ms = now.wall_ns / 1_000_000;
+    Reply::Dump(format!(
+        "threads: {}\ndate_now: {}.{:03}\nuptime_now: {}.{:03}\ncpu_ms_tot: {}\naccepted: {}\naccepted_1s: {}\n\
+         sessions_1s: {}\nrequests: {}\nclients: {}\npanics: {}\n",
+        process.nbthread,
+        wall_ms / 1_000,
+        wall_ms % 1_000,
+        up_ms / 1_000,
+        up_ms % 1_000,
+        net::sys::process_cpu_ns() / 1_000_000,
+        did.connections,
+        did.connection_rate,
+        did.session_rate,
+        did.requests,
+        subjects.shared.clients(),
+        subjects.shared.panics(),
+    ))
+}
+
+fn dev(asked: &Asked<'_>) -> Reply {
+    let info = crate::build::info();
+    let process = &asked.subjects.running.process;
+    let mut out = format!(
+        "HAProxy version {}\nSpangate version {}\nFeatures:\n  {}\n",
+        info.version,
+        env!("CARGO_PKG_VERSION"),
+        info.features,
+    );
+    let system = fs::read_to_string("/proc/version").unwrap_or_default();
+    let arguments: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().escape_debug().to_string())
+        .collect();
+    // Writing to memory does not fail.
+    let _ = write!(
+        out,
+        "System:\n  OS: {}\n  hostname: {}\n  cpus: {}\nProcess info:\n  pid: {}\n  cmdline: {}\n  threads: {}\n  fd limit: {}\n",
+        system.trim_end(),
+        process.hostname,
+        std::thread::available_parallelism().map_or(0, usize::from),
+        process.pid,
+        arguments.join(" "),
+        process.nbthread,
+        asked.subjects.descriptors,
+    );
+    Reply::Dump(out)
+}
+
+fn events(asked: &Asked<'_>) -> Reply {
+    match asked.rest {
+        [] => Reply::Dump("Supported events sinks are listed below.\n".to_owned()),
+        _ => Reply::Refused("No such event sink\n".to_owned()),
+    }
+}
+
+fn peers(asked: &Asked<'_>) -> Reply {
+    match asked.rest {
+        [] | ["dict" | "-"] => Reply::Done,
+        _ => Reply::Refused("No such peers\n".to_owned()),
+    }
+}
+
+fn resolvers(asked: &Asked<'_>) -> Reply {
+    match asked.rest {
+        [] => Reply::Done,
+        _ => Reply::Refused("Can't find that resolvers section\n".to_owned()),
+    }
+}
+
+fn table(asked: &Asked<'_>) -> Reply {
+    match asked.rest {
+        [] => Reply::Done,
+        _ => Reply::Refused("No such table\n".to_owned()),
+    }
+}
+
+fn descriptors(asked: &Asked<'_>) -> Reply {
+    let wanted = asked.rest.iter().find_map(|word| word.parse::<u32>().ok());
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return Reply::Refused("The descriptors cannot be listed.\n".to_owned());
+    };
+    let mut all: Vec<(u32, String)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            let to = fs::read_link(entry.path()).ok()?;
+            Some((number, to.to_string_lossy().escape_debug().to_string()))
+        })
+        .filter(|(number, _)| wanted.is_none_or(|wanted| wanted == *number))
+        .collect();
+    all.sort_unstable();
+    let lines = all
+        .iter()
+        .map(|(number, to)| format!("{number:>7} : {to}\n"));
+    Reply::Dump(lines.collect())
+}
+
+fn libs(_: &Asked<'_>) -> Reply {
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
+        return Reply::Refused("The files cannot be listed.\n".to_owned());
+    };
+    let mut files: Vec<(&str, u64, u64)> = Vec::new();
+    for line in maps.lines() {
+        let Some((range, path)) = line.split_once(' ').and_then(|(range, rest)| {
+            let path = rest.find('/').map(|at| &rest[at..])?;
+            Some((range, path))
+        }) else {
+            continue;
+        };
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let Some((start, end)) = range
+            .split_once('-')
+            .and_then(|(start, end)| Some((hex(start)?, hex(end)?)))
+        else {
+            continue;
+        };
+        match files.iter_mut().find(|(known, ..)| *known == path) {
+            Some((_, first, last)) => (*first, *last) = ((*first).min(start), (*last).max(end)),
+            None => files.push((path, start, end)),
+        }
+    }
+    let line = |(path, start, end): (&str, u64, u64)| {
+        format!(
+            "{start:#014x}-{:#014x} ({:#09x}) {path}\n",
+            end - 1,
+            end - start
+        )
+    };
+    Reply::Dump(files.into_iter().map(line).collect())
+}
+
+fn pools(_: &Asked<'_>) -> Reply {
+    let Ok(status) = fs::read_to_string("/proc/self/status") else {
+        return Reply::Refused("The memory cannot be read.\n".to_owned());
+    };
+    let of = |name: &str| {
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map_or("?", str::trim).to_owned()
+    };
+    Reply::Dump(format!(
+        "Memory comes from the system's allocator, without pools.\n  - resident : {}\n  - resident at most : {}\n  - anonymous : {}\n",
+        of("VmRSS"),
+        of("VmHWM"),
+        of("RssAnon"),
+    ))
+}
+
+fn threads(_: &Asked<'_>) -> Reply {
+    /// Times in `stat` are in hundredths of a second (proc_pid_stat(5)).
+    const MS_A_TICK: u64 = 10;
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return Reply::Refused("The threads cannot be listed.\n".to_owned());
+    };
+    let mut lines: Vec<(u32, String)> = tasks
+        .flatten()
+        .filter_map(|task| {
+            let id: u32 = task.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+            let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+            let fields: Vec<&str> = rest.split_whitespace().collect();
+            let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+            let (user_ms, system_ms) = (ticks(11)? * MS_A_TICK, ticks(12)? * MS_A_TICK);
+            let state = fields.first()?;
+            let line = format!(
+                "  Thread {name} : id={id} state={state} user_ms={user_ms} system_ms={system_ms}\n"
+            );
+            Some((id, line))
+        })
+        .collect();
+    lines.sort_unstable();
+    Reply::Dump(lines.into_iter().map(|(_, line)| line).collect())
+}
+
+fn get_var(asked: &Asked<'_>) -> Reply {
+    let Some(name) = asked.rest.first() else {
+        return Reply::Refused("Missing process-wide variable identifier.\n".to_owned());
+    };
+    let running = &asked.subjects.running;
+    let mut known = running.config.var_names.of(VarScope::Proc);
+    let own = name.strip_prefix("proc.").unwrap_or_default();
+    let slot = known.find(|(_, known)| *known == own).map(|(slot, _)| slot);
+    let Some(value) = slot.and_then(|slot| running.proc_var(slot)) else {
+        return Reply::Refused("Variable not found.\n".to_owned());
+    };
+    let mut text = Vec::new();
+    value.append_text(&mut text);
+    let printable = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => '.',
+    };
+    let text: String = text.iter().map(printable).collect();
+    Reply::Said(format!("{name}: type={} value=<{text}>\n", kind(&value)))
+}
+
+/// The type of a value as HAProxy names it.
+fn kind(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "sint",
+        Value::Ipv4(_) => "ipv4",
+        Value::Ipv6(_) => "ipv6",
+        Value::Str(_) => "str",
+        Value::Bin(_) => "bin",
+        Value::Method(..) => "meth",
+    }
+}

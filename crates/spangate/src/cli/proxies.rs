@@ -1,0 +1,185 @@
+//! Commands on frontends, backends and the limits of the process.
+
+use config::model::Proxy;
+use proxy::{Door, Order, RateLimit};
+
+use super::servers::{find_backend, leading_number};
+use super::{Asked, Command, Level, Reply, command};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    command("disable frontend", "<frontend>", Level::Admin, "accept no connections for now", disable_frontend),
+    command("enable frontend", "<frontend>", Level::Admin, "accept connections again", enable_frontend),
+    command("publish backend", "<backend>", Level::Admin, "rules may choose a backend", |asked| publish(asked, true)),
+    command("set maxconn frontend", "<frontend> <value>", Level::Admin, "change a frontend's maxconn", set_frontend_maxconn),
+    command("set maxconn global", "<value>", Level::Admin, "change the process' maxconn", set_maxconn),
+    command("set rate-limit", "<setting> <value>", Level::Admin, "change how often something may happen", set_rate_limit),
+    command("show backend", "", Level::User, "names of the backends", show_backends),
+    command("show defaults", "", Level::User, "names of the sections 'defaults'", show_defaults),
+    command("shutdown frontend", "<frontend>", Level::Admin, "close a frontend for good", shutdown_frontend),
+    command("unpublish backend", "<backend>", Level::Admin, "rules do not choose a backend", |asked| publish(asked, false)),
+];
+
+fn refused(text: &str) -> Reply {
+    Reply::Refused(text.to_owned())
+}
+
+fn noted(text: &str) -> Reply {
+    Reply::Noted(text.to_owned())
+}
+
+fn show_backends(asked: &Asked<'_>) -> Reply {
+    let proxies = asked.subjects.running.config.proxies.iter();
+    let names = proxies.filter(|proxy| proxy.is_backend);
+    let names: String = names.map(|proxy| proxy.name.clone() + "\n").collect();
+    Reply::Dump(format!("# name\n{names}"))
+}
+
+fn show_defaults(asked: &Asked<'_>) -> Reply {
+    let names = asked.subjects.running.config.defaults.iter();
+    Reply::Dump(names.map(|name| format!("{name}\n")).collect())
+}
+
+/// The frontend that a command names.
+fn find_frontend<'a>(asked: &Asked<'a>) -> Result<(usize, &'a Proxy), Reply> {
+    let Some(name) = asked.rest.first() else {
+        return Err(refused("A frontend name is expected.\n"));
+    };
+    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
+    let found = proxies.find(|(_, proxy)| proxy.is_frontend && proxy.name == *name);
+    found.ok_or_else(|| refused("No such frontend.\n"))
+}
+
+fn disable_frontend(asked: &Asked<'_>) -> Reply {
+    let (place, _) = match find_frontend(asked) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    match asked.subjects.shared.door(place) {
+        Door::Closed => noted("Frontend was previously shut down, cannot disable.\n"),
+        Door::Paused => noted("All sockets are already disabled.\n"),
+        Door::Open => match asked
+            .subjects
+            .frontends
+            .pause(place, &asked.subjects.shared)
+        {
+            Ok(()) => Reply::Done,
+            Err(_) => refused("Failed to pause frontend, check logs for precise cause.\n"),
+        },
+    }
+}
+
+fn enable_frontend(asked: &Asked<'_>) -> Reply {
+    let (place, _) = match find_frontend(asked) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    let subjects = asked.subjects;
+    match subjects.shared.door(place) {
+        Door::Closed => refused("Frontend was previously shut down, cannot enable.\n"),
+        Door::Open => noted("All sockets are already enabled.\n"),
+        Door::Paused => match subjects.frontends.resume(place, &subjects.shared) {
+            Ok(()) => {
+                subjects.workers.wake_all();
+                Reply::Done
+            }
+            Err(_) => refused(
+                "Failed to resume frontend, check logs for precise cause (port conflict?).\n",
+            ),
+        },
+    }
+}
+
+fn shutdown_frontend(asked: &Asked<'_>) -> Reply {
+    let (place, proxy) = match find_frontend(asked) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    let subjects = asked.subjects;
+    if subjects.shared.door(place) == Door::Closed {
+        return noted("Frontend was already shut down.\n");
+    }
+    subjects
+        .frontends
+        .close(place, &subjects.shared, &subjects.exposed);
+    subjects.workers.tell(&Order::CloseFrontend(place));
+    let (front, back) = subjects.shared.cumulated(place);
+    let name = &proxy.name;
+    crate::warning(&format!(
+        "Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."
+    ));
+    Reply::Done
+}
+
+fn publish(asked: &Asked<'_>, published: bool) -> Reply {
+    let found = asked.rest.first().map(|name| find_backend(asked, name));
+    match found {
+        Some(Some((_, proxy))) if proxy.disabled => refused("No effect on a disabled backend.\n"),
+        Some(Some((place, _))) => {
+            asked.subjects.shared.publish_backend(place, published);
+            Reply::Said(match published {
+                true => "Backend published.\n".to_owned(),
+                false => "Backend unpublished.\n".to_owned(),
+            })
+        }
+        _ => refused("No such backend.\n"),
+    }
+}
+
+/// The number that a word begins with, as `atoi` reads it.
+fn number(text: &str) -> i64 {
+    leading_number(text).map_or(0, |(number, _)| number)
+}
+
+fn set_frontend_maxconn(asked: &Asked<'_>) -> Reply {
+    let (place, _) = match find_frontend(asked) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    let Some(value) = asked.rest.get(1) else {
+        return refused("Integer value expected.\n");
+    };
+    let Ok(value) = u32::try_from(number(value)) else {
+        return refused("Value out of range.\n");
+    };
+    asked.subjects.shared.set_frontend_maxconn(place, value);
+    asked.subjects.workers.wake_all();
+    Reply::Done
+}
+
+fn set_maxconn(asked: &Asked<'_>) -> Reply {
+    let Some(value) = asked.rest.first() else {
+        return refused("Expects an integer value.\n");
+    };
+    let most = asked.subjects.running.config.global.maxconn.unwrap_or(0);
+    let value = number(value);
+    if most > 0 && value > i64::from(most) {
+        return refused("Value out of range.\n");
+    }
+    let value = u32::try_from(value).ok().filter(|value| *value > 0);
+    asked.subjects.shared.set_maxconn(value.unwrap_or(most));
+    asked.subjects.workers.wake_all();
+    Reply::Done
+}
+
+const RATE_LIMIT_USAGE: &str = "'set rate-limit' only supports :
+   - 'connections global' to set the per-process maximum connection rate
+   - 'sessions global' to set the per-process maximum session rate
+";
+
+fn set_rate_limit(asked: &Asked<'_>) -> Reply {
+    let (limit, value) = match asked.rest {
+        ["connections", "global", value @ ..] => (RateLimit::Connections, value),
+        ["sessions", "global", value @ ..] => (RateLimit::Sessions, value),
+        _ => return refused(RATE_LIMIT_USAGE),
+    };
+    let Some(value) = value.first() else {
+        return refused("Expects an integer value.\n");
+    };
+    let Ok(value) = u32::try_from(number(value)) else {
+        return refused("Value out of range.\n");
+    };
+    asked.subjects.shared.set_rate_limit(limit, value);
+    asked.subjects.workers.wake_all();
+    Reply::Done
+}

@@ -1,0 +1,451 @@
+//! Commands on servers: their states, weights, limits, addresses and names.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use config::model::{Balance, HashMethod, Proxy, ServerAddress};
+use net::Addr;
+use proxy::{RenameError, ServerChange, ServerRecord, ServerTables};
+
+use super::{Asked, Command, Level, Reply, command};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    command("disable server", "(DEPRECATED)", Level::Admin, "put a server into maintenance (use 'set server')", |asked| change_state(asked, State::Maintenance)),
+    command("enable server", "(DEPRECATED)", Level::Admin, "take a server out of maintenance (use 'set server')", |asked| change_state(asked, State::Ready)),
+    command("get weight", "<bk>/<srv>", Level::User, "a server's weight", get_weight),
+    command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change how many connections a server gets", set_maxconn),
+    command("set server", "<bk>/<srv> [opts]", Level::Admin, "change a server's state, weight, address or name", set_server),
+    command("set weight", "<bk>/<srv> (DEPRECATED)", Level::Admin, "change a server's weight (use 'set server')", set_weight),
+];
+
+/// The largest weight (manual §5.2 weight).
+const WEIGHT_MAX: i64 = 256;
+/// Bytes of a server's name, with the zero at its end in HAProxy.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A server that a command names.
+pub(super) struct Found {
+    /// The place of its backend in the configuration, and its own there.
+    pub backend: usize,
+    pub place: usize,
+    tables: Arc<ServerTables>,
+}
+
+impl Found {
+    /// The server as it was when the command came.
+    pub fn record(&self) -> Option<&ServerRecord> {
+        let mut servers = self.tables.servers(self.backend);
+        servers
+            .find(|(place, _)| *place == self.place)
+            .map(|(_, record)| record)
+    }
+}
+
+fn refused(text: &str) -> Reply {
+    Reply::Refused(text.to_owned())
+}
+
+/// The place of a backend, and the backend.
+pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, &'a Proxy)> {
+    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
+    proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == name)
+}
+
+/// The server that `<backend>/<server>` names.
+///
+/// # Errors
+/// What is to be answered.
+pub(super) fn find_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
+    let found = find_any_server(asked, name)?;
+    match asked.subjects.running.config.proxies[found.backend].disabled {
+        true => Err(refused("Proxy is disabled.\n")),
+        false => Ok(found),
+    }
+}
+
+fn find_any_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
+    let (backend, server) = name.split_once('/').unwrap_or((name, ""));
+    if server.is_empty() {
+        return Err(refused("Require 'backend/server'.\n"));
+    }
+    let Some((backend, _)) = find_backend(asked, backend) else {
+        return Err(refused("No such backend.\n"));
+    };
+    let tables = asked.subjects.shared.server_tables();
+    let place = tables
+        .servers(backend)
+        .find(|(_, record)| record.name == server)
+        .map(|(place, _)| place);
+    match place {
+        Some(place) => Ok(Found {
+            backend,
+            place,
+            tables,
+        }),
+        None => Err(refused("No such server.\n")),
+    }
+}
+
+/// The word at a place; empty where there is none.
+fn word<'a>(asked: &Asked<'a>, place: usize) -> &'a str {
+    asked.rest.get(place).copied().unwrap_or_default()
+}
+
+fn change(asked: &Asked<'_>, server: &Found, change: ServerChange) {
+    let shared = &asked.subjects.shared;
+    let woken = shared.change_server(server.backend, server.place, change);
+    asked.subjects.workers.wake(&woken);
+}
+
+/// What a command makes of a server.
+#[derive(Clone, Copy)]
+enum State {
+    Ready,
+    Drain,
+    Maintenance,
+}
+
+fn change_state(asked: &Asked<'_>, state: State) -> Reply {
+    match find_server(asked, word(asked, 0)) {
+        Ok(server) => {
+            set_state(asked, &server, state);
+            Reply::Done
+        }
+        Err(reply) => reply,
+    }
+}
+
+fn set_state(asked: &Asked<'_>, server: &Found, state: State) {
+    let (drain, maintenance) = match state {
+        State::Ready => (false, false),
+        State::Drain => (true, false),
+        State::Maintenance => (false, true),
+    };
+    change(asked, server, ServerChange::Drain(drain));
+    change(asked, server, ServerChange::Maintenance(maintenance));
+}
+
+fn get_weight(asked: &Asked<'_>) -> Reply {
+    match find_any_server(asked, word(asked, 0)) {
+        Ok(server) => {
+            let shared = &asked.subjects.shared;
+            let load = shared.server_load(server.backend, server.place);
+            Reply::Dump(format!(
+                "{} (initial {})\n",
+                load.weight, load.initial_weight
+            ))
+        }
+        Err(reply) => reply,
+    }
+}
+
+fn set_weight(asked: &Asked<'_>) -> Reply {
+    match find_server(asked, word(asked, 0)) {
+        Ok(server) => change_weight(asked, &server, word(asked, 1)),
+        Err(reply) => reply,
+    }
+}
+
+fn change_weight(asked: &Asked<'_>, server: &Found, text: &str) -> Reply {
+    let load = asked
+        .subjects
+        .shared
+        .server_load(server.backend, server.place);
+    let weight = match read_weight(text, load.initial_weight) {
+        Ok(weight) => weight,
+        Err(message) => return refused(message),
+    };
+    let balance = &asked.subjects.running.config.proxies[server.backend];
+    if weight > 0 && weight != load.initial_weight && is_static(balance) {
+        return refused(
+            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
+        );
+    }
+    change(asked, server, ServerChange::Weight(weight));
+    Reply::Done
+}
+
+/// A weight, or a share of the one configured.
+pub(super) fn read_weight(text: &str, initial: u32) -> Result<u32, &'static str> {
+    if text.is_empty() {
+        return Err("Require <weight> or <weight%>.\n");
+    }
+    let Some((weight, rest)) = leading_number(text) else {
+        return Err("Empty weight string empty or preceded by garbage\n");
+    };
+    let weight = match rest {
+        "%" if weight < 0 => return Err("Relative weight must be positive.\n"),
+        "%" => (i64::from(initial) * weight.min(100 * WEIGHT_MAX) / 100).min(WEIGHT_MAX),
+        _ if !(0..=WEIGHT_MAX).contains(&weight) => {
+            return Err("Absolute weight can only be between 0 and 256 inclusive.\n");
+        }
+        "" => weight,
+        _ => return Err("Trailing garbage in weight string\n"),
+    };
+    Ok(weight as u32)
+}
+
+/// The number that a text begins with, as `strtol` reads it, and what follows it.
+pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if count == 0 {
+        return None;
+    }
+    let end = text.len() - digits.len() + count;
+    let limit = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    let number = text[..end].strip_prefix('+').unwrap_or(&text[..end]);
+    Some((number.parse().unwrap_or(limit), &text[end..]))
+}
+
+/// Whether weights cannot change with the algorithm of a backend.
+fn is_static(backend: &Proxy) -> bool {
+    match backend.balance {
+        Balance::StaticRr => true,
+        Balance::RoundRobin | Balance::LeastConn | Balance::First | Balance::Random { .. } => false,
+        _ => backend.hash_type.method == HashMethod::Map,
+    }
+}
+
+fn set_maxconn(asked: &Asked<'_>) -> Reply {
+    let server = match find_server(asked, word(asked, 0)) {
+        Ok(server) => server,
+        Err(reply) => return reply,
+    };
+    let text = word(asked, 1);
+    let maxconn = match leading_number(text) {
+        _ if text.is_empty() => return refused("Require <maxconn>.\n"),
+        None => return refused("maxconn string empty or preceded by garbage\n"),
+        Some((_, rest)) if !rest.is_empty() => {
+            return refused("Trailing garbage in maxconn string\n");
+        }
+        Some((number, _)) => u32::try_from(number).unwrap_or(0),
+    };
+    change(asked, &server, ServerChange::Maxconn(maxconn));
+    Reply::Done
+}
+
+const SET_SERVER_USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | check-addr | check-port | fqdn | health | name | ssl | state | weight\n";
+
+fn set_server(asked: &Asked<'_>) -> Reply {
+    let server = match find_server(asked, word(asked, 0)) {
+        Ok(server) => server,
+        Err(reply) => return reply,
+    };
+    let value = word(asked, 2);
+    match word(asked, 1) {
+        "weight" => change_weight(asked, &server, value),
+        "state" => {
+            let state = match value {
+                "ready" => State::Ready,
+                "drain" => State::Drain,
+                "maint" => State::Maintenance,
+                _ => {
+                    return refused(
+                        "'set server <srv> state' expects 'ready', 'drain' and 'maint'.\n",
+                    );
+                }
+            };
+            set_state(asked, &server, state);
+            Reply::Done
+        }
+        "addr" if value.is_empty() => {
+            refused("set server <b>/<s> addr requires an address and optionally a port.\n")
+        }
+        "addr" => {
+            let port = (word(asked, 3) == "port").then(|| word(asked, 4));
+            change_address(asked, &server, value, port)
+        }
+        "fqdn" if value.is_empty() => refused("set server <b>/<s> fqdn requires a FQDN.\n"),
+        "fqdn" => refused("set server <b>/<s> fqdn failed because no resolution is configured.\n"),
+        "name" if value.is_empty() => refused("set server <b>/<s> name requires a new name.\n"),
+        "name" => rename(asked, &server, value),
+        "agent" | "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port"
+        | "health" | "ssl" => Reply::Refused(format!(
+            "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
+            word(asked, 1)
+        )),
+        _ => refused(SET_SERVER_USAGE),
+    }
+}
+
+fn change_address(asked: &Asked<'_>, server: &Found, addr: &str, port: Option<&str>) -> Reply {
+    let Some(record) = server.record() else {
+        return refused("No such server.\n");
+    };
+    let (address, text) = match moved(&record.address, addr, port) {
+        Ok(moved) => moved,
+        Err(text) => return Reply::Warned(text),
+    };
+    if address == record.address {
+        return Reply::Warned("nothing changed".to_owned());
+    }
+    let subjects = asked.subjects;
+    let shared = &subjects.shared;
+    shared.move_server(server.backend, server.place, address);
+    subjects.workers.wake_all();
+    Reply::Warned(format!("{text} by 'stats socket command'"))
+}
+
+/// An address, or a port that follows the client's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Port {
+    Fixed(u16),
+    Offset(i32),
+}
+
+impl Port {
+    fn shown(self) -> String {
+        match self {
+            Port::Fixed(port) => port.to_string(),
+            Port::Offset(offset) => format!("+{offset}"),
+        }
+    }
+
+    /// As HAProxy reads it: a sign makes it an offset.
+    fn read(text: &str) -> Option<Self> {
+        let (number, _) = leading_number(text)?;
+        Some(match text.starts_with(['+', '-']) {
+            true => Port::Offset(i32::try_from(number).unwrap_or(0)),
+            false => Port::Fixed(number as u16),
+        })
+    }
+}
+
+/// Where a server is after a command, and what is said of it.
+///
+/// # Errors
+/// Why it stays.
+fn moved(
+    before: &ServerAddress,
+    addr: &str,
+    port: Option<&str>,
+) -> Result<(ServerAddress, String), String> {
+    let (old_ip, old_port) = match before {
+        ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), Port::Fixed(addr.port())),
+        ServerAddress::PortOffset { ip, offset } => (*ip, Port::Offset(*offset)),
+        ServerAddress::Fixed(_) => {
+            return Err(
+                "Update for the current server address family is only supported through configuration file."
+                    .to_owned(),
+            );
+        }
+    };
+    let Ok(ip) = addr.parse::<IpAddr>() else {
+        return Err(format!("Invalid addr '{addr}'"));
+    };
+    let new_port = match port {
+        None => old_port,
+        Some(port) => {
+            Port::read(port).ok_or_else(|| format!("problem converting port '{port}' to an int"))?
+        }
+    };
+    let mut said = Vec::new();
+    if ip != old_ip {
+        said.push(format!("IP changed from '{old_ip}' to '{ip}'"));
+    }
+    if new_port != old_port {
+        let (from, to) = (old_port.shown(), new_port.shown());
+        said.push(format!("port changed from '{from}' to '{to}'"));
+    }
+    let address = match new_port {
+        Port::Fixed(port) => ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, port))),
+        Port::Offset(offset) => ServerAddress::PortOffset { ip, offset },
+    };
+    Ok((address, said.join(", ")))
+}
+
+fn rename(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"_:.-".contains(&byte);
+    if !name.bytes().all(is_valid) {
+        return refused("Server name contains invalid characters.\n");
+    }
+    if name.len() >= NAME_BYTES_MAX {
+        return refused("Server name too long.\n");
+    }
+    let subjects = asked.subjects;
+    let (backend, place) = (server.backend, server.place);
+    match subjects
+        .running
+        .rename_server(&subjects.shared, backend, place, name)
+    {
+        Ok(()) => {
+            subjects.workers.wake_all();
+            Reply::Noted("Server name updated.\n".to_owned())
+        }
+        Err(RenameError::NotInMaintenance) => refused(
+            "Server must be in maintenance mode to be renamed (set server <b>/<s> state maint).\n",
+        ),
+        Err(RenameError::Referenced) => refused(
+            "Cannot rename: server's name is statically referenced (use-server, track, or sample argument).\n",
+        ),
+        Err(RenameError::NameTaken) => {
+            refused("A server with the same name already exists in this backend.\n")
+        }
+        Err(RenameError::NotFound) => refused("No such server.\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights() {
+        for (text, weight) in [("5", 5), ("0", 0), ("256", 256), ("50%", 10), ("0%", 0)] {
+            assert_eq!(read_weight(text, 20), Ok(weight), "{text}");
+        }
+        assert_eq!(read_weight("99999999999%", 20), Ok(256));
+        for text in [
+            "",
+            "x",
+            "-1",
+            "257",
+            "5x",
+            "-5%",
+            "5%x",
+            "99999999999999999999",
+        ] {
+            assert!(read_weight(text, 20).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        let fixed = |text: &str| ServerAddress::Fixed(Addr::Inet(text.parse().expect("it is")));
+        let at = fixed("127.0.0.1:80");
+        assert_eq!(
+            moved(&at, "127.0.0.2", None),
+            Ok((
+                fixed("127.0.0.2:80"),
+                "IP changed from '127.0.0.1' to '127.0.0.2'".to_owned()
+            ))
+        );
+        assert_eq!(
+            moved(&at, "::1", Some("81")),
+            Ok((
+                fixed("[::1]:81"),
+                "IP changed from '127.0.0.1' to '::1', port changed from '80' to '81'".to_owned()
+            ))
+        );
+        let offset = moved(&at, "127.0.0.1", Some("-5")).expect("an offset");
+        assert!(matches!(
+            offset.0,
+            ServerAddress::PortOffset { offset: -5, .. }
+        ));
+        assert_eq!(
+            moved(&at, "127.0.0.1", None),
+            Ok((at.clone(), String::new()))
+        );
+        assert!(moved(&at, "localhost", None).is_err(), "no name");
+        assert!(moved(&at, "127.0.0.1", Some("x")).is_err());
+        let unix = ServerAddress::Fixed(Addr::Unix(b"/x".as_slice().into()));
+        assert!(moved(&unix, "127.0.0.1", None).is_err());
+    }
+}

@@ -1,0 +1,251 @@
+//! `show stat`, `show schema json`, `clear counters`, `dump stats-file`: statistics (management guide §9.1, §9.3).
+
+use std::sync::Arc;
+
+use proxy::statistics::{Cursor, Selection, View};
+use proxy::{Running, ServerTables, Shared, statistics};
+use stats::{Kind, csv, json, typed};
+
+use super::{Asked, Command, Level, Reply, command, denied};
+
+pub(super) const COMMANDS: &[Command] = &[
+    command(
+        "clear counters",
+        "[all|server <bk>/<srv> [force]]",
+        Level::User,
+        "clear max statistics counters (or all, or one server's)",
+        clear,
+    ),
+    command(
+        "dump stats-file",
+        "",
+        Level::User,
+        "the counters of all objects with a guid, as stats-file reads them",
+        dump_file,
+    ),
+    command(
+        "show schema json",
+        "",
+        Level::User,
+        "the schema of what is shown as JSON",
+        |_| Reply::Dump(json::schema()),
+    ),
+    command(
+        "show stat",
+        "[desc|json|no-maint|typed|up]*",
+        Level::User,
+        "the counters of proxies, listeners and servers",
+        show,
+    ),
+];
+
+/// Bytes of a part of an answer, about.
+const PART_BYTES: usize = 16 << 10;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Csv,
+    Typed,
+    Json,
+}
+
+/// `show stat [domain proxy|resolvers] [<iid>|<proxy> <type> <sid>] [desc|json|no-maint|typed|up]*`
+fn show(asked: &Asked<'_>) -> Reply {
+    let mut words = asked.rest;
+    let mut has_rows = true;
+    if let ["domain", domain, rest @ ..] = words {
+        match *domain {
+            "proxy" => {}
+            // No resolvers exist yet: there is nothing to tell of them.
+            "resolvers" => has_rows = false,
+            _ => return Reply::Refused("Invalid statistics domain.\n".to_owned()),
+        }
+        words = rest;
+    }
+    let mut selection = Selection::default();
+    if let [proxy, kinds, sid, rest @ ..] = words
+        && has_rows
+    {
+        let Some(iid) = proxy_number(asked, proxy) else {
+            return Reply::Refused("No such proxy.\n".to_owned());
+        };
+        selection.iid = u32::try_from(iid).ok();
+        selection.kinds = Some(kinds_of(number(kinds)));
+        selection.sid = u32::try_from(number(sid)).ok();
+        words = rest;
+    }
+    let (mut format, mut described) = (Format::Csv, false);
+    for word in words {
+        match *word {
+            "typed" => format = Format::Typed,
+            "json" => format = Format::Json,
+            "desc" => described = true,
+            "no-maint" => selection.hides_maintenance = true,
+            "up" => selection.hides_down = true,
+            // As in HAProxy, other words change nothing.
+            _ => {}
+        }
+    }
+    let rows = Rows {
+        running: Arc::clone(&asked.subjects.running),
+        shared: Arc::clone(&asked.subjects.shared),
+        servers: asked.subjects.shared.server_tables(),
+        legends: asked.level >= Level::Operator,
+        selection,
+        cursor: has_rows.then(Cursor::default),
+        format,
+        described,
+        state: State::Begins,
+    };
+    Reply::Parts(Box::new(rows))
+}
+
+/// The number that a word begins with, as C's `atoi` reads it.
+fn number(word: &str) -> i64 {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, word),
+    };
+    let end = digits.find(|c: char| !c.is_ascii_digit());
+    let digits = &digits[..end.unwrap_or(digits.len())];
+    sign * digits.parse::<i64>().unwrap_or(0)
+}
+
+/// The number of a proxy that is named, or the number itself; -1 for all. None where there is none.
+fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
+    let proxies = &asked.subjects.running.config.proxies;
+    let named = proxies.iter().find(|proxy| proxy.name == word);
+    let number = named.map_or_else(|| number(word), |proxy| i64::from(proxy.id));
+    (number != 0).then_some(number)
+}
+
+/// The kinds whose bits are set; -1 has all.
+fn kinds_of(bits: i64) -> Vec<Kind> {
+    let all = [Kind::Frontend, Kind::Backend, Kind::Server, Kind::Listener];
+    let is_set = |kind: &Kind| bits & (1 << *kind as u32) != 0;
+    all.into_iter().filter(is_set).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Begins,
+    /// Whether a row was written before.
+    Goes(bool),
+    Over,
+}
+
+/// The answer of `show stat`, in parts.
+struct Rows {
+    running: Arc<Running>,
+    shared: Arc<Shared>,
+    servers: Arc<ServerTables>,
+    legends: bool,
+    selection: Selection,
+    /// None where there are no rows.
+    cursor: Option<Cursor>,
+    format: Format,
+    described: bool,
+    state: State,
+}
+
+impl Iterator for Rows {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut out = String::new();
+        while self.state != State::Over && out.len() < PART_BYTES {
+            self.step(&mut out);
+        }
+        (!out.is_empty()).then(|| out.into_bytes())
+    }
+}
+
+impl Rows {
+    fn step(&mut self, out: &mut String) {
+        let follows = match self.state {
+            State::Begins => {
+                match self.format {
+                    Format::Csv => csv::header(out),
+                    Format::Typed => {}
+                    Format::Json => out.push('['),
+                }
+                self.state = State::Goes(false);
+                return;
+            }
+            State::Goes(follows) => follows,
+            State::Over => return,
+        };
+        let view = View {
+            running: &self.running,
+            shared: &self.shared,
+            servers: &self.servers,
+            now: net::sys::now(),
+            legends: self.legends,
+        };
+        let row = self
+            .cursor
+            .as_mut()
+            .and_then(|cursor| cursor.next(&view, &self.selection));
+        let Some((_, row)) = row else {
+            if self.format == Format::Json {
+                out.push_str("]\n");
+            }
+            self.state = State::Over;
+            return;
+        };
+        match self.format {
+            Format::Csv => csv::row(&row, out),
+            Format::Typed => typed::row(&row, self.described, out),
+            Format::Json => {
+                if follows {
+                    out.push(',');
+                }
+                json::row(&row, out);
+            }
+        }
+        self.state = State::Goes(true);
+    }
+}
+
+/// `clear counters [all|server <backend>/<server> [force]]`
+fn clear(asked: &Asked<'_>) -> Reply {
+    let (running, shared) = (&asked.subjects.running, &asked.subjects.shared);
+    let needed = match asked.rest.first() {
+        Some(&("all" | "server")) => Level::Admin,
+        _ => Level::Operator,
+    };
+    if asked.level < needed {
+        return denied();
+    }
+    if asked.rest.first() != Some(&"server") {
+        let all = asked.rest.first() == Some(&"all");
+        statistics::clear_counters(running, shared, all, net::sys::now());
+        return Reply::Done;
+    }
+    let name = asked.rest.get(1).copied().unwrap_or_default();
+    let Some((backend, server)) = name.split_once('/') else {
+        return Reply::Refused("Require 'backend/server'.\n".to_owned());
+    };
+    let mut proxies = running.config.proxies.iter();
+    let Some(backend) = proxies.position(|proxy| proxy.is_backend && proxy.name == backend) else {
+        return Reply::Refused("No such backend.\n".to_owned());
+    };
+    let tables = shared.server_tables();
+    let mut servers = tables.servers(backend);
+    let Some((server, _)) = servers.find(|(_, record)| record.name == server) else {
+        return Reply::Refused("No such server.\n".to_owned());
+    };
+    statistics::clear_server_counters(shared, backend, server, net::sys::now());
+    Reply::Said("Server counters cleared.\n".to_owned())
+}
+
+fn dump_file(asked: &Asked<'_>) -> Reply {
+    let subjects = asked.subjects;
+    Reply::Dump(statistics::dump_file(&View {
+        running: &subjects.running,
+        shared: &subjects.shared,
+        servers: &subjects.shared.server_tables(),
+        now: net::sys::now(),
+        legends: true,
+    }))
+}

@@ -1,0 +1,376 @@
+//! Files with the state of servers (management guide §9.3 "show servers state"; manual §3.1 server-state-file): what one process
+//! wrote, the next one begins with.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use config::model::{Config, Proxy, ServerAddress, StateFrom};
+use net::Addr;
+use proxy::{ServerChange, ServerRecord, Shared};
+
+use crate::{notice, warning};
+
+/// The one version of the format.
+pub(crate) const VERSION: &str = "1";
+/// The names of the fields, in their order.
+pub(crate) const FIELDS: &str = "be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port";
+/// Fields of a line: those of version 1, and those that came later.
+const FIELDS_MIN: usize = 20;
+const FIELDS_MAX: usize = 25;
+/// Bytes of a file.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of a line, as in HAProxy.
+const LINE_BYTES_MAX: usize = 2000;
+
+/// Flags of `srv_admin_state`.
+const FORCED_MAINTENANCE: u32 = 0x01;
+const CONFIGURED_MAINTENANCE: u32 = 0x04;
+const FORCED_DRAIN: u32 = 0x08;
+/// Those that a file does not decide: inherited, unresolved, a name that was changed.
+const NOT_KEPT: u32 = 0x02 | 0x10 | 0x20 | 0x40;
+
+/// A server as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    stopped: bool,
+    admin: u32,
+    weight: u32,
+    initial_weight: u32,
+    port: Option<u16>,
+}
+
+/// By names of backend and server: the fields from `srv_addr` on.
+type Lines = HashMap<(String, String), Vec<String>>;
+
+/// Why a file is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unusable {
+    Empty,
+    Version,
+    /// By its number, the first one after the version being 1.
+    CorruptLine(usize),
+}
+
+/// Reads the text of a file. `backend`: of lines with another name nothing is kept.
+fn read_text(text: &str, backend: Option<&str>) -> Result<Lines, Unusable> {
+    let mut lines = text.split_inclusive('\n');
+    match lines.next() {
+        None => return Err(Unusable::Empty),
+        Some(version) if version.trim_end_matches('\n') == VERSION && version.ends_with('\n') => {}
+        Some(_) => return Err(Unusable::Version),
+    }
+    let mut found = Lines::new();
+    for (line, number) in lines.zip(1..) {
+        if !line.ends_with('\n') || line.len() > LINE_BYTES_MAX {
+            return Err(Unusable::CorruptLine(number));
+        }
+        let mut fields = line
+            .split([' ', '\t', '\n'])
+            .filter(|field| !field.is_empty());
+        let fields: Vec<&str> = fields.by_ref().take(FIELDS_MAX).collect();
+        match fields.first() {
+            None => continue,
+            Some(first) if first.starts_with('#') => continue,
+            Some(_) if fields.len() < FIELDS_MIN => return Err(Unusable::CorruptLine(number)),
+            Some(_) if backend.is_some_and(|backend| backend != fields[1]) => continue,
+            Some(_) => {}
+        }
+        let name = (fields[1].to_owned(), fields[3].to_owned());
+        let rest = fields[4..].iter().map(|&field| field.to_owned());
+        found.entry(name).or_insert_with(|| rest.collect());
+    }
+    Ok(found)
+}
+
+/// What the fields from `srv_addr` on say.
+///
+/// # Errors
+/// Everything that is wrong, as HAProxy tells it.
+fn read_fields(fields: &[String]) -> Result<Line, String> {
+    let mut wrong = String::new();
+    let mut number = |place: usize, name: &str, is_valid: &dyn Fn(i64) -> bool| {
+        let text = fields.get(place).map_or("", String::as_str);
+        let value = text.parse::<i64>().ok().filter(|value| is_valid(*value));
+        if value.is_none() {
+            wrong.push_str(&format!(", invalid {name} value '{text}'"));
+        }
+        value.unwrap_or(0)
+    };
+    let state = number(1, "srv_op_state", &|value| (0..=3).contains(&value));
+    let admin = number(2, "srv_admin_state", &|value| {
+        let Ok(value) = u32::try_from(value) else {
+            return false;
+        };
+        let kept = value & !NOT_KEPT;
+        let is_drain = kept & FORCED_DRAIN != 0 && kept & FORCED_MAINTENANCE != 0;
+        !is_drain && kept & !(FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE | FORCED_DRAIN) == 0
+    });
+    let weight = number(3, "srv_uweight", &|value| (0..=256).contains(&value));
+    let initial_weight = number(4, "srv_iweight", &|value| (0..=256).contains(&value));
+    number(5, "srv_last_time_change", &|_| true);
+    number(6, "srv_check_status", &|value| (0..64).contains(&value));
+    number(7, "srv_check_result", &|value| (0..=4).contains(&value));
+    number(8, "srv_check_health", &|_| true);
+    number(9, "srv_check_state", &|value| value & !0x1f == 0);
+    number(10, "srv_agent_state", &|value| value & !0x1f == 0);
+    number(11, "bk_f_forced_id", &|value| (0..=1).contains(&value));
+    number(12, "srv_f_forced_id", &|value| (0..=1).contains(&value));
+    let port = number(14, "srv_port", &|value| u16::try_from(value).is_ok());
+    match wrong.is_empty() {
+        true => Ok(Line {
+            stopped: state == 0,
+            admin: admin as u32 & !NOT_KEPT,
+            weight: weight as u32,
+            initial_weight: initial_weight as u32,
+            port: u16::try_from(port).ok(),
+        }),
+        false => Err(wrong),
+    }
+}
+
+/// How a server changes from what the configuration says to what a file says. Where the configuration has changed since, it
+/// decides.
+fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
+    let mut changes = Vec::new();
+    if line.stopped && line.admin & (FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE) == 0 {
+        changes.push(ServerChange::Down(true));
+    }
+    let was_disabled = line.admin & CONFIGURED_MAINTENANCE != 0;
+    let was_in_maintenance = line.admin & FORCED_MAINTENANCE != 0;
+    let in_maintenance = match was_disabled == server.disabled {
+        // What the user did since decides.
+        true => was_in_maintenance,
+        false => server.disabled,
+    };
+    if in_maintenance != server.disabled {
+        changes.push(ServerChange::Maintenance(in_maintenance));
+    }
+    let drained = line.admin & FORCED_DRAIN != 0;
+    // A weight of 0 that the configuration does not have any more was the reason to drain.
+    if drained && !in_maintenance && (line.initial_weight > 0 || server.weight == 0) {
+        changes.push(ServerChange::Drain(true));
+    }
+    if line.initial_weight == server.weight && line.weight != server.weight {
+        changes.push(ServerChange::Weight(line.weight));
+    }
+    changes
+}
+
+/// Where a server is whose port a file has.
+fn moved(line: &Line, server: &ServerRecord) -> Option<ServerAddress> {
+    let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
+        return None;
+    };
+    let port = line.port.filter(|port| *port != addr.port())?;
+    let mut addr = *addr;
+    addr.set_port(port);
+    Some(ServerAddress::Fixed(Addr::Inet(addr)))
+}
+
+fn path(config: &Config, name: &Path) -> PathBuf {
+    // A name that begins with a slash stays as it is.
+    let base = config.global.server_state_base.as_deref();
+    base.map_or_else(|| name.to_owned(), |base| base.join(name))
+}
+
+fn read_file(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The files, read before the process gives up its rights to them.
+#[derive(Debug, Default)]
+pub(crate) struct States {
+    global: Lines,
+    /// By backend, its own.
+    local: HashMap<usize, Lines>,
+}
+
+impl States {
+    /// Reads what the configuration names; what is wrong is told.
+    pub fn read(config: &Config) -> Self {
+        let mut states = States::default();
+        let told = |result: io::Result<String>, what: &str| match result {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let text = format!("{what}: {}", net::sys::plain_error(&error));
+                match error.kind() {
+                    io::ErrorKind::NotFound => notice(&text),
+                    _ => warning(&text),
+                }
+                None
+            }
+        };
+        if let Some(name) = &config.global.server_state_file {
+            let path = path(config, name);
+            let shown = path.display();
+            let what = format!("config: Can't open global server state file '{shown}'");
+            let text = told(read_file(&path), &what);
+            match text.map(|text| read_text(&text, None)) {
+                None => {}
+                Some(Ok(lines)) => states.global = lines,
+                Some(Err(Unusable::Empty)) => {
+                    notice(&format!(
+                        "config: Empty global server state file '{shown}'."
+                    ));
+                }
+                Some(Err(Unusable::Version)) => warning(&format!(
+                    "config: Can't get version of the global server state file '{shown}'."
+                )),
+                Some(Err(Unusable::CorruptLine(line))) => warning(&format!(
+                    "config: corrupted global server state file '{shown}' at line {line}."
+                )),
+            }
+        }
+        for (place, proxy) in config.proxies.iter().enumerate() {
+            if !is_loaded(proxy) || proxy.state_from != StateFrom::Local {
+                continue;
+            }
+            let name = &proxy.name;
+            let own = proxy.state_file_name.as_deref();
+            let path = path(config, own.unwrap_or(Path::new(name)));
+            let shown = path.display();
+            let what = format!("Proxy '{name}': Can't open server state file '{shown}'");
+            let text = told(read_file(&path), &what);
+            match text.map(|text| read_text(&text, Some(name))) {
+                None => {}
+                Some(Ok(lines)) => drop(states.local.insert(place, lines)),
+                Some(Err(Unusable::Empty)) => {
+                    notice(&format!(
+                        "Proxy '{name}': Empty server state file '{shown}'."
+                    ));
+                }
+                Some(Err(Unusable::Version)) => warning(&format!(
+                    "Proxy '{name}': Can't get version of the server state file '{shown}'."
+                )),
+                Some(Err(Unusable::CorruptLine(line))) => warning(&format!(
+                    "Proxy '{name}': corrupted server state file '{shown}' at line {line}."
+                )),
+            }
+        }
+        states
+    }
+
+    /// Brings the servers to the states that the files have.
+    pub fn apply(mut self, config: &Config, shared: &Shared) {
+        let tables = shared.server_tables();
+        for (backend, proxy) in config
+            .proxies
+            .iter()
+            .enumerate()
+            .filter(|(_, proxy)| is_loaded(proxy))
+        {
+            let lines = match proxy.state_from {
+                StateFrom::Nowhere => continue,
+                StateFrom::Global => &mut self.global,
+                StateFrom::Local => match self.local.get_mut(&backend) {
+                    Some(lines) => lines,
+                    None => continue,
+                },
+            };
+            for (place, server) in tables.servers(backend) {
+                let name = (proxy.name.clone(), server.name.clone());
+                let Some(fields) = lines.remove(&name) else {
+                    continue;
+                };
+                match read_fields(&fields) {
+                    Ok(line) => {
+                        for change in changes(&line, server) {
+                            // No worker runs yet.
+                            drop(shared.change_server(backend, place, change));
+                        }
+                        if let Some(address) = moved(&line, server) {
+                            shared.move_server(backend, place, address);
+                        }
+                    }
+                    Err(wrong) => warning(&format!(
+                        "server-state application failed for server '{}/{}'{wrong}",
+                        proxy.name, server.name
+                    )),
+                }
+            }
+            if proxy.state_from == StateFrom::Local {
+                for (backend, server) in lines.keys() {
+                    warning(&format!(
+                        "Proxy '{backend}': can't find server '{server}' in backend '{backend}'"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Whether a proxy has servers whose states may be in a file.
+fn is_loaded(proxy: &Proxy) -> bool {
+    proxy.is_backend && !proxy.disabled && !proxy.servers.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "3 be 1 s1 127.0.0.1 2 0 5 10 7 1 0 0 0 0 0 0 - 8080 - 0 0 - - 0\n";
+
+    #[test]
+    fn files_and_what_makes_them_unusable() {
+        let text = format!("1\n# {FIELDS}\n\n{LINE}");
+        let lines = read_text(&text, None).expect("a file");
+        let fields = &lines[&("be".to_owned(), "s1".to_owned())];
+        let line = read_fields(fields).expect("a line");
+        let wanted = Line {
+            stopped: false,
+            admin: 0,
+            weight: 5,
+            initial_weight: 10,
+            port: Some(8080),
+        };
+        assert_eq!(line, wanted);
+        assert!(read_text(&text, Some("other")).expect("a file").is_empty());
+        assert_eq!(read_text("", None), Err(Unusable::Empty));
+        assert_eq!(read_text("2\n", None), Err(Unusable::Version));
+        assert_eq!(read_text("1", None), Err(Unusable::Version));
+        assert_eq!(
+            read_text("1\n3 be 1 s1\n", None),
+            Err(Unusable::CorruptLine(1))
+        );
+        assert_eq!(
+            read_text(&format!("1\n#\n{}", LINE.trim_end()), None),
+            Err(Unusable::CorruptLine(2)),
+            "its end is missing"
+        );
+        let long = format!("1\n{}\n", "x ".repeat(LINE_BYTES_MAX));
+        assert_eq!(read_text(&long, None), Err(Unusable::CorruptLine(1)));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_in_a_line_is_told() {
+        let fields = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let good = "127.0.0.1 2 0 5 10 7 1 0 0 0 0 0 0 - 8080 - 0 0 - - 0";
+        assert!(read_fields(&fields(good)).is_ok());
+        let bad = "127.0.0.1 9 9 300 x 7 1 0 0 99 0 0 2 - 80800 -";
+        assert_eq!(
+            read_fields(&fields(bad)).expect_err("much"),
+            ", invalid srv_op_state value '9', invalid srv_admin_state value '9', invalid srv_uweight value '300', \
+             invalid srv_iweight value 'x', invalid srv_check_state value '99', invalid srv_f_forced_id value '2', \
+             invalid srv_port value '80800'"
+        );
+        for (admin, is_valid) in [
+            ("1", true),
+            ("4", true),
+            ("5", true),
+            ("12", true),
+            ("9", false),
+            ("32", true),
+            ("64", true),
+            ("-1", false),
+        ] {
+            let text = good.replacen("2 0", &format!("2 {admin}"), 1);
+            assert_eq!(read_fields(&fields(&text)).is_ok(), is_valid, "{admin}");
+        }
+    }
+}

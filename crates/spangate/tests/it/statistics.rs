@@ -1,0 +1,516 @@
+//! Statistics: `show stat`, `clear counters`, `stats-file`, the page and the exporter for Prometheus (management guide §9.1, manual
+//! §4.2 stats).
+
+use crate::common;
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use common::cli::{ask_any, until_any_holds};
+use common::http::{Client, Message};
+use common::origin::{Origin, ok};
+use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
+
+/// The rows of `show stat`, by `proxy/name`, with their fields by name.
+type Rows = HashMap<String, HashMap<String, String>>;
+
+fn rows(csv: &str) -> Rows {
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines
+        .next()
+        .and_then(|line| line.strip_prefix("# "))
+        .expect("a header")
+        .split(',')
+        .collect();
+    let row = |line: &str| {
+        let values: Vec<&str> = line.split(',').collect();
+        let fields = names.iter().zip(&values);
+        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        (format!("{}/{}", values[0], values[1]), fields.collect())
+    };
+    lines.filter(|line| !line.is_empty()).map(row).collect()
+}
+
+fn number(rows: &Rows, row: &str, field: &str) -> u64 {
+    let text = &rows[row][field];
+    text.parse()
+        .unwrap_or_else(|_| panic!("{row} {field}: {text:?}"))
+}
+
+/// The rows once a field has a value: a stream is counted when it is over, which its client may see a moment earlier.
+fn until(socket: &Path, row: &str, field: &str, wanted: &str) -> Rows {
+    let csv = until_any_holds(socket, "show stat", |csv| rows(csv)[row][field] == wanted);
+    rows(&csv)
+}
+
+const FRONT: &str = "
+frontend fe
+    bind \"fd@${FE}\"
+    option socket-stats
+    http-request deny if { path /deny }
+    http-request return status 200 if { path /own }
+    default_backend be
+";
+
+#[test]
+fn counters_of_a_request_and_their_clearing() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let origin = Origin::start(|_| ok("twelve bytes"));
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}{FRONT}
+backend be
+    server s1 {} maxconn 7 maxqueue 3 weight 20
+    server s2 {} backup
+",
+        socket.display(),
+        origin.at,
+        origin.at
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let mut client = Client::connect(address(&front));
+    for (path, status) in [("/", 200), ("/deny", 403), ("/", 200), ("/own", 200)] {
+        assert_eq!(client.get(path).status, status, "{path}");
+    }
+    let all = until(&socket, "fe/FRONTEND", "hrsp_2xx", "3");
+    for (row, field, wanted) in [
+        ("fe/FRONTEND", "scur", 1),
+        ("fe/FRONTEND", "smax", 1),
+        ("fe/FRONTEND", "stot", 1),
+        ("fe/FRONTEND", "conn_tot", 1),
+        ("fe/FRONTEND", "req_tot", 4),
+        ("fe/FRONTEND", "h1req", 4),
+        ("fe/FRONTEND", "h1sess", 1),
+        ("fe/FRONTEND", "hrsp_4xx", 1),
+        ("fe/FRONTEND", "dreq", 1),
+        ("fe/FRONTEND", "intercepted", 1),
+        ("fe/sock-1", "conn_tot", 1),
+        ("fe/sock-1", "dreq", 1),
+        ("be/BACKEND", "stot", 2),
+        ("be/BACKEND", "lbtot", 2),
+        ("be/BACKEND", "hrsp_2xx", 2),
+        ("be/BACKEND", "connect", 1),
+        ("be/BACKEND", "reuse", 1),
+        ("be/BACKEND", "act", 1),
+        ("be/BACKEND", "bck", 1),
+        ("be/s1", "stot", 2),
+        ("be/s1", "req_tot", 2),
+        ("be/s1", "slim", 7),
+        ("be/s1", "qlimit", 3),
+        ("be/s1", "weight", 20),
+        ("be/s2", "stot", 0),
+    ] {
+        assert_eq!(number(&all, row, field), wanted, "{row} {field}");
+    }
+    assert_eq!(all["be/s1"]["status"], "no check");
+    for field in ["bin", "bout", "reqbout", "resbout"] {
+        let (front, server) = (
+            number(&all, "fe/FRONTEND", field),
+            number(&all, "be/s1", field),
+        );
+        assert!(front >= server && server > 0, "{field}: {front} {server}");
+        assert_eq!(number(&all, "be/BACKEND", field), server, "{field}");
+    }
+    assert_eq!(
+        all["be/s1"]["lastsess"].parse::<i32>().map(|s| s >= 0),
+        Ok(true)
+    );
+    assert_eq!(all["be/s2"]["lastsess"], "-1");
+
+    // What is asked for alone.
+    let servers = rows(&ask_any(&socket, "show stat be 4 -1"));
+    assert_eq!(servers.len(), 2);
+    let typed = ask_any(&socket, "show stat fe 1 -1 typed");
+    assert!(typed.contains(".stot.1:MCPP:u64:1\n"), "{typed}");
+    assert!(!typed.contains("BACKEND"), "{typed}");
+    let json: serde_json::Value =
+        serde_json::from_str(&ask_any(&socket, "show stat json")).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(all.len()));
+    let schema: serde_json::Value =
+        serde_json::from_str(&ask_any(&socket, "show schema json")).expect("JSON");
+    assert!(schema["oneOf"].is_array());
+    assert_eq!(
+        ask_any(&socket, "show stat nothing 4 -1"),
+        "No such proxy.\n\n"
+    );
+
+    // Peaks alone, then a server, then all.
+    ask_any(&socket, "clear counters");
+    let after = rows(&ask_any(&socket, "show stat"));
+    assert_eq!(number(&after, "be/s1", "smax"), 0);
+    assert_eq!(number(&after, "fe/FRONTEND", "req_rate_max"), 0);
+    assert_eq!(number(&after, "be/s1", "stot"), 2);
+    let cleared = ask_any(&socket, "clear counters server be/s1 force");
+    assert_eq!(cleared, "Server counters cleared.\n\n");
+    assert_eq!(
+        ask_any(&socket, "clear counters server be/s3"),
+        "No such server.\n\n"
+    );
+    assert_eq!(
+        ask_any(&socket, "clear counters server no/s1"),
+        "No such backend.\n\n"
+    );
+    let after = rows(&ask_any(&socket, "show stat"));
+    assert_eq!(number(&after, "be/s1", "stot"), 0);
+    assert_eq!(number(&after, "be/BACKEND", "stot"), 2);
+    ask_any(&socket, "clear counters all");
+    let after = rows(&ask_any(&socket, "show stat"));
+    for row in ["fe/FRONTEND", "fe/sock-1", "be/BACKEND", "be/s1"] {
+        assert_eq!(number(&after, row, "stot"), 0, "{row}");
+        assert_eq!(number(&after, row, "bin"), 0, "{row}");
+    }
+    assert_eq!(client.get("/").status, 200);
+    let after = until(&socket, "be/s1", "hrsp_2xx", "1");
+    assert_eq!(number(&after, "fe/FRONTEND", "req_tot"), 1);
+    proxy.stop();
+}
+
+#[test]
+fn failures_are_counted_where_they_happen() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let dead = common::Port::reserve();
+    let silent = Origin::raw(|stream| drop(stream));
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    use_backend silent if {{ path /silent }}
+    default_backend be
+backend be
+    retries 1
+    timeout connect 100ms
+    server s1 127.0.0.1:{}
+backend silent
+    server s1 {}
+",
+        socket.display(),
+        dead.number,
+        silent.at
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").status, 503);
+    assert_eq!(client.get("/silent").status, 502);
+    client.send("GET / HTTP/1.1\r\nhost a\r\n\r\n");
+    assert_eq!(client.response().map(|response| response.status), Some(400));
+    let all = until(&socket, "fe/FRONTEND", "ereq", "1");
+    for (row, field, wanted) in [
+        ("be/BACKEND", "econ", 1),
+        ("be/BACKEND", "wretr", 1),
+        ("be/s1", "econ", 1),
+        ("be/s1", "wretr", 1),
+        ("be/BACKEND", "hrsp_5xx", 1),
+        ("silent/BACKEND", "eresp", 1),
+        ("silent/s1", "eresp", 1),
+        ("fe/FRONTEND", "hrsp_5xx", 2),
+        ("fe/FRONTEND", "hrsp_4xx", 1),
+    ] {
+        assert_eq!(number(&all, row, field), wanted, "{row} {field}");
+    }
+    proxy.stop();
+}
+
+#[test]
+fn counters_outlive_the_process_in_a_file() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let file = folder.write(
+        "counters",
+        "#fe guid,stot,req_tot,\nthe-fe,1024,2000,\nnobody,1,1,\n\n#be guid,stot,\nthe-be,7,\nthe-server,8,\nthe-fe,9,\n",
+    );
+    let config = format!(
+        "global\n stats socket {} level admin\n stats-file {file}\n{DEFAULTS}
+frontend fe
+    guid the-fe
+    bind \"fd@${{FE}}\" guid-prefix listen
+    default_backend be
+backend be
+    guid the-be
+    server s1 127.0.0.1:9 guid the-server
+",
+        socket.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let all = rows(&ask_any(&socket, "show stat"));
+    let told = ["fe/FRONTEND", "be/BACKEND", "be/s1"].map(|row| number(&all, row, "stot"));
+    assert_eq!(told, [1024, 7, 8]);
+    assert_eq!(number(&all, "fe/FRONTEND", "req_tot"), 2000);
+    let dump = ask_any(&socket, "dump stats-file");
+    assert!(dump.starts_with("#fe guid,stot,bin,"), "{dump}");
+    assert!(dump.contains("\nthe-fe,1024,"), "{dump}");
+    assert!(dump.contains("\nthe-server,8,"), "{dump}");
+    proxy.stop();
+}
+
+const PAGE: &str = "
+frontend fe
+    bind \"fd@${FE}\"
+    stats enable
+    stats uri /stats
+    stats refresh 5s
+    stats realm The\\ page
+    stats auth ann:secret
+    stats admin if TRUE
+    stats show-legends
+    stats show-node
+backend b1
+    server srv1 127.0.0.1:9
+    server srv2 127.0.0.1:9
+backend b2
+    server srv1 127.0.0.1:9
+";
+
+/// What a request with these fields is answered.
+fn send(front: &std::net::TcpListener, request: &str, fields: &str, body: &str) -> Message {
+    let mut client = Client::connect(address(front));
+    client.send(format!(
+        "{request} HTTP/1.1\r\nhost: proxy\r\n{fields}content-length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    client.response().expect("a response")
+}
+
+/// Everything that comes on a connection that sends this.
+fn all_of(front: &std::net::TcpListener, request: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address(front)).expect("a connection");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut all = String::new();
+    stream.read_to_string(&mut all).expect("an answer");
+    all
+}
+
+const ANN: &str = "authorization: Basic YW5uOnNlY3JldA==\r\n";
+
+#[test]
+fn the_page_and_its_forms() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}{PAGE}",
+        socket.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let refused = send(&front, "GET /stats", "", "");
+    assert_eq!(refused.status, 401);
+    assert_eq!(
+        refused.field("www-authenticate"),
+        Some("Basic realm=\"The page\"")
+    );
+    let wrong = "authorization: Basic YW5uOnNlY3JlVA==\r\n";
+    assert_eq!(send(&front, "GET /stats", wrong, "").status, 401);
+
+    let page = send(&front, "GET /stats", ANN, "");
+    assert_eq!(page.status, 200);
+    assert_eq!(page.field("content-type"), Some("text/html"));
+    assert_eq!(page.field("refresh"), Some("5; url=/stats"));
+    let text = page.text();
+    for part in [
+        "id=\"b1\"",
+        "id=\"b2\"",
+        "value=\"srv1\"",
+        "name=\"b\" value=\"#3\"",
+        "127.0.0.1:9",
+        "</html>",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert_eq!(
+        send(&front, "GET /stats;norefresh", ANN, "").field("refresh"),
+        None
+    );
+    let csv = send(&front, "GET /stats?;csv;scope=b1", ANN, "");
+    assert_eq!(csv.field("content-type"), Some("text/plain"));
+    let shown = rows(&csv.text());
+    assert!(shown.contains_key("b1/BACKEND") && !shown.contains_key("b2/BACKEND"));
+    let json = send(&front, "GET /stats;json", ANN, "");
+    assert!(serde_json::from_str::<serde_json::Value>(&json.text()).is_ok());
+    let head = all_of(&front, &format!("HEAD /stats HTTP/1.0\r\n{ANN}\r\n"));
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
+
+    let form = "s=srv1&s=srv2&action=maint&b=%233";
+    let done = send(&front, "POST /stats;up", ANN, form);
+    assert_eq!(done.status, 303);
+    assert_eq!(done.field("location"), Some("/stats;st=DONE;up"));
+    let states =
+        |rows: &Rows| ["b1/srv1", "b1/srv2", "b2/srv1"].map(|row| rows[row]["status"].clone());
+    let told = rows(&ask_any(&socket, "show stat"));
+    assert_eq!(states(&told), ["MAINT", "MAINT", "no check"]);
+    assert_eq!(told["b1/BACKEND"]["status"], "DOWN");
+    let hidden = rows(&ask_any(&socket, "show stat up"));
+    assert!(!hidden.contains_key("b1/srv1") && hidden.contains_key("b2/srv1"));
+    assert_eq!(hidden["b1/BACKEND"]["status"], "DOWN (0/2)");
+
+    for (fields, form, code) in [
+        (
+            "origin: http://evil\r\n",
+            "s=srv1&action=ready&b=b1",
+            "DENY",
+        ),
+        (
+            "referer: http://evil/\r\n",
+            "s=srv1&action=ready&b=b1",
+            "DENY",
+        ),
+        (
+            "origin: http://proxy\r\n",
+            "s=srv1&action=ready&b=b1",
+            "DONE",
+        ),
+        ("", "s=srv1&s=nobody&action=drain&b=b1", "PART"),
+        ("", "s=srv1&action=dance&b=b1", "ERRP"),
+        ("", "s=srv1&action=ready&b=nobody", "ERRP"),
+        ("", "action=ready&b=b1", "NONE"),
+    ] {
+        let answer = send(&front, "POST /stats", &format!("{ANN}{fields}"), form);
+        let wanted = format!("/stats;st={code}");
+        assert_eq!(answer.field("location"), Some(&*wanted), "{fields}{form}");
+    }
+    assert_eq!(
+        rows(&ask_any(&socket, "show stat"))["b1/srv1"]["status"],
+        "DRAIN"
+    );
+    let banner = send(&front, "GET /stats;st=DENY", ANN, "").text();
+    assert!(banner.contains("The action was denied."), "{banner}");
+    let large = format!("s={}&action=ready&b=b1", "x".repeat(32 << 10));
+    let refused = send(&front, "POST /stats", ANN, &large);
+    assert_eq!(refused.field("location"), Some("/stats;st=EXCD"));
+    proxy.stop();
+}
+
+#[test]
+fn rules_and_scopes_of_the_page() {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+listen fe
+    bind \"fd@${{FE}}\"
+    stats uri /s
+    stats scope .
+    stats http-request deny if {{ query -m sub no }}
+    stats http-request auth realm R if {{ query -m sub ask }}
+    server s 127.0.0.1:9
+backend other
+    server s 127.0.0.1:9
+"
+    );
+    let proxy = Proxy::start(&config, &[("FE", &front)]);
+    let shown = rows(&send(&front, "GET /s;csv", "", "").text());
+    assert!(shown.contains_key("fe/s") && !shown.contains_key("other/s"));
+    assert_eq!(send(&front, "GET /s?no", "", "").status, 403);
+    let asked = send(&front, "GET /s?ask", "", "");
+    assert_eq!(asked.field("www-authenticate"), Some("Basic realm=\"R\""));
+    let denied = send(&front, "POST /s", "", "s=s&action=maint&b=fe");
+    assert_eq!(
+        denied.field("location"),
+        Some("/s;st=DENY"),
+        "nobody is admin"
+    );
+    proxy.stop();
+}
+
+#[test]
+fn a_long_answer_is_made_while_it_leaves() {
+    const SERVERS: usize = 1500;
+    // Two frontends, of which one tells that the program is ready, and a backend.
+    const ROWS: usize = SERVERS + 3;
+    let front = listener();
+    let mut config = format!(
+        "{DEFAULTS}\nfrontend fe\n bind \"fd@${{FE}}\"\n stats uri /s\n http-request use-service prometheus-exporter if {{ path /metrics }}\nbackend be\n"
+    );
+    for place in 0..SERVERS {
+        config.push_str(&format!(" server server-{place} 127.0.0.1:9\n"));
+    }
+    let proxy = Proxy::start(&config, &[("FE", &front)]);
+    let csv = send(&front, "GET /s;csv", "", "");
+    assert_eq!(csv.field("transfer-encoding"), Some("chunked"));
+    assert_eq!(rows(&csv.text()).len(), ROWS);
+    let page = send(&front, "GET /s", "", "").text();
+    assert_eq!(page.matches("<tr class=\"server").count(), SERVERS);
+    assert!(page.ends_with("</html>\n"));
+    let json = send(&front, "GET /s;json", "", "").text();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(ROWS));
+    let metrics = send(&front, "GET /metrics?scope=server", "", "").text();
+    let series = metrics.matches("haproxy_server_sessions_total{").count();
+    assert_eq!(series, SERVERS);
+    // A client that leaves in the middle leaves nothing behind.
+    for _ in 0..3 {
+        let mut client = std::net::TcpStream::connect(address(&front)).expect("a connection");
+        client
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n")
+            .expect("sent");
+    }
+    // HTTP/1.0 has no chunks: the end of the connection is that of the answer.
+    let all = all_of(&front, "GET /s;csv HTTP/1.0\r\n\r\n");
+    let body = all.split_once("\r\n\r\n").expect("a head").1;
+    assert_eq!(rows(body).len(), ROWS);
+    proxy.stop();
+}
+
+#[test]
+fn what_prometheus_reads() {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    option socket-stats
+    http-request use-service prometheus-exporter if {{ path /metrics }}
+    default_backend be
+backend be
+    server s1 127.0.0.1:9
+    server s2 127.0.0.1:9 disabled
+"
+    );
+    let proxy = Proxy::start(&config, &[("FE", &front)]);
+    let all = send(&front, "GET /metrics", "", "");
+    assert_eq!(all.field("content-type"), Some("text/plain; version=0.0.4"));
+    let all = all.text();
+    for line in [
+        "haproxy_frontend_status{proxy=\"fe\",state=\"UP\"} 1",
+        "haproxy_listener_status{proxy=\"fe\",listener=\"sock-1\",state=\"WAITING\"} 0",
+        "haproxy_backend_status{proxy=\"be\",state=\"UP\"} 1",
+        "haproxy_backend_agg_server_status{proxy=\"be\",state=\"MAINT\"} 1",
+        "haproxy_server_status{proxy=\"be\",server=\"s2\",state=\"MAINT\"} 1",
+        "haproxy_server_limit_sessions{proxy=\"be\",server=\"s1\"} NaN",
+        "haproxy_frontend_http_responses_total{proxy=\"fe\",code=\"4xx\"} 0",
+    ] {
+        assert!(all.lines().any(|known| known == line), "{line} in {all}");
+    }
+    assert!(
+        all.contains("haproxy_process_build_info{version=\""),
+        "{all}"
+    );
+    // Each metric is described once, before its series, and all of them stand together.
+    let mut described: Vec<&str> = Vec::new();
+    for line in all.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(rest) => {
+                let name = rest.split(' ').next().unwrap_or_default();
+                assert!(!described.contains(&name), "{name} twice");
+                described.push(name);
+            }
+            None if line.starts_with('#') => {}
+            None => {
+                let name = line.split(['{', ' ']).next().unwrap_or_default();
+                assert_eq!(described.last(), Some(&name), "{line}");
+            }
+        }
+    }
+    let only = |query: &str| send(&front, &format!("GET /metrics?{query}"), "", "");
+    assert_eq!(only("scope=").body.len(), 0);
+    assert_eq!(only("scope").status, 400);
+    let servers = only("scope=server&no-maint").text();
+    assert!(servers.contains("server=\"s1\"") && !servers.contains("server=\"s2\""));
+    assert!(!servers.contains("haproxy_frontend"));
+    let one = only("metrics=haproxy_server_weight").text();
+    assert!(one.starts_with("# HELP haproxy_server_weight "), "{one}");
+    assert_eq!(one.matches("# TYPE").count(), 1);
+    proxy.stop();
+}
