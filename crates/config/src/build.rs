@@ -200,11 +200,17 @@ pub fn build(
         filter_files,
         ..Shared::new(compiler, names, environment, diagnostics)
     };
-    let global = global_sections(tree, &mut shared);
+    let mut global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
     for section in &tree.sections {
         other_section(section, &mut shared);
     }
+    let for_jwt = shared
+        .tls
+        .stores
+        .values()
+        .filter(|source| source.is_for_jwt);
+    global.tls.for_jwt = for_jwt.cloned().map(Arc::new).collect();
     let log_profiles = log_profile::build(tree, &mut shared);
     let mut proxies = sections::sections(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);

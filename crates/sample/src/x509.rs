@@ -255,6 +255,13 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The key of a certificate (DER): its `SubjectPublicKeyInfo`.
+pub(crate) fn public_key(der: &[u8]) -> Option<Vec<u8>> {
+    let certificate = Certificate::parse(der)?;
+    let key = certificate.0.tbs_certificate().subject_public_key_info();
+    key.to_der().ok()
+}
+
 type Names = &'static [(&'static str, &'static str)];
 
 fn name_of(names: Names, identifier: &ObjectIdentifier) -> Option<&'static str> {

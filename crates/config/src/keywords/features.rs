@@ -14,6 +14,7 @@ pub enum Feature {
     Lua,
     Names,
     Niceness,
+    OcspUpdate,
     Passphrases,
     Peers,
     Pings,
@@ -37,6 +38,9 @@ impl Feature {
             Feature::Lua => "Lua is not implemented yet",
             Feature::Names => "the resolution of names at run time is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
+            Feature::OcspUpdate => {
+                "OCSP responses are not fetched yet, but read from files and commands"
+            }
             Feature::Passphrases => "keys with a passphrase are not read yet",
             Feature::Peers => "peers are not implemented yet",
             Feature::Pings => "idle connections of HTTP/2 are not pinged yet",

@@ -64,7 +64,7 @@ const POLLER: &str = "there is one poller here";
 const ALLOCATOR: &str = "it tunes HAProxy's memory pools, which do not exist here";
 const OPENSSL: &str = "it sets up OpenSSL, which is not used here";
 const DH: &str = "there are no finite-field groups here, only elliptic curves";
-const OCSP: &str = "OCSP responses are read from files only";
+const OCSP: &str = "OCSP responses are read from files and commands only";
 const CLOSES: &str = "idle connections are closed at once at a soft stop";
 const TESTS: &str = "it is for HAProxy's own tests";
 const SENT: &str = "what a socket may hold is left to the kernel";
@@ -175,7 +175,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("ocsp-update.httpproxy", OCSP, WORD, "Proxy for OCSP updates."),
     moot("ocsp-update.maxdelay", OCSP, COUNT, "Longest time between two OCSP updates."),
     moot("ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Shortest time between two OCSP updates."),
-    moot("ocsp-update.mode", OCSP, Args::Any, "Whether OCSP responses are updated by default."),
+    ahead("ocsp-update.mode", OcspUpdate, tls::ocsp_update_mode, "Whether OCSP responses are updated by default."),
     yes("pidfile", global::pidfile, "File that gets the process's number."),
     yes("pp2-never-send-local", global::never_local, "Never sends LOCAL in a PROXY protocol v2 header."),
     moot("prealloc-fd", "descriptors are cheap to allocate here", NONE, "Allocates the descriptor table at start."),

@@ -23,6 +23,8 @@ pub struct CertificateSource {
     pub sctl: Option<PathBuf>,
     /// `ocsp-update`
     pub ocsp_update: Option<bool>,
+    /// `jwt`: tokens are verified by it.
+    pub is_for_jwt: bool,
     /// The line's options with those of the certificate over them; none where it has none of its own.
     pub options: Option<Box<TlsOptions>>,
     /// The names that it is shown for; the certificate's own names where there are none.

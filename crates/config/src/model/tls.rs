@@ -237,6 +237,8 @@ pub struct TlsGlobal {
     pub ca_base: Option<PathBuf>,
     /// `crt-base`: the same of certificates.
     pub crt_base: Option<PathBuf>,
+    /// The certificates of the sections `crt-store` that tokens are verified by.
+    pub for_jwt: Vec<Arc<CertificateSource>>,
     /// `ocsp-update.mode`: the status of certificates is asked for where nothing else is said.
     pub updates_ocsp: bool,
     /// `ssl-load-extra-del-ext`: the certificate's `.crt` is taken off before the names of its other files are made.
@@ -266,6 +268,7 @@ impl Default for TlsGlobal {
             crt_base: None,
             takes_off_crt: false,
             updates_ocsp: false,
+            for_jwt: Vec::new(),
             skips_self_issued_ca: false,
             issuers_chain_path: None,
             maxsslconn: None,

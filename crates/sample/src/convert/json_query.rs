@@ -3,6 +3,9 @@
 use super::coding::decode_url64;
 use super::digest::{Algorithm, SHA256, SHA384, SHA512};
 use super::json_path::{Found, find, number};
+use std::sync::Arc;
+
+use super::token_key::{self, PublicKey};
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Str, StrOrVar};
 use crate::args::{Arg, int_at, spec, str_at};
@@ -49,10 +52,19 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         spec(2, &[StrOrVar, StrOrVar]),
         Kind::Bin,
         Kind::Int,
-        "1 for a JSON Web Token with the right HMAC, 0 or less for others",
+        "1 for a JSON Web Token with the right HMAC or signature, 0 or less for others",
         verify,
     )
     .checked(verifiable),
+    convert(
+        "jwt_verify_cert",
+        spec(2, &[StrOrVar, StrOrVar]),
+        Kind::Bin,
+        Kind::Int,
+        "1 for a JSON Web Token with the signature of a certificate's key, 0 or less for others",
+        verify_by_certificate,
+    )
+    .checked(verifiable_by_certificate),
 ];
 
 /// What an integer of JSON may be at most, so that all programs read it alike (RFC 8259 §6).
@@ -183,8 +195,13 @@ fn member<'a>(args: &[Arg], value: Value<'a>, index: usize) -> Option<Value<'a>>
 
 /// What `jwt_verify` answers besides 1 and 0 (manual §7.3.1).
 const UNKNOWN_ALGORITHM: i64 = -1;
-const UNMANAGED_ALGORITHM: i64 = -2;
 const INVALID_TOKEN: i64 = -3;
+
+/// No expression names the file.
+const UNKNOWN_CERTIFICATE: i64 = -5;
+
+/// The certificate may not verify tokens.
+const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
 /// A signature's algorithm (RFC 7518 §3.1).
 enum Signature {
@@ -200,25 +217,58 @@ fn signature(name: &[u8]) -> Option<Signature> {
         b"HS384" => Signature::Hmac(&SHA384),
         b"HS512" => Signature::Hmac(&SHA512),
         b"none" => Signature::None,
-        [b'R' | b'E' | b'P', b'S', b'2', b'5', b'6']
-        | [b'R' | b'E' | b'P', b'S', b'3', b'8', b'4']
-        | [b'R' | b'E' | b'P', b'S', b'5', b'1', b'2'] => Signature::Key,
+        name if token_key::is_public(name) => Signature::Key,
         _ => return None,
     })
 }
 
+/// Looks at the algorithm, and reads the file of the key. Where a variable has the algorithm, the key may be a secret as well.
 fn verifiable(args: &mut [Arg]) -> Result<(), String> {
-    let Some(Arg::Str(name)) = args.first() else {
+    let [algorithm, key] = args else {
         return Ok(());
     };
-    let name_text = String::from_utf8_lossy(name);
-    match signature(name) {
-        None => Err(format!("unknown JWT algorithm: {name_text}")),
-        Some(Signature::Key) => Err(format!(
-            "the algorithm '{name_text}' needs a public key, which is known but not implemented yet"
-        )),
-        Some(_) => Ok(()),
+    let needs_file = match algorithm {
+        Arg::Str(name) => match signature(name) {
+            None => {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("unknown JWT algorithm: {name}"));
+            }
+            Some(Signature::Key) => true,
+            Some(Signature::Hmac(_) | Signature::None) => return Ok(()),
+        },
+        _ => false,
+    };
+    match key {
+        Arg::Str(path) => token_key::load(path).or_else(|why| match needs_file {
+            true => Err(why),
+            false => Ok(()),
+        }),
+        _ => Ok(()),
     }
+}
+
+/// Looks at the algorithm, and notes the certificate, which is read with those of TLS.
+fn verifiable_by_certificate(args: &mut [Arg]) -> Result<(), String> {
+    let [algorithm, certificate] = args else {
+        return Ok(());
+    };
+    if let Arg::Str(name) = algorithm {
+        match signature(name) {
+            None => {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("unknown JWT algorithm: {name}"));
+            }
+            Some(Signature::Hmac(_)) => {
+                let why = "HMAC-signed tokens can't be processed by this converter";
+                return Err(why.to_owned());
+            }
+            Some(Signature::Key | Signature::None) => {}
+        }
+    }
+    if let Arg::Str(name) = certificate {
+        token_key::want_certificate(name);
+    }
+    Ok(())
 }
 
 /// The text of an argument that may be a variable.
@@ -235,11 +285,33 @@ fn verify<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let token = bytes_of(value)?;
     let name = text_at(args, 0, scope)?;
     let key = text_at(args, 1, scope)?;
-    Some(Value::Int(verified(&token, &name, &key)))
+    let known = |name: &[u8]| token_key::known(name).ok_or(UNKNOWN_CERTIFICATE);
+    Some(Value::Int(verified(&token, &name, &key, known)))
 }
 
-/// HMAC in constant time. Of other algorithms it says that they are not managed: there are no public keys yet.
-fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
+fn verify_by_certificate<'a>(
+    args: &'a [Arg],
+    value: Value<'a>,
+    scope: &Scope<'a>,
+) -> Option<Value<'a>> {
+    let token = bytes_of(value)?;
+    let name = text_at(args, 0, scope)?;
+    let certificate = text_at(args, 1, scope)?;
+    let known = |name: &[u8]| match token_key::certificate(name) {
+        None => Err(UNKNOWN_CERTIFICATE),
+        Some(None) => Err(UNAVAILABLE_CERTIFICATE),
+        Some(Some(key)) => Ok(key),
+    };
+    Some(Value::Int(verified(&token, &name, &certificate, known)))
+}
+
+/// HMAC in constant time, or a signature with the public key of the file that `key` names.
+fn verified(
+    token: &[u8],
+    name: &[u8],
+    key: &[u8],
+    known: impl FnOnce(&[u8]) -> Result<Arc<PublicKey>, i64>,
+) -> i64 {
     let Some(algorithm) = signature(name) else {
         return UNKNOWN_ALGORITHM;
     };
@@ -250,14 +322,22 @@ fn verified(token: &[u8], name: &[u8], key: &[u8]) -> i64 {
         return INVALID_TOKEN;
     };
     let (signed, code) = (&token[..dot], &token[dot + 1..]);
-    let hash = match algorithm {
+    match algorithm {
         Signature::None => return i64::from(code.is_empty()),
         _ if code.is_empty() => return INVALID_TOKEN,
-        Signature::Key => return UNMANAGED_ALGORITHM,
-        Signature::Hmac(hash) => hash,
-    };
+        Signature::Key | Signature::Hmac(_) => {}
+    }
     let Some(code) = written(|out| decode_url64(code, out)) else {
         return INVALID_TOKEN;
+    };
+    let hash = match algorithm {
+        Signature::Hmac(hash) => hash,
+        Signature::Key | Signature::None => {
+            return match known(key) {
+                Err(why) => why,
+                Ok(key) => key.verifies(name, signed, &code).into(),
+            };
+        }
     };
     let mut wanted = Bytes::buffer();
     (hash.hmac)(key, signed, wanted.as_vec());
@@ -286,6 +366,81 @@ mod tests {
         let mut out = Vec::new();
         expr.append_text(&scope, &mut out);
         Some(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn signatures_with_public_keys() {
+        use aws_lc_rs::encoding::AsDer as _;
+        use aws_lc_rs::rand::SystemRandom;
+        use aws_lc_rs::rsa::KeySize;
+        use aws_lc_rs::signature::{
+            ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+            RSA_PSS_SHA512, RsaKeyPair,
+        };
+        let url64 = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            crate::convert::coding::encode64(bytes, &mut out);
+            let text = String::from_utf8(out).expect("text");
+            text.trim_end_matches('=')
+                .replace('+', "-")
+                .replace('/', "_")
+        };
+        let write = |name: &str, der: &[u8]| {
+            let mut text = Vec::new();
+            crate::convert::coding::encode64(der, &mut text);
+            let text = String::from_utf8(text).expect("text");
+            let file = std::env::temp_dir().join(format!("spangate-{}-{name}", std::process::id()));
+            let pem = format!("-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n");
+            std::fs::write(&file, pem).expect("a file");
+            file.display().to_string()
+        };
+        let random = SystemRandom::new();
+        let rsa = RsaKeyPair::generate(KeySize::Rsa2048).expect("a key");
+        let ec = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
+        let rsa_file = write("rsa.pem", rsa.public_key().as_der().expect("DER").as_ref());
+        let ec_file = write("ec.pem", ec.public_key().as_der().expect("DER").as_ref());
+        let signed = "eyJhbGciOiJ4In0.e30";
+        let mut of_rsa = vec![0; rsa.public_modulus_len()];
+        let mut token = |padding: &'static dyn aws_lc_rs::signature::RsaEncoding| {
+            rsa.sign(padding, &random, signed.as_bytes(), &mut of_rsa)
+                .expect("a signature");
+            format!("{signed}.{}", url64(&of_rsa))
+        };
+        let (rs256, ps512) = (token(&RSA_PKCS1_SHA256), token(&RSA_PSS_SHA512));
+        let of_ec = ec.sign(&random, signed.as_bytes()).expect("a signature");
+        let es256 = format!("{signed}.{}", url64(of_ec.as_ref()));
+        for (token, args, wanted) in [
+            (&rs256, format!("RS256,{rsa_file}"), "1"),
+            (&rs256, format!("RS384,{rsa_file}"), "0"),
+            (&rs256, format!("PS256,{rsa_file}"), "0"),
+            (&ps512, format!("PS512,{rsa_file}"), "1"),
+            (&es256, format!("ES256,{ec_file}"), "1"),
+            (&es256, format!("ES256,{rsa_file}"), "0"),
+            (&rs256, format!("RS256,{ec_file}"), "0"),
+            (&signed.to_owned(), format!("RS256,{rsa_file}"), "-3"),
+        ] {
+            let said = ask(token, &format!("jwt_verify({args})"));
+            assert_eq!(said.as_deref(), Some(wanted), "{args}");
+        }
+        // Certificates by their names: known, forbidden, unknown.
+        let certificate = include_bytes!("../x509/data/server.der");
+        crate::set_token_certificate("tokens.known", Some(certificate));
+        crate::set_token_certificate("tokens.forbidden", None);
+        for (name, wanted) in [("tokens.known", "0"), ("tokens.forbidden", "-7")] {
+            let said = ask(&rs256, &format!("jwt_verify_cert(RS256,{name})"));
+            assert_eq!(said.as_deref(), Some(wanted), "{name}");
+        }
+        // A variable may name a file that some expression names.
+        let said = ask(&rsa_file, "bytes(0),jwt_verify(txn.v,/nonexistent)");
+        assert_eq!(said.as_deref(), Some("-1"), "no algorithm");
+        for args in ["RS256,/nonexistent/x.pem", "XS256,x"] {
+            let mut compiler = compiler();
+            let refused = compiler.expr(&[&format!("str(x),jwt_verify({args})")], Place::ALL);
+            assert!(refused.is_err(), "{args}");
+        }
+        for file in [rsa_file, ec_file] {
+            std::fs::remove_file(file).expect("a file");
+        }
     }
 
     #[test]
@@ -341,7 +496,7 @@ mod tests {
         }
         for (token, name, wanted) in [
             (TOKEN, "HS1", UNKNOWN_ALGORITHM),
-            (TOKEN, "RS256", UNMANAGED_ALGORITHM),
+            (TOKEN, "RS256", UNKNOWN_CERTIFICATE),
             ("a.b", "HS256", INVALID_TOKEN),
             ("a.b.c.d", "HS256", INVALID_TOKEN),
             ("a.b.", "HS256", INVALID_TOKEN),

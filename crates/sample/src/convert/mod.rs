@@ -18,6 +18,7 @@ mod pick;
 mod protobuf;
 mod state;
 pub(crate) mod string;
+pub(crate) mod token_key;
 mod variable;
 pub(crate) mod x509;
 

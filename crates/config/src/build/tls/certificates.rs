@@ -201,7 +201,7 @@ impl Loads {
         for at in &self.no_effect {
             let why = match line.arg(*at) {
                 "sctl" => "timestamps of certificates are not sent",
-                _ => "OCSP responses are read from files only",
+                _ => "OCSP responses are read from files and commands only",
             };
             let name = format!("certificate … {}", line.arg(*at));
             shared.has_no_effect(&name, &line.span(*at), Why::Foreign(why));
@@ -258,6 +258,15 @@ pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
                 value => {
                     return Err(cursor.fault(format!(
                         "cannot parse 'ocsp-update' value '{value}', 'on' or 'off' is expected."
+                    )));
+                }
+            },
+            "jwt" if !place.has_options => match cursor.value("'on' or 'off'")? {
+                "on" => source.is_for_jwt = true,
+                "off" => source.is_for_jwt = false,
+                value => {
+                    return Err(cursor.fault(format!(
+                        "cannot parse 'jwt' value '{value}', 'on' or 'off' is expected."
                     )));
                 }
             },

@@ -233,6 +233,21 @@ counts! {
     capture_buffer_size capture_bytes;
 }
 
+/// `ocsp-update.mode`
+pub fn ocsp_update_mode(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let text = line.need(1, || "'ocsp-update.mode' expects a value.".into())?;
+    line.at_most(1)?;
+    build.global.tls.updates_ocsp = match text {
+        "on" => true,
+        "off" => false,
+        _ => {
+            let message = "'ocsp-update.mode' : expected 'on' or 'off'.";
+            return Err(line.fault(1, message));
+        }
+    };
+    Ok(())
+}
+
 /// Bounds, where 0 is none.
 macro_rules! bounds {
     ($($name:ident $field:ident;)*) => {$(

@@ -73,7 +73,11 @@ impl Store {
             None if self.name.is_empty() => from_base(line.path(at), place.crt_base)
                 .to_string_lossy()
                 .into_owned(),
-            None => format!("@{}/{}", self.name, line.arg(at)),
+            None => {
+                let file = line.arg(at);
+                let between = if file.starts_with('/') { "" } else { "/" };
+                format!("@{}{between}{file}", self.name)
+            }
         };
         loads.tell(line, shared);
         if let Err(error) = std::fs::metadata(&source.path) {

@@ -135,7 +135,25 @@ impl Tls {
         }
         let before = files.certificates.files.insert(name.clone(), stored);
         let rebuilt = self.rebuild(files, Dependency::Certificate(&name));
-        end(&mut files.certificates, &name, before, rebuilt)
+        let ended = end(&mut files.certificates, &name, before, rebuilt);
+        let stored = files.certificates.files.get(&name);
+        if let Some(stored) = stored.filter(|stored| stored.is_for_jwt) {
+            stored.publish(&name);
+        }
+        ended
+    }
+
+    /// Has tokens verified by a certificate, or not any more.
+    ///
+    /// # Errors
+    /// [`EditError::Unknown`]
+    pub fn set_for_jwt(&self, name: &str, is_on: bool) -> Result<(), EditError> {
+        let mut files = self.files();
+        let stored = files.certificates.files.get_mut(name);
+        let stored = stored.ok_or(EditError::Unknown)?;
+        stored.is_for_jwt = is_on;
+        stored.publish(name);
+        Ok(())
     }
 
     /// Forgets a transaction.

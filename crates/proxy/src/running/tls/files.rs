@@ -106,6 +106,12 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    /// Says which key verifies tokens by this certificate's name: its own, or none.
+    pub fn publish(&self, name: &str) {
+        let certificate = self.material.certificate().filter(|_| self.is_for_jwt);
+        sample::set_token_certificate(name, certificate);
+    }
+
     /// Makes what is served of its parts.
     pub fn prepare(&mut self, chains: &Chains, global: &TlsGlobal) -> Result<(), IdentityError> {
         if let Some(file) = self.material.complete(chains) {

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use config::model::{
     Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
 };
-use tls::{Authorities, Chains, Material, Revocations, TicketKeys};
+use tls::{Authorities, Chains, IdentityError, Material, Revocations, TicketKeys};
 
 use super::TlsFinding;
 use super::edit::different_update;
@@ -84,7 +84,31 @@ impl Loader {
                 }
             }
         }
+        loader.token_certificates();
         loader
+    }
+
+    /// Certificates that tokens are verified by: those of sections `crt-store`, and those that expressions name.
+    fn token_certificates(&mut self) {
+        let mut names = sample::wanted_token_certificates();
+        for source in self.files.global.for_jwt.clone() {
+            self.certificate(&source);
+            names.push(source.name.clone());
+        }
+        for name in names {
+            if !name.starts_with('@') && !self.files.certificates.files.contains_key(&name) {
+                self.certificate(&Arc::new(CertificateSource {
+                    path: PathBuf::from(&name),
+                    name: name.clone(),
+                    is_for_jwt: true,
+                    ..CertificateSource::default()
+                }));
+            }
+            if let Some(stored) = self.files.certificates.files.get_mut(&name) {
+                stored.is_for_jwt = true;
+                stored.publish(&name);
+            }
+        }
     }
 
     fn chains(&mut self) {
@@ -196,6 +220,8 @@ impl Loader {
                     ));
                 }
             }
+            // Tokens need no key.
+            Err(IdentityError::NoKey(_)) if source.is_for_jwt => {}
             Err(error) => self.findings.alert(format!("{place}'crt' : {error}.")),
         }
         let certificates = &mut self.files.certificates.files;

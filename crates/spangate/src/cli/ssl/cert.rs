@@ -71,7 +71,48 @@ pub(in super::super) const COMMANDS: &[Command] = &[
             Some(name) => KIND.delete(name, tls(asked).delete_certificate(name)),
         },
     ),
+    command(
+        "show ssl jwt",
+        "",
+        Level::Operator,
+        "show list of certificates used for JWT validation",
+        |asked| {
+            let mut out = String::from("# filename\n");
+            for view in tls(asked).certificates() {
+                if view.is_for_jwt {
+                    out += &view.source.name;
+                    out.push('\n');
+                }
+            }
+            Reply::Dump(out)
+        },
+    ),
+    command(
+        "add ssl jwt",
+        "<certfile>",
+        Level::Admin,
+        "add certificate to list of certificates used for JWT validation",
+        |asked| set_for_jwt(asked, true),
+    ),
+    command(
+        "del ssl jwt",
+        "<certfile>",
+        Level::Admin,
+        "remove certificate from list of certificates used for JWT validation",
+        |asked| set_for_jwt(asked, false),
+    ),
 ];
+
+fn set_for_jwt(asked: &Asked<'_>, is_on: bool) -> Reply {
+    let Some(name) = name(asked) else {
+        let verb = if is_on { "add" } else { "del" };
+        return Reply::Refused(format!("'{verb} ssl cert' expects a filename\n"));
+    };
+    match tls(asked).set_for_jwt(name, is_on) {
+        Ok(()) => Reply::Done,
+        Err(_) => refused(NOT_FOUND),
+    }
+}
 
 const KIND: Kind = Kind {
     unknown: "Can't replace a certificate which is not referenced by the configuration!",

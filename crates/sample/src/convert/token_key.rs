@@ -1,0 +1,160 @@
+//! Public keys that JSON Web Tokens are verified with (RFC 7518 §3.1), by the names of their files.
+//!
+//! As in HAProxy, a key is known by its file in the whole process: a variable may name one that some expression names as well.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ParsedPublicKey,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
+    RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
+    VerificationAlgorithm,
+};
+
+use super::coding::decode64;
+
+/// The largest file of a public key, bytes.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// The curve that a kind of keys must be on, by the bytes of its identifier in the key (RFC 5480 §2.1.1.1).
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
+const P521: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x23];
+/// 1.2.840.113549.1.1.1, rsaEncryption.
+const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+
+/// An algorithm with a public key: its name in tokens, the bytes that its keys have, and what verifies it.
+struct Algorithm {
+    name: &'static [u8],
+    key: &'static [u8],
+    verification: &'static dyn VerificationAlgorithm,
+}
+
+macro_rules! algorithms {
+    ($($name:literal $key:ident $verification:ident;)*) => {
+        const ALGORITHMS: &[Algorithm] = &[$(Algorithm {
+            name: $name,
+            key: $key,
+            verification: &$verification,
+        },)*];
+    };
+}
+algorithms! {
+    b"RS256" RSA RSA_PKCS1_2048_8192_SHA256;
+    b"RS384" RSA RSA_PKCS1_2048_8192_SHA384;
+    b"RS512" RSA RSA_PKCS1_2048_8192_SHA512;
+    b"PS256" RSA RSA_PSS_2048_8192_SHA256;
+    b"PS384" RSA RSA_PSS_2048_8192_SHA384;
+    b"PS512" RSA RSA_PSS_2048_8192_SHA512;
+    b"ES256" P256 ECDSA_P256_SHA256_FIXED;
+    b"ES384" P384 ECDSA_P384_SHA384_FIXED;
+    b"ES512" P521 ECDSA_P521_SHA512_FIXED;
+}
+
+/// Whether an algorithm of tokens needs a public key.
+pub(super) fn is_public(name: &[u8]) -> bool {
+    ALGORITHMS.iter().any(|each| each.name == name)
+}
+
+/// A public key for each algorithm that it fits.
+#[derive(Debug)]
+pub(super) struct PublicKey(Vec<(&'static [u8], ParsedPublicKey)>);
+
+impl PublicKey {
+    /// Reads a `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7). None where no algorithm takes it.
+    pub fn parse(der: &[u8]) -> Option<PublicKey> {
+        let head = &der[..der.len().min(64)];
+        let fits = |algorithm: &&Algorithm| {
+            let mut windows = head.windows(algorithm.key.len());
+            windows.any(|window| window == algorithm.key)
+        };
+        let keys = ALGORITHMS.iter().filter(fits).filter_map(|algorithm| {
+            let key = ParsedPublicKey::new(algorithm.verification, der).ok()?;
+            Some((algorithm.name, key))
+        });
+        let keys: Vec<_> = keys.collect();
+        (!keys.is_empty()).then_some(PublicKey(keys))
+    }
+
+    /// Whether a signature by this algorithm is right.
+    pub fn verifies(&self, algorithm: &[u8], signed: &[u8], signature: &[u8]) -> bool {
+        let key = self.0.iter().find(|(name, _)| *name == algorithm);
+        key.is_some_and(|(_, key)| key.verify_sig(signed, signature).is_ok())
+    }
+}
+
+static KEYS: RwLock<Option<HashMap<Box<[u8]>, Arc<PublicKey>>>> = RwLock::new(None);
+
+/// The key of a file that some expression names.
+pub(super) fn known(path: &[u8]) -> Option<Arc<PublicKey>> {
+    let keys = KEYS.read().unwrap_or_else(PoisonError::into_inner);
+    keys.as_ref()?.get(path).cloned()
+}
+
+/// Keys of certificates by their names; none for one that may not be used (any more).
+static CERTIFICATES: RwLock<BTreeMap<Box<[u8]>, Option<Arc<PublicKey>>>> =
+    RwLock::new(BTreeMap::new());
+
+/// Notes that an expression verifies with a certificate of this name.
+pub(super) fn want_certificate(name: &[u8]) {
+    let mut all = CERTIFICATES.write().unwrap_or_else(PoisonError::into_inner);
+    all.entry(name.into()).or_default();
+}
+
+/// The names of the certificates that expressions verify tokens with.
+#[must_use]
+pub fn wanted_token_certificates() -> Vec<String> {
+    let all = CERTIFICATES.read().unwrap_or_else(PoisonError::into_inner);
+    all.keys()
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+/// Says which certificate (DER) verifies tokens by this name from now on; none forbids it.
+pub fn set_token_certificate(name: &str, certificate: Option<&[u8]>) {
+    let key = certificate.and_then(crate::x509::public_key);
+    let key = key.and_then(|key| PublicKey::parse(&key)).map(Arc::new);
+    let mut all = CERTIFICATES.write().unwrap_or_else(PoisonError::into_inner);
+    all.insert(name.as_bytes().into(), key);
+}
+
+/// The key of a certificate: none where the name is not known, and none within where it may not be used.
+pub(super) fn certificate(name: &[u8]) -> Option<Option<Arc<PublicKey>>> {
+    let all = CERTIFICATES.read().unwrap_or_else(PoisonError::into_inner);
+    all.get(name).cloned()
+}
+
+/// Reads the key of a file, PEM (RFC 7468 §13).
+///
+/// # Errors
+/// The file cannot be read, or is no public key: in words.
+pub(super) fn load(path: &[u8]) -> Result<(), String> {
+    let name = String::from_utf8_lossy(path);
+    let unreadable = || format!("{name} : unable to load public key");
+    let mut text = Vec::new();
+    let file = File::open(&*name).map_err(|_| unreadable())?;
+    let read = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
+    read.map_err(|_| unreadable())?;
+    let der = pem(&text).ok_or_else(unreadable)?;
+    let key = PublicKey::parse(&der).ok_or_else(unreadable)?;
+    let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
+    let keys = keys.get_or_insert_default();
+    keys.insert(path.into(), Arc::new(key));
+    Ok(())
+}
+
+/// What stands in a PEM text between the lines of a public key.
+fn pem(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (_, text) = text.split_once("-----BEGIN PUBLIC KEY-----")?;
+    let (text, _) = text.split_once("-----END PUBLIC KEY-----")?;
+    let text: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    let mut der = Vec::new();
+    decode64(&text, &mut der)?;
+    Some(der)
+}
