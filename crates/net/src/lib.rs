@@ -14,6 +14,7 @@ pub mod proxy_protocol;
 mod reach;
 pub mod slots;
 pub mod sockets;
+pub mod socks4;
 mod stopwatch;
 pub mod sys;
 pub mod tcp;

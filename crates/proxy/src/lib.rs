@@ -35,7 +35,7 @@ mod tracing;
 mod websocket;
 
 pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
-pub use facts::prepare;
+pub use facts::{Onlooker, prepare};
 pub use logging::event;
 pub use running::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
@@ -43,6 +43,7 @@ pub use running::{
     TrustView, certificate_name,
 };
 pub use shared::{
-    Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
-    ServerTables, Shared,
+    Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
+    Door, Herald, Level, News, OpState, RateLimit, RenameError, ServerChange, ServerLoad,
+    ServerRecord, ServerTables, ServerView, Shared,
 };

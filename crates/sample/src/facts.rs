@@ -269,6 +269,8 @@ pub struct Txn {
     pub req_vars: Vars,
     /// Variables of scope `res`.
     pub res_vars: Vars,
+    /// Variables of scope `check`; none of a stream.
+    pub check_vars: Option<Box<Vars>>,
     /// What converters assigned to them.
     pub assigned: Assigned,
     /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
@@ -333,10 +335,12 @@ impl Txn {
             txn_vars,
             req_vars,
             res_vars,
+            check_vars,
             assigned,
             responding,
             contexts,
         } = self;
+        *check_vars = None;
         *contexts = ContextFacts::default();
         (*id, *bytes_out, *bytes_in) = (0, 0, 0);
         (*bytes_to_server, *bytes_from_server) = (0, 0);
@@ -411,12 +415,18 @@ impl Txn {
             txn_vars,
             req_vars,
             res_vars,
+            check_vars,
             ..
         } = self;
         assigned.settle(|var, change| match var.scope {
             crate::VarScope::Txn => txn_vars.change(var.slot, change),
             crate::VarScope::Req => req_vars.change(var.slot, change),
             crate::VarScope::Res => res_vars.change(var.slot, change),
+            crate::VarScope::Check => {
+                if let Some(vars) = check_vars {
+                    vars.change(var.slot, change);
+                }
+            }
             _ => {}
         });
     }

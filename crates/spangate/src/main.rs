@@ -13,6 +13,7 @@ mod collectors;
 mod exports;
 mod frontends;
 mod handover;
+mod herald;
 mod load;
 mod logs;
 mod master;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::model::Config;
@@ -14,6 +14,7 @@ use crate::collectors::Collectors;
 use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
+use crate::herald::Crier;
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
@@ -138,9 +139,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(file) = &stats_file {
         file.apply(&running, &shared);
     }
-    let workers = Workers::start(&running, shared, listening, || {
+    let mut workers = Workers::start(&running, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
+    let bells = Arc::new(health::Bells::default());
+    let checks = start_checks(&running, &mut workers, &bells)
+        .map_err(|error| format!("Cannot start the health checks : {error}."))?;
     let doors = control
         .start(cli::Subjects {
             running: Arc::clone(&running),
@@ -187,6 +191,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     crate::startup::is_over();
     let mut serving = Serving {
         workers,
+        checks: Some(checks),
         collectors,
         running,
         exposed,
@@ -194,6 +199,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         doors: Some(doors),
     };
     serving.wait(&signals);
+    serving.end_checks();
     let Serving {
         workers,
         collectors,
@@ -273,6 +279,7 @@ enum Stop {
 /// A process that serves.
 struct Serving {
     workers: Workers,
+    checks: Option<health::Checks>,
     collectors: Collectors,
     running: Arc<Running>,
     exposed: Arc<Exposed>,
@@ -320,6 +327,13 @@ impl Serving {
         }
     }
 
+    /// Servers are not checked any more.
+    fn end_checks(&mut self) {
+        if let Some(checks) = self.checks.take() {
+            checks.stop();
+        }
+    }
+
     /// Begins a soft stop: the process that comes after has the ports.
     fn stop_listening(&mut self, grace: Duration) {
         let ms = |duration: Duration| duration.as_millis() as u64;
@@ -330,12 +344,41 @@ impl Serving {
             grace_ms: ms(grace),
             hard_stop_ms: hard_stop.map(ms),
         });
+        self.end_checks();
         self.collectors.stop_listening();
         // The runtime interface goes on as long as no other process has its sockets.
         if self.exposed.is_given() {
             self.doors = None;
         }
     }
+}
+
+/// Starts the checks of servers, and says who is told of their states.
+fn start_checks(
+    running: &Arc<Running>,
+    workers: &mut Workers,
+    bells: &Arc<health::Bells>,
+) -> std::io::Result<health::Checks> {
+    let shared = workers.shared();
+    let crier = Crier {
+        running: Arc::clone(running),
+        sinks: Mutex::new(workers.open_logs()?),
+        dropped: workers.dropped_logs(),
+        workers: workers.inboxes().clone(),
+        bells: Arc::clone(bells),
+    };
+    shared.set_herald(Arc::new(crier));
+    let inboxes = Mutex::new(workers.inboxes().clone());
+    health::Checks::start(health::Setup {
+        running: Arc::clone(running),
+        shared,
+        wake: Box::new(move |woken| {
+            let inboxes = inboxes.lock();
+            inboxes.unwrap_or_else(PoisonError::into_inner).wake(woken);
+        }),
+        seed: sys::random_seed(),
+        bells: Arc::clone(bells),
+    })
 }
 
 /// The listening sockets of the process before: of a master's worker, or of the one that `-x` names.

@@ -310,6 +310,14 @@ impl Workers {
         Arc::clone(&self.shared)
     }
 
+    /// The log targets, for another thread.
+    ///
+    /// # Errors
+    /// No socket, or no thread that writes.
+    pub fn open_logs(&mut self) -> std::io::Result<Vec<net::logs::LogSink>> {
+        self.logs.open()
+    }
+
     /// The log messages that were lost.
     pub fn dropped_logs(&self) -> Arc<Dropped> {
         self.logs.dropped()

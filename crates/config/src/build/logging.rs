@@ -221,9 +221,12 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
         }
     }
     if let Some(statement) = build.logging.unique_id.take() {
-        // Made when a request is complete, whoever asks for it first.
-        build.proxy.unique_id_format =
-            compile(build, &statement, Place::FE_HTTP_REQUEST, Style::UniqueId);
+        // Made when a request is complete, whoever asks for it first. Of a backend, for its health checks.
+        let place = match build.proxy.is_frontend {
+            true => Place::FE_HTTP_REQUEST,
+            false => Place::BE_HTTP_REQUEST,
+        };
+        build.proxy.unique_id_format = compile(build, &statement, place, Style::UniqueId);
     }
 }
 

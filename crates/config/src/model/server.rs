@@ -56,6 +56,23 @@ pub enum Balance {
     LogHash(sample::Expr),
 }
 
+impl Balance {
+    /// Whether weights may be changed while traffic runs, beyond none and all.
+    #[must_use]
+    pub fn takes_weights(&self) -> bool {
+        self.is_dynamic() || matches!(self, Balance::First)
+    }
+
+    /// Whether a part of a server's weight may count (`slowstart`): HAProxy's `BE_LB_PROP_DYN`.
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        matches!(
+            self,
+            Balance::RoundRobin | Balance::LeastConn | Balance::Random { .. }
+        )
+    }
+}
+
 /// `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashType {

@@ -174,7 +174,11 @@ impl Backend {
         // Places that are newer than the worker's tables come with the next ones.
         let places = || (0..view.servers.places(backend)).map(|place| ServerId::at(backend, place));
         let usable: Vec<bool> = places().map(|server| servers.is_usable(server)).collect();
-        let weights: Vec<u32> = places().map(|server| servers.weight(server)).collect();
+        let balance = &view.running.proxy(backend).balance;
+        let weights: Vec<u32> = match balance.is_dynamic() {
+            true => servers.balancing_weights(&places().collect::<Vec<_>>()),
+            false => places().map(|server| servers.weight(server)).collect(),
+        };
         let worker = view.ambient.worker.0 as usize;
         Backend {
             epoch,

@@ -1,32 +1,12 @@
 //! The handshake with a SOCKS4 proxy on the way to a server (manual §5.2 socks4).
 
-use std::net::SocketAddr;
-
-use net::{Addr, Driver};
+use net::Driver;
+use net::socks4::{REPLY_BYTES, is_granted, request};
 use sample::ConnError;
 
 use super::Turn;
 use super::incoming::Feed;
 use crate::ids::LinkId;
-
-const VERSION: u8 = 4;
-const CONNECT: u8 = 1;
-/// Who we say that we are, as HAProxy does.
-const USER: &[u8] = b"HAProxy\0";
-const REPLY_BYTES: usize = 8;
-const GRANTED: u8 = 90;
-
-/// The request for a connection; none where the address is not of IPv4, the only one that the protocol knows.
-fn request(to: &Addr) -> Option<Vec<u8>> {
-    let Addr::Inet(SocketAddr::V4(to)) = to else {
-        return None;
-    };
-    let mut bytes = vec![VERSION, CONNECT];
-    bytes.extend(to.port().to_be_bytes());
-    bytes.extend(to.ip().octets());
-    bytes.extend(USER);
-    Some(bytes)
-}
 
 impl<D: Driver> Turn<'_, D> {
     /// The connection to the SOCKS4 proxy stands: asks it for one to the server.
@@ -41,10 +21,10 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The answer of the SOCKS4 proxy: the way to the server stands, or there is none.
     pub(super) fn read_socks4_reply(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
-        let Some(reply) = bytes.get(..REPLY_BYTES) else {
+        let Some(reply) = bytes.first_chunk::<REPLY_BYTES>() else {
             return Feed::More(0);
         };
-        if reply[1] != GRANTED {
+        if !is_granted(reply) {
             self.server_refused(link, ConnError::Socks4Deny);
             return Feed::Gone;
         }

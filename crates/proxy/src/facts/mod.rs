@@ -1,6 +1,7 @@
 //! What expressions see, and what they change: the facts of a session and of its stream, and the world around them.
 
 mod eval;
+mod onlooker;
 mod vars;
 mod world;
 
@@ -14,6 +15,7 @@ use sample::{Scope, Session};
 use crate::running::{Process, Running, Tls};
 use crate::shared::Shared;
 pub(crate) use eval::Eval;
+pub use onlooker::Onlooker;
 use world::View;
 
 /// What of a worker every evaluation sees.

@@ -54,7 +54,7 @@ fn fault(cause: Cause, phase: Phase) -> Told {
         Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
             back(BackCount::FailedConnects)
         }
-        Cause::ServerTimeout | Cause::ServerGone => match phase {
+        Cause::ServerTimeout | Cause::ServerGone | Cause::ServerDown => match phase {
             Phase::ResponseHead | Phase::BackendResponse(_) => back(BackCount::FailedResponses),
             _ => back(BackCount::ServerAborts),
         },

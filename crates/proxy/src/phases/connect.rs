@@ -13,7 +13,7 @@ use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -370,6 +370,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         stream.txn.timing.connected_ms = Some(self.now().ms());
         stream.txn.server_error = ConnError::None;
+        self.observe(stream, Seen::Connected);
         let server = self.core.links.server(link);
         stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         self.log_at(stream, LogOrigin::Connect);
@@ -403,6 +404,9 @@ impl<D: Driver> Cx<'_, D> {
     ) -> Step {
         let retry_on = &self.running.proxy(stream.backend).retry_on;
         stream.txn.server_error = why;
+        if error != ConnectError::Resource {
+            self.observe(stream, Seen::NotConnected);
+        }
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;
         if stream.route.tries > stream.retries_max(self.running) || !retry_on.conn_failure {

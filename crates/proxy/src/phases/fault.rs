@@ -45,6 +45,8 @@ pub(crate) enum Cause {
     ServerGone,
     /// A command ended it.
     Killed,
+    /// The server went down, or its sessions are to end for another reason.
+    ServerDown,
     /// Cookies in a response that caches would keep (`option checkcache`).
     CacheableCookies,
     /// Rules failed a response; it is marked already.
@@ -122,6 +124,7 @@ impl Cause {
                 _ => cut(b'S', b'D'),
             },
             Cause::Killed => cut(b'K', letter),
+            Cause::ServerDown => cut(b'D', letter),
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
             Cause::Internal => answered(b'I', letter, 500),
@@ -133,6 +136,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
         self.tell_fault(stream, cause);
+        self.observe_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);

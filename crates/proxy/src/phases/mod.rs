@@ -13,6 +13,7 @@ mod ends;
 mod fault;
 mod forwarded;
 mod names;
+mod observe;
 mod prepare;
 mod proxy_header;
 mod reply;

@@ -52,6 +52,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.timing.response_start_ms = Some(self.now().ms());
         stream.txn.status = status;
         stream.txn.server_status = status;
+        self.observe_response(stream);
         stream.txn.response_body = BodyFacts {
             framing: parsed.framing,
             ..BodyFacts::default()

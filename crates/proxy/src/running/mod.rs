@@ -88,7 +88,7 @@ pub struct Running {
     /// Filters `opentelemetry`.
     pub(crate) tracing: Filters,
     /// Who speaks TLS with clients and servers.
-    pub(crate) tls: Tls,
+    pub tls: Tls,
     /// Facts of the process.
     pub process: Process,
 }

@@ -6,6 +6,7 @@
 mod admission;
 mod counts;
 mod grow;
+mod health;
 mod mail;
 mod queue;
 pub(crate) mod rates;
@@ -19,11 +20,16 @@ mod turns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use config::model::{Config, ServerAddress};
+use config::model::{CheckResult, Config, ServerAddress};
 use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
+pub(crate) use health::Seen;
+pub use health::{
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
+    OpState, ServerView,
+};
 pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
@@ -41,6 +47,7 @@ pub struct Shared {
     tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
+    health: health::Health,
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
@@ -92,11 +99,12 @@ impl Shared {
         workers: usize,
     ) -> Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
-        Shared {
+        let shared = Shared {
             counts: counts::Counts::new(config, workers),
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
+            health: health::Health::new(config),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
@@ -105,7 +113,9 @@ impl Shared {
             var_bytes: AtomicUsize::new(0),
             server_conns: room::Room::new(server_conns_max),
             panics: AtomicU64::new(0),
-        }
+        };
+        shared.show_all();
+        shared
     }
 
     // ---- counts
@@ -543,6 +553,23 @@ impl Shared {
             .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
+    // ---- the state of servers
+
+    /// Who is told of changes of servers.
+    pub fn set_herald(&self, herald: Arc<dyn Herald>) {
+        self.health.set_herald(herald);
+    }
+
+    /// Writes what all servers are at the beginning.
+    fn show_all(&self) {
+        let mut states = self.health.lock();
+        for backend in (0..self.servers.backends()).map(ProxyId::at) {
+            for server in self.servers.of(backend) {
+                self.show(&mut states, server);
+            }
+        }
+    }
+
     /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
     /// given a round.
     pub fn change_server(
@@ -551,18 +578,199 @@ impl Shared {
         server: usize,
         change: ServerChange,
     ) -> Vec<WorkerId> {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        self.servers.change(server, change);
+        let id = ServerId::at(ProxyId::at(backend), server);
+        self.change_states(|states| {
+            let mut admin = |flag, on| match on {
+                true => states.set_admin(id, flag, ""),
+                false => states.clear_admin(id, flag),
+            };
+            match change {
+                ServerChange::Maintenance(on) => admin(Admin::FORCED_MAINTENANCE, on),
+                ServerChange::Drain(on) => admin(Admin::FORCED_DRAIN, on),
+                ServerChange::Unresolved(on) => admin(Admin::UNRESOLVED, on),
+                ServerChange::Down(true) => {
+                    states.set_health(id, Checker::Health, OpState::Stopped, Cause::Cli);
+                }
+                ServerChange::Down(false) => {
+                    states.set_health(id, Checker::Health, OpState::Running, Cause::Cli);
+                }
+                ServerChange::Health(checker, to) => {
+                    states.set_health(id, checker, to, Cause::Cli);
+                }
+                ServerChange::Checks(checker, on) => {
+                    states.enable_check(id, checker, on);
+                    if let Some(herald) = self.health.herald() {
+                        herald.reschedule(backend, server);
+                    }
+                }
+                ServerChange::Weight(weight) => states.set_weight(id, weight),
+                ServerChange::Maxconn(maxconn) => {
+                    self.servers.set_maxconn(id, maxconn);
+                    states.touch(id);
+                }
+            }
+        })
+    }
+
+    /// A check of a server has ended. Gives the workers that have to be given a round.
+    pub fn check_ended(
+        &self,
+        backend: usize,
+        server: usize,
+        checker: Checker,
+        outcome: CheckOutcome,
+    ) -> Vec<WorkerId> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        if outcome.status.result() >= CheckResult::Passed {
+            self.servers.forget_errors(id);
+        }
+        self.change_states(|states| states.checked(id, checker, outcome))
+    }
+
+    /// A request with a server came to something: counted where the server is observed.
+    #[cold]
+    pub(crate) fn observe(&self, server: ServerId, seen: Seen, wake: &mut impl Wake) {
+        if let Some(errors) = self.servers.observed(server, seen) {
+            let woken = self.change_states(|states| states.observed(server, errors, seen));
+            woken.into_iter().for_each(|worker| wake.wake(worker));
+            if let Some(herald) = self.health.herald() {
+                herald.reschedule(server.backend.place(), server.place());
+            }
+        }
+    }
+
+    /// The shares of servers that start slowly have grown. Gives the workers that have to be given a round, and when to call again, in
+    /// milliseconds from now; none where no server starts.
+    pub fn warm_up(&self) -> (Vec<WorkerId>, Option<u64>) {
+        let mut next_ms = None;
+        let woken = self.change_states(|states| {
+            let (starting, next) = states.warm_up();
+            starting.into_iter().for_each(|server| states.touch(server));
+            next_ms = next;
+        });
+        (woken, next_ms)
+    }
+
+    /// When the next check of a server is due, and whether it may run.
+    #[must_use]
+    pub fn check_plan(&self, backend: usize, server: usize, checker: Checker) -> CheckPlan {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        self.health.lock().plan(id, checker)
+    }
+
+    /// A server as it is now.
+    #[must_use]
+    pub fn server_view(&self, backend: usize, server: usize) -> ServerView {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        states.server_view(ServerId::at(ProxyId::at(backend), server))
+    }
+
+    /// A backend as it is now.
+    #[must_use]
+    pub fn backend_view(&self, backend: usize) -> BackendView {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        states.backend_view(ProxyId::at(backend))
+    }
+
+    /// Sessions of a server, of a backend and in the queue of a server: what `http-check send-state` tells.
+    #[must_use]
+    pub fn sessions(&self, backend: usize, server: usize) -> (u32, u32, u32) {
+        let backend = ProxyId::at(backend);
+        let id = ServerId::at(backend, server);
+        (
+            self.count(Count::Server(id)),
+            self.count(Count::Backend(backend)),
+            self.servers.waiting(id),
+        )
+    }
+
+    /// Changes the states of servers; everything that follows from it is done when it returns.
+    fn change_states(&self, change: impl FnOnce(&mut health::States)) -> Vec<WorkerId> {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        change(&mut states);
+        let mut woken = Vec::new();
+        for transition in states.transitions() {
+            self.settle(&mut states, transition, &mut woken);
+        }
+        woken
+    }
+
+    /// Writes what a server is for the data path. Gives whether it is in maintenance now and was not before.
+    fn show(&self, states: &mut health::States, server: ServerId) -> bool {
+        let health = states.of(server);
+        let is_in = |flags| health.admin.has(flags);
+        let mut flags = 0;
+        if is_in(Admin::MAINTENANCE) {
+            flags |= servers::MAINTENANCE;
+        } else if health.state == OpState::Stopped {
+            flags |= servers::DOWN;
+        }
+        if is_in(Admin::DRAIN) || health.state == OpState::Stopping {
+            flags |= servers::DRAIN;
+        }
+        let enters = flags & servers::MAINTENANCE != 0 && !self.servers.is_in_maintenance(server);
+        self.servers
+            .set(server, flags, health.weight, states.share(server));
+        enters
+    }
+
+    fn settle(
+        &self,
+        states: &mut health::States,
+        transition: health::Transition,
+        woken: &mut Vec<WorkerId>,
+    ) {
+        let server = transition.server;
+        let enters_maintenance = self.show(states, server);
         let mut grants = Vec::new();
         self.queues.review(server.backend, self, &mut grants);
-        let mut woken = Vec::new();
-        if change == ServerChange::Maintenance(true) {
+        let requeued = grants.len();
+        if enters_maintenance {
             // Its idle connections are to be closed.
             self.tables.change().renew();
             woken.extend(self.workers());
         }
         self.post(grants, &mut |worker| woken.push(worker));
-        woken
+        let Some(herald) = self.health.herald() else {
+            return;
+        };
+        let backend = server.backend.place();
+        if states.of(server).state == OpState::Starting {
+            herald.reschedule(backend, server.place());
+        }
+        for other in transition.ends_sessions_of {
+            herald.end_sessions(backend, other.place());
+        }
+        if let Some(message) = transition.message {
+            let mut text = message.text;
+            if let Some(numbers) = message.numbers {
+                let sessions = self.count(Count::Server(server));
+                let waiting = self.servers.waiting(server);
+                numbers.append(&mut text, sessions, requeued, waiting);
+            }
+            text.push('.');
+            herald.tell(&News {
+                backend,
+                server: Some(server.place()),
+                level: message.level,
+                text,
+                shown: None,
+            });
+        }
+        if transition.backend_is_down {
+            let of = states.backend(server.backend);
+            let (kind, name) = (of.kind, &of.name);
+            herald.tell(&News {
+                backend,
+                server: None,
+                level: Level::Emergency,
+                text: format!("{kind} {name} has no server available!"),
+                shown: Some(format!("{kind} '{name}' has no server available!")),
+            });
+        }
     }
 
     /// What commands and statistics tell of a server's load and limits.
@@ -620,6 +828,8 @@ impl Shared {
         backend: ProxyId,
         make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
     ) -> Result<Option<ServerId>, E> {
+        // Before the tables, as everywhere.
+        let mut states = self.health.lock();
         let mut change = self.tables.change();
         let record = make(change.tables())?;
         let server = change.free_place(backend);
@@ -630,6 +840,8 @@ impl Shared {
             return Ok(None);
         }
         self.clear_server(server, (true, 0));
+        states.now_ms = self.health.now_ms();
+        states.add(server, &record);
         change.put(server, record);
         drop(change);
         self.servers.touch(backend);
@@ -648,6 +860,7 @@ impl Shared {
         server: usize,
     ) -> Result<Vec<WorkerId>, DeleteError> {
         let server = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
         let mut change = self.tables.change();
         let is_there = change
             .tables()
@@ -662,6 +875,9 @@ impl Shared {
         if !self.servers.is_in_maintenance(server) {
             return Err(DeleteError::NotInMaintenance);
         }
+        if states.is_tracked(server) {
+            return Err(DeleteError::InUse);
+        }
         let is_unused = self.servers.is_unused(server)
             && self.count(Count::Server(server)) == 0
             && self.count(Count::Connections(server)) == 0;
@@ -669,23 +885,32 @@ impl Shared {
             return Err(DeleteError::InUse);
         }
         change.delete(server);
+        states.remove(server);
         drop(change);
         self.servers.touch(server.backend);
         Ok(self.workers().collect())
     }
 
-    /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
-    pub fn move_server(&self, backend: usize, server: usize, address: ServerAddress) {
+    /// Changes where a server is. Idle connections to the old address are closed as workers take notice. Gives the workers that have
+    /// to be given a round.
+    pub fn move_server(
+        &self,
+        backend: usize,
+        server: usize,
+        address: ServerAddress,
+    ) -> Vec<WorkerId> {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
         let Some(record) = change.tables().find(server) else {
-            return;
+            return Vec::new();
         };
         let record = record.moved(address);
         change.put(server, record);
         drop(change);
-        self.servers.set_resolved(server);
-        self.servers.touch(server.backend);
+        self.change_states(|states| {
+            states.clear_admin(server, Admin::UNRESOLVED);
+            states.touch(server);
+        })
     }
 
     /// Gives a server in maintenance another name.

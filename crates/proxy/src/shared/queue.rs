@@ -254,7 +254,8 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::servers::ServerChange;
+    use crate::shared::health::WHOLE;
+    use crate::shared::servers;
 
     /// Two servers with a slot each.
     struct Two(Servers);
@@ -366,9 +367,7 @@ mod tests {
         let play = Play::new();
         play.enter(1, 1, Some(0));
         play.enter(2, 2, None);
-        play.slots
-            .0
-            .change(server(0), ServerChange::Maintenance(true));
+        play.slots.0.set(server(0), servers::MAINTENANCE, 1, WHOLE);
         let mut grants = Vec::new();
         let backend = ProxyId::at(0);
         play.queues.review(backend, &play.slots, &mut grants);

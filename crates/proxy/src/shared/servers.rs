@@ -7,9 +7,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Balance, Config, Proxy, Server};
+use config::model::{Balance, Config, Observe, Proxy, Server};
 
 use super::grow::Grow;
+use super::health::{Checker, OpState, Seen, WHOLE};
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -20,26 +21,36 @@ pub enum ServerChange {
     Maintenance(bool),
     /// Draining: it gets only what is bound to it.
     Drain(bool),
-    /// Found to be down.
+    /// Found to be down, or up, by whoever runs the process.
     Down(bool),
+    /// What its checks are to have found.
+    Health(Checker, OpState),
+    /// Checks of a kind run or not.
+    Checks(Checker, bool),
+    /// In maintenance because its name has no address.
+    Unresolved(bool),
     /// Its weight, from 0 to 256.
     Weight(u32),
     /// Requests at a time; 0 for any number.
     Maxconn(u32),
 }
 
-const MAINTENANCE: u32 = 1;
-const DRAIN: u32 = 2;
-const DOWN: u32 = 4;
-const UNRESOLVED: u32 = 8;
+pub(super) const MAINTENANCE: u32 = 1;
+pub(super) const DRAIN: u32 = 2;
+pub(super) const DOWN: u32 = 4;
+
+/// Units of a weight of 1 while a server of the backend starts slowly.
+const SLOW_START_UNITS: u32 = 16;
 
 /// A server. In cache lines of its own: requests write here.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ServerState {
-    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`], [`UNRESOLVED`].
+    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`].
     flags: AtomicU32,
     weight: AtomicU32,
+    /// The part of its weight that counts, of [`WHOLE`] (`slowstart`).
+    share: AtomicU32,
     initial_weight: AtomicU32,
     backup: AtomicBool,
     maxconn: AtomicU32,
@@ -50,15 +61,18 @@ struct ServerState {
     waiting: AtomicU32,
     /// Idle connections of all workers; counted where `pool-max-conn` limits them.
     idle: AtomicU32,
+    /// `observe`, as a number of its kinds; 0 is nothing.
+    observe: AtomicU32,
+    /// `error-limit`
+    error_limit: AtomicU32,
+    /// Errors that were observed in a row.
+    errors: AtomicU32,
 }
 
 impl ServerState {
     fn new(line: &Server) -> ServerState {
         let state = ServerState::default();
         state.begin(line, line.disabled);
-        if line.unresolved {
-            state.flags.fetch_or(UNRESOLVED, Ordering::Relaxed);
-        }
         state
     }
 
@@ -71,10 +85,38 @@ impl ServerState {
         self.backup.store(line.backup, Ordering::Relaxed);
         self.maxconn.store(line.maxconn, Ordering::SeqCst);
         self.minconn.store(line.minconn, Ordering::Relaxed);
+        self.share.store(WHOLE, Ordering::Relaxed);
+        let observe = line.checks.observe as u32;
+        self.observe.store(observe, Ordering::Relaxed);
+        let limit = line.checks.error_limit;
+        self.error_limit.store(limit, Ordering::Relaxed);
+        self.errors.store(0, Ordering::Relaxed);
     }
 
     fn is_backup(&self) -> bool {
         self.backup.load(Ordering::Relaxed)
+    }
+
+    /// Counts what was seen of a server that is observed.
+    fn count(&self, observe: u32, seen: Seen) -> Option<u32> {
+        let observe = match observe {
+            1 => Observe::Layer4,
+            _ => Observe::Layer7,
+        };
+        match seen.is_error(observe)? {
+            false => {
+                self.errors.store(0, Ordering::Relaxed);
+                None
+            }
+            true => {
+                let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
+                let is_limit = errors >= self.error_limit.load(Ordering::Relaxed);
+                is_limit.then(|| {
+                    self.errors.store(0, Ordering::Relaxed);
+                    errors
+                })
+            }
+        }
     }
 
     /// Whether no request works on it or waits for it.
@@ -92,6 +134,8 @@ impl ServerState {
 #[derive(Debug)]
 struct BackendState {
     epoch: AtomicU32,
+    /// Some server is observed.
+    observes: AtomicBool,
     servers: Grow<ServerState>,
     /// Places in use or once used.
     places: AtomicUsize,
@@ -134,6 +178,9 @@ impl Servers {
             return false;
         }
         self.server(server).begin(line, true);
+        if is_observed(line) {
+            backend.observes.store(true, Ordering::Relaxed);
+        }
         backend
             .places
             .fetch_max(server.place() + 1, Ordering::AcqRel);
@@ -148,12 +195,6 @@ impl Servers {
     /// Whether a server is in maintenance.
     pub fn is_in_maintenance(&self, server: ServerId) -> bool {
         self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
-    }
-
-    /// A server has an address.
-    pub fn set_resolved(&self, server: ServerId) {
-        let flags = &self.server(server).flags;
-        flags.fetch_and(!UNRESOLVED, Ordering::Relaxed);
     }
 
     /// What workers derived from the servers of a backend has changed.
@@ -172,28 +213,60 @@ impl Servers {
         &self.backend(backend).turn
     }
 
-    /// Changes a server.
-    pub fn change(&self, server: ServerId, change: ServerChange) {
+    /// What a server is for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and how much of it counts.
+    pub fn set(&self, server: ServerId, flags: u32, weight: u32, share: u32) {
         let state = self.server(server);
-        let flag = |flag: u32, on: bool| {
-            match on {
-                true => state.flags.fetch_or(flag, Ordering::Relaxed),
-                false => state.flags.fetch_and(!flag, Ordering::Relaxed),
-            };
-        };
-        match change {
-            ServerChange::Maintenance(on) => flag(MAINTENANCE, on),
-            ServerChange::Drain(on) => flag(DRAIN, on),
-            ServerChange::Down(on) => flag(DOWN, on),
-            ServerChange::Weight(weight) => state.weight.store(weight, Ordering::Relaxed),
-            ServerChange::Maxconn(maxconn) => state.maxconn.store(maxconn, Ordering::SeqCst),
-        }
+        state.flags.store(flags, Ordering::Relaxed);
+        state.weight.store(weight, Ordering::Relaxed);
+        state.share.store(share, Ordering::Relaxed);
         self.touch(server.backend);
+    }
+
+    /// How many requests a server works on at a time; 0 for any number.
+    pub fn set_maxconn(&self, server: ServerId, maxconn: u32) {
+        let state = self.server(server);
+        state.maxconn.store(maxconn, Ordering::SeqCst);
+        self.touch(server.backend);
+    }
+
+    /// By server: what balancing goes by. Weights as they are, unless some server starts slowly: then in smaller units, so that
+    /// a part of a weight of 1 is one.
+    pub fn balancing_weights(&self, servers: &[ServerId]) -> Vec<u32> {
+        let share = |server: ServerId| self.server(server).share.load(Ordering::Relaxed);
+        let servers = || servers.iter().copied();
+        if servers().all(|server| share(server) == WHOLE) {
+            return servers().map(|server| self.weight(server)).collect();
+        }
+        let part = |server: ServerId| {
+            let weight = self.weight(server) * SLOW_START_UNITS;
+            (weight * share(server)).div_ceil(WHOLE)
+        };
+        servers().map(part).collect()
+    }
+
+    /// A check has passed: errors are counted anew.
+    pub fn forget_errors(&self, server: ServerId) {
+        self.server(server).errors.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether some server of a backend is observed.
+    #[inline]
+    pub fn observes(&self, backend: ProxyId) -> bool {
+        self.backend(backend).observes.load(Ordering::Relaxed)
+    }
+
+    /// Something was seen of traffic with a server. Gives how many errors there were in a row where they reach its limit.
+    pub fn observed(&self, server: ServerId, seen: Seen) -> Option<u32> {
+        let state = self.server(server);
+        match state.observe.load(Ordering::Relaxed) {
+            0 => None,
+            observe => state.count(observe, seen),
+        }
     }
 
     /// Whether it answers, as far as is known.
     pub fn is_up(&self, server: ServerId) -> bool {
-        self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN | UNRESOLVED) == 0
+        self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN) == 0
     }
 
     /// Whether it only gets what is bound to it.
@@ -355,10 +428,15 @@ impl Servers {
     }
 }
 
+fn is_observed(line: &Server) -> bool {
+    line.checks.observe != Observe::Nothing
+}
+
 impl BackendState {
     fn new(proxy: &Proxy, full: u32) -> BackendState {
         BackendState {
             epoch: AtomicU32::new(0),
+            observes: AtomicBool::new(proxy.servers.iter().any(|line| is_observed(line))),
             servers: Grow::new(
                 proxy
                     .servers

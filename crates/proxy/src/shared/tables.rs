@@ -257,6 +257,12 @@ impl Change<'_> {
 }
 
 impl ServerRecord {
+    /// Its line in the configuration, or that it was added by.
+    #[must_use]
+    pub fn line(&self) -> &Arc<Server> {
+        &self.line
+    }
+
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {

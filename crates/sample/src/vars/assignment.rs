@@ -173,7 +173,8 @@ impl<'a> Scope<'a> {
             VarScope::Txn => self.txn.map(|txn| &txn.txn_vars),
             VarScope::Req => self.txn.map(|txn| &txn.req_vars),
             VarScope::Res => self.txn.map(|txn| &txn.res_vars),
-            VarScope::Proc | VarScope::Check | VarScope::Parent => None,
+            VarScope::Check => self.txn.and_then(|txn| txn.check_vars.as_deref()),
+            VarScope::Proc | VarScope::Parent => None,
         }
     }
 
@@ -185,7 +186,8 @@ impl<'a> Scope<'a> {
             VarScope::Txn => self.txn.is_some(),
             VarScope::Req => self.txn.is_some_and(|txn| !txn.responding),
             VarScope::Res => self.txn.is_some_and(|txn| txn.responding),
-            VarScope::Check | VarScope::Parent => false,
+            VarScope::Check => self.txn.is_some_and(|txn| txn.check_vars.is_some()),
+            VarScope::Parent => false,
         }
     }
 
@@ -203,8 +205,10 @@ impl<'a> Scope<'a> {
     fn assigned_to(&self, scope: VarScope) -> Option<&'a super::Assigned> {
         match scope {
             VarScope::Sess => Some(&self.session.assigned),
-            VarScope::Txn | VarScope::Req | VarScope::Res => self.txn.map(|txn| &txn.assigned),
-            VarScope::Proc | VarScope::Check | VarScope::Parent => None,
+            VarScope::Txn | VarScope::Req | VarScope::Res | VarScope::Check => {
+                self.txn.map(|txn| &txn.assigned)
+            }
+            VarScope::Proc | VarScope::Parent => None,
         }
     }
 
@@ -232,6 +236,7 @@ impl<'a> Scope<'a> {
         let txn = reqres + of(VarScope::Txn) + waiting(VarScope::Txn);
         let sess = txn + of(VarScope::Sess) + waiting(VarScope::Sess);
         let fits_stream = match var.scope {
+            VarScope::Check => within(limits.check, of(VarScope::Check) + waiting(VarScope::Check)),
             VarScope::Req | VarScope::Res => {
                 within(limits.reqres, reqres)
                     && within(limits.txn, txn)

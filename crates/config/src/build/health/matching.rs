@@ -96,7 +96,7 @@ fn pattern(
         "rstring" | "rbinary" => {
             let pattern = take(cursor)?;
             Expectation::Regex {
-                regex: regex(rule, cursor, &pattern)?,
+                regex: regex(rule, cursor, &pattern, false)?,
                 is_binary,
             }
         }
@@ -113,7 +113,7 @@ fn pattern(
         }
         "rstatus" => {
             let pattern = take(cursor)?;
-            Expectation::StatusRegex(regex(rule, cursor, &pattern)?)
+            Expectation::StatusRegex(regex(rule, cursor, &pattern, false)?)
         }
         "hdr" | "fhdr" => {
             Expectation::Header(Box::new(header(rule, shared, cursor, word == "fhdr")?))
@@ -251,8 +251,8 @@ fn statuses(rule: &Rule, cursor: &Cursor<'_>) -> Parse<Vec<(u32, u32)>> {
     Ok(ranges)
 }
 
-fn regex(rule: &Rule, cursor: &Cursor<'_>, pattern: &[u8]) -> Parse<Regex> {
-    sample::regex::compile(pattern, false)
+fn regex(rule: &Rule, cursor: &Cursor<'_>, pattern: &[u8], ignore_case: bool) -> Parse<Regex> {
+    sample::regex::compile(pattern, ignore_case)
         .map_err(|message| rule.fault(cursor, &format!("bad regex: {message}")))
 }
 
@@ -272,11 +272,16 @@ fn header(
         return Err(rule.fault(cursor, &message));
     }
     let is_format = cursor.take() == "name-lf";
-    let name = header_pattern(rule, shared, cursor, (keyword, is_format))?;
+    let name = header_pattern(rule, shared, cursor, (keyword, is_format, true))?;
     let value = match cursor.peek() {
         "value" | "value-lf" => {
             let is_format = cursor.take() == "value-lf";
-            Some(header_pattern(rule, shared, cursor, (keyword, is_format))?)
+            Some(header_pattern(
+                rule,
+                shared,
+                cursor,
+                (keyword, is_format, false),
+            )?)
         }
         _ => None,
     };
@@ -291,7 +296,7 @@ fn header_pattern(
     rule: &Rule,
     shared: &mut Shared<'_>,
     cursor: &mut Cursor<'_>,
-    (keyword, is_format): (&str, bool),
+    (keyword, is_format, is_name): (&str, bool, bool),
 ) -> Parse<HeaderPattern> {
     let mut word = "str";
     if cursor.peek() == "-m" {
@@ -324,7 +329,8 @@ fn header_pattern(
         "beg" => HeaderMatch::Begin,
         "end" => HeaderMatch::End,
         "sub" => HeaderMatch::Inside,
-        "reg" => HeaderMatch::Regex(regex(rule, cursor, &octets)?),
+        // Names are alike in either case.
+        "reg" => HeaderMatch::Regex(regex(rule, cursor, &octets, is_name)?),
         _ => HeaderMatch::Whole,
     };
     let text = match is_format {

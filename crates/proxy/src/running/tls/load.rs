@@ -77,6 +77,12 @@ impl Loader {
             });
             let servers = servers.collect();
             loader.files.servers.push(servers);
+            for server in &proxy.servers {
+                if let Some(words) = super::checks::alone(proxy, server) {
+                    // Their files are known then; who speaks is made when a check needs it.
+                    loader.server(proxy, words, &server.name);
+                }
+            }
         }
         loader
     }

@@ -6,6 +6,7 @@
 
 mod acceptors;
 mod build;
+mod checks;
 mod edit;
 mod files;
 mod load;

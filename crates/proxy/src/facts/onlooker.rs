@@ -1,0 +1,60 @@
+//! Evaluations away from the data path, such as those of health checks.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+use net::{Now, WorkerId};
+use sample::World;
+
+use super::{Ambient, View};
+use crate::running::Running;
+use crate::shared::Shared;
+
+/// Sees what expressions see of the world, without a connection. Belongs to one thread.
+pub struct Onlooker {
+    running: Arc<Running>,
+    ambient: Ambient,
+}
+
+impl Onlooker {
+    /// `seed`: what its random numbers come from.
+    #[must_use]
+    pub fn new(running: Arc<Running>, shared: Arc<Shared>, seed: u64) -> Onlooker {
+        Onlooker {
+            running,
+            ambient: Ambient {
+                shared,
+                worker: WorkerId(0),
+                stopping: false,
+                random: Cell::new(seed),
+            },
+        }
+    }
+
+    /// Works with the world as it is now.
+    pub fn look<R>(&self, now: Now, work: impl FnOnce(&dyn World) -> R) -> R {
+        let servers = self.ambient.shared.server_tables();
+        work(&View {
+            running: &self.running,
+            servers: &servers,
+            ambient: &self.ambient,
+            now_ms: now.ms(),
+            sockets: None,
+            client: None,
+            server: None,
+        })
+    }
+
+    /// A random number.
+    #[must_use]
+    pub fn random(&self) -> u64 {
+        self.ambient.random()
+    }
+}
+
+impl fmt::Debug for Onlooker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Onlooker").finish_non_exhaustive()
+    }
+}

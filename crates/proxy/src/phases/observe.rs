@@ -1,0 +1,44 @@
+//! What traffic says of a server that is observed (manual §5.2 observe).
+
+use net::Driver;
+
+use super::{Cause, Cx};
+use crate::shared::Seen;
+use crate::stream::{Phase, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// Something was seen of the server of a stream.
+    #[inline]
+    pub(super) fn observe(&mut self, stream: &Stream, seen: Seen) {
+        if let Some(server) = stream.route.target
+            && self.core.ambient.shared.servers.observes(server.backend)
+        {
+            let shared = &self.core.ambient.shared;
+            shared.observe(server, seen, &mut |worker| self.io.wake(worker));
+        }
+    }
+
+    /// A response has come.
+    #[inline]
+    pub(super) fn observe_response(&mut self, stream: &Stream) {
+        let seen = match stream.txn.server_status {
+            100..500 => Seen::GoodResponse,
+            _ => Seen::WrongResponse,
+        };
+        self.observe(stream, seen);
+    }
+
+    /// A stream ends for a cause that may be the server's.
+    pub(super) fn observe_fault(&mut self, stream: &Stream, cause: Cause) {
+        let is_awaited = matches!(stream.phase, Phase::ResponseHead);
+        let seen = match cause {
+            Cause::ServerTimeout if is_awaited => Seen::ReadTimeout,
+            Cause::EmptyResponse => Seen::Closed,
+            Cause::BadResponse if is_awaited => Seen::InvalidHead,
+            Cause::BadResponse => Seen::InvalidResponse,
+            Cause::ServerGone => Seen::ReadError,
+            _ => return,
+        };
+        self.observe(stream, seen);
+    }
+}

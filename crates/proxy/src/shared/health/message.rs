@@ -1,0 +1,210 @@
+//! What is said of servers, in HAProxy's words.
+
+use std::fmt::Write as _;
+
+use config::model::CheckResult;
+
+use super::check::Checker;
+use super::states::{Admin, BackendHealth, Cause, OpState, ServerHealth, States};
+use crate::ids::ServerId;
+
+/// How severe a message is; the numbers are syslog's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// A backend is without a server.
+    Emergency = 0,
+    /// A server went down.
+    Alert = 1,
+    /// Anything else.
+    Notice = 5,
+}
+
+/// How many servers are left, in a message that tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    is_down: bool,
+    active: u32,
+    backup: u32,
+}
+
+impl Numbers {
+    pub fn new(backend: &BackendHealth, is_down: bool) -> Numbers {
+        let (active, backup) = backend.usable();
+        Numbers {
+            is_down,
+            active,
+            backup,
+        }
+    }
+
+    /// Appends them, with what the traffic says: sessions of the server, requests that were sent elsewhere or on to it, and those that
+    /// wait for it.
+    pub fn append(self, text: &mut String, sessions: u32, requeued: usize, queued: u32) {
+        let Numbers {
+            is_down,
+            active,
+            backup,
+        } = self;
+        let on_backup = match (active, backup) {
+            (0, 1..) => " Running on backup.",
+            _ => "",
+        };
+        // Writing to a string does not fail.
+        let _ = match is_down {
+            true => write!(
+                text,
+                ". {active} active and {backup} backup servers left.{on_backup} {sessions} sessions active, {requeued} requeued, \
+                 {queued} remaining in queue"
+            ),
+            false => write!(
+                text,
+                ". {active} active and {backup} backup servers online.{on_backup} {requeued} sessions requeued, {queued} total in \
+                 queue"
+            ),
+        };
+    }
+}
+
+/// `Server b/s`
+pub(super) fn title(states: &States, id: ServerId) -> String {
+    let backup = match states.of(id).is_backup {
+        true => "Backup ",
+        false => "",
+    };
+    format!("{backup}Server {}", full_name(states, id))
+}
+
+fn full_name(states: &States, id: ServerId) -> String {
+    format!("{}/{}", states.backend(id.backend).name, states.of(id).name)
+}
+
+/// Why the state of a server has changed.
+pub(super) fn append_cause(text: &mut String, server: &ServerHealth, cause: Cause) {
+    match cause {
+        Cause::Untold => {}
+        Cause::Check(Checker::Health) => server.check.append_info(text),
+        Cause::Check(Checker::Agent) => server.agent.append_info(text),
+        Cause::Cli => text.push_str(", changed from CLI"),
+        Cause::Web => text.push_str(", changed from Web interface"),
+        Cause::StateFile => text.push_str(", changed from server-state after a reload"),
+    }
+}
+
+/// Why a server goes into maintenance.
+pub(super) fn append_why(text: &mut String, why: &str) {
+    if !why.is_empty() {
+        let _ = write!(text, " ({why})");
+    }
+}
+
+/// The server that it tracks, if any.
+pub(super) fn append_via(text: &mut String, states: &States, id: ServerId) {
+    if let Some(target) = states.of(id).track {
+        let _ = write!(text, " via {}", full_name(states, target));
+    }
+}
+
+/// A server leaves maintenance.
+pub(super) fn leaves_maintenance(
+    states: &States,
+    id: ServerId,
+    before: Admin,
+    next: Admin,
+) -> String {
+    let server = states.of(id);
+    let state = match server.state {
+        OpState::Stopped => "DOWN",
+        _ => "UP",
+    };
+    let drain = match next.has(Admin::DRAIN) {
+        true => "DRAIN",
+        false => "READY",
+    };
+    let how = if before.has(Admin::FORCED_MAINTENANCE) {
+        "leaving forced maintenance"
+    } else if before.has(Admin::UNRESOLVED) {
+        "resolves again"
+    } else {
+        "leaving maintenance"
+    };
+    format!("{} is {state}/{drain} ({how})", title(states, id))
+}
+
+/// One of several reasons for maintenance goes; none where nothing is said.
+pub(super) fn remains_in_maintenance(
+    states: &States,
+    id: ServerId,
+    before: Admin,
+    next: Admin,
+) -> Option<String> {
+    let gone = |flag| before.has(flag) && !next.has(flag);
+    let mut text = title(states, id);
+    if gone(Admin::FORCED_MAINTENANCE) {
+        text.push_str(" is leaving forced maintenance but remains in maintenance");
+        append_via(&mut text, states, id);
+    } else if gone(Admin::UNRESOLVED) {
+        text.push_str(" resolves again but remains in maintenance");
+        append_via(&mut text, states, id);
+    } else if gone(Admin::INHERITED_MAINTENANCE) {
+        text.push_str(" remains in forced maintenance");
+    } else {
+        return None;
+    }
+    Some(text)
+}
+
+/// A server leaves the state of draining, or keeps it for another reason.
+pub(super) fn drain_goes_on(states: &States, id: ServerId, before: Admin, leaves: bool) -> String {
+    let server = states.of(id);
+    let mut text = title(states, id);
+    let up = match server.state {
+        OpState::Stopped => "DOWN",
+        _ => "UP",
+    };
+    match (leaves, before.has(Admin::FORCED_DRAIN)) {
+        (true, true) => {
+            let _ = write!(text, " is {up} (leaving forced drain)");
+        }
+        (true, false) => {
+            let _ = write!(text, " is {up} (leaving drain)");
+            append_via(&mut text, states, id);
+        }
+        (false, _) if server.admin.has(Admin::FORCED_DRAIN) => {
+            text.push_str(" remains in forced drain mode");
+        }
+        (false, _) => {
+            text.push_str(" remains in drain mode");
+            append_via(&mut text, states, id);
+        }
+    }
+    text
+}
+
+/// The result of a check (`option log-health-checks`).
+pub(super) fn check(states: &States, id: ServerId, checker: Checker) -> String {
+    let server = states.of(id);
+    let check = match checker {
+        Checker::Health => &server.check,
+        Checker::Agent => &server.agent,
+    };
+    let backup = match server.is_backup {
+        true => "backup ",
+        false => "",
+    };
+    let how = match check.result {
+        CheckResult::PassedConditionally => "conditionally succeeded",
+        CheckResult::Passed => "succeeded",
+        _ => "failed",
+    };
+    let name = full_name(states, id);
+    let mut text = format!("{} check for {backup}server {name} {how}", checker.name());
+    check.append_info(&mut text);
+    let state = match (check.is_up(), server.weight) {
+        (false, _) => "DOWN",
+        (true, 0) => "DRAIN",
+        (true, _) => "UP",
+    };
+    let (progress, of) = check.progress();
+    let _ = write!(text, ", status: {progress}/{of} {state}");
+    text
+}

@@ -1,0 +1,50 @@
+//! Tells of changes of servers: in the logs of their backends, on standard error, to workers and to checks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use net::logs::{Dropped, LogSink};
+use proxy::{Herald, Level, News, Order, Running};
+
+use crate::serve::Inboxes;
+
+/// See the module.
+pub(crate) struct Crier {
+    pub running: Arc<Running>,
+    /// By the numbers of the targets.
+    pub sinks: Mutex<Vec<LogSink>>,
+    pub dropped: Arc<Dropped>,
+    pub workers: Inboxes,
+    pub bells: Arc<health::Bells>,
+}
+
+impl Herald for Crier {
+    fn now_ms(&self) -> u64 {
+        net::sys::now().ms()
+    }
+
+    fn tell(&self, news: &News) {
+        let shown = news.shown.as_ref().unwrap_or(&news.text);
+        match news.level {
+            Level::Emergency => crate::alert(shown),
+            Level::Alert | Level::Notice => crate::warning(shown),
+        }
+        let now = net::sys::now();
+        let severity = news.level as u8;
+        let messages = proxy::event(&self.running, news.backend, severity, now, &news.text);
+        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        for (sink, message) in messages {
+            if let Some(sink) = sinks.get_mut(sink) {
+                sink.push(&message, &self.dropped);
+                sink.flush(&self.dropped);
+            }
+        }
+    }
+
+    fn end_sessions(&self, backend: usize, server: usize) {
+        self.workers.tell(&Order::EndSessions { backend, server });
+    }
+
+    fn reschedule(&self, backend: usize, server: usize) {
+        self.bells.ring(backend, server);
+    }
+}
