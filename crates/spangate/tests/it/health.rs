@@ -142,13 +142,12 @@ fn scripts_speak_and_listen() {
          backend mail\n option smtpchk\n server s {}\n\
          backend own\n mode tcp\n option tcp-check\n tcp-check connect\n tcp-check expect string world\n \
          tcp-check set-var(check.ask) str(who)\n tcp-check send-lf %[var(check.ask)]\n tcp-check expect rstring ^me.[0-9]+ on-success \"%[res.payload(3,2)]\"\n server s {}\n",
-        tell("nbsrv(redis),concat(,,),debug,add(0)"),
+        tell("nbsrv(loading)"),
         good.at,
         loading.at,
         mail.at,
         own.at,
     );
-    let config = config.replace("nbsrv(redis),concat(,,),debug,add(0)", "nbsrv(loading)");
     let proxy = Proxy::start(&config, &[("TELL", &teller)]);
     assert_eq!(until(&teller, "/", |text| text == "0"), "0");
     // All four are checked at about the same time; each says something at its first check.
