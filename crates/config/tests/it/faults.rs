@@ -707,9 +707,9 @@ const BACKEND: &[Case] = &[
         "foo",
     ),
     (
-        "balance rdp-cookie",
-        "keyword 'balance rdp-cookie' is known but not implemented yet by this version.",
-        "rdp-cookie",
+        "balance rdp-cookie()",
+        "rdp-cookie : missing cookie name.",
+        "rdp-cookie()",
     ),
     (
         "balance hdr",

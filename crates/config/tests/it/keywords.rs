@@ -85,7 +85,6 @@ fn missing_arguments_are_named() {
     let backend = "Sections `defaults`, `frontend`, `listen` and `backend`";
     let server = "Options of `server`, `default-server` and `server-template` lines";
     let cases = [
-        (backend, "balance", "backend x\n balance rdp-cookie\n"),
         (
             backend,
             "balance",
