@@ -332,6 +332,8 @@ fn verified(
     };
     let hash = match algorithm {
         Signature::Hmac(hash) => hash,
+        // Two numbers of the same length (RFC 7518 §3.4).
+        Signature::Key if name.starts_with(b"ES") && code.len() % 2 == 1 => return INVALID_TOKEN,
         Signature::Key | Signature::None => {
             return match known(key) {
                 Err(why) => why,
@@ -416,6 +418,7 @@ mod tests {
             (&ps512, format!("PS512,{rsa_file}"), "1"),
             (&es256, format!("ES256,{ec_file}"), "1"),
             (&es256, format!("ES256,{rsa_file}"), "0"),
+            (&format!("{signed}.AAAA"), format!("ES256,{ec_file}"), "-3"),
             (&rs256, format!("RS256,{ec_file}"), "0"),
             (&signed.to_owned(), format!("RS256,{rsa_file}"), "-3"),
         ] {
@@ -504,7 +507,9 @@ mod tests {
             ("a.b.+", "HS256", INVALID_TOKEN),
         ] {
             assert_eq!(
-                verified(token.as_bytes(), name.as_bytes(), b"k"),
+                verified(token.as_bytes(), name.as_bytes(), b"k", |_| Err(
+                    UNKNOWN_CERTIFICATE
+                )),
                 wanted,
                 "{token} {name}"
             );

@@ -2,7 +2,7 @@
 //!
 //! As in HAProxy, a key is known by its file in the whole process: a variable may name one that some expression names as well.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -85,17 +85,18 @@ impl PublicKey {
     }
 }
 
-static KEYS: RwLock<Option<HashMap<Box<[u8]>, Arc<PublicKey>>>> = RwLock::new(None);
+type ByName<T> = RwLock<BTreeMap<Box<[u8]>, T>>;
+
+static KEYS: ByName<Arc<PublicKey>> = RwLock::new(BTreeMap::new());
 
 /// The key of a file that some expression names.
 pub(super) fn known(path: &[u8]) -> Option<Arc<PublicKey>> {
     let keys = KEYS.read().unwrap_or_else(PoisonError::into_inner);
-    keys.as_ref()?.get(path).cloned()
+    keys.get(path).cloned()
 }
 
 /// Keys of certificates by their names; none for one that may not be used (any more).
-static CERTIFICATES: RwLock<BTreeMap<Box<[u8]>, Option<Arc<PublicKey>>>> =
-    RwLock::new(BTreeMap::new());
+static CERTIFICATES: ByName<Option<Arc<PublicKey>>> = RwLock::new(BTreeMap::new());
 
 /// Notes that an expression verifies with a certificate of this name.
 pub(super) fn want_certificate(name: &[u8]) {
@@ -140,7 +141,6 @@ pub(super) fn load(path: &[u8]) -> Result<(), String> {
     let der = pem(&text).ok_or_else(unreadable)?;
     let key = PublicKey::parse(&der).ok_or_else(unreadable)?;
     let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
-    let keys = keys.get_or_insert_default();
     keys.insert(path.into(), Arc::new(key));
     Ok(())
 }

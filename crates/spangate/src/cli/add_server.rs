@@ -128,6 +128,9 @@ fn delete(asked: &Asked<'_>) -> Reply {
     match shared.delete_server(backend, place) {
         Ok(wake) => {
             asked.subjects.workers.wake(&wake);
+            // Its certificate is not used by it any more. Nothing can go wrong without words.
+            let tls = asked.subjects.running.tls();
+            let _ = tls.set_server((backend, place), name, None);
             Reply::Said("Server deleted.\n".to_owned())
         }
         Err(DeleteError::NotFound) => refused("No such server."),

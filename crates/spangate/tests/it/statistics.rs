@@ -171,7 +171,7 @@ fn failures_are_counted_where_they_happen() {
     let folder = Folder::new();
     let (socket, front) = (folder.path("cli.sock"), listener());
     let dead = common::Port::reserve();
-    let silent = Origin::raw(|stream| drop(stream));
+    let silent = Origin::raw(drop);
     let config = format!(
         "global\n stats socket {} level admin\n{DEFAULTS}
 frontend fe

@@ -48,6 +48,9 @@ pub struct TrustView<T> {
     pub content: Option<T>,
 }
 
+/// A file and how many certificates it has.
+pub type Counted = (String, usize);
+
 /// A list of certificates.
 #[derive(Clone, Debug)]
 pub struct ListView {
@@ -109,7 +112,7 @@ impl Tls {
 
     /// The files of authorities: the one that a transaction changes, and all of them, each with how many it has.
     #[must_use]
-    pub fn authority_counts(&self) -> (Option<(String, usize)>, Vec<(String, usize)>) {
+    pub fn authority_counts(&self) -> (Option<Counted>, Vec<Counted>) {
         let files = self.files();
         let count = |found: &Option<Authorities>| {
             found.as_ref().map_or(0, |found| found.certificates().len())

@@ -88,7 +88,7 @@ fn filter<'a>(asked: &Asked<'a>) -> Result<Filter<'a>, Reply> {
                 };
                 let proxies = &asked.subjects.running.config.proxies;
                 let mut frontends = proxies.iter().filter(|proxy| proxy.is_frontend);
-                if !frontends.any(|proxy| proxy.name.to_string() == **name) {
+                if !frontends.any(|proxy| proxy.name.as_bytes() == name.as_bytes()) {
                     return Err(refused("Couldn't find the specified frontend!\n"));
                 }
                 filter.frontend = Some(name);
