@@ -99,6 +99,7 @@ const fn algorithm(balance: &Balance) -> &'static str {
         Balance::RoundRobin => "roundrobin",
         Balance::StaticRr => "static-rr",
         Balance::LeastConn => "leastconn",
+        Balance::LeastLatency => "least-latency",
         Balance::First => "first",
         Balance::Random { .. } => "random",
         Balance::Source => "source",
