@@ -256,7 +256,7 @@ mod tests {
         let down = CheckStatus::Layer7WrongStatus;
         assert_eq!(told("down"), (down, "via agent : down".into()));
         assert_eq!(
-            told("fail#the disk is full"),
+            told("fail #the disk is full"),
             (down, "via agent : fail (the disk is full)".into())
         );
         assert_eq!(

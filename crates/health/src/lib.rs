@@ -42,7 +42,7 @@ pub struct Setup {
     /// What the workers share.
     pub shared: Arc<Shared>,
     /// Gives workers a round.
-    pub wake: Box<dyn Fn(&[WorkerId]) + Send>,
+    pub wake: Wake,
     /// What random numbers come from.
     pub seed: u64,
     /// Wakes checks whose time has changed.
@@ -84,11 +84,14 @@ pub struct Checks {
     bells: Arc<Bells>,
 }
 
+/// Gives workers a round.
+pub type Wake = Box<dyn Fn(&[WorkerId]) + Send>;
+
 /// What all checks share.
 pub(crate) struct Control {
     pub running: Arc<Running>,
     pub shared: Arc<Shared>,
-    pub wake: Box<dyn Fn(&[WorkerId]) + Send>,
+    pub wake: Wake,
     pub onlooker: Onlooker,
     pub bells: Arc<Bells>,
     /// How many may run at once; none is any number.

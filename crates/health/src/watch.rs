@@ -117,7 +117,7 @@ fn spread(control: &Control, time: Duration) -> Duration {
     let part = time * percent / 100;
     let random = control.onlooker.random() >> 32;
     let swing = u64::try_from(part.as_micros()).unwrap_or(u64::MAX) * 2;
-    let shift = u128::from(swing) * u128::from(random) >> 32;
+    let shift = (u128::from(swing) * u128::from(random)) >> 32;
     (time + part).saturating_sub(Duration::from_micros(shift as u64))
 }
 

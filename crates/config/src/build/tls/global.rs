@@ -235,16 +235,17 @@ counts! {
 
 /// `ocsp-update.mode`
 pub fn ocsp_update_mode(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let text = line.need(1, || "'ocsp-update.mode' expects a value.".into())?;
     line.at_most(1)?;
-    build.global.tls.updates_ocsp = match text {
-        "on" => true,
-        "off" => false,
+    match line.arg(1) {
+        "on" => build.global.tls.updates_ocsp = true,
+        "off" => build.global.tls.updates_ocsp = false,
+        // A warning in HAProxy, too.
         _ => {
-            let message = "'ocsp-update.mode' : expected 'on' or 'off'.";
-            return Err(line.fault(1, message));
+            let message = "'ocsp-update.mode' : expecting <on|off>.";
+            let diagnostics = &mut build.shared.diagnostics;
+            diagnostics.warning(&line.span(0), message.to_owned());
         }
-    };
+    }
     Ok(())
 }
 

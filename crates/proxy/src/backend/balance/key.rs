@@ -199,7 +199,6 @@ mod tests {
                 method: HashMethod::Map,
                 function,
                 avalanche,
-                ..HashType::default()
             };
             assert_eq!(hash(text, how(false)), plain, "{function:?}");
             assert_eq!(hash(text, how(true)), mixed, "{function:?} avalanche");

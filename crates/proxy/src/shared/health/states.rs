@@ -723,10 +723,10 @@ impl States {
         }
         match result {
             CheckResult::Failed => self.failed(id, checker),
-            CheckResult::PassedConditionally if checker == Checker::Health => {
-                if self.may_be_up(id) {
-                    self.retire(id, self.cause(id, checker));
-                }
+            CheckResult::PassedConditionally
+                if checker == Checker::Health && self.may_be_up(id) =>
+            {
+                self.retire(id, self.cause(id, checker));
             }
             CheckResult::Passed => {
                 let is_retired = self.of(id).state == OpState::Stopping;
