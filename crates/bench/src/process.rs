@@ -87,6 +87,7 @@ impl Process {
     }
 
     /// How many processes there are below it.
+    #[cfg(feature = "tls")]
     pub fn descendants(&self) -> usize {
         tree(self.id()).len() - 1
     }

@@ -633,6 +633,7 @@ pub(crate) const CONVERTERS: &[&str] = &[
     "jwt_header_query",
     "jwt_payload_query",
     "jwt_verify",
+    "jwt_verify_cert",
     "language",
     "le2dec",
     "length",
