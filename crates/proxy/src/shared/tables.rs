@@ -20,7 +20,6 @@ pub struct ServerRecord {
     line: Arc<Server>,
     /// Where it is now. Its line has where it was at first.
     pub address: ServerAddress,
-    /// Where the record came from.
     /// It came while traffic ran.
     is_added: bool,
     /// It is no more; its place may still be referred to.
