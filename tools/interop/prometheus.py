@@ -29,7 +29,7 @@ frontend fe
     http-request return status 200
     default_backend be
 backend be
-    server "odd\\"name" 127.0.0.1:9 maxconn 7
+    server odd.name:1 127.0.0.1:9 maxconn 7
     server s2 127.0.0.1:9 disabled
 """
 
@@ -39,7 +39,7 @@ WANTED = [
     ("haproxy_frontend_status", {"proxy": "fe", "state": "UP"}, 1),
     ("haproxy_listener_connections", {"proxy": "fe", "listener": "sock-1"}, None),
     ("haproxy_backend_status", {"proxy": "be", "state": "UP"}, 1),
-    ("haproxy_server_limit_sessions", {"proxy": "be", "server": 'odd"name'}, 7),
+    ("haproxy_server_limit_sessions", {"proxy": "be", "server": "odd.name:1"}, 7),
     ("haproxy_server_status", {"proxy": "be", "server": "s2", "state": "MAINT"}, 1),
 ]
 
