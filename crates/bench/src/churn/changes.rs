@@ -162,7 +162,6 @@ impl Subject {
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
         stream.write_all(format!("{command}\n").as_bytes())?;
-        stream.shutdown(std::net::Shutdown::Write)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
@@ -176,8 +175,7 @@ impl Subject {
     }
 
     fn changes(&self, command: &str) -> Result<(), Failure> {
-        self.says(command, "IP changed")
-            .or_else(|_| self.says(command, "port changed"))
+        self.says(command, "changed from")
     }
 
     fn says(&self, command: &str, wanted: &str) -> Result<(), Failure> {
