@@ -22,7 +22,8 @@ use crate::request::varint;
 const DEPTH_MAX: usize = 64;
 
 /// An export request of a signal in JSON. What is no protobuf of that message is left out; the JSON is whole in any case.
-pub(crate) fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
     let mut writer = Writer {
         // Measured on spans of four attributes: three times as long.
         out: Vec::with_capacity(request.len() * 3),

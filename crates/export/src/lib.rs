@@ -17,7 +17,7 @@ pub mod get;
 mod grpc;
 mod health;
 mod http;
-mod json;
+pub mod json;
 mod lines;
 mod lock;
 pub mod lookup;

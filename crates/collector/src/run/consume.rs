@@ -1,5 +1,6 @@
 //! The way from one component to the next.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,12 +41,42 @@ pub trait Consumer: Send + Sync {
     /// The batch, and why it was not taken.
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>>;
 
+    /// What it hands everything on to at once, where it does nothing else.
+    fn next(&self) -> Option<&dyn Consumer> {
+        None
+    }
+
     /// Whether a batch would be taken now.
     ///
     /// # Errors
     /// Why not.
-    fn room(&self) -> Result<(), Refusal>;
+    fn room(&self) -> Result<(), Refusal> {
+        self.next().map_or(Ok(()), |next| next.room())
+    }
+
+    /// Whether no back end behind it has taken anything for [`FAILING_AFTER`]: where it has no room now, it may have none for
+    /// long.
+    fn is_failing(&self) -> bool {
+        self.next().is_some_and(|next| next.is_failing())
+    }
+
+    /// Whether it puts requests of several senders together without having looked into them: one that is malformed would have all of
+    /// them refused, so that receivers look into what they take.
+    fn mixes(&self) -> bool {
+        self.next().is_some_and(|next| next.mixes())
+    }
+
+    /// Loses a copy that it has no room for while others have theirs, and counts that where it would have gone.
+    fn pass_by(&self, batch: Batch) {
+        match self.next() {
+            Some(next) => next.pass_by(batch),
+            None => batch.receipt.lose(batch.records, Loss::ExportFailed),
+        }
+    }
 }
+
+/// Attempts that fail for so long make a back end one that others do not wait for.
+pub const FAILING_AFTER: Duration = Duration::from_secs(5);
 
 /// Gives a batch back.
 pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
@@ -53,16 +84,23 @@ pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
 }
 
 /// All of several consumers: each gets every batch.
+///
+/// One that is full holds the others up, so that nothing is lost while back ends are slow. One whose back ends take nothing
+/// ([`Consumer::is_failing`]) holds nobody up: when it is full, it loses its own copies.
 pub struct FanOut {
     consumers: Vec<Arc<dyn Consumer>>,
     /// Batches on their way to consumers that had no room when others had taken them.
     again: Mutex<JoinSet<()>>,
+    /// Their bytes.
+    again_bytes: Arc<AtomicU64>,
     /// Nobody waits for them any more.
     over: watch::Sender<bool>,
 }
 
 /// Time between two attempts to hand over what one of several consumers could not take.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Nothing more is taken while what is on its way again has so many bytes.
+const AGAIN_BYTES_MAX: u64 = 64 << 20;
 
 impl FanOut {
     /// Hands everything to all of these.
@@ -71,6 +109,7 @@ impl FanOut {
         FanOut {
             consumers,
             again: Mutex::default(),
+            again_bytes: Arc::default(),
             over: watch::Sender::new(false),
         }
     }
@@ -92,13 +131,15 @@ impl FanOut {
     fn later(&self, consumer: &Arc<dyn Consumer>, batch: Batch) {
         let mut again = self.again();
         while again.try_join_next().is_some() {}
+        let held = Held::of(&batch, &self.again_bytes);
         // Whoever waits goes on waiting.
         let pledge = batch.receipt.custody.pledge();
-        again.spawn(hand_over(
-            Arc::clone(consumer),
-            (batch, pledge),
-            self.over.subscribe(),
-        ));
+        let consumer = Arc::clone(consumer);
+        let over = self.over.subscribe();
+        again.spawn(async move {
+            hand_over(consumer, (batch, pledge), over).await;
+            drop(held);
+        });
     }
 }
 
@@ -107,29 +148,91 @@ impl Consumer for FanOut {
         if let Err(refusal) = self.room() {
             return refused(batch, refusal);
         }
-        let Some((last, others)) = self.consumers.split_last() else {
-            return Ok(());
-        };
         let mut taken = false;
-        for consumer in others {
-            match consumer.consume(batch.shared()) {
-                Ok(()) => taken = true,
+        let mut passed_by = Vec::new();
+        for consumer in &self.consumers {
+            let Err(given_back) = consumer.consume(batch.shared()) else {
+                taken = true;
+                continue;
+            };
+            let Refused {
+                batch: copy,
+                refusal,
+            } = *given_back;
+            match refusal {
+                Refusal::Busy(_) if consumer.is_failing() => passed_by.push((consumer, copy)),
+                _ if taken => self.later(consumer, copy),
                 // Nobody has it yet.
-                Err(given_back) if !taken => return refused(batch, given_back.refusal),
-                Err(given_back) => self.later(consumer, given_back.batch),
+                refusal => return refused(batch, refusal),
             }
         }
-        match last.consume(batch) {
-            Err(given_back) if taken => self.later(last, given_back.batch),
-            outcome => return outcome,
+        if !taken && !passed_by.is_empty() {
+            return refused(batch, Refusal::Busy(AGAIN));
+        }
+        for (consumer, copy) in passed_by {
+            // Whoever waits for the outcome hears of it.
+            drop(copy.receipt.custody.pledge());
+            consumer.pass_by(copy);
         }
         Ok(())
     }
 
     fn room(&self) -> Result<(), Refusal> {
-        self.consumers
-            .iter()
-            .try_for_each(|consumer| consumer.room())
+        if self.again_bytes.load(Relaxed) >= AGAIN_BYTES_MAX {
+            return Err(Refusal::Busy(AGAIN));
+        }
+        let mut passed_by = Ok(());
+        let mut has_taker = self.consumers.is_empty();
+        for consumer in &self.consumers {
+            match consumer.room() {
+                Ok(()) => has_taker = true,
+                Err(refusal @ Refusal::Busy(_)) if consumer.is_failing() => {
+                    passed_by = Err(refusal);
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        match has_taker {
+            true => Ok(()),
+            false => passed_by,
+        }
+    }
+
+    fn is_failing(&self) -> bool {
+        !self.consumers.is_empty() && self.consumers.iter().all(|each| each.is_failing())
+    }
+
+    fn mixes(&self) -> bool {
+        self.consumers.iter().any(|each| each.mixes())
+    }
+
+    fn pass_by(&self, batch: Batch) {
+        for consumer in &self.consumers {
+            consumer.pass_by(batch.shared());
+        }
+    }
+}
+
+/// Bytes of a batch, counted as long as this is there.
+struct Held {
+    bytes: u64,
+    all: Arc<AtomicU64>,
+}
+
+impl Held {
+    fn of(batch: &Batch, all: &Arc<AtomicU64>) -> Held {
+        let bytes = batch.held_bytes();
+        all.fetch_add(bytes, Relaxed);
+        Held {
+            bytes,
+            all: Arc::clone(all),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -187,6 +290,16 @@ mod tests {
         }
     }
 
+    fn batch(account: &Arc<Account>, records: u64, bytes: Bytes) -> Batch {
+        Batch {
+            signal: Signal::Traces,
+            bytes,
+            records,
+            receipt: account.accept(records),
+            origin: None,
+        }
+    }
+
     /// What becomes of ten records that one of two has no room for, when all ends after so long.
     async fn ends(attempts: usize, after: Duration) -> Balance {
         let account = Arc::<Account>::default();
@@ -194,14 +307,8 @@ mod tests {
             Arc::new(Full(AtomicUsize::new(0))),
             Arc::new(Full(AtomicUsize::new(attempts))),
         ]);
-        let batch = Batch {
-            signal: Signal::Traces,
-            bytes: Bytes::new(),
-            records: 10,
-            receipt: account.accept(10),
-            origin: None,
-        };
-        both.consume(batch).expect("one has room");
+        both.consume(batch(&account, 10, Bytes::new()))
+            .expect("one has room");
         assert_eq!(account.balance().held(), 10);
         both.end(Instant::now() + after).await;
         account.balance()
@@ -213,5 +320,28 @@ mod tests {
         assert_eq!((balance.exported, balance.held()), (10, 0));
         let balance = ends(usize::MAX, AGAIN * 10).await;
         assert_eq!((balance.shutdown, balance.exported), (10, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_one_of_two_is_bounded() {
+        const BYTES: usize = 1 << 20;
+        let account = Arc::<Account>::default();
+        let both = FanOut::new(vec![
+            Arc::new(Full(AtomicUsize::new(0))),
+            Arc::new(Full(AtomicUsize::new(usize::MAX))),
+        ]);
+        let bytes = Bytes::from(vec![0; BYTES]);
+        let mut taken = 0;
+        let refused = loop {
+            match both.consume(batch(&account, 1, bytes.clone())) {
+                Ok(()) => taken += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(refused.refusal, Refusal::Busy(AGAIN));
+        assert_eq!(taken, AGAIN_BYTES_MAX / BYTES as u64);
+        refused.batch.receipt.refuse();
+        both.end(Instant::now() + AGAIN).await;
+        assert_eq!(account.balance().shutdown, taken);
     }
 }

@@ -1,6 +1,6 @@
 //! How many records a request holds, without decoding any.
 
-use tail::scan::Malformed;
+use tail::scan::{self, Malformed, Scanner, Visitor};
 use tail::wire::{Reader, Value};
 
 use crate::config::Signal;
@@ -32,6 +32,31 @@ pub fn records(signal: Signal, request: &[u8]) -> Result<u64, Malformed> {
         })
     })?;
     Ok(count)
+}
+
+/// The spans of an `ExportTraceServiceRequest`, all of which is looked into.
+///
+/// # Errors
+/// What is malformed, at any level.
+pub fn well_formed_spans(request: &[u8]) -> Result<u64, Malformed> {
+    let mut spans = Spans(0);
+    Scanner::default().walk(request, &mut spans)?;
+    Ok(spans.0)
+}
+
+/// Reads spans to count them.
+struct Spans(u64);
+
+impl<'a> Visitor<'a> for Spans {
+    fn resource(&mut self, _: &[u8], _: &'a [u8]) {}
+
+    fn scope(&mut self, _: &[u8], _: &'a [u8]) {}
+
+    fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed> {
+        scan::span(message, &mut ())?;
+        self.0 += 1;
+        Ok(())
+    }
 }
 
 /// The data points of a `Metric`.

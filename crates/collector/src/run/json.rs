@@ -5,8 +5,8 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use telemetry::settings;
 
 use crate::config::Signal;
 
@@ -19,13 +19,14 @@ pub fn decode(signal: Signal, body: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The JSON of a request in protobuf; its fault.
-pub fn encode(signal: Signal, request: &[u8]) -> Result<Vec<u8>, String> {
-    match signal {
-        Signal::Traces => to_json::<ExportTraceServiceRequest>(request),
-        Signal::Metrics => to_json::<ExportMetricsServiceRequest>(request),
-        Signal::Logs => to_json::<ExportLogsServiceRequest>(request),
-    }
+/// The JSON of a request in protobuf. Text that is not UTF-8 is replaced, so that it costs a character, not a request.
+pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
+    let signal = match signal {
+        Signal::Traces => settings::Signal::Traces,
+        Signal::Metrics => settings::Signal::Metrics,
+        Signal::Logs => settings::Signal::Logs,
+    };
+    export::json::encode(signal, request)
 }
 
 fn to_protobuf<M: Message + DeserializeOwned + Default>(body: &[u8]) -> Result<Vec<u8>, String> {
@@ -33,9 +34,4 @@ fn to_protobuf<M: Message + DeserializeOwned + Default>(body: &[u8]) -> Result<V
     message
         .map(|message| message.encode_to_vec())
         .map_err(|error| format!("the JSON is no request: {error}"))
-}
-
-fn to_json<M: Message + Serialize + Default>(request: &[u8]) -> Result<Vec<u8>, String> {
-    let message = M::decode(request).map_err(|error| error.to_string())?;
-    serde_json::to_vec(&message).map_err(|error| error.to_string())
 }

@@ -6,9 +6,13 @@ mod balance;
 mod otlp;
 mod sheet;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use tail::account::{Ages, Cause, Counters};
 use tail::shard::Shard;
 
+use super::send;
 use super::start::View;
 use crate::config::Signal;
 
@@ -31,6 +35,7 @@ pub(super) fn write(view: &View) -> String {
 pub(super) fn sheet(view: &View) -> Sheet {
     let mut page = Sheet::default();
     accounts(view, &mut page);
+    exporters(view, &mut page);
     queues(view, &mut page);
     storages(view, &mut page);
     samplers(view, &mut page);
@@ -103,12 +108,6 @@ fn accounts(view: &View, page: &mut Sheet) {
                 balance.refused,
                 "not taken, for lack of room",
             ),
-            ("exporter_sent", balance.exported, "taken by the back ends"),
-            (
-                "exporter_send_failed",
-                balance.failed + balance.rejected,
-                "not taken by the back ends",
-            ),
         ];
         for (name, count, help) in counts {
             let name = format!("otelcol_{name}_{what}");
@@ -165,6 +164,46 @@ fn storages(view: &View, page: &mut Sheet) {
         page.about(name, "gauge", help);
         for (id, space) in &view.storages {
             page.line(name, &[("storage", id)], value(space));
+        }
+    }
+}
+
+/// What became of the records of each exporter: one that has taken them counts them, whatever others do.
+fn exporters(view: &View, page: &mut Sheet) {
+    type Count = fn(&send::Counts) -> &AtomicU64;
+    let counters: [(&str, &str, Count); 3] = [
+        ("sent", "taken by the back end", |counts| &counts.sent),
+        ("send_failed", "not taken by the back end", |counts| {
+            &counts.failed
+        }),
+        (
+            "enqueue_failed",
+            "lost for lack of room while other exporters took theirs",
+            |counts| &counts.passed_by,
+        ),
+    ];
+    let senders = view.senders.iter();
+    let mut all: Vec<(String, Signal, Arc<send::Sender>)> = senders
+        .map(|(id, signal, sender)| (id.clone(), *signal, Arc::clone(sender)))
+        .collect();
+    for (id, balancer) in &view.balancers {
+        // Backends are exporters of their own, by the names that the Collector gives them.
+        let name = id.split_once('/').map(|(_, name)| format!("{name}_"));
+        let name = name.unwrap_or_default();
+        for backend in balancer.view() {
+            let id = format!("otlp/{name}{}", backend.endpoint);
+            all.push((id, Signal::Traces, backend.sender));
+        }
+    }
+    for signal in Signal::ALL {
+        let what = records(signal);
+        for (name, help, count) in counters {
+            let name = format!("otelcol_exporter_{name}_{what}");
+            page.about(&name, "counter", &format!("{what} {help}"));
+            for (id, _, sender) in all.iter().filter(|(_, own, _)| *own == signal) {
+                let value = count(sender.counts()).load(Relaxed);
+                page.line(&name, &[("exporter", id)], value);
+            }
         }
     }
 }

@@ -82,9 +82,9 @@ impl Sending {
         let protobuf = request.encode_to_vec();
         let body = match self.is_json {
             true => json::encode(Signal::Metrics, &protobuf),
-            false => Ok(protobuf),
+            false => protobuf,
         };
-        let prepared = body.and_then(|body| self.client.prepare(vec![body.into()]));
+        let prepared = self.client.prepare(vec![body.into()]);
         let why = match prepared {
             Err(why) => why,
             // What was not taken is in the next ones: values are sums.

@@ -375,13 +375,32 @@ fn what_is_wrong_with_a_policy_is_told_with_its_path() {
 
 #[test]
 fn policies_that_cannot_run_together_are_told() {
-    let latency =
-        |at| format!("{{ name: l{at}, type: latency, latency: {{ threshold_ms: {at}1 }} }}");
-    let many: Vec<String> = (0..65).map(latency).collect();
+    let service = |at| {
+        format!(
+            "{{ name: s{at}, type: string_attribute, string_attribute: {{ key: service.name, values: [s{at}] }} }}"
+        )
+    };
+    let many: Vec<String> = (0..65).map(service).collect();
     let found = errors(&with_policies(&many.join(",\n      ")));
-    let wanted = "processors::tail_sampling::policies: policy \"l64\": policies ask more than 64 things of spans";
+    let wanted = "processors::tail_sampling::policies: policy \"s64\": policies ask more than 64 things of spans";
     assert!(found.len() == 1 && found[0].ends_with(wanted), "{found:?}");
     good(&with_policies(&many[..64].join(",\n      ")));
+}
+
+#[test]
+fn a_file_with_a_policy_for_each_service_is_taken() {
+    let policy = |at| {
+        format!(
+            "{{ name: p{at}, type: and, and: {{ and_sub_policy: [ \
+             {{ name: service, type: string_attribute, string_attribute: {{ key: service.name, values: [s{at}] }} }}, \
+             {{ name: slow, type: latency, latency: {{ threshold_ms: {at}00 }} }}, \
+             {{ name: error, type: status_code, status_code: {{ status_codes: [ERROR] }} }}, \
+             {{ name: route, type: string_attribute, string_attribute: {{ key: route, values: [/health], invert_match: {} }} }} ] }} }}",
+            at % 2 == 0
+        )
+    };
+    let many: Vec<String> = (1..=55).map(policy).collect();
+    good(&with_policies(&many.join(",\n      ")));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From settings to what is evaluated.
 
 use super::composite::Composite;
-use super::latency::Latency;
+use super::latency::{Latencies, Window};
 use super::matcher::{Matcher, Test};
 use super::node::Node;
 use super::numeric_attribute::Range;
@@ -48,14 +48,26 @@ impl std::error::Error for Refusal {}
 #[derive(Debug)]
 pub struct Compiler {
     matcher: Matcher,
+    /// What is asked, without `invert`, and the first of its bits: what several policies ask is asked once.
+    asked: Vec<(PolicyKind, u64)>,
     bits: u32,
+    bits_max: u32,
     shards: u32,
 }
 
 impl Compiler {
-    pub fn new(shards: u32) -> Compiler {
+    /// For these policies, which are then compiled one by one.
+    pub fn new(shards: u32, policies: &[Policy]) -> Compiler {
+        let mut thresholds_ms = Vec::new();
+        thresholds(policies, &mut thresholds_ms, DEPTH_MAX);
+        let latencies = Latencies::new(thresholds_ms);
         Compiler {
-            matcher: Matcher::default(),
+            bits_max: BITS_MAX - latencies.width(),
+            matcher: Matcher {
+                latencies,
+                ..Matcher::default()
+            },
+            asked: Vec::new(),
             bits: 0,
             shards,
         }
@@ -81,7 +93,11 @@ impl Compiler {
             PolicyKind::Latency {
                 threshold_ms,
                 upper_threshold_ms,
-            } => self.latency(*threshold_ms, *upper_threshold_ms)?,
+            } => self.latency(
+                &policy.kind,
+                *threshold_ms as i64,
+                *upper_threshold_ms as i64,
+            )?,
             PolicyKind::NumericAttribute {
                 min: None,
                 max: None,
@@ -92,14 +108,19 @@ impl Compiler {
                 min,
                 max,
                 invert,
-            } => self.attribute(key, Test::Number(Range::new(*min, *max)), *invert)?,
+            } => {
+                let test = || Ok(Test::Number(Range::new(*min, *max)));
+                self.attribute(&policy.kind, key, test, *invert)?
+            }
             PolicyKind::Probabilistic {
                 percentage,
                 hash_salt,
             } => Node::Probabilistic(Probabilistic::new(*percentage, hash_salt)),
             PolicyKind::StatusCode(codes) => {
-                let bit = self.bit()?;
-                self.matcher.statuses.add(*codes, bit);
+                let bit = self.ask(&policy.kind, |this, bit| {
+                    this.matcher.statuses.add(*codes, bit);
+                    Ok(())
+                })?;
                 Node::Bits(bit)
             }
             PolicyKind::StringAttribute {
@@ -108,20 +129,23 @@ impl Compiler {
                 regex,
                 invert,
                 ..
-            } => self.attribute(key, Test::Text(Texts::new(values, *regex)?), *invert)?,
+            } => {
+                let test = || Ok(Test::Text(Texts::new(values, *regex)?));
+                self.attribute(&policy.kind, key, test, *invert)?
+            }
             PolicyKind::BooleanAttribute { key, value, invert } => {
-                self.attribute(key, Test::Bool(*value), *invert)?
+                self.attribute(&policy.kind, key, || Ok(Test::Bool(*value)), *invert)?
             }
             PolicyKind::TraceState { key, values } => {
-                let bit = self.bit()?;
-                self.matcher.states.push(State::new(key, values, bit));
-                Node::Bits(bit)
+                Node::Bits(self.ask(&policy.kind, |this, bit| {
+                    this.matcher.states.push(State::new(key, values, bit));
+                    Ok(())
+                })?)
             }
-            PolicyKind::TraceFlags => {
-                let bit = self.bit()?;
-                self.matcher.sampled_flag |= bit;
-                Node::Bits(bit)
-            }
+            PolicyKind::TraceFlags => Node::Bits(self.ask(&policy.kind, |this, bit| {
+                this.matcher.sampled_flag |= bit;
+                Ok(())
+            })?),
             PolicyKind::RateLimiting {
                 spans_per_second,
                 burst_capacity,
@@ -188,26 +212,41 @@ impl Compiler {
             .map_err(|why| format!("sub-policy {:?}: {why}", policy.name))
     }
 
-    fn latency(&mut self, threshold_ms: u64, upper_ms: u64) -> Result<Node, String> {
-        let bit = self.bit()?;
-        self.matcher.latencies.push(Latency {
-            threshold_ms,
-            upper_ms,
-            bit,
-        });
-        Ok(if upper_ms == 0 {
-            Node::Bits(bit)
-        } else {
-            Node::Window(bit)
-        })
+    fn latency(
+        &mut self,
+        kind: &PolicyKind,
+        threshold_ms: i64,
+        upper_ms: i64,
+    ) -> Result<Node, String> {
+        if upper_ms == 0 {
+            let (passed, least) = self.matcher.latencies.place(threshold_ms);
+            return Ok(Node::Passed(passed, least));
+        }
+        let bit = self.ask(kind, |this, bit| {
+            this.matcher.latencies.push(Window {
+                threshold_ms,
+                upper_ms,
+                bit,
+            });
+            Ok(())
+        })?;
+        Ok(Node::Window(bit))
     }
 
-    fn attribute(&mut self, key: &str, test: Test, invert: bool) -> Result<Node, String> {
-        let bit = self.bit()?;
-        let place = self.matcher.keys.place(key.as_bytes());
-        let place =
-            place.ok_or_else(|| format!("policies name more than {KEYS_MAX} attributes"))?;
-        self.matcher.tests.push((place, bit, test));
+    fn attribute(
+        &mut self,
+        kind: &PolicyKind,
+        key: &str,
+        test: impl FnOnce() -> Result<Test, String>,
+        invert: bool,
+    ) -> Result<Node, String> {
+        let bit = self.ask(&plain(kind), |this, bit| {
+            let place = this.matcher.keys.place(key.as_bytes());
+            let place =
+                place.ok_or_else(|| format!("policies name more than {KEYS_MAX} attributes"))?;
+            this.matcher.tests.push((place, bit, test()?));
+            Ok(())
+        })?;
         Ok(if invert {
             Node::NoBits(bit)
         } else {
@@ -215,11 +254,57 @@ impl Compiler {
         })
     }
 
+    /// The bit of what is asked; a new one where no policy asks the same.
+    fn ask(
+        &mut self,
+        kind: &PolicyKind,
+        add: impl FnOnce(&mut Compiler, u64) -> Result<(), String>,
+    ) -> Result<u64, String> {
+        if let Some((_, bit)) = self.asked.iter().find(|(asked, _)| asked == kind) {
+            return Ok(*bit);
+        }
+        let bit = self.bit()?;
+        add(self, bit)?;
+        self.asked.push((kind.clone(), bit));
+        Ok(bit)
+    }
+
     fn bit(&mut self) -> Result<u64, String> {
-        if self.bits == BITS_MAX {
+        if self.bits == self.bits_max {
             return Err(format!("policies ask more than {BITS_MAX} things of spans"));
         }
         self.bits += 1;
         Ok(1 << (self.bits - 1))
+    }
+}
+
+/// What is asked by a policy that may invert the answer.
+fn plain(kind: &PolicyKind) -> PolicyKind {
+    let mut plain = kind.clone();
+    if let PolicyKind::NumericAttribute { invert, .. }
+    | PolicyKind::StringAttribute { invert, .. }
+    | PolicyKind::BooleanAttribute { invert, .. } = &mut plain
+    {
+        *invert = false;
+    }
+    plain
+}
+
+/// The thresholds without an upper bound of policies `latency`, in ms. What is nested too deeply is refused later.
+fn thresholds(policies: &[Policy], out: &mut Vec<i64>, depth: u32) {
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    for policy in policies {
+        match &policy.kind {
+            PolicyKind::Latency {
+                threshold_ms,
+                upper_threshold_ms: 0,
+            } => out.push(*threshold_ms as i64),
+            PolicyKind::And(subs) | PolicyKind::Drop(subs) => thresholds(subs, out, depth),
+            PolicyKind::Not(sub) => thresholds(std::slice::from_ref(sub), out, depth),
+            PolicyKind::Composite { policies, .. } => thresholds(policies, out, depth),
+            _ => {}
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! From spans and resources to bits, while they are scanned.
 
-use super::latency::{self, Latency};
+use super::latency::Latencies;
 use super::ottl_condition::Condition;
 use super::status_code::{Statuses, is_sampled};
 use super::string_attribute::Texts;
@@ -122,7 +122,7 @@ pub struct Matcher {
     pub(super) tests: Vec<(u8, u64, Test)>,
     pub(super) statuses: Statuses,
     pub(super) sampled_flag: u64,
-    pub(super) latencies: Vec<Latency>,
+    pub(super) latencies: Latencies,
     pub(super) states: Vec<State>,
     pub(super) conditions: Vec<Condition>,
 }
@@ -212,7 +212,7 @@ impl Matcher {
                 bits &= !condition.both();
             }
         }
-        bits |= latency::update(&self.latencies, entry, start_ns, end_ns);
+        self.latencies.update(entry, start_ns, end_ns);
         entry.bits |= bits;
     }
 }

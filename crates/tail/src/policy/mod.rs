@@ -25,7 +25,8 @@ pub(crate) use string_attribute::compile as compile_regex;
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
 
-/// Bits of a trace: what policies ask of spans and resources, each one bit, an OTTL condition two.
+/// Bits of a trace: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
+/// together a number.
 pub const BITS_MAX: u32 = 64;
 
 /// Attributes that policies name, all together.
@@ -141,7 +142,7 @@ impl Program {
     /// # Errors
     /// Names the policy that cannot be compiled, and why.
     pub fn new(settings: &TailSampling) -> Result<Program, Refusal> {
-        let mut compiler = compile::Compiler::new(settings.shards.max(1));
+        let mut compiler = compile::Compiler::new(settings.shards.max(1), &settings.policies);
         let mut policies = Vec::new();
         if settings.policies.len() > POLICIES_MAX {
             return Err(Refusal::new("", "there are more than 1024 policies"));

@@ -1,6 +1,7 @@
 //! One policy as the decision evaluates it; `and`, `not` and `drop` hold others.
 
 use super::composite::Composite;
+use super::latency::Passed;
 use super::probabilistic::Probabilistic;
 use super::rate_limiting::Limiter;
 use super::span_count::SpanCount;
@@ -13,7 +14,9 @@ pub enum Node {
     Always,
     /// Some span or resource has one of these bits.
     Bits(u64),
-    /// The same, for two bounds: whether it may become false again as spans arrive, which span-ingest refuses.
+    /// So many thresholds are passed.
+    Passed(Passed, u64),
+    /// Some span has this bit, for two bounds: whether it may become false again as spans arrive, which span-ingest refuses.
     Window(u64),
     /// No span and no resource has any (`invert_match`).
     NoBits(u64),
@@ -46,6 +49,7 @@ impl Node {
         let vote = match self {
             Node::Always => Vote::Sampled,
             Node::Bits(bits) | Node::Window(bits) => sampled_if(trace.bits & *bits != 0),
+            Node::Passed(passed, least) => sampled_if(passed.of(trace.bits) >= *least),
             Node::NoBits(bits) => sampled_if(trace.bits & *bits == 0),
             Node::Condition { yes, .. } if trace.bits & *yes != 0 => Vote::Sampled,
             Node::Condition { error, .. } if trace.bits & *error != 0 => Vote::Error,

@@ -203,7 +203,7 @@ impl Status {
     fn exporter(&self, id: &str, signal: Signal) -> State {
         let mut senders = self.view.senders.iter();
         let found = senders.find(|(own, of, _)| own == id && *of == signal);
-        let Some(Failing { since_ns, why }) = found.and_then(|(.., sender)| sender.failing())
+        let Some(Failing { since_ns, why, .. }) = found.and_then(|(.., sender)| sender.failing())
         else {
             return self.fine();
         };

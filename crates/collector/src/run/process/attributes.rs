@@ -9,7 +9,7 @@ use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
 use super::matching::Matcher;
 use crate::config::Signal;
 use crate::config::components::processors::attributes::Attributes as Settings;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
@@ -91,7 +91,7 @@ impl Consumer for Attributes {
         hand_on(&self.next, batch, edited)
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }

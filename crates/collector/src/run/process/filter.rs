@@ -16,7 +16,7 @@ use super::failures::{Failures, Fault};
 use super::matching;
 use crate::config::components::processors::filter::Filter as Settings;
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 
 /// `Span.events`
@@ -348,7 +348,7 @@ impl Consumer for Filter {
         Ok(())
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }

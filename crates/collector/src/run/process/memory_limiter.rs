@@ -76,6 +76,10 @@ impl Consumer for Limiter {
         }
     }
 
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
+    }
+
     fn room(&self) -> Result<(), Refusal> {
         match self.over.load(Relaxed) {
             true => Err(Refusal::Busy(self.again)),

@@ -7,7 +7,7 @@ use tail::scan::{Malformed, RESOURCE_ATTRIBUTES};
 use super::action::Actions;
 use super::edit::{Edited, List, edit_resources, hand_on, room_for};
 use crate::config::components::processors::resource::Resource as Settings;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
@@ -61,7 +61,7 @@ impl Consumer for Resource {
         hand_on(&self.next, batch, edited)
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }

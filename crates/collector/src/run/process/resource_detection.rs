@@ -13,7 +13,7 @@ use crate::config::components::processors::resource_detection::{
     Detector, ResourceDetection as Settings,
 };
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -124,7 +124,7 @@ impl Consumer for ResourceDetection {
         hand_on(&self.next, batch, edited)
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }

@@ -401,6 +401,15 @@ impl Consumer for Tail {
         }
     }
 
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
+    }
+
+    /// It reads every span before it takes a request.
+    fn mixes(&self) -> bool {
+        false
+    }
+
     /// It is full for a moment after something had no room: what would be written to a disk before it is refused is not.
     fn room(&self) -> Result<(), Refusal> {
         let until_ns = self.full_until_ns.load(Relaxed);

@@ -61,6 +61,8 @@ pub struct Intake {
     waits: bool,
     /// It takes what the proxy records that runs the collector.
     is_of_proxy: bool,
+    /// Spans are looked into, as nobody else does before they are put together with those of others.
+    checks_spans: bool,
 }
 
 /// By signal, in the order of [`Signal`].
@@ -70,7 +72,9 @@ impl Intake {
     /// For these outlets.
     #[must_use]
     pub fn new(outlets: Outlets, accounts: [Arc<Account>; 3]) -> Intake {
+        let traces = outlets[Signal::Traces as usize].as_ref();
         Intake {
+            checks_spans: traces.is_some_and(|outlet| outlet.mixes()),
             outlets,
             accounts,
             bodies_bytes: AtomicU64::new(0),
@@ -240,7 +244,11 @@ impl Intake {
     }
 
     fn count(&self, signal: Signal, bytes: &[u8]) -> Result<u64, Refusal> {
-        count::records(signal, bytes).map_err(|fault| {
+        let count = match signal {
+            Signal::Traces if self.checks_spans => count::well_formed_spans(bytes),
+            _ => count::records(signal, bytes),
+        };
+        count.map_err(|fault| {
             self.accounts[signal as usize].add_malformed();
             Refusal::Malformed(fault.to_string())
         })

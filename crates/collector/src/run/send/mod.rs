@@ -6,6 +6,7 @@ mod file;
 mod otlp;
 mod queue;
 mod retry;
+mod room;
 mod stored;
 
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use journal::Left;
 use otlp::Outlet;
 use tokio::time::Instant;
 
-pub use balance::{BOUNDS_MS, Balancer, start as balance};
+pub(in crate::run) use balance::start as balance;
+pub use balance::{BOUNDS_MS, Balancer};
 pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
-pub use queue::{Failing, Sender, SenderEnd};
+pub use queue::{Counts, Failing, Sender, SenderEnd};
+pub use room::Room;
 
 use super::Log;
 use super::account::Account;
@@ -58,17 +61,26 @@ struct Around {
     retry: Option<Retry>,
 }
 
+/// What all exporters of a signal have in common.
+#[derive(Clone)]
+pub(in crate::run) struct Common {
+    /// Of the signal.
+    pub account: Arc<Account>,
+    /// Who we are.
+    pub auth: Authenticators,
+    pub proxies: Proxies,
+    /// What bytes may wait in all queues.
+    pub room: Arc<Room>,
+    pub log: Log,
+}
+
 /// What an exporter's queue is told besides its settings.
 pub(super) struct Outside<'a> {
-    /// Of its signal.
-    pub account: &'a Arc<Account>,
+    pub common: &'a Common,
     /// What keeps the queue over the end of the process, and what an earlier one left.
     pub stored: Option<(Stored, Left)>,
-    /// Files that are open, and who we are.
+    /// Files that are open.
     pub files: &'a mut Files,
-    pub auth: &'a Authenticators,
-    pub proxies: &'a Proxies,
-    pub log: &'a Log,
 }
 
 /// Starts the exporter of a signal. To be called within the runtime.
@@ -81,14 +93,14 @@ pub(super) fn start(
     signal: Signal,
     outside: Outside<'_>,
 ) -> Result<(Arc<Sender>, SenderEnd), String> {
-    let log = outside.log;
+    let common = outside.common;
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
             Target::Otlp(
                 Box::new(otlp::grpc(
                     settings,
                     signal,
-                    (outside.auth, outside.proxies),
+                    (&common.auth, &common.proxies),
                 )?),
                 Form::Protobuf,
             ),
@@ -98,7 +110,7 @@ pub(super) fn start(
             },
         ),
         Exporter::OtlpHttp(settings) => {
-            let (client, form) = otlp::http(settings, signal, (outside.auth, outside.proxies))?;
+            let (client, form) = otlp::http(settings, signal, (&common.auth, &common.proxies))?;
             let around = Around {
                 queue: settings.queue.clone(),
                 retry: settings.retry.clone(),
@@ -106,7 +118,7 @@ pub(super) fn start(
             (Target::Otlp(Box::new(client), form), around)
         }
         Exporter::Debug(settings) => {
-            let debug = debug::Debug::new(name, settings, log)?;
+            let debug = debug::Debug::new(name, settings, &common.log)?;
             (Target::Debug(debug), NONE)
         }
         Exporter::File(settings) => {
@@ -174,7 +186,7 @@ const TAKEN: Outcome = Outcome::Taken {
 fn prepare(client: &Client, form: Form, batch: &Batch) -> Result<export::client::Prepared, String> {
     let body: Bytes = match form {
         Form::Protobuf => batch.bytes.clone(),
-        Form::Json => json::encode(batch.signal, &batch.bytes)?.into(),
+        Form::Json => json::encode(batch.signal, &batch.bytes).into(),
     };
     client.prepare(vec![body])
 }

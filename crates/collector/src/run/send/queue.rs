@@ -1,8 +1,11 @@
 //! The queue of an exporter.
 
 mod deliver;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,23 +15,23 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::room::Share;
 use super::{Around, Outside, Target, stored};
 use crate::config::Signal;
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::account::Loss;
+use crate::run::consume::{Consumer, FAILING_AFTER, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 use crate::run::tasks;
 
-/// Bytes that wait in one queue, whatever its settings count.
-pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// Batches that wait, and requests in flight, where there is no `sending_queue`: who sent them waits, and is better told
 /// to come back than left to run out of time.
 const QUEUE_NONE: u64 = 64;
 const CONSUMERS_NONE: u32 = 64;
-/// Batches whose senders wait for room, with `block_on_overflow`; their bytes count towards [`QUEUE_BYTES_MAX`].
+/// Batches whose senders wait for room, with `block_on_overflow`; their bytes count towards the queue's.
 const BLOCKED_MAX: usize = 1024;
 /// When a full queue may have room again.
 const ROOM_AFTER: Duration = Duration::from_millis(100);
@@ -57,7 +60,10 @@ pub(super) struct Shared {
     retry: Option<Retry>,
     sizer: Sizer,
     size_max: u64,
+    /// What bytes may wait.
+    share: Share,
     state: Mutex<State>,
+    pub counts: Counts,
     came: Notify,
     stage: watch::Sender<Stage>,
     /// What waits here outlives the process.
@@ -67,6 +73,17 @@ pub(super) struct Shared {
     /// Or at least for room.
     blocks: bool,
     pub log: Log,
+}
+
+/// Records by what became of them here.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// The back end took them.
+    pub sent: AtomicU64,
+    /// It did not, and they are lost.
+    pub failed: AtomicU64,
+    /// There was no room for them while other exporters took theirs.
+    pub passed_by: AtomicU64,
 }
 
 /// How long there will be attempts.
@@ -98,6 +115,7 @@ pub(super) struct State {
 pub struct Failing {
     /// Since then, in nanoseconds of the UNIX epoch.
     pub since_ns: u64,
+    since: Instant,
     /// What happened first.
     pub why: String,
 }
@@ -129,13 +147,15 @@ pub(super) fn start(
         retry: around.retry,
         sizer,
         size_max,
+        share: outside.common.room.share(),
         state: Mutex::default(),
+        counts: Counts::default(),
         came: Notify::new(),
         stage: watch::Sender::new(Stage::Open),
         stored,
         waits,
         blocks,
-        log: outside.log.clone(),
+        log: outside.common.log.clone(),
     });
     let (cut, cut_off) = watch::channel(false);
     let mut tasks = JoinSet::new();
@@ -143,7 +163,7 @@ pub(super) fn start(
         tasks.spawn(deliver::consume(Arc::clone(&shared), cut_off.clone()));
     }
     if let Some(left) = left.filter(|left| !left.is_empty()) {
-        let account = Arc::clone(outside.account);
+        let account = Arc::clone(&outside.common.account);
         tasks.spawn(stored::again(Arc::clone(&shared), signal, account, left));
     }
     let sender = Sender {
@@ -177,7 +197,7 @@ impl Shared {
     /// A batch for which there is no room is taken if its sender waits until there is.
     fn block(&self, state: &mut State, batch: Batch) -> Result<(), Box<Refused>> {
         let bytes = state.bytes + batch.held_bytes();
-        let fits = state.blocked.len() < BLOCKED_MAX && bytes <= QUEUE_BYTES_MAX;
+        let fits = state.blocked.len() < BLOCKED_MAX && bytes <= self.share.bytes_max();
         if !(self.blocks && fits && batch.receipt.custody.is_awaited()) {
             return refused(batch, Refusal::Busy(ROOM_AFTER));
         }
@@ -209,7 +229,7 @@ impl Shared {
     fn enter(&self, state: &mut State, batch: &Batch) -> bool {
         let size = self.size(batch);
         let bytes = state.bytes + batch.held_bytes();
-        let fits = state.size + size <= self.size_max && bytes <= QUEUE_BYTES_MAX;
+        let fits = state.size + size <= self.size_max && bytes <= self.share.bytes_max();
         // What is larger than the whole queue is taken when nothing waits.
         let is_empty = state.waiting.is_empty() && state.writing == 0;
         if fits || is_empty {
@@ -288,6 +308,7 @@ impl Shared {
             Outcome::Busy { why, .. } | Outcome::Refused(why) => {
                 state.failing.get_or_insert_with(|| Failing {
                     since_ns: now_unix_ns(),
+                    since: Instant::now(),
                     why: why.clone(),
                 });
             }
@@ -345,7 +366,8 @@ impl Consumer for Sender {
         if state.closing {
             return Err(Refusal::Closing);
         }
-        let is_full = state.size >= self.shared.size_max || state.bytes >= QUEUE_BYTES_MAX;
+        let is_full =
+            state.size >= self.shared.size_max || state.bytes >= self.shared.share.bytes_max();
         // Whether anyone waits is not known yet.
         let may_block = self.shared.blocks && state.blocked.len() < BLOCKED_MAX;
         match is_full && !may_block && !state.waiting.is_empty() {
@@ -353,9 +375,31 @@ impl Consumer for Sender {
             false => Ok(()),
         }
     }
+
+    fn is_failing(&self) -> bool {
+        let state = self.shared.state();
+        let since = state.failing.as_ref().map(|failing| failing.since);
+        since.is_some_and(|since| since.elapsed() >= FAILING_AFTER)
+    }
+
+    fn pass_by(&self, batch: Batch) {
+        let Batch {
+            records, receipt, ..
+        } = batch;
+        self.shared.counts.passed_by.fetch_add(records, Relaxed);
+        receipt.lose(records, Loss::ExportFailed);
+        let what = "records lost: the queue is full, and other exporters do not wait for this one";
+        self.shared.tell(&format!("{records} {what}"));
+    }
 }
 
 impl Sender {
+    /// Records by what became of them.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
     /// Batches and bytes that wait.
     #[must_use]
     pub fn depth(&self) -> (usize, u64) {

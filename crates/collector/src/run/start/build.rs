@@ -24,6 +24,11 @@ use crate::run::receive::Intake;
 use crate::run::send::{self, Balancer, Sender, SenderEnd};
 use crate::run::storage::{Kept, Storages, Stored};
 
+/// Kept spans that are on their way out have this part of the budget.
+const EXPORT_PART: u64 = 2;
+/// Queues have this one: less, so that one that is full never takes all that samplers may hand on.
+const QUEUES_PART: u64 = 3;
+
 /// A receiver, and where its data go.
 type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
 
@@ -38,6 +43,8 @@ pub(super) struct Build<'a> {
     pub(super) balancers: HashMap<ComponentId, Arc<Balancer>>,
     batchers: HashMap<(ComponentId, Signal), Arc<Batcher>>,
     files: send::Files,
+    /// What bytes may wait in queues.
+    room: Arc<send::Room>,
     pub(super) auth: Authenticators,
     pub(super) ends: Vec<SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
@@ -63,6 +70,7 @@ impl<'a> Build<'a> {
             setup,
             host,
             accounts: Default::default(),
+            room: send::Room::new(budget.bytes_max() / QUEUES_PART),
             budget,
             senders: HashMap::new(),
             balancers: HashMap::new(),
@@ -131,18 +139,20 @@ impl<'a> Build<'a> {
         if let Some(balancer) = self.balancers.get(id) {
             return Ok(Arc::clone(balancer) as Arc<dyn Consumer>);
         }
-        let started = {
-            let account = &self.accounts[signal as usize];
-            send::balance(
-                &id.to_string(),
-                settings,
-                (account, &self.auth, &self.config.proxies),
-                &self.setup.log,
-            )
-        };
+        let started = { send::balance(&id.to_string(), settings, &self.common(signal)) };
         let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
         self.balancers.insert(id.clone(), Arc::clone(&balancer));
         Ok(balancer)
+    }
+
+    fn common(&self, signal: Signal) -> send::Common {
+        send::Common {
+            account: Arc::clone(&self.accounts[signal as usize]),
+            auth: self.auth.clone(),
+            proxies: self.config.proxies.clone(),
+            room: Arc::clone(&self.room),
+            log: self.setup.log.clone(),
+        }
     }
 
     /// An exporter with a queue, and what puts requests together for it.
@@ -182,12 +192,9 @@ impl<'a> Build<'a> {
         let stored = stored.transpose();
         let stored = stored.map_err(|why: String| self.fault("exporter", id, &why))?;
         let outside = send::Outside {
-            account: &self.accounts[signal as usize],
+            common: &self.common(signal),
             stored,
             files: &mut self.files,
-            auth: &self.auth,
-            proxies: &self.config.proxies,
-            log: &self.setup.log,
         };
         let name = id.to_string();
         let started = send::start(&name, exporter, signal, outside);
@@ -270,7 +277,7 @@ impl<'a> Build<'a> {
         let options = Options {
             seed: self.setup.seed,
             record_policy: self.setup.record_policy,
-            export_bytes_max: self.budget.bytes_max() / 2,
+            export_bytes_max: self.budget.bytes_max() / EXPORT_PART,
             end_wait_ns: u64::try_from(self.host.root_wait.as_nanos()).unwrap_or(u64::MAX),
             ..Options::default()
         };

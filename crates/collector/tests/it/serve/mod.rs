@@ -425,6 +425,81 @@ async fn without_room_a_request_is_refused_whole_and_says_when() {
     );
 }
 
+/// A request whose text is replaced, byte for byte.
+fn replaced(request: &Bytes, text: &[u8], other: &[u8]) -> Bytes {
+    assert_eq!(text.len(), other.len());
+    let mut bytes = request.to_vec();
+    let at = bytes.windows(text.len()).position(|found| found == text);
+    let at = at.expect("it is there");
+    bytes[at..at + other.len()].copy_from_slice(other);
+    bytes.into()
+}
+
+#[tokio::test]
+async fn a_malformed_span_spoils_nothing_but_its_own_request() {
+    let sink = collector(&format!(
+        "exporters: {{ nop: }}\nprocessors: {{ tail_sampling: {{ decision_wait: 1s, {ERRORS} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [tail_sampling], exporters: [nop] }} }} }}"
+    ));
+    let back_end = address(&sink, "otlp grpc");
+    let exporter = format!("otlp: {{ endpoint: '{back_end}', tls: {{ insecure: true }}");
+    let good = request(0, 50);
+    // The second span's identifier takes a byte of its name.
+    let bad = request(100, 1);
+    let number = 100_u64.to_be_bytes();
+    let own = [&[0x12, 8, 2][..], &number[1..]].concat();
+    let bad = replaced(&bad, &own, &[&[0x12, 5, 2][..], &number[1..]].concat());
+    for (processors, names, queue) in [
+        ("batch: { timeout: 200ms }", "batch", ""),
+        (
+            "",
+            "",
+            ", sending_queue: { batch: { flush_timeout: 200ms } }",
+        ),
+    ] {
+        let front = collector(&format!(
+            "processors: {{ {processors} }}\nexporters: {{ {exporter} {queue} }} }}\n\
+             service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [otlp] }} }} }}"
+        ));
+        let client = grpc(&front);
+        for (body, is_taken) in [(&good, true), (&bad, false), (&good, true)] {
+            let outcome = send(&client, body.clone()).await;
+            assert_eq!(
+                matches!(outcome, Outcome::Taken { .. }),
+                is_taken,
+                "{outcome:?}"
+            );
+            assert_eq!(
+                matches!(outcome, Outcome::Refused(_)),
+                !is_taken,
+                "{outcome:?}"
+            );
+        }
+        let [balance, ..] = front.end().await;
+        let settled = (balance.accepted, balance.exported, balance.malformed);
+        assert_eq!(settled, (200, 200, 1), "{names}");
+    }
+    sink.end().await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_utf_8_costs_no_span() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let body = replaced(&request(0, 50), b"span 1", b"sp\xffn 1");
+    let outcome = send(&grpc(&sink), body).await;
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    let [balance, ..] = sink.end().await;
+    assert_eq!((balance.accepted, balance.exported), (100, 100));
+    let spans = file.spans();
+    assert_eq!(spans.len(), 100);
+    let replaced = spans.iter().filter(|span| span["name"] == "sp\u{fffd}n 1");
+    assert_eq!(replaced.count(), 1);
+}
+
 #[tokio::test]
 async fn what_is_no_request_is_refused_for_good() {
     let nop = collector(&format!(

@@ -154,6 +154,14 @@ impl Consumer for Batcher {
         Ok(())
     }
 
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
+    }
+
+    fn mixes(&self) -> bool {
+        true
+    }
+
     fn room(&self) -> Result<(), Refusal> {
         let state = self.state();
         match (state.closing, state.is_full()) {

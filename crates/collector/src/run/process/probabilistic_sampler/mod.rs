@@ -20,7 +20,7 @@ use crate::config::Signal;
 use crate::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler as Settings, Source,
 };
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -262,8 +262,8 @@ impl Consumer for ProbabilisticSampler {
         hand_on(&self.next, batch, sampled)
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }
 

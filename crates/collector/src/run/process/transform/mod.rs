@@ -20,7 +20,7 @@ use super::failures::{Failures, Fault};
 use crate::config::components::processors::statements::Group as GroupSettings;
 use crate::config::components::processors::transform::Transform as Settings;
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Refused};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -127,7 +127,7 @@ impl Consumer for Transform {
         hand_on(&self.next, batch, edited)
     }
 
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(&*self.next)
     }
 }

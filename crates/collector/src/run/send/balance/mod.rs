@@ -22,16 +22,12 @@ use tokio::time::Instant;
 pub use attempts::{Attempts, BOUNDS_MS};
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
-use export::client::Proxies;
-
 use self::ring::Ring;
-use super::{Around, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
+use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
-use crate::run::Log;
-use crate::run::account::{Account, Loss};
-use crate::run::auth::Authenticators;
+use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
@@ -47,11 +43,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub struct Balancer {
     name: String,
     settings: LoadBalancingExporter,
-    account: Arc<Account>,
-    /// Who we are to backends.
-    auth: Authenticators,
-    proxies: Proxies,
-    log: Log,
+    common: Common,
     /// Itself, for what goes on its way again.
     own: Weak<Balancer>,
     table: Mutex<Arc<Table>>,
@@ -142,19 +134,12 @@ pub struct Counts {
 ///
 /// # Errors
 /// Why its backends cannot be spoken to.
-pub fn start(
+pub(in crate::run) fn start(
     name: &str,
     settings: &LoadBalancingExporter,
-    (account, auth, proxies): (&Arc<Account>, &Authenticators, &Proxies),
-    log: &Log,
+    common: &Common,
 ) -> Result<Arc<Balancer>, String> {
-    start_in(
-        &k8s::Pod::own(),
-        name,
-        settings,
-        (account, auth, proxies),
-        log,
-    )
+    start_in(&k8s::Pod::own(), name, settings, common)
 }
 
 /// The same within another pod than the one that we are in.
@@ -162,22 +147,18 @@ fn start_in(
     pod: &k8s::Pod,
     name: &str,
     settings: &LoadBalancingExporter,
-    (account, auth, proxies): (&Arc<Account>, &Authenticators, &Proxies),
-    log: &Log,
+    common: &Common,
 ) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
     let probe = OtlpGrpcExporter {
         client: settings.otlp.client.to("localhost:4317"),
         ..settings.otlp.clone()
     };
-    otlp::grpc(&probe, Signal::Traces, (auth, proxies))?;
+    otlp::grpc(&probe, Signal::Traces, (&common.auth, &common.proxies))?;
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
-        account: Arc::clone(account),
-        auth: auth.clone(),
-        proxies: proxies.clone(),
-        log: log.clone(),
+        common: common.clone(),
         own: Weak::clone(own),
         table: Mutex::default(),
         backends: Mutex::default(),
@@ -190,7 +171,7 @@ fn start_in(
             balancer.ask(resolve::run(Arc::downgrade(&balancer), dns.clone()));
         }
         Resolver::K8s(settings) => {
-            let watcher = k8s::Watcher::new(settings, pod, log)?;
+            let watcher = k8s::Watcher::new(settings, pod, &common.log)?;
             balancer.ask(watcher.run(Arc::downgrade(&balancer)));
         }
     }
@@ -244,7 +225,9 @@ impl Balancer {
     }
 
     fn warn(&self, what: &str) {
-        self.log.warn(&format!("exporter {}: {what}", self.name));
+        self.common
+            .log
+            .warn(&format!("exporter {}: {what}", self.name));
     }
 
     /// No names were found: those that are known stay.
@@ -279,7 +262,7 @@ impl Balancer {
             }
             Err(why) => {
                 let line = format!("exporter {}: backend {name}: {why}", self.name);
-                self.log.error(&line);
+                self.common.log.error(&line);
                 false
             }
         });
@@ -304,7 +287,7 @@ impl Balancer {
         let client = Box::new(otlp::grpc(
             &settings,
             Signal::Traces,
-            (&self.auth, &self.proxies),
+            (&self.common.auth, &self.common.proxies),
         )?);
         let target = Target::Backend(client, Arc::clone(&attempts));
         let rules = settings.queue.as_ref().and_then(BatchRules::of_queue);
@@ -313,12 +296,9 @@ impl Balancer {
             retry: settings.retry,
         };
         let outside = Outside {
-            account: &self.account,
+            common: &self.common,
             stored: None,
             files: &mut Files::new(),
-            auth: &self.auth,
-            proxies: &self.proxies,
-            log: &self.log,
         };
         let name = format!("{} ({endpoint})", self.name);
         let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;
@@ -344,7 +324,7 @@ impl Balancer {
                 return;
             };
             let line = format!("exporter {}: backend {endpoint} is gone", self.name);
-            self.log.info(&line);
+            self.common.log.info(&line);
             backends.tasks.spawn(async move {
                 for (batch, pledge) in backend.leave().await {
                     own.consume_or_wait(batch, pledge).await;
@@ -463,6 +443,16 @@ impl Consumer for Balancer {
         let mut senders = table.senders.iter();
         let room = senders.try_for_each(|sender| sender.room());
         room.map_err(|refusal| self.busy(refusal))
+    }
+
+    /// A part of a request waits with parts of others, and not all of it is read when it is cut.
+    fn mixes(&self) -> bool {
+        true
+    }
+
+    fn is_failing(&self) -> bool {
+        let table = self.table();
+        !table.senders.is_empty() && table.senders.iter().all(|sender| sender.is_failing())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use export::client::Proxies;
 use telemetry::proto;
 
 use super::*;
@@ -10,8 +11,10 @@ use crate::config::components::exporters::load_balancing::Routing;
 use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, GrpcCompression};
 use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::config::components::shared::retry::Retry;
+use crate::run::Log;
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
+use crate::run::send::Room;
 
 pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
     LoadBalancingExporter {
@@ -55,14 +58,17 @@ fn balancer(names: &[&str], queue_size: u64) -> Arc<Balancer> {
 }
 
 fn started(settings: &LoadBalancingExporter) -> Arc<Balancer> {
-    let account = Arc::new(Account::default());
-    start(
-        "lb",
-        settings,
-        (&account, &Authenticators::default(), &Proxies::default()),
-        &Log::new(|_, _| {}),
-    )
-    .unwrap()
+    start("lb", settings, &common()).unwrap()
+}
+
+pub(super) fn common() -> Common {
+    Common {
+        account: Arc::default(),
+        auth: Authenticators::default(),
+        proxies: Proxies::default(),
+        room: Room::new(1 << 30),
+        log: Log::new(|_, _| {}),
+    }
 }
 
 /// A request of a span of each trace.

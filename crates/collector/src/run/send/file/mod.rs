@@ -88,7 +88,7 @@ impl File {
     fn message(&self, batch: &Batch, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let encoded = match self.format {
             Format::Json => {
-                let mut line = json::encode(batch.signal, bytes)?;
+                let mut line = json::encode(batch.signal, bytes);
                 if !self.zstd {
                     line.push(b'\n');
                     return Ok(line);

@@ -1,6 +1,7 @@
 //! Those who empty a queue: attempt after attempt for each batch, until it is settled.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use export::client::Outcome;
 use tokio::sync::watch;
@@ -69,14 +70,17 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
         shared.came_to(&outcome);
         let (after, why) = match outcome {
             Outcome::Taken { rejected, message } => {
+                let rejected = rejected.min(batch.records);
+                count(&shared.counts.sent, batch.records - rejected);
                 if rejected > 0 {
+                    count(&shared.counts.failed, rejected);
                     batch.receipt.lose(rejected, Loss::Rejected);
                     shared.tell(&format!("{rejected} records rejected: {message}"));
                 }
                 return Delivered::Settled(Ending::Done);
             }
             Outcome::Refused(why) => {
-                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                lose(shared, batch);
                 shared.tell(&format!("{} records lost: {why}", batch.records));
                 return Delivered::Settled(Ending::Never);
             }
@@ -90,10 +94,19 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
                 }
             }
             None => {
-                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                lose(shared, batch);
                 shared.tell(&format!("{} records lost: {why}", batch.records));
                 return Delivered::Settled(Ending::Failed);
             }
         }
     }
+}
+
+fn lose(shared: &Shared, batch: &Batch) {
+    count(&shared.counts.failed, batch.records);
+    batch.receipt.lose(batch.records, Loss::ExportFailed);
+}
+
+fn count(counter: &AtomicU64, records: u64) {
+    counter.fetch_add(records, Relaxed);
 }

@@ -6,14 +6,11 @@ mod slices;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use export::client::Proxies;
 use server::{Asked, PATIENCE, Server};
 use tokio::time::Instant;
 
 use super::*;
 use crate::config::components::exporters::load_balancing::Resolver;
-use crate::run::account::Account;
-use crate::run::auth::Authenticators;
 use crate::run::send::balance::{start_in, tests};
 
 fn service(namespace: Option<&str>, return_hostnames: bool) -> K8s {
@@ -29,15 +26,7 @@ fn service(namespace: Option<&str>, return_hostnames: bool) -> K8s {
 fn started(pod: &Pod, settings: K8s) -> Result<Arc<Balancer>, String> {
     let mut exporter = tests::settings(&[], 100);
     exporter.resolver = Resolver::K8s(settings);
-    let account = Arc::new(Account::default());
-    let log = Log::new(|_, _| {});
-    start_in(
-        pod,
-        "lb",
-        &exporter,
-        (&account, &Authenticators::default(), &Proxies::default()),
-        &log,
-    )
+    start_in(pod, "lb", &exporter, &tests::common())
 }
 
 /// A slice of endpoints, each an address and what is said of it.
