@@ -1,4 +1,4 @@
-//! The cases of the load benchmark: body size × connections × keep-alive or close × workers × logs.
+//! The cases of the load benchmark: body size × connections × keep-alive or close × workers × logs × checks and statistics.
 
 use crate::report::Shape;
 
@@ -47,6 +47,8 @@ pub struct Case {
     pub workers: u32,
     /// Access logs go to a UDP socket.
     pub log: bool,
+    /// The server is checked, and all statistics are counted and offered.
+    pub watched: bool,
 }
 
 impl Case {
@@ -54,8 +56,9 @@ impl Case {
     pub fn name(&self) -> String {
         let life = if self.close { "close" } else { "keep" };
         let log = if self.log { "-log" } else { "" };
+        let watched = if self.watched { "-watched" } else { "" };
         format!(
-            "{}-c{}-{life}-w{}{log}",
+            "{}-c{}-{life}-w{}{log}{watched}",
             self.body.name, self.connections, self.workers
         )
     }
@@ -75,7 +78,7 @@ impl Case {
 
     /// Whether it runs when nothing is asked for: what the README's claims rest on.
     fn by_default(&self) -> bool {
-        match (self.body, self.close, self.log) {
+        match (self.body, self.close, self.log || self.watched) {
             (SMALL, false, false) => true,
             _ => self.connections == 64,
         }
@@ -96,25 +99,27 @@ pub fn select(workers: &[u32], filters: &[String], all: bool) -> Vec<Case> {
         .filter(wanted)
         .collect();
     // Proxies are started once for each group of the same workers and logs.
-    cases.sort_by_key(|case| (case.workers, case.log));
+    cases.sort_by_key(|case| (case.workers, case.log, case.watched));
     cases
 }
 
 fn every(workers: u32) -> Vec<Case> {
     let kinds = [
-        (SMALL, false, false),
-        (SMALL, true, false),
-        (MEDIUM, false, false),
-        (LARGE, false, false),
-        (SMALL, false, true),
+        (SMALL, false, false, false),
+        (SMALL, true, false, false),
+        (MEDIUM, false, false, false),
+        (LARGE, false, false, false),
+        (SMALL, false, true, false),
+        (SMALL, false, false, true),
     ];
-    let one = |(body, close, log)| {
+    let one = |(body, close, log, watched)| {
         CONNECTIONS.iter().map(move |&connections| Case {
             body,
             connections,
             close,
             workers,
             log,
+            watched,
         })
     };
     kinds.into_iter().flat_map(one).collect()
@@ -134,7 +139,11 @@ mod tests {
         let one = select(&[1, 2], &["50B-c64-keep-w1".into()], false);
         assert_eq!(
             one.iter().map(Case::name).collect::<Vec<_>>(),
-            ["50B-c64-keep-w1", "50B-c64-keep-w1-log"]
+            [
+                "50B-c64-keep-w1",
+                "50B-c64-keep-w1-watched",
+                "50B-c64-keep-w1-log"
+            ]
         );
         assert!(select(&[1], &["none".into()], true).is_empty());
     }

@@ -2,6 +2,7 @@
 //! requests failed of it.
 
 mod changes;
+mod h1;
 mod h2;
 mod load;
 
@@ -57,11 +58,7 @@ struct Options {
 /// When an option is not understood, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
-    let mut programs = vec![peers::installed(options.subject.clone())?.swap_remove(0)];
-    if options.haproxy.is_some() {
-        programs = peers::with_haproxy(options.subject.clone(), options.haproxy.clone())?;
-        programs.truncate(2);
-    }
+    let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;
     let mut is_clean = true;
     for program in &programs {
         println!("{}", program.peer.name);
@@ -146,6 +143,7 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
         master: proxy.process.id(),
         socket: workdir.path().join("admin.sock"),
         certificates: [certificate, other_certificate],
+        first: origins[0],
         spare: origins[SERVERS],
     };
     let stop = Arc::new(AtomicBool::new(false));
@@ -167,7 +165,7 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
         ..plan
     };
     let loads = [
-        spawn("h1-clients", load::run, plan)?,
+        spawn("h1-clients", h1::run, plan)?,
         spawn("h2-clients", h2::run, h2_plan)?,
     ];
     let mut problem = None;

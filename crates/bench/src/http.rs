@@ -38,6 +38,7 @@ fn measure(bench: &Bench, case: &Case) -> Result<Row, Failure> {
     let start = |program: &Installed| {
         let setting = Setting {
             log: case.log.then_some(bench.sink.address),
+            watched: case.watched,
             workers: Some(case.workers),
             connections_max: bench.connections_max,
             strict_limits: true,
@@ -49,5 +50,8 @@ fn measure(bench: &Bench, case: &Case) -> Result<Row, Failure> {
         let url = proxy.url(case.body.path);
         wrk::load(&url, case.connections, seconds, case.close, &[])
     };
-    bench.rounds(case.shape(), &bench.programs, start, load)
+    // nginx checks no servers by itself.
+    let takes_part = |program: &&Installed| !case.watched || program.peer.checks_servers;
+    let programs: Vec<_> = bench.programs.iter().filter(takes_part).cloned().collect();
+    bench.rounds(case.shape(), &programs, start, load)
 }

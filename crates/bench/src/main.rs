@@ -17,6 +17,8 @@ mod clock;
 mod comparison;
 mod demo;
 #[cfg(feature = "tls")]
+mod faults;
+#[cfg(feature = "tls")]
 mod h2;
 #[cfg(feature = "tls")]
 mod h2load;
@@ -88,6 +90,12 @@ const COMMANDS: &[Command] = &[
         name: "churn",
         help: churn::HELP,
         run: churn::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "faults",
+        help: faults::HELP,
+        run: faults::run,
     },
     Command {
         name: "variables",

@@ -32,6 +32,8 @@ pub struct Peer {
         expect(dead_code, reason = "the command `h2` asks")
     )]
     pub http2_servers: bool,
+    /// It checks the health of servers by itself.
+    pub checks_servers: bool,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
     /// Writes its configuration into a folder and returns the command that serves it in the foreground.
@@ -47,6 +49,8 @@ pub struct Setting {
     pub origin: SocketAddr,
     /// Where access logs go, by UDP; none: no logs.
     pub log: Option<SocketAddr>,
+    /// The server is checked ten times a second; statistics of all kinds are counted and offered.
+    pub watched: bool,
     /// What clients speak to it.
     pub listener: Listener,
     /// How it uses connections to the origin.
@@ -68,6 +72,7 @@ impl Setting {
             listen,
             origin,
             log: None,
+            watched: false,
             listener: Listener::Http,
             servers: Servers::Kept,
             workers: Some(1),
@@ -193,6 +198,24 @@ pub fn with_haproxy(
         };
         programs.insert(1, named);
     }
+    Ok(programs)
+}
+
+/// The subject, and the HAProxy that `haproxy` names.
+///
+/// # Errors
+/// When there is no subject.
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "the commands `churn` and `faults` ask")
+)]
+pub fn subject_and_named(
+    subject: Option<PathBuf>,
+    haproxy: Option<PathBuf>,
+) -> Result<Vec<Installed>, Failure> {
+    let count = 1 + usize::from(haproxy.is_some());
+    let mut programs = with_haproxy(subject, haproxy)?;
+    programs.truncate(count);
     Ok(programs)
 }
 

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Failure;
+use crate::clock::Deadline;
 use crate::sys;
 
 /// How long an answer of the runtime interface may take; a reload replaces the process that would answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the worker of a reload may take until it serves.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
 /// How often a state that has no event is looked at.
@@ -25,6 +26,8 @@ pub struct Subject {
     pub socket: PathBuf,
     /// The file with the certificate that it serves, and another one for the same names.
     pub certificates: [PathBuf; 2],
+    /// The address of its first server.
+    pub first: SocketAddr,
     /// A server that its configuration does not name.
     pub spare: SocketAddr,
 }
@@ -49,42 +52,28 @@ pub const ALL: &[Change] = &[
     },
     Change {
         name: "weight",
-        make: |subject, n| {
-            let weight = [1, 100, 0, 50][n as usize % 4];
-            subject.quietly(&format!("set server b/s1 weight {weight}"))
-        },
+        make: |subject, n| subject.toggle("s1 weight", ["1", "100", "0", "50"], n),
     },
     Change {
         name: "maintenance",
-        make: |subject, n| {
-            let state = ["maint", "ready"][n as usize % 2];
-            subject.quietly(&format!("set server b/s2 state {state}"))
-        },
+        make: |subject, n| subject.toggle("s2 state", ["maint", "ready"], n),
     },
     Change {
         name: "drain",
-        make: |subject, n| {
-            let state = ["drain", "ready"][n as usize % 2];
-            subject.quietly(&format!("set server b/s3 state {state}"))
-        },
+        make: |subject, n| subject.toggle("s3 state", ["drain", "ready"], n),
     },
     Change {
         name: "health",
-        make: |subject, n| {
-            let health = ["down", "up"][n as usize % 2];
-            subject.quietly(&format!("set server b/s1 health {health}"))
-        },
+        make: |subject, n| subject.toggle("s1 health", ["down", "up"], n),
     },
     Change {
         name: "address",
         make: |subject, n| {
-            let addresses = [subject.spare, subject.first()?];
+            let addresses = [subject.spare, subject.first];
             let address = addresses[n as usize % 2];
-            subject.changes(&format!(
-                "set server b/s1 addr {} port {}",
-                address.ip(),
-                address.port()
-            ))
+            let (ip, port) = (address.ip(), address.port());
+            let command = format!("set server b/s1 addr {ip} port {port}");
+            subject.says(&command, "changed from")
         },
     },
     Change {
@@ -123,21 +112,21 @@ pub const ALL: &[Change] = &[
 
 impl Subject {
     fn reload(&self) -> Result<(), Failure> {
-        let deadline = crate::clock::Deadline::after(RELOAD_PATIENCE);
-        let mut before = self.worker();
-        while before.is_err() && !deadline.passed() {
-            sys::pause(LOOK_EVERY);
-            before = self.worker();
-        }
-        let before = before?;
+        let before = self.worker_other_than(None)?;
         sys::kill(self.master, libc::SIGUSR2)?;
-        while self.worker().is_ok_and(|worker| worker == before) || self.worker().is_err() {
-            if deadline.passed() {
-                return Err("no new worker answers".into());
+        self.worker_other_than(Some(before)).map(drop)
+    }
+
+    /// The number of the worker that answers, as soon as it is another one.
+    fn worker_other_than(&self, before: Option<u32>) -> Result<u32, Failure> {
+        let deadline = Deadline::after(RELOAD_PATIENCE);
+        loop {
+            match self.worker() {
+                Ok(worker) if Some(worker) != before => return Ok(worker),
+                _ if deadline.passed() => return Err("no new worker answers".into()),
+                _ => sys::pause(LOOK_EVERY),
             }
-            sys::pause(LOOK_EVERY);
         }
-        Ok(())
     }
 
     /// The number of the worker that answers now.
@@ -145,17 +134,6 @@ impl Subject {
         let info = self.ask("show info")?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
         Ok(pid.ok_or("no Pid in show info")?.trim().parse()?)
-    }
-
-    /// Where the configuration has the first server.
-    fn first(&self) -> Result<SocketAddr, Failure> {
-        let file = self.socket.with_file_name("churn.cfg");
-        let text = fs::read_to_string(file)?;
-        let word = text
-            .split("server s1 ")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
-        Ok(word.ok_or("no server s1")?.trim().parse()?)
     }
 
     fn ask(&self, command: &str) -> Result<String, Failure> {
@@ -167,15 +145,22 @@ impl Subject {
         Ok(answer)
     }
 
+    /// Sets a property of a server to the next of these values.
+    fn toggle<const N: usize>(
+        &self,
+        property: &str,
+        values: [&str; N],
+        n: u32,
+    ) -> Result<(), Failure> {
+        let value = values[n as usize % N];
+        self.quietly(&format!("set server b/{property} {value}"))
+    }
+
     fn quietly(&self, command: &str) -> Result<(), Failure> {
         match self.ask(command)?.trim() {
             "" => Ok(()),
             answer => Err(format!("{command}: {answer}").into()),
         }
-    }
-
-    fn changes(&self, command: &str) -> Result<(), Failure> {
-        self.says(command, "changed from")
     }
 
     fn says(&self, command: &str, wanted: &str) -> Result<(), Failure> {

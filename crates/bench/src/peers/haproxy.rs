@@ -9,11 +9,18 @@ use super::{Listener, Peer, Servers, Setting, fill, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 
+/// What a frontend has that offers its statistics.
+const OBSERVED: &str = "    option socket-stats
+    stats enable
+    stats uri /stats
+    http-request use-service prometheus-exporter if { path /metrics }";
+
 /// HAProxy as installed on this system.
 pub const PEER: Peer = Peer {
     name: "haproxy",
     traces: false,
     http2_servers: true,
+    checks_servers: true,
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),
 };
@@ -53,6 +60,10 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
         Servers::Fresh => ("    http-reuse never\n    option http-server-close", ""),
         Servers::Http2 => ("    http-reuse always", " proto h2"),
     };
+    let (observed, check) = match setting.watched {
+        true => (OBSERVED, " check inter 100ms"),
+        false => ("", ""),
+    };
     let text = fill(
         TEMPLATE,
         &[
@@ -61,6 +72,8 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
             ("bind", &bind),
             ("reuse", &reuse),
             ("server", &server),
+            ("check", &check),
+            ("observed", &observed),
             ("listen", &setting.listen),
             ("origin", &setting.origin),
             ("log", &log),

@@ -14,6 +14,7 @@ pub const PEER: Peer = Peer {
     name: "nginx",
     traces: false,
     http2_servers: false,
+    checks_servers: false,
     find: || on_path("nginx"),
     command,
 };

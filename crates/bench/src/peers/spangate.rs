@@ -7,6 +7,7 @@ pub const PEER: Peer = Peer {
     name: "spangate",
     traces: true,
     http2_servers: true,
+    checks_servers: true,
     find: || {
         Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())
     },

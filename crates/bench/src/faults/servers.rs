@@ -1,0 +1,101 @@
+//! Servers that misbehave.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+/// How a server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// It answers.
+    Good,
+    /// It answers with more than buffers hold.
+    Large,
+    /// It answers after [`SLOW`].
+    Slow,
+    /// Nobody listens.
+    Dead,
+    /// It accepts and reads, and says nothing.
+    Silent,
+    /// It closes once it has read the request.
+    HangsUp,
+    /// It resets the connection after the head and a part of the body.
+    ResetsInBody,
+    /// It sends the head and a part of the body, and nothing more.
+    StallsInBody,
+}
+
+/// How long a slow server takes.
+const SLOW: Duration = Duration::from_millis(50);
+/// How long a server that stalls keeps its connection: longer than any timeout of the proxy.
+const STALL: Duration = Duration::from_secs(30);
+/// The body that is announced where it does not come whole, and the part that comes, bytes.
+const ANNOUNCED: usize = 100_000;
+const PART: usize = 10_000;
+/// The body of a large answer, bytes.
+const LARGE: usize = 64 << 20;
+
+/// Starts it on this thread's tasks. Gives its address.
+pub async fn start(server: Server) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    if server == Server::Dead {
+        return Ok(address);
+    }
+    spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // A client that goes away is none of its faults.
+            spawn_local(async move { drop(serve(server, stream).await) });
+        }
+    });
+    Ok(address)
+}
+
+async fn serve(server: Server, mut stream: TcpStream) -> io::Result<()> {
+    let mut request = Vec::new();
+    loop {
+        while memchr::memmem::find(&request, b"\r\n\r\n").is_none() {
+            if stream.read_buf(&mut request).await? == 0 {
+                return Ok(());
+            }
+        }
+        request.clear();
+        match server {
+            Server::Good => answer(&mut stream, 50, 50).await?,
+            Server::Large => answer(&mut stream, LARGE, LARGE).await?,
+            Server::Slow => {
+                sleep(SLOW).await;
+                answer(&mut stream, 50, 50).await?;
+            }
+            Server::Dead | Server::HangsUp => return Ok(()),
+            Server::Silent => sleep(STALL).await,
+            Server::ResetsInBody => {
+                answer(&mut stream, ANNOUNCED, PART).await?;
+                return stream.set_zero_linger();
+            }
+            Server::StallsInBody => {
+                answer(&mut stream, ANNOUNCED, PART).await?;
+                sleep(STALL).await;
+            }
+        }
+    }
+}
+
+/// Sends a head that announces so many bytes, and so many of them.
+async fn answer(stream: &mut TcpStream, announced: usize, sent: usize) -> io::Result<()> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {announced}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let piece = [b'x'; 16 << 10];
+    let mut left = sent;
+    while left > 0 {
+        let size = left.min(piece.len());
+        stream.write_all(&piece[..size]).await?;
+        left -= size;
+    }
+    Ok(())
+}
