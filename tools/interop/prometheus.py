@@ -11,7 +11,10 @@ import tempfile
 import time
 import urllib.request
 
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as text
 
 # Seconds that anything may take.
 DEADLINE = 30
@@ -25,6 +28,8 @@ defaults
 frontend fe
     bind 127.0.0.1:%d
     option socket-stats
+    option latency-histograms
+    option tracing endpoint http://127.0.0.1:9
     http-request use-service prometheus-exporter if { path /metrics }
     http-request return status 200
     default_backend be
@@ -53,23 +58,30 @@ def main(program):
         file.write_text(CONFIG % port)
         proxy = subprocess.Popen([program, "-f", str(file)])
         try:
-            families = read(f"http://127.0.0.1:{port}/metrics")
+            url = f"http://127.0.0.1:{port}/metrics"
+            families = read(url, "text/plain", text)
+            opened = read(url, "application/openmetrics-text", openmetrics)
         finally:
             proxy.terminate()
             proxy.wait(DEADLINE)
-    faults = list(check(families))
+    faults = [*check(families), *check(opened), *check_exemplars(opened)]
     for fault in faults:
         print(f"interop: {fault}", file=sys.stderr)
-    print(f"interop: Prometheus' client library reads {len(families)} metrics")
+    print(
+        f"interop: Prometheus' client library reads {len(families)} metrics, and {len(opened)} of OpenMetrics"
+    )
     return bool(faults)
 
 
-def read(url):
+def read(url, accept, parse):
+    request = urllib.request.Request(url, headers={"Accept": accept})
     until = time.monotonic() + DEADLINE
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
-                return list(text_string_to_metric_families(answer.read().decode()))
+            with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+                if accept not in answer.headers["Content-Type"]:
+                    raise ValueError(answer.headers["Content-Type"])
+                return list(parse(answer.read().decode()))
         except OSError:
             if time.monotonic() > until:
                 raise
@@ -86,6 +98,18 @@ def check(families):
         found = [sample.value for sample in samples if sample.labels == labels]
         if len(found) != 1 or value not in (None, found[0]):
             yield f"{name}{labels} is {found}, not {value}"
+
+
+def check_exemplars(families):
+    """The request before this one was traced, and stands for its bucket."""
+    name = "haproxy_frontend_total_time_seconds"
+    for family in families:
+        if family.name == name and family.type == "histogram":
+            kept = [sample.exemplar for sample in family.samples if sample.exemplar]
+            if not any(len(one.labels["trace_id"]) == 32 for one in kept):
+                yield f"{name} has no exemplar: {family.samples}"
+            return
+    yield f"no histogram {name}"
 
 
 if __name__ == "__main__":

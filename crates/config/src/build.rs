@@ -7,6 +7,7 @@ pub mod address;
 pub mod arguments;
 pub mod backend;
 pub mod bind;
+pub mod capabilities;
 pub mod check;
 pub mod checks;
 pub mod collector;
@@ -27,6 +28,7 @@ pub mod log_line;
 pub mod log_profile;
 pub mod logging;
 pub mod mail;
+pub mod master;
 pub mod names;
 pub mod no_effect;
 pub mod options;
@@ -37,6 +39,7 @@ pub mod patterns;
 pub mod persist;
 pub mod proxy;
 pub mod reply;
+pub mod resilience;
 pub mod sections;
 pub mod server;
 pub mod stats_page;
@@ -71,6 +74,8 @@ pub struct Settings {
     pub cores: u16,
     /// `-dr`: a server whose name has no address is disabled, not an error.
     pub ignores_resolution_failures: bool,
+    /// The process is to serve without a master (`-W`), so that settings of one are an error.
+    pub lacks_master: bool,
 }
 
 impl Default for Settings {
@@ -79,6 +84,7 @@ impl Default for Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
             ignores_resolution_failures: false,
+            lacks_master: false,
         }
     }
 }
@@ -215,6 +221,7 @@ pub fn build(
     let mut proxies = sections::sections(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);
     server::mark_named(&mut proxies, shared.compiler.named_servers());
+    backend::mark_named(&mut proxies, shared.compiler.named_backends());
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();

@@ -5,6 +5,7 @@
 //! [`crate::model::Proxy::default_server_lines`]).
 
 use crate::build::Settings;
+pub use crate::build::cookie::dynamic_value as cookie_value;
 use crate::condition::BuildInfo;
 use crate::diagnostic::Severity;
 use crate::environment::Environment;
@@ -67,8 +68,8 @@ pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
     }
 }
 
-/// Reads a server of the proxy at this place: its name, and the words that follow it. Names of hosts are not resolved. A server
-/// without an id of its own has the id 0.
+/// Reads a server of the proxy at this place: its name, and the words that follow it. Variables in its address are replaced from
+/// `environment`, as in HAProxy. Names of hosts are not resolved. A server without an id of its own has the id 0.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -77,6 +78,7 @@ pub fn server(
     proxy: usize,
     name: &str,
     words: &[&[u8]],
+    environment: &Environment,
 ) -> Result<Server, Vec<String>> {
     let one = |message: &str| vec![message.to_owned()];
     if name.is_empty() || words.is_empty() {
@@ -85,7 +87,9 @@ pub fn server(
         ));
     }
     let backend = &config.proxies[proxy];
-    let (words, track) = without_track(words);
+    let (mut words, track) = without_track(words);
+    let address = environment.expand(words[ADDRESS]);
+    words[ADDRESS] = &address;
     let banned = words
         .iter()
         .skip(ADDRESS + 1)

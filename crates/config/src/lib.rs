@@ -2,6 +2,7 @@
 //!
 //! [`lexer`] and [`reader`] make the tree, [`condition`] and [`environment`] decide what of the files counts, [`keywords`] says
 //! what words there are, [`build`] parses them, [`model`] is the result.
+pub mod anonymise;
 pub mod build;
 pub mod condition;
 pub mod diagnostic;
@@ -12,6 +13,7 @@ pub mod dynamic;
 pub mod environment;
 pub mod keywords;
 pub mod lexer;
+pub mod listing;
 pub mod load;
 pub mod model;
 pub mod reader;

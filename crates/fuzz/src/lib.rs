@@ -51,7 +51,7 @@ pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
-pub use tls::{crt_list, tls_lists};
+pub use tls::{client_hello, crt_list, ocsp_response, tls_lists};
 pub use translate::{jaeger_proto, jaeger_thrift, zipkin_json, zipkin_proto};
 
 /// One thing to fuzz.
@@ -82,6 +82,8 @@ macro_rules! for_each_target {
             config_text CONFIG_WORDS,
             crt_list CRT_LIST_WORDS,
             tls_lists TLS_WORDS,
+            client_hello FIRST_WORDS,
+            ocsp_response OCSP_WORDS,
             pattern_file PATTERN_WORDS,
             regex REGEX_WORDS,
             expression EXPRESSION_WORDS,
@@ -299,6 +301,13 @@ const PROXY_WORDS: &[&[u8]] = &[
 const FIRST_WORDS: &[&[u8]] = &[
     b"\x16\x03\x01", b"\x01\0\0", b"\x03\x03", b"\0\0", b"\0\x10", b"\0\x0a", b"\0\x33", b"\0\x02", b"\0", b"\xff\xff", b"\x80\x2e\x01",
     b"\x03\0\0", b"Cookie:", b" ", b"mstshash", b"=", b"\r\n", b"\r", b"DIST", b"ARGC", b"ARGV", b"DOTI", b"00000001", b"0000000a", b"ffffffff",
+];
+
+#[rustfmt::skip]
+const OCSP_WORDS: &[&[u8]] = &[
+    b"\x30\x00", b"\x30\x03", b"\x30\x81", b"\x30\x82\x01", b"\x30\x84\xff\xff\xff\xff", b"\x0a\x01\0", b"\x0a\x01\x06", b"\xa0\x00", b"\xa0\x11", b"\xa1\x00", b"\xa2\x00",
+    b"\x80\0", b"\x82\0", b"\x02\x01\x01", b"\x03\x01\0", b"\x04\x00", b"\x05\0", b"\x06\x05\x2b\x0e\x03\x02\x1a", b"\x06\x09\x2b\x06\x01\x05\x05\x07\x30\x01\x01",
+    b"\x18\x0f20261123000000Z", b"\x18\x0f99991231235959Z", b"\x17\x0d261123000000Z", b"\0", b"\xff",
 ];
 
 #[rustfmt::skip]

@@ -1,7 +1,11 @@
-//! Lists of certificates, of ciphers, of curves and of signature algorithms.
+//! Lists of certificates, of ciphers, of curves and of signature algorithms; what is kept of client hellos; the status of certificates.
+
+use std::time::Duration;
 
 use config::build::tls::{ciphers, crt_list, groups};
 use config::diagnostic::{Diagnostics, Rendering};
+use sample::HelloFacts;
+use tls::OcspResponse;
 
 /// Every line of any bytes is an entry, a fault or nothing; faults have a place that can be shown.
 pub fn crt_list(data: &[u8]) {
@@ -46,4 +50,59 @@ pub fn tls_lists(data: &[u8]) {
         assert_eq!(numbers.len(), chosen.numbers.len(), "{text}");
         assert!(chosen.dropped.iter().all(|name| text.contains(name)));
     }
+}
+
+/// More than any input.
+const ROOM: usize = 1 << 20;
+
+/// Of a hello as much is kept as there is room for, from the beginning of each list on.
+pub fn client_hello(data: &[u8]) {
+    let Some(whole) = HelloFacts::of(data, ROOM) else {
+        assert_eq!(HelloFacts::of(data, 0), None);
+        return;
+    };
+    let lists = |facts: &HelloFacts| {
+        [
+            facts.ciphers.to_vec(),
+            facts.extensions.to_vec(),
+            facts.groups.to_vec(),
+            facts.formats.to_vec(),
+            facts.versions.to_vec(),
+            facts.sigalgs.to_vec(),
+        ]
+    };
+    for room in [0, 1, 2, 7, 64, 300, ROOM] {
+        let facts = HelloFacts::of(data, room).expect("it was a hello with more room");
+        let (kept, all) = (lists(&facts), lists(&whole));
+        let bytes: usize = kept.iter().map(Vec::len).sum();
+        assert!(bytes <= room && bytes <= 2 * data.len());
+        assert!(
+            kept.iter()
+                .zip(&all)
+                .all(|(kept, all)| all.starts_with(kept))
+        );
+        assert_eq!(facts.extensions.len() % 2, 0);
+        assert_eq!(
+            (facts.version, facts.ciphers_xxh),
+            (whole.version, whole.ciphers_xxh)
+        );
+    }
+}
+
+/// A response is read or refused. What it says of its certificate can be asked for again, and nobody signed it whose key is not known.
+pub fn ocsp_response(data: &[u8]) {
+    let Ok(response) = OcspResponse::parse(data) else {
+        return;
+    };
+    let parts = response.id.parts().expect("an identifier has its parts");
+    assert!(parts.iter().all(|part| part.len() <= data.len()));
+    let (request, id) = (response.id.request(), response.id.der());
+    assert!(request.ends_with(id) && request.len() <= id.len() + 4 * 5);
+    for issuer in [&b""[..], data] {
+        let now = Duration::from_secs(response.produced_s);
+        assert!(response.check_signature(issuer, now).is_err());
+    }
+    // Nothing behind its end belongs to it.
+    let longer = [data, b"\0"].concat();
+    assert_eq!(OcspResponse::parse(&longer), Ok(response));
 }

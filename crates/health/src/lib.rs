@@ -4,6 +4,8 @@
 //! of its outcome, [`run`] follows its script over a [`conn`], [`expect`] judges answers, [`external`] asks a program. What an outcome means
 //! for the server is decided in [`proxy::Shared`]; [`warm_up`] lets the shares of servers grow that start slowly.
 //!
+//! The same thread asks for the status of certificates ([`ocsp`]).
+//!
 //! Bytes of servers are bounded by `tune.bufsize`, time by `inter` and `timeout check`.
 #![forbid(unsafe_code)]
 
@@ -13,6 +15,7 @@ mod custom;
 mod expect;
 mod external;
 mod http;
+mod ocsp;
 mod outcome;
 mod run;
 mod state_header;
@@ -27,6 +30,8 @@ use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+
+pub use ocsp::{OcspOutcome, OcspRefusal, OcspUpdate, OcspUpdates};
 
 use net::WorkerId;
 use proxy::{Onlooker, Running, Shared};
@@ -47,6 +52,10 @@ pub struct Setup {
     pub seed: u64,
     /// Wakes checks whose time has changed.
     pub bells: Arc<Bells>,
+    /// The certificates whose status is asked for.
+    pub ocsp: Arc<OcspUpdates>,
+    /// Writes a message about the process to the logs, as a notice.
+    pub tell: Tell,
 }
 
 /// Wakes the checks of servers before their time.
@@ -67,7 +76,7 @@ impl Bells {
         self.starts.notify_one();
     }
 
-    /// There are other servers.
+    /// Servers were added, deleted or changed.
     pub fn ring_all(&self) {
         self.changes.notify_one();
     }
@@ -87,6 +96,9 @@ pub struct Checks {
 /// Gives workers a round.
 pub type Wake = Box<dyn Fn(&[WorkerId]) + Send>;
 
+/// Writes a message.
+pub type Tell = Box<dyn Fn(&str) + Send>;
+
 /// What all checks share.
 pub(crate) struct Control {
     pub running: Arc<Running>,
@@ -94,6 +106,8 @@ pub(crate) struct Control {
     pub wake: Wake,
     pub onlooker: Onlooker,
     pub bells: Arc<Bells>,
+    pub ocsp: Arc<OcspUpdates>,
+    pub tell: Tell,
     /// How many may run at once; none is any number.
     pub places: Option<Semaphore>,
     /// The process stops.
@@ -136,6 +150,8 @@ impl Control {
             wake,
             seed,
             bells,
+            ocsp,
+            tell,
         } = setup;
         let places = match running.config.global.checks.at_once_max {
             0 => None,
@@ -147,6 +163,8 @@ impl Control {
             shared,
             wake,
             bells,
+            ocsp,
+            tell,
             places,
             stopping: Cell::new(false),
         }

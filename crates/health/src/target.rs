@@ -24,6 +24,8 @@ pub(crate) struct Target {
     pub line: Arc<Server>,
     /// Where the server is now.
     address: ServerAddress,
+    /// It came while traffic ran: its checks speak TLS and PROXY only where they are told to, as in HAProxy.
+    is_added: bool,
     pub timeouts: Timeouts,
     pub source: Option<Source>,
     never_local: bool,
@@ -96,6 +98,7 @@ impl Target {
             check,
             line: Arc::clone(line),
             address: record.address.clone(),
+            is_added: record.is_added(),
             timeouts: Timeouts {
                 inter,
                 connect: proxy.timeout.check.and(proxy.timeout.connect),
@@ -171,19 +174,23 @@ impl Target {
         let words = self.line.tls_words.as_deref();
         let of_traffic = words.is_some_and(|words| words.ssl);
         let of_checks = words.and_then(|words| words.check.ssl);
-        let checks = &self.line.checks;
         match (self.checker, of_checks) {
             (Checker::Agent, _) => false,
             (Checker::Health, Some(asked)) => asked,
-            // An address or a port of its own is another service.
-            (Checker::Health, None) => of_traffic && checks.port == 0 && checks.addr.is_none(),
+            (Checker::Health, None) => of_traffic && self.is_as_traffic(),
         }
+    }
+
+    /// Whether checks connect as traffic does: an address or a port of their own is another service.
+    fn is_as_traffic(&self) -> bool {
+        let checks = &self.line.checks;
+        !self.is_added && checks.port == 0 && checks.addr.is_none()
     }
 
     /// Whether checks begin with a PROXY header where no rule says otherwise.
     fn sends_proxy(&self) -> bool {
         let checks = &self.line.checks;
-        let of_traffic = checks.port == 0 && checks.addr.is_none() && self.line.send_proxy.is_on();
+        let of_traffic = self.line.send_proxy.is_on() && self.is_as_traffic();
         self.checker == Checker::Health && (checks.send_proxy || of_traffic)
     }
 

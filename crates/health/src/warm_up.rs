@@ -1,4 +1,4 @@
-//! `slowstart`: the shares of servers that come up grow.
+//! `slowstart`: the shares of servers that come up grow. `outlier-ejection`: servers whose time out is over are probed.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +11,11 @@ pub(crate) async fn run(control: Rc<Control>) {
         let (woken, next_ms) = control.shared.warm_up();
         control.wake(&woken);
         match next_ms {
-            Some(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Some(ms) => tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(ms)) => {}
+                // What begins now may end before.
+                () = control.bells.starts.notified() => {}
+            },
             None => control.bells.starts.notified().await,
         }
     }

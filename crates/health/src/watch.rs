@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::target::Target;
-use crate::{Control, agent, external, run, warm_up};
+use crate::{Control, agent, external, ocsp, run, warm_up};
 
 /// Intervals below this do not decide over how long first checks are spread.
 const SPREAD_MIN: Duration = Duration::from_secs(1);
@@ -22,6 +22,7 @@ type Key = (usize, usize, Checker);
 /// Starts and ends tasks as servers come and go, until the process stops.
 pub(crate) async fn all(control: Rc<Control>) {
     let warmer = tokio::task::spawn_local(warm_up::run(Rc::clone(&control)));
+    let updater = tokio::task::spawn_local(ocsp::run(Rc::clone(&control)));
     let mut tasks: HashMap<Key, (Rc<Target>, JoinHandle<()>)> = HashMap::new();
     let mut is_first = true;
     loop {
@@ -58,6 +59,7 @@ pub(crate) async fn all(control: Rc<Control>) {
     }
     control.stopping.set(true);
     warmer.abort();
+    updater.abort();
     tasks.values().for_each(|(_, task)| task.abort());
 }
 
@@ -141,7 +143,10 @@ async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
             Some(places) => places.acquire().await.ok(),
             None => None,
         };
-        if let Some(outcome) = check(&control, &target).await {
+        let under_way = UnderWay::begin(&control, &target);
+        let outcome = check(&control, &target).await;
+        drop(under_way);
+        if let Some(outcome) = outcome {
             let woken =
                 control
                     .shared
@@ -150,6 +155,32 @@ async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
         }
         drop(place);
         due = Instant::now() + spread(&control, target.plan(&control).interval);
+    }
+}
+
+/// A check that is under way: statistics show it, until this is dropped, also where its task is ended before it.
+struct UnderWay<'a> {
+    control: &'a Control,
+    target: &'a Target,
+}
+
+impl<'a> UnderWay<'a> {
+    fn begin(control: &'a Control, target: &'a Target) -> UnderWay<'a> {
+        let under_way = UnderWay { control, target };
+        under_way.tell(true);
+        under_way
+    }
+
+    fn tell(&self, is_running: bool) {
+        let target = self.target;
+        let shared = &self.control.shared;
+        shared.set_check_running(target.backend, target.place, target.checker, is_running);
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.tell(false);
     }
 }
 

@@ -32,6 +32,12 @@ impl Addr {
         }
     }
 
+    /// Whether it stands for any address of its family (`0.0.0.0`, `::`).
+    #[must_use]
+    pub fn is_unspecified(&self) -> bool {
+        matches!(self, Addr::Inet(addr) if addr.ip().is_unspecified())
+    }
+
     /// Whether this is a UNIX socket's address.
     #[must_use]
     pub fn is_unix(&self) -> bool {

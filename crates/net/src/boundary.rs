@@ -108,6 +108,10 @@ pub struct Connect<'a> {
     pub to: &'a Addr,
     /// The local address to bind first (`source`).
     pub from: Option<&'a Addr>,
+    /// `from` need not be this machine's (`usesrc`).
+    pub is_foreign: bool,
+    /// What the engine sends first may leave with the SYN (RFC 7413); it must send at once.
+    pub fast_open: bool,
     /// The interface to bind to (`source … interface`).
     pub interface: Option<&'a str>,
     /// TCP keep-alive probes (`option srvtcpka`).

@@ -9,7 +9,7 @@ mod v2;
 use crate::Addr;
 use std::fmt;
 
-pub use tlv::{Tlv, kind};
+pub use tlv::{SslClient, Tlv, kind, ssl_value};
 pub use v1::{V1_LINE_BYTES_MAX, write_v1};
 pub use v2::{V2_HEADER_BYTES_MAX, write_v2};
 

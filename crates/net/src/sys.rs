@@ -593,7 +593,8 @@ pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Lets a listening socket take connections to addresses that are not this machine's (`IP_TRANSPARENT`).
+/// Lets a socket have an address that is not this machine's (`IP_TRANSPARENT`): a listening one takes connections to it, another
+/// one may be bound to it.
 ///
 /// # Errors
 /// `errno` of `setsockopt`.
@@ -1038,16 +1039,6 @@ pub fn counter() -> u64 {
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
-}
-
-/// Whether an address is the wildcard of its family, so that a connection's local address must be asked for.
-#[must_use]
-pub fn is_wildcard(addr: &Addr) -> bool {
-    match addr.ip() {
-        Some(IpAddr::V4(ip)) => ip.is_unspecified(),
-        Some(IpAddr::V6(ip)) => ip.is_unspecified(),
-        None => false,
-    }
 }
 
 /// Kernel facts of a TCP connection (`TCP_INFO`).

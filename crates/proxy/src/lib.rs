@@ -35,15 +35,15 @@ mod tracing;
 mod websocket;
 
 pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
-pub use facts::{Onlooker, prepare};
-pub use logging::event;
+pub use facts::{AssignError, Onlooker, prepare};
+pub use logging::{event, event_of_process};
 pub use running::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
-    TrustView, certificate_name,
+    LogTargetId, Logging, NameView, OcspSubject, Process, Running, Switches, Tls, TlsFinding,
+    TlsStatus, TlsSwitchError, TrustView, certificate_name,
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
-    Door, Herald, Level, News, OpState, RateLimit, RenameError, ServerChange, ServerLoad,
-    ServerRecord, ServerTables, ServerView, Shared,
+    Door, HealthLevel, Herald, Level, News, OpState, RateLimit, Refused, RenameError, ServerChange,
+    ServerLoad, ServerRecord, ServerTables, ServerView, Shared, Snapshot,
 };

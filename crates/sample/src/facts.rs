@@ -78,6 +78,23 @@ impl Session {
         }
     }
 
+    /// The first TLV of this type of the PROXY header from a byte position on, and the position after it.
+    #[must_use]
+    pub fn tlv(&self, kind: u8, from: usize) -> Option<(&[u8], usize)> {
+        let bytes = self.tlvs.as_deref()?;
+        let mut at = from;
+        loop {
+            let (&[found, high, low], _) = bytes.get(at..)?.split_first_chunk()?;
+            let start = at + 3;
+            let end = start + usize::from(u16::from_be_bytes([high, low]));
+            let value = bytes.get(start..end)?;
+            if found == kind {
+                return Some((value, end));
+            }
+            at = end;
+        }
+    }
+
     /// Moves what converters assigned into the variables.
     pub fn settle(&mut self) {
         if self.assigned.any() {
@@ -502,6 +519,24 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// That of a session without a stream, and without bytes that wait.
+    #[must_use]
+    #[inline]
+    pub fn without_stream(now: Now, world: &'a dyn World, session: &'a Session) -> Scope<'a> {
+        Scope {
+            now,
+            world,
+            session,
+            txn: None,
+            request: None,
+            response: None,
+            request_data: &[],
+            response_data: &[],
+            from_server: false,
+            last_chance: true,
+        }
+    }
+
     /// The client's address (`src`): the stream's own, else the session's.
     #[must_use]
     pub fn src(&self) -> &'a Addr {

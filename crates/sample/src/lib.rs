@@ -62,6 +62,7 @@ pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
+pub use convert::jwe::TokenAlgorithms;
 pub use convert::token_key::{set_token_certificate, wanted_token_certificates};
 pub use convert::x509::verification_code;
 pub use error::ExprError;
@@ -78,7 +79,7 @@ pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};
 pub use x509::{
-    ShownCertificate, ShownRevocations, shown_certificate, shown_name, shown_revocations,
-    shown_time,
+    ShownCertificate, ShownRevocations, certificate_key, certificate_signature, common_name,
+    ocsp_uri, shown_certificate, shown_name, shown_revocations, shown_time,
 };
-pub use zone::Zone;
+pub use zone::{Zone, zoned_log_date};

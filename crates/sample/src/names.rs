@@ -24,6 +24,8 @@ pub(crate) struct Names {
     counts: SlotCounts,
     /// Servers that expressions name.
     pub named_servers: Vec<(u32, u32)>,
+    /// Backends that expressions name.
+    pub named_backends: Vec<u32>,
     /// Contexts that `otel.context` asks for, by their slots.
     pub contexts: Vec<String>,
     userlists: HashMap<String, Arc<Userlist>>,
@@ -142,8 +144,12 @@ impl Names {
     }
 
     /// A backend by name, or the current one.
-    pub(crate) fn backend(&self, name: &str) -> Result<u32, String> {
-        self.proxy(name, |proxy| proxy.is_backend, "backend")
+    pub(crate) fn backend(&mut self, name: &str) -> Result<u32, String> {
+        let index = self.proxy(name, |proxy| proxy.is_backend, "backend")?;
+        if !name.is_empty() {
+            self.named_backends.push(index);
+        }
+        Ok(index)
     }
 
     fn proxy(

@@ -14,8 +14,8 @@ use x509_cert::time::Time;
 
 use crate::text::push_hex;
 pub use shown::{
-    ShownCertificate, ShownRevocations, shown_certificate, shown_name, shown_revocations,
-    shown_time,
+    ShownCertificate, ShownRevocations, certificate_key, certificate_signature, common_name,
+    ocsp_uri, shown_certificate, shown_name, shown_revocations, shown_time,
 };
 
 /// A certificate that was read.

@@ -115,6 +115,14 @@ thread_local! {
     };
 }
 
+impl Zone {
+    /// A second since 1970 as `20/Nov/2026:13:01:02`.
+    #[must_use]
+    pub fn log_date(&self, seconds: i64) -> String {
+        String::from_utf8_lossy(&log_date(seconds, self)[..DATE_BYTES]).into_owned()
+    }
+}
+
 /// Appends `20/Nov/2026:13:01:02`. The text is computed once per second.
 pub(crate) fn push_log_date(out: &mut Vec<u8>, seconds: i64, zone: &Zone) {
     out.extend_from_slice(&log_date(seconds, zone)[..DATE_BYTES]);
@@ -123,6 +131,14 @@ pub(crate) fn push_log_date(out: &mut Vec<u8>, seconds: i64, zone: &Zone) {
 /// Appends `20/Nov/2026:13:01:02 +0000`.
 pub(crate) fn push_zoned_log_date(out: &mut Vec<u8>, seconds: i64, zone: &Zone) {
     out.extend_from_slice(&log_date(seconds, zone));
+}
+
+/// `20/Nov/2026:13:01:02 +0000`: a time, seconds after the UNIX epoch, as logs write dates.
+#[must_use]
+pub fn zoned_log_date(seconds: u64, zone: &Zone) -> String {
+    let mut out = Vec::new();
+    push_zoned_log_date(&mut out, seconds as i64, zone);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 fn log_date(seconds: i64, zone: &Zone) -> [u8; ZONED_BYTES] {

@@ -12,8 +12,9 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -c checks the configuration files and exits ; -V says so when they are valid.
         -cc \"<condition>\" evaluates a condition and exits: 0 true, 1 false, 2 error.
         -d stays in the foreground ; -db only disables background mode.
-        -dM[<byte>,...], -de, -dp, -dS, -dF, -dZ, -dT and -dI are accepted: what they turn off does not exist here.
+        -4, -dM[<byte>,...], -de, -dp, -dS, -dF, -dZ, -dT and -dI are accepted: what they turn off does not exist here.
         -dW fails on a configuration warning ; -dD shows remarks too.
+        -dC[key][,line] shows the configuration without comments ; with a key names and addresses are hashes
         -dK{class[,...]} lists the known keywords (use 'help' for the classes)
         -dr ignores server address resolution failures
         -q quiet mode : don't display messages
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     pub daemon: bool,
     pub warnings_are_errors: bool,
     pub remarks: bool,
+    /// `-dC`: the files are shown, and nothing is started.
+    pub listing: Option<config::listing::Form>,
     /// `-dK`: the classes of keywords to list once the files are read.
     pub keywords: Option<String>,
     pub ignore_resolution_failures: bool,
@@ -99,14 +102,13 @@ pub(crate) struct Args {
     pub master_sockets: Vec<String>,
 }
 
-/// Options that turn off what does not exist here: pollers, splicing, fast forwarding, kernel TLS, the check before a fork.
-const MOOT: &[&str] = &["-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
+/// Options that turn off what does not exist here: resolvers of their own, pollers, splicing, fast forwarding, kernel TLS, the check
+/// before a fork.
+const MOOT: &[&str] = &["-4", "-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
 
 /// Options that are known and do nothing yet: refused, so that nobody counts on them.
 const LATER: &[(&str, &str)] = &[
-    ("-4", "resolution to IPv4 only"),
     ("-dA", "collection of libraries"),
-    ("-dC", "display of the configuration"),
     ("-dG", "resolution without getaddrinfo()"),
     ("-dL", "dump of loaded libraries"),
     ("-dR", "listening without SO_REUSEPORT"),
@@ -149,6 +151,9 @@ impl Args {
                 "-dr" => args.ignore_resolution_failures = true,
                 "-vq" => args.command = Command::BareVersion { branch: false },
                 "-vqs" | "-vqb" => args.command = Command::BareVersion { branch: true },
+                _ if word.starts_with("-dC") => {
+                    args.listing = Some(config::listing::Form::parse(&word[3..]));
+                }
                 _ if word.starts_with("-dK") => args.keywords = Some(word[3..].to_owned()),
                 _ if MOOT.contains(&word.as_str()) => {}
                 _ if word.starts_with("-dM") => {}
@@ -225,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_says_so() {
         assert!(
-            parse("-dC -f a")
+            parse("-dV -f a")
                 .unwrap_err()
                 .contains("not implemented yet")
         );

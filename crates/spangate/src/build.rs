@@ -10,9 +10,9 @@ const REGEX: &str = match cfg!(feature = "pcre2") {
     false => "linear time, without look-around and back-references (PCRE2 was not built in)",
 };
 /// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
-const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE -LINUX_SPLICE -LINUX_TPROXY -LUA -NS \
+const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE +LINUX_CAP -LINUX_SPLICE +LINUX_TPROXY -LUA -NS \
                         -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 +PROMEX -QUIC \
-                        -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD -TPROXY -WURFL -ZLIB";
+                        -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD +TPROXY -WURFL -ZLIB";
 
 /// What encrypts. Conditions ask for its name, and for the versions of the interfaces that such a library has.
 const TLS_LIBRARY: &str = "AWS-LC (rustls)";

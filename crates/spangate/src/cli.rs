@@ -13,11 +13,15 @@
 //! lock while they write to a client.
 
 mod add_server;
+mod anon;
 mod basic;
 mod collectors;
 mod command;
+mod debug;
 mod doors;
+mod dynamic_cookie;
 mod env;
+mod errors;
 mod help;
 mod info;
 mod known;
@@ -26,6 +30,7 @@ mod patterns;
 mod process;
 mod proxies;
 mod request;
+mod server_settings;
 mod server_state;
 mod servers;
 mod session;
@@ -35,28 +40,35 @@ mod stat;
 mod status;
 #[cfg(test)]
 mod testing;
+mod vars;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use net::logs::Dropped;
 use proxy::Running;
 
 use self::command::{Asked, Command, Reply, command, denied};
 pub(crate) use self::command::{Level, Severity, listing};
 pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};
+pub(crate) use self::dynamic_cookie::DynamicCookies;
 pub(crate) use self::request::{Input, Limits, Request, words};
 use crate::collectors::Watched;
 use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::Exposed;
+use crate::herald::Crier;
 use crate::serve::Inboxes;
 
 /// The tables of all commands.
 const FAMILIES: &[&[Command]] = &[
     add_server::COMMANDS,
+    anon::COMMANDS,
     basic::COMMANDS,
     collectors::COMMANDS,
+    debug::COMMANDS,
+    dynamic_cookie::COMMANDS,
     env::COMMANDS,
+    errors::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
     stat::COMMANDS,
@@ -73,6 +85,7 @@ const FAMILIES: &[&[Command]] = &[
     ssl::OCSP,
     ssl::SNI,
     ssl::TLS_KEYS,
+    vars::COMMANDS,
 ];
 
 /// What commands are about.
@@ -82,9 +95,11 @@ pub(crate) struct Subjects {
     pub collectors: Vec<Watched>,
     pub workers: Inboxes,
     pub shared: Arc<proxy::Shared>,
-    /// The limit of descriptors of this process.
-    pub descriptors: u64,
-    pub dropped_logs: Arc<Dropped>,
     pub exposed: Arc<Exposed>,
     pub frontends: Arc<Frontends>,
+    pub ocsp: Arc<health::OcspUpdates>,
+    pub crier: Arc<Crier>,
+    /// The key that `set anon on` uses when it names none (`anonkey`). 0: there is none.
+    pub anon_key: AtomicU32,
+    pub dynamic_cookies: DynamicCookies,
 }

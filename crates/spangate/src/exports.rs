@@ -1,11 +1,12 @@
 //! The filters' exporters: made of what `otel.yml` says, started before privileges are dropped.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use config::model::{Config, OtelFilter};
 use export::{Exporters, Log, MetricSource, Pipeline, Plan};
+use proxy::statistics::{View, otlp};
 use proxy::{FilterExport, Running};
 use telemetry::account::Loss;
 use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
@@ -33,6 +34,7 @@ pub(crate) struct Exports {
     filters: Vec<FilterExport>,
     /// By filter: its pipelines.
     places: Vec<Vec<usize>>,
+    statistics: Arc<Statistics>,
 }
 
 impl Exports {
@@ -45,7 +47,7 @@ impl Exports {
         collectors: export::Collectors,
         now_unix_ns: u64,
     ) -> Result<Option<Exports>, String> {
-        if config.otel.is_empty() {
+        if config.otel.is_empty() && config.global.stats_otlp.is_none() {
             return Ok(None);
         }
         let log: Log = Arc::new(warning);
@@ -72,6 +74,10 @@ impl Exports {
                 meters,
                 places,
             });
+        }
+        let statistics = Arc::new(Statistics::default());
+        if let Some(settings) = &config.global.stats_otlp {
+            plan.add(settings, Some(statistics.clone()));
         }
         let exporters = Exporters::start(plan)?;
         let queue = |place: &usize| Arc::clone(&exporters.pipelines()[*place].queue);
@@ -111,6 +117,7 @@ impl Exports {
             exporters,
             filters,
             places,
+            statistics,
         };
         for (number, filter) in config.otel.iter().enumerate() {
             exports.drop_at_end(number, filter.noflush);
@@ -123,6 +130,12 @@ impl Exports {
         for (filter, export) in self.filters.drain(..).enumerate() {
             running.export_filter(filter, export);
         }
+    }
+
+    /// Says whose statistics are exported (`stats otlp`).
+    pub fn watch(&self, running: &Arc<Running>, shared: &Arc<proxy::Shared>) {
+        // There is one process.
+        let _ = self.statistics.0.set((running.clone(), shared.clone()));
     }
 
     /// What became of a filter's records, as `flt-otel status` shows it.
@@ -222,6 +235,28 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
     match health.last_error().as_str() {
         "" => writeln!(out, "    last error : none"),
         error => writeln!(out, "    last error : {error}"),
+    }
+}
+
+/// The statistics of the process, once it runs.
+#[derive(Default)]
+struct Statistics(OnceLock<(Arc<Running>, Arc<proxy::Shared>)>);
+
+impl MetricSource for Statistics {
+    fn collect(&self, _: usize, now_unix_ns: u64) -> Batch {
+        let mut batch = Batch::default();
+        if let Some((running, shared)) = self.0.get() {
+            let view = View {
+                running,
+                shared,
+                servers: &shared.server_tables(),
+                now: net::sys::now(),
+                legends: false,
+            };
+            let points = otlp::write(&view, now_unix_ns, &mut batch.bytes);
+            batch.records = u32::try_from(points).unwrap_or(u32::MAX);
+        }
+        batch
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use net::logs::{Dropped, LogSink};
-use proxy::{Herald, Level, News, Order, Running};
+use proxy::{Herald, Killed, Level, LogTargetId, News, Order, Running};
 
 use crate::serve::Inboxes;
 
@@ -15,6 +15,25 @@ pub(crate) struct Crier {
     pub dropped: Arc<Dropped>,
     pub workers: Inboxes,
     pub bells: Arc<health::Bells>,
+}
+
+impl Crier {
+    /// Writes a message about the process to the log targets of `global`; the severity is that of syslog.
+    pub fn tell_of_process(&self, severity: u8, text: &str) {
+        let now = net::sys::now();
+        let messages = proxy::event_of_process(&self.running, severity, now, text);
+        self.log(messages);
+    }
+
+    fn log(&self, messages: Vec<(LogTargetId, Vec<u8>)>) {
+        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        for (sink, message) in messages {
+            if let Some(sink) = sinks.get_mut(sink) {
+                sink.push(&message, &self.dropped);
+                sink.flush(&self.dropped);
+            }
+        }
+    }
 }
 
 impl Herald for Crier {
@@ -31,17 +50,15 @@ impl Herald for Crier {
         let now = net::sys::now();
         let severity = news.level as u8;
         let messages = proxy::event(&self.running, news.backend, severity, now, &news.text);
-        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-        for (sink, message) in messages {
-            if let Some(sink) = sinks.get_mut(sink) {
-                sink.push(&message, &self.dropped);
-                sink.flush(&self.dropped);
-            }
-        }
+        self.log(messages);
     }
 
-    fn end_sessions(&self, backend: usize, server: usize) {
-        self.workers.tell(&Order::EndSessions { backend, server });
+    fn end_streams(&self, which: Killed) {
+        self.workers.tell(&Order::Kill(which));
+    }
+
+    fn servers_changed(&self) {
+        self.bells.ring_all();
     }
 
     fn reschedule(&self, backend: usize, server: usize) {

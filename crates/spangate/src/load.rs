@@ -27,32 +27,10 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// Everything that is wrong was printed.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "`-C` asks for just that, before any thread runs"
-)]
 pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
-    if let Some(directory) = &args.directory
-        && let Err(error) = std::env::set_current_dir(directory)
-    {
-        let error = error.to_string();
-        let what = error.split(" (os error").next().unwrap_or(&error);
-        alert(&format!(
-            "Could not change to directory {directory} : {what}."
-        ));
-        return Err(Refused);
-    }
-    let rendering = Rendering {
-        pid: std::process::id(),
-        diag: args.remarks,
-        quiet: args.quiet,
-    };
     let mut diagnostics = Diagnostics::new();
-    let inputs = config::source::load(&args.files, &mut diagnostics);
-    if inputs.is_empty() && diagnostics.alerts() == 0 {
-        say_error(crate::args::USAGE);
-        return Err(Refused);
-    }
+    let inputs = read_inputs(args, &mut diagnostics)?;
+    let rendering = rendering(args);
     let info = build::info();
     let mut environment = Environment::of_process();
     let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
@@ -68,6 +46,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         build: &info,
         settings: config::build::Settings {
             ignores_resolution_failures: args.ignore_resolution_failures,
+            lacks_master: args.master.is_none() && args.command != Command::Check,
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,
@@ -108,6 +87,59 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
             say_error(&diagnostics.render_closing(&rendering, true));
             Err(Refused)
         }
+    }
+}
+
+/// The files' texts, read from the directory that `-C` names.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "`-C` asks for just that, before any thread runs"
+)]
+fn read_inputs(args: &Args, diagnostics: &mut Diagnostics) -> Result<Vec<Input>, Refused> {
+    if let Some(directory) = &args.directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        let error = error.to_string();
+        let what = error.split(" (os error").next().unwrap_or(&error);
+        alert(&format!(
+            "Could not change to directory {directory} : {what}."
+        ));
+        return Err(Refused);
+    }
+    let inputs = config::source::load(&args.files, diagnostics);
+    if inputs.is_empty() && diagnostics.alerts() == 0 {
+        say_error(crate::args::USAGE);
+        return Err(Refused);
+    }
+    Ok(inputs)
+}
+
+fn rendering(args: &Args) -> Rendering {
+    Rendering {
+        pid: std::process::id(),
+        diag: args.remarks,
+        quiet: args.quiet,
+    }
+}
+
+/// Shows the files (`-dC`).
+///
+/// # Errors
+/// A line cannot be read; that was printed.
+pub(crate) fn list(args: &Args, form: config::listing::Form) -> Result<(), Refused> {
+    let mut diagnostics = Diagnostics::new();
+    let inputs = read_inputs(args, &mut diagnostics)?;
+    let environment = Environment::of_process();
+    say(&config::listing::shown(
+        &inputs,
+        form,
+        &environment,
+        &mut diagnostics,
+    ));
+    say_error(&diagnostics.render(&rendering(args)));
+    match diagnostics.alerts() {
+        0 => Ok(()),
+        _ => Err(Refused),
     }
 }
 

@@ -5,13 +5,17 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::model::LogSink as LogTo;
+use config::model::{LogSink as LogTo, Proxy};
 use net::Addr;
 use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
 use proxy::{Running, Shared};
 
+use crate::status_lines;
+
 /// The severity of a message that something stops.
 const SEVERITY_WARNING: u8 = 4;
+/// That of one that was asked for.
+const SEVERITY_NOTICE: u8 = 5;
 
 /// See the module.
 pub(crate) struct Logs {
@@ -86,23 +90,38 @@ impl Logs {
 
     /// Says of every proxy that it stops, on standard error and in its logs.
     pub fn tell_of_stop(&mut self, shared: &Shared) {
-        // Without them there is standard error.
-        let mut sinks = self.open().unwrap_or_default();
-        let proxies = &self.running.config.proxies;
-        for (index, proxy) in proxies
-            .iter()
-            .enumerate()
-            .filter(|(_, proxy)| !proxy.disabled)
-        {
+        self.tell_of_proxies(SEVERITY_WARNING, |index, proxy| {
             let (front, back) = shared.cumulated(index);
             let name = &proxy.name;
             let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");
-            crate::warning(&text);
-            let now = net::sys::now();
-            for (sink, message) in proxy::event(&self.running, index, SEVERITY_WARNING, now, &text)
-            {
-                if let Some(sink) = sinks.get_mut(sink) {
-                    sink.push(&message, &self.dropped);
+            vec![text]
+        });
+    }
+
+    /// Says how every proxy and its servers are, on standard error and in their logs.
+    pub fn tell_of_states(&mut self, shared: &Shared) {
+        crate::warning("SIGHUP received, dumping servers states.");
+        self.tell_of_proxies(SEVERITY_NOTICE, |index, proxy| {
+            match shared.is_deleted(index) {
+                true => Vec::new(),
+                false => status_lines::of_proxy(shared, index, proxy),
+            }
+        });
+    }
+
+    /// Says `lines` of every proxy that is not disabled.
+    fn tell_of_proxies(&mut self, severity: u8, lines: impl Fn(usize, &Proxy) -> Vec<String>) {
+        // Without them there is standard error.
+        let mut sinks = self.open().unwrap_or_default();
+        let proxies = self.running.config.proxies.iter().enumerate();
+        for (index, proxy) in proxies.filter(|(_, proxy)| !proxy.disabled) {
+            for text in lines(index, proxy) {
+                crate::warning(&text);
+                let now = net::sys::now();
+                for (sink, message) in proxy::event(&self.running, index, severity, now, &text) {
+                    if let Some(sink) = sinks.get_mut(sink) {
+                        sink.push(&message, &self.dropped);
+                    }
                 }
             }
         }

@@ -9,6 +9,7 @@ mod cli;
 mod collect;
 #[cfg(feature = "export")]
 mod collectors;
+mod confine;
 #[cfg(feature = "export")]
 mod exports;
 mod frontends;
@@ -25,6 +26,7 @@ mod server_state;
 mod sockets;
 mod startup;
 mod stats_file;
+mod status_lines;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;
@@ -75,6 +77,13 @@ fn main() -> ExitCode {
         Command::Documentation => {
             say(&config::docs::configuration_markdown());
             ExitCode::SUCCESS
+        }
+        Command::Check | Command::Run if args.listing.is_some() => {
+            let form = args.listing.unwrap_or_default();
+            match load::list(&args, form) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(load::Refused) => ExitCode::FAILURE,
+            }
         }
         Command::Check => match load::load(&args) {
             Ok(_) => {

@@ -3,26 +3,33 @@
 //! The master starts a worker, tells the service manager when it is ready (`-Ws`), and passes signals on. SIGUSR2 and
 //! SIGHUP reload: a second worker reads the files anew and takes over the ports, and only once it serves is the first told to finish what
 //! it has. A configuration that does not start changes nothing. A worker that dies unasked ends the master with its exit
-//! code, so that the service manager starts all anew.
+//! code, so that the service manager starts all anew, unless `no-exit-on-failure` keeps the others alive.
 
 mod board;
 mod cli;
+mod start;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use config::model::MasterTune;
+
 use self::board::{Board, Outcome};
+pub(crate) use self::start::tell;
 use crate::args::{Args, Master};
 use crate::cli::Limits;
 use crate::handover::Channel;
 use crate::load::{self, Loaded};
 use crate::process::{self, WATCHED};
 use crate::sys::{self, Background, Child, Signals};
-use crate::{alert, notice, say_error, startup};
+use crate::{alert, notice, say_error, startup, warning};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
 const EXIT_SIGNALLED: u8 = 128;
+/// Of a worker that was asked to end, which is no failure.
+const EXIT_INTERRUPTED: u8 = EXIT_SIGNALLED + libc::SIGINT as u8;
+const EXIT_TERMINATED: u8 = EXIT_SIGNALLED + libc::SIGTERM as u8;
 
 /// Runs the master until it is told to end, or its worker ends.
 pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
@@ -54,7 +61,9 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     let mut master = Processes {
         args,
         board: Board::new(),
-        current: 0,
+        current: None,
+        tune: MasterTune::default(),
+        exit: None,
     };
     let binds = cli::binds(&args.master_sockets)?;
     cli::start(&binds, &master.board, facts)?;
@@ -96,7 +105,12 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
 struct Processes<'a> {
     args: &'a Args,
     board: Arc<Board>,
-    current: i32,
+    /// The one that serves.
+    current: Option<i32>,
+    /// What its files say of the master.
+    tune: MasterTune,
+    /// What to end with once no worker is left.
+    exit: Option<u8>,
 }
 
 impl Processes<'_> {
@@ -106,12 +120,14 @@ impl Processes<'_> {
         before: Option<&Channel>,
         load: impl FnOnce() -> Result<Loaded, ()>,
     ) -> Result<bool, String> {
-        let Some((worker, channel)) = start_worker(self.args, &self.board, before, load)? else {
+        let started = start_worker(self.args, &self.board, before, load)?;
+        let Some((worker, channel, tune)) = started else {
             return Ok(false);
         };
         notice(&format!("New worker ({worker}) forked"));
         notice("Loading success.");
-        self.current = worker;
+        self.current = Some(worker);
+        self.tune = tune;
         let now_ns = net::sys::monotonic_ns();
         self.board.lock().replace(worker, channel, now_ns);
         Ok(true)
@@ -140,8 +156,11 @@ impl Processes<'_> {
         match started {
             Ok(true) => {
                 let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
-                // It may have ended just now.
-                let _ = sys::kill(old, signal);
+                if let Some(old) = old {
+                    // It may have ended just now.
+                    let _ = sys::kill(old, signal);
+                }
+                self.end_overdue();
                 self.tell_manager(&[
                     sd_notify::NotifyState::Ready,
                     sd_notify::NotifyState::Status("Ready."),
@@ -182,14 +201,47 @@ impl Processes<'_> {
     fn reap(&mut self) -> Option<u8> {
         while let Some((pid, code)) = sys::reap() {
             self.board.lock().remove(pid);
-            if pid == self.current {
-                alert(&format!("Current worker ({pid}) exited with code {code}"));
-                self.end_all(libc::SIGTERM);
-                return Some(code);
+            if self.current == Some(pid) {
+                self.current = None;
+                self.current_ended(pid, code);
+            } else {
+                notice(&format!("Former worker ({pid}) exited with code {code}"));
             }
-            notice(&format!("Former worker ({pid}) exited with code {code}"));
         }
-        None
+        let exit = self.exit.unwrap_or_default();
+        let none_is_left = self.board.lock().workers.is_empty();
+        none_is_left.then(|| {
+            warning(&format!("All workers exited. Exiting... ({exit})"));
+            exit
+        })
+    }
+
+    /// The worker that served has ended: what it ended with is what the master ends with.
+    fn current_ended(&mut self, pid: i32, code: u8) {
+        alert(&format!("Current worker ({pid}) exited with code {code}"));
+        if code == 0 || code == EXIT_TERMINATED {
+            return;
+        }
+        self.exit.get_or_insert(code);
+        if !self.tune.stays_on_failure && code != EXIT_INTERRUPTED {
+            alert("exit-on-failure: killing every processes with SIGTERM");
+            self.tell_manager(&[sd_notify::NotifyState::Stopping]);
+            self.signal_all(libc::SIGTERM);
+        }
+    }
+
+    /// Ends old workers that have survived more reloads than they may.
+    fn end_overdue(&self) {
+        let reloads_max = self.tune.reloads_max;
+        let state = self.board.lock();
+        for worker in state
+            .workers
+            .iter()
+            .filter(|worker| worker.reloads > reloads_max)
+        {
+            // One that has ended hears nothing.
+            let _ = sys::kill(worker.pid, libc::SIGTERM);
+        }
     }
 
     fn signal_all(&self, signal: libc::c_int) {
@@ -218,13 +270,13 @@ impl Processes<'_> {
 }
 
 /// Forks a worker and waits until it serves: its number, and what asks it for its listening sockets. `before` leads to the
-/// worker that has them now. None when it ended instead.
+/// worker that has them now. None when it ended instead, else with what its files say of the master.
 fn start_worker(
     args: &Args,
     board: &Board,
     before: Option<&Channel>,
     load: impl FnOnce() -> Result<Loaded, ()>,
-) -> Result<Option<(i32, Channel)>, String> {
+) -> Result<Option<(i32, Channel, MasterTune)>, String> {
     let (reader, ready) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
     let failed = ready
@@ -234,11 +286,12 @@ fn start_worker(
         Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
     // What the threads of the runtime interface hold is not half done in the child.
     let state = board.lock();
+    let is_reload = state.reloads > 0;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
             sys::close_inherited(&state.descriptors);
             drop((state, reader, ours));
-            if before.is_some() {
+            if is_reload {
                 startup::begin();
             }
             let master = process::Master {
@@ -256,11 +309,11 @@ fn start_worker(
         }
         Child::Other(pid) => {
             drop((ready, failed, channel, state));
-            let (messages, serves) = sys::read_start(&reader);
-            if before.is_some() {
+            let start::Start { messages, serves } = start::read(&reader);
+            if is_reload {
                 startup::note(&messages);
             }
-            Ok(serves.then_some((pid, ours)))
+            Ok(serves.map(|tune| (pid, ours, tune)))
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The life of the process: limits, listeners, privileges, workers, signals, end.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +15,12 @@ use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::herald::Crier;
 use crate::load::Loaded;
+use crate::master::tell as tell_master;
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, stats_file, warning};
+use crate::{alert, cli, confine, stats_file, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -43,7 +43,7 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
 
 /// What a worker has of its master.
 pub(crate) struct Master<'a> {
-    /// Takes what is said of the start, and [`sys::READY`] when the worker serves.
+    /// Takes what is said of the start, and that the worker serves.
     pub ready: std::io::PipeWriter,
     /// Brings who asks for the listening sockets.
     pub channel: Channel,
@@ -87,6 +87,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         .nbthread
         .map_or_else(cores, usize::from)
         .max(1);
+    confine::raise_permitted(global)?;
     let before = master.as_ref().and_then(|master| master.before);
     let mut sockets = Sockets::new(take_over(args, before)?);
     let listening = Listening::open(config, nbthread, &mut sockets)?;
@@ -115,12 +116,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let local_time = sample::Zone::local();
     let states = States::read(config);
     let global = &config.global;
-    sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
+    confine::confine(global)?;
 
     let process = proxy::Process {
         hostname: sys::hostname(),
         pid: std::process::id(),
         nbthread: nbthread as u32,
+        memory_max_bytes: args.memory_megabytes.unwrap_or(0) << 20,
+        descriptors,
         server_conns_max,
         local_time,
         started: now,
@@ -139,12 +142,25 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(file) = &stats_file {
         file.apply(&running, &shared);
     }
+    if let Some(exports) = &exports {
+        exports.watch(&running, &shared);
+    }
     let mut workers = Workers::start(&running, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
+    workers.shared().set_dropped_logs(workers.dropped_logs());
     let bells = Arc::new(health::Bells::default());
-    let checks = start_checks(&running, &mut workers, &bells)
-        .map_err(|error| format!("Cannot start the health checks : {error}."))?;
+    let ocsp = Arc::new(health::OcspUpdates::new(&running));
+    let failed = |error| format!("Cannot start the health checks : {error}.");
+    let crier = Arc::new(Crier {
+        running: Arc::clone(&running),
+        sinks: Mutex::new(workers.open_logs().map_err(failed)?),
+        dropped: workers.dropped_logs(),
+        workers: workers.inboxes().clone(),
+        bells: Arc::clone(&bells),
+    });
+    workers.shared().set_herald(Arc::clone(&crier) as _);
+    let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
     let doors = control
         .start(cli::Subjects {
             running: Arc::clone(&running),
@@ -152,10 +168,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             collectors: collectors.views(),
             workers: workers.inboxes().clone(),
             shared: workers.shared(),
-            descriptors,
-            dropped_logs: workers.dropped_logs(),
             exposed: Arc::clone(&exposed),
             frontends: Arc::clone(&frontends),
+            ocsp,
+            crier,
+            anon_key: running.config.global.anon_key.into(),
+            dynamic_cookies: cli::DynamicCookies::default(),
         })
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
@@ -170,10 +188,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             }
         }
     }
-    if let Some(Master {
-        mut ready, channel, ..
-    }) = master
-    {
+    if let Some(Master { ready, channel, .. }) = master {
         let visitors = doors.visitors();
         channel
             .serve(Arc::clone(&exposed), move |stream| visitors.serve(stream))
@@ -182,8 +197,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             sys::leave_standard_streams();
         }
         // A master that has gone takes this process with it.
-        let _ = ready.write_all(crate::startup::messages().as_bytes());
-        let _ = ready.write_all(sys::READY);
+        let tune = running.config.global.master;
+        let _ = tell_master(ready, &crate::startup::messages(), tune);
     }
     if let Some(detached) = detached {
         detached.ready();
@@ -309,9 +324,7 @@ impl Serving {
                     self.stop_listening(grace);
                     stop = Stop::At(net::sys::monotonic_ns() + grace.as_nanos() as u64);
                 }
-                Some(libc::SIGHUP) => {
-                    warning("SIGHUP received : server status dump is not implemented yet.");
-                }
+                Some(libc::SIGHUP) => self.workers.tell_of_states(),
                 Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
                 _ => {}
             }
@@ -339,6 +352,7 @@ impl Serving {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let hard_stop = self.running.config.global.hard_stop_after;
         self.exposed.clear();
+        self.workers.shared().stop();
         self.frontends.close_all(&self.workers.shared());
         self.workers.tell(&Order::Drain {
             grace_ms: ms(grace),
@@ -353,31 +367,25 @@ impl Serving {
     }
 }
 
-/// Starts the checks of servers, and says who is told of their states.
+/// Starts the checks of servers, and of the status of certificates.
 fn start_checks(
-    running: &Arc<Running>,
-    workers: &mut Workers,
-    bells: &Arc<health::Bells>,
+    workers: &Workers,
+    crier: &Arc<Crier>,
+    ocsp: &Arc<health::OcspUpdates>,
 ) -> std::io::Result<health::Checks> {
-    let shared = workers.shared();
-    let crier = Crier {
-        running: Arc::clone(running),
-        sinks: Mutex::new(workers.open_logs()?),
-        dropped: workers.dropped_logs(),
-        workers: workers.inboxes().clone(),
-        bells: Arc::clone(bells),
-    };
-    shared.set_herald(Arc::new(crier));
+    let crier = Arc::clone(crier);
     let inboxes = Mutex::new(workers.inboxes().clone());
     health::Checks::start(health::Setup {
-        running: Arc::clone(running),
-        shared,
+        running: Arc::clone(&crier.running),
+        shared: workers.shared(),
         wake: Box::new(move |woken| {
             let inboxes = inboxes.lock();
             inboxes.unwrap_or_else(PoisonError::into_inner).wake(woken);
         }),
         seed: sys::random_seed(),
-        bells: Arc::clone(bells),
+        bells: Arc::clone(&crier.bells),
+        ocsp: Arc::clone(ocsp),
+        tell: Box::new(move |text| crier.tell_of_process(proxy::Level::Notice as u8, text)),
     })
 }
 

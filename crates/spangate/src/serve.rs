@@ -345,6 +345,11 @@ impl Workers {
     pub fn tell_of_stop(&mut self) {
         self.logs.tell_of_stop(&self.shared);
     }
+
+    /// Says how every proxy and its servers are.
+    pub fn tell_of_states(&mut self) {
+        self.logs.tell_of_states(&self.shared);
+    }
 }
 
 fn socket_buffers(running: &Running) -> SocketBuffers {

@@ -198,6 +198,58 @@ fn read_file(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Whose file it is.
+enum Origin<'a> {
+    Global,
+    /// A proxy's own.
+    Local(&'a str),
+}
+
+impl Origin<'_> {
+    /// How messages begin, and what they call the file.
+    fn names(&self) -> (String, &'static str) {
+        match self {
+            Origin::Global => ("config: ".to_owned(), "global server state file"),
+            Origin::Local(proxy) => (format!("Proxy '{proxy}': "), "server state file"),
+        }
+    }
+}
+
+/// The lines of a file; what is wrong with it is told.
+fn load(path: &Path, origin: &Origin<'_>) -> Option<Lines> {
+    let (begin, what) = origin.names();
+    let shown = path.display();
+    let text = match read_file(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let why = net::sys::plain_error(&error);
+            let text = format!("{begin}Can't open {what} '{shown}': {why}");
+            match error.kind() {
+                io::ErrorKind::NotFound => notice(&text),
+                _ => warning(&text),
+            }
+            return None;
+        }
+    };
+    let backend = match origin {
+        Origin::Global => None,
+        Origin::Local(proxy) => Some(*proxy),
+    };
+    match read_text(&text, backend) {
+        Ok(lines) => return Some(lines),
+        Err(Unusable::Empty) => notice(&format!("{begin}Empty {what} '{shown}'.")),
+        Err(Unusable::Version) => warning(&format!(
+            "{begin}Can't get version of the {what} '{shown}'."
+        )),
+        Err(Unusable::CorruptLine(line)) => {
+            warning(&format!(
+                "{begin}corrupted {what} '{shown}' at line {line}."
+            ));
+        }
+    }
+    None
+}
+
 /// The files, read before the process gives up its rights to them.
 #[derive(Debug, Default)]
 pub(crate) struct States {
@@ -210,62 +262,18 @@ impl States {
     /// Reads what the configuration names; what is wrong is told.
     pub fn read(config: &Config) -> Self {
         let mut states = States::default();
-        let told = |result: io::Result<String>, what: &str| match result {
-            Ok(text) => Some(text),
-            Err(error) => {
-                let text = format!("{what}: {}", net::sys::plain_error(&error));
-                match error.kind() {
-                    io::ErrorKind::NotFound => notice(&text),
-                    _ => warning(&text),
-                }
-                None
-            }
-        };
         if let Some(name) = &config.global.server_state_file {
-            let path = path(config, name);
-            let shown = path.display();
-            let what = format!("config: Can't open global server state file '{shown}'");
-            let text = told(read_file(&path), &what);
-            match text.map(|text| read_text(&text, None)) {
-                None => {}
-                Some(Ok(lines)) => states.global = lines,
-                Some(Err(Unusable::Empty)) => {
-                    notice(&format!(
-                        "config: Empty global server state file '{shown}'."
-                    ));
-                }
-                Some(Err(Unusable::Version)) => warning(&format!(
-                    "config: Can't get version of the global server state file '{shown}'."
-                )),
-                Some(Err(Unusable::CorruptLine(line))) => warning(&format!(
-                    "config: corrupted global server state file '{shown}' at line {line}."
-                )),
-            }
+            let lines = load(&path(config, name), &Origin::Global);
+            states.global = lines.unwrap_or_default();
         }
         for (place, proxy) in config.proxies.iter().enumerate() {
             if !is_loaded(proxy) || proxy.state_from != StateFrom::Local {
                 continue;
             }
-            let name = &proxy.name;
             let own = proxy.state_file_name.as_deref();
-            let path = path(config, own.unwrap_or(Path::new(name)));
-            let shown = path.display();
-            let what = format!("Proxy '{name}': Can't open server state file '{shown}'");
-            let text = told(read_file(&path), &what);
-            match text.map(|text| read_text(&text, Some(name))) {
-                None => {}
-                Some(Ok(lines)) => drop(states.local.insert(place, lines)),
-                Some(Err(Unusable::Empty)) => {
-                    notice(&format!(
-                        "Proxy '{name}': Empty server state file '{shown}'."
-                    ));
-                }
-                Some(Err(Unusable::Version)) => warning(&format!(
-                    "Proxy '{name}': Can't get version of the server state file '{shown}'."
-                )),
-                Some(Err(Unusable::CorruptLine(line))) => warning(&format!(
-                    "Proxy '{name}': corrupted server state file '{shown}' at line {line}."
-                )),
+            let path = path(config, own.unwrap_or(Path::new(&proxy.name)));
+            if let Some(lines) = load(&path, &Origin::Local(&proxy.name)) {
+                states.local.insert(place, lines);
             }
         }
         states

@@ -1,10 +1,7 @@
 //! The system calls of the process' life: the one module of this crate with `unsafe` code.
 
-use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -119,42 +116,6 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }).map(drop)
 }
 
-/// Confines the process: chroot, then group, then user; each only where asked for.
-///
-/// # Errors
-/// The step that failed.
-pub(crate) fn confine(
-    chroot: Option<&Path>,
-    uid: Option<u32>,
-    gid: Option<u32>,
-) -> Result<(), String> {
-    let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
-    if let Some(directory) = chroot {
-        let path = CString::new(directory.as_os_str().as_bytes())
-            .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
-        let root = c"/";
-        // SAFETY: both pointers are NUL-terminated strings.
-        if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {
-            return Err(failed(&format!("chroot({})", directory.display())));
-        }
-    }
-    if let Some(gid) = gid {
-        // SAFETY: no supplementary groups: the pointer is not read.
-        unsafe { libc::setgroups(0, std::ptr::null()) };
-        // SAFETY: no pointers.
-        if unsafe { libc::setgid(gid) } != 0 {
-            return Err(failed(&format!("set gid {gid}")));
-        }
-    }
-    if let Some(uid) = uid {
-        // SAFETY: no pointers.
-        if unsafe { libc::setuid(uid) } != 0 {
-            return Err(failed(&format!("set uid {uid}")));
-        }
-    }
-    Ok(())
-}
-
 /// Which side of [`go_to_background`] this is.
 pub(crate) enum Background {
     /// The process that was started. It ends with this code: 0 once the daemon serves, otherwise the daemon's.
@@ -256,38 +217,19 @@ pub(crate) fn end_worker(code: ExitCode) -> ! {
     std::process::exit(i32::from(code != ExitCode::SUCCESS))
 }
 
+/// Ends the process as it is (`debug dev exit`).
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing is to be put in order: that is what is asked for"
+)]
+pub(crate) fn exit_now(code: i32) -> ! {
+    std::process::exit(code)
+}
+
 /// Waits for a byte; false when the other side was closed without one.
 pub(crate) fn read_byte(mut pipe: &io::PipeReader) -> bool {
     use std::io::Read as _;
     pipe.read_exact(&mut [0]).is_ok()
-}
-
-/// What a worker says last to its master: it serves.
-pub(crate) const READY: &[u8] = b"\0R";
-
-/// Reads what a worker says of its start until it serves or ends: the messages, and whether it serves.
-pub(crate) fn read_start(mut pipe: &io::PipeReader) -> (String, bool) {
-    use std::io::Read as _;
-    /// Bytes of messages that are kept.
-    const KEPT_BYTES_MAX: usize = 64 << 10;
-    let mut said = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        match pipe.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => said.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-        if let Some(messages) = said.strip_suffix(READY) {
-            return (String::from_utf8_lossy(messages).into_owned(), true);
-        }
-        if said.len() > 2 * KEPT_BYTES_MAX {
-            // The end alone matters from here on.
-            said.drain(KEPT_BYTES_MAX..said.len() - READY.len());
-        }
-    }
-    (String::from_utf8_lossy(&said).into_owned(), false)
 }
 
 /// Closes descriptors that threads of the process before a fork owned. Nothing in this process owns them.

@@ -95,11 +95,11 @@ pub(crate) mod exports {
 
     impl Exports {
         pub fn start(config: &Config, (): (), _: u64) -> Result<Option<Exports>, String> {
-            if config.otel.is_empty() {
+            if config.otel.is_empty() && config.global.stats_otlp.is_none() {
                 return Ok(None);
             }
             crate::warning(&format!(
-                "{} ; what filters record is dropped.",
+                "{} ; what filters record and 'stats otlp' tells is dropped.",
                 super::absent("exporters")
             ));
             Ok(Some(Exports(())))
@@ -111,6 +111,8 @@ pub(crate) mod exports {
                 running.export_filter(filter, export);
             }
         }
+
+        pub fn watch(&self, _: &Arc<Running>, _: &Arc<proxy::Shared>) {}
 
         pub fn drop_at_end(&self, _: usize, _: bool) {}
 

@@ -239,6 +239,9 @@ columns! {
     ResIn: shared("resbin", (Metric, Counter, Process), ALL, "res_bytes_in_total", "Bytes of responses received from servers");
     ResOut: shared("resbout", (Metric, Counter, Process), ALL, "res_bytes_out_total", "Bytes of responses sent to clients");
     CacheHintHits: shared("cache_hint_hits", (Metric, Counter, Process), FB, "http_cache_hint_hits_total", "Requests whose early hints came from the cache");
+    // Beyond HAProxy's, which ends here.
+    RetrRefused: own("retr_refused", (Metric, Counter, Process), BS, "retries_refused_total", "Retries that the budget of the backend refused (retry-budget)");
+    Ejections: own("ejections", (Metric, Counter, Process), S, "ejections_total", "How often traffic took the server out (outlier-ejection)");
 }
 
 /// How many fields there are.
@@ -275,7 +278,7 @@ mod tests {
 
     #[test]
     fn fields_stand_at_their_places() {
-        assert_eq!(COUNT, 119);
+        assert_eq!(COUNT, 121);
         assert_eq!(Column::ALL.len(), COUNT);
         let places = [
             (Column::Stot, 7),

@@ -58,7 +58,10 @@ mod tests {
         row(&one, &mut text);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("# pxname,svname,qcur,"), "{text}");
-        assert!(lines[0].ends_with(",cache_hint_hits,-,"), "{text}");
+        assert!(
+            lines[0].ends_with(",cache_hint_hits,retr_refused,ejections,-,"),
+            "{text}"
+        );
         assert!(
             lines[1].starts_with("be,,,,,,,5,,,,,,,,,,UP 1/3,"),
             "{text}"

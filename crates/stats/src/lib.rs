@@ -7,9 +7,11 @@ pub mod column;
 pub mod csv;
 pub mod file;
 pub mod json;
+pub mod latency;
+pub mod metric;
 pub mod page;
+pub mod process;
 pub mod prometheus;
-
 pub mod row;
 pub mod tags;
 pub mod typed;

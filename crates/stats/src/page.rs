@@ -334,6 +334,10 @@ const HEADINGS: &[(&str, &str)] = &[
     ("4xx", "Responses"),
     ("5xx", "Responses"),
     (
+        "Checks",
+        "Failed health checks, changes to DOWN, and the time spent DOWN",
+    ),
+    (
         "Times",
         "Milliseconds in the queue, to connect, to respond, in all: averages",
     ),
@@ -380,6 +384,46 @@ fn class(status: &str) -> &'static str {
         "MAINT" | "STOP" | "PAUSED" => "off",
         _ => "down",
     }
+}
+
+/// The fields of a check that the page shows: its status, code and duration, what the status means, and what was found.
+type CheckColumns = [Column; 5];
+
+const CHECK: CheckColumns = [
+    Column::CheckStatus,
+    Column::CheckCode,
+    Column::CheckDuration,
+    Column::CheckDesc,
+    Column::LastChk,
+];
+const AGENT: CheckColumns = [
+    Column::AgentStatus,
+    Column::AgentCode,
+    Column::AgentDuration,
+    Column::AgentDesc,
+    Column::LastAgt,
+];
+
+/// `L7OK/200 in 2ms`, with what it means as a tooltip; none where the server has no such check.
+fn check(row: &Row<'_>, [status, code, duration, meaning, found]: CheckColumns) -> Option<String> {
+    let name = row.text(status);
+    if name.is_empty() {
+        return None;
+    }
+    let mut shown = escaped(name);
+    if row.get(code).is_some() {
+        // Writing to memory does not fail.
+        let _ = write!(shown, "/{}", row.number(code));
+    }
+    if row.get(duration).is_some() {
+        let _ = write!(shown, " in {} ms", row.number(duration));
+    }
+    let mut reason = row.text(meaning).to_owned();
+    if !row.text(found).is_empty() {
+        let _ = write!(reason, ": {}", row.text(found));
+    }
+    let reason = escaped(&reason);
+    Some(format!(" <small title=\"{reason}\">{shown}</small>"))
 }
 
 /// Percentiles of the latency of a frontend, server or backend, milliseconds.
@@ -438,18 +482,13 @@ fn write_row(
         ),
         None => String::new(),
     };
-    let check = row.text(Column::CheckStatus);
-    let check = match check.is_empty() {
-        true => String::new(),
-        false => format!(
-            " <small title=\"{}\">{}</small>",
-            escaped(row.text(Column::LastChk)),
-            escaped(check)
-        ),
-    };
+    let checks: String = [CHECK, AGENT]
+        .into_iter()
+        .filter_map(|columns| check(row, columns))
+        .collect();
     write!(
         out,
-        "</th><td class=\"state\">{}{check}{since}</td>",
+        "</th><td class=\"state\">{}{checks}{since}</td>",
         escaped(status)
     )?;
     let is_back = matches!(row.kind, Kind::Backend | Kind::Server);
@@ -480,6 +519,14 @@ fn write_row(
         text(Column::Hrsp3xx),
         text(Column::Hrsp4xx),
         text(Column::Hrsp5xx),
+        match row.get(Column::Downtime) {
+            Some(_) => format!(
+                "{} / {}",
+                pair(Column::Chkfail, Column::Chkdown),
+                duration(row.number(Column::Downtime) as u64)
+            ),
+            None => "–".to_owned(),
+        },
         match is_back {
             true => format!(
                 "{} / {}",
@@ -506,6 +553,10 @@ fn write_row(
     match is_back {
         true => {
             let share = format!("{}A {}B", row.number(Column::Act), row.number(Column::Bck));
+            let throttle = match row.get(Column::Throttle) {
+                Some(_) => format!(" at {}", row.number(Column::Throttle)) + " %",
+                None => String::new(),
+            };
             let share = match row.kind {
                 Kind::Server if row.number(Column::Bck) > 0.0 => "backup".to_owned(),
                 Kind::Server => "active".to_owned(),
@@ -513,7 +564,7 @@ fn write_row(
             };
             write!(
                 out,
-                "<td>{} <small>{share}</small></td>",
+                "<td>{}{throttle} <small>{share}</small></td>",
                 text(Column::Weight)
             )?;
         }
@@ -560,6 +611,25 @@ mod tests {
         assert!(text.contains("value=\"&lt;s&quot;1&gt;\""), "{text}");
         assert!(!text.contains("<s\""), "{text}");
         assert!(text.starts_with("<tr class=\"server warn\">"), "{text}");
+    }
+
+    #[test]
+    fn checks_tell_their_reason() {
+        let mut one = Row::new(Kind::Server);
+        one.set(Column::Status, "DOWN");
+        one.set(Column::CheckStatus, "* L7STS");
+        one.set(Column::CheckCode, 503_u32);
+        one.set(Column::CheckDuration, 2_u64);
+        one.set(Column::CheckDesc, "Layer7 wrong status");
+        one.set(Column::LastChk, "a<b");
+        one.set(Column::Chkfail, 4_u64);
+        one.set(Column::Chkdown, 1_u64);
+        one.set(Column::Downtime, 61_u32);
+        let mut text = String::new();
+        row(&one, false, None, &mut text);
+        let check = "<small title=\"Layer7 wrong status: a&lt;b\">* L7STS/503 in 2 ms</small>";
+        assert!(text.contains(check), "{text}");
+        assert!(text.contains("<td>4 / 1 / 1m01s</td>"), "{text}");
     }
 
     #[test]

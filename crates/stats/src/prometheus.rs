@@ -1,371 +1,168 @@
-//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`): all series of a metric stand together, so
-//! rows are sampled first and written metric by metric.
+//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`), and OpenMetrics (version 1.0.0), which has
+//! exemplars.
 
 use std::fmt::Write as _;
-use std::ops::Range;
 
-use crate::column::{Column, FIELDS};
-use crate::row::{Kind, Row};
-use crate::tags::Nature;
+use crate::latency::{BOUNDS_MS, Exemplar, Histogram};
+use crate::metric::{Form, Metric, Point, Sample};
+use crate::process::Fact;
+use crate::row::Value;
 
-/// The media type of what is written.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4";
-
-/// States of servers by which metrics are split.
-const SERVER_STATES: &[&str] = &["DOWN", "UP", "MAINT", "DRAIN", "NOLB"];
-const PROXY_STATES: &[&str] = &["DOWN", "UP"];
-const LISTENER_STATES: &[&str] = &["WAITING", "OPEN", "FULL"];
-/// Results of health checks by which metrics are split.
-const CHECK_STATES: &[&str] = &[
-    "HANA", "SOCKERR", "L4OK", "L4TOUT", "L4CON", "L6OK", "L6TOUT", "L6RSP", "L7TOUT", "L7RSP",
-    "L7OK", "L7OKC", "L7STS", "PROCERR", "PROCTOUT", "PROCOK",
-];
-
-/// What a row shows, kept until all metrics of its kind are written.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// `proxy="be",server="s1"`
-    labels: String,
-    /// By [`Column`]; NaN where there is none.
-    values: Box<[f64]>,
-    status: String,
-    check_status: String,
-    agent_status: String,
-    /// Of a backend: its servers by state, and by the result of their checks.
-    servers: Option<Box<Aggregates>>,
+/// The forms that Prometheus reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Version 0.0.4.
+    #[default]
+    Text,
+    /// OpenMetrics, version 1.0.0.
+    OpenMetrics,
 }
 
-/// How many servers of a backend are in each state.
-#[derive(Clone, Debug, Default)]
-pub struct Aggregates {
-    states: [u32; SERVER_STATES.len()],
-    checks: [u32; CHECK_STATES.len()],
-}
+/// The media type of OpenMetrics, as a client names it in `Accept`.
+pub const OPENMETRICS: &str = "application/openmetrics-text";
 
-impl Aggregates {
-    /// Counts a server by its row.
-    pub fn add(&mut self, server: &Row<'_>) {
-        let state = server_state(server.text(Column::Status));
-        let places = SERVER_STATES.iter().position(|known| *known == state);
-        if let Some(place) = places {
-            self.states[place] += 1;
+impl Format {
+    /// The media type of what is written.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::Text => "text/plain; version=0.0.4",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
-        let check = check_state(server.text(Column::CheckStatus));
-        if let Some(place) = CHECK_STATES.iter().position(|known| *known == check) {
-            self.checks[place] += 1;
+    }
+
+    /// The lines above the series of a metric.
+    pub fn header(self, metric: &Metric, out: &mut String) {
+        self.lines(&metric.name, metric.about(), metric.form(), out);
+    }
+
+    fn lines(self, name: &str, about: &str, form: Form, out: &mut String) {
+        // OpenMetrics names the family, whose counter has the suffix.
+        let name = match (self, form) {
+            (Format::OpenMetrics, Form::Counter) => name.trim_end_matches("_total"),
+            _ => name,
+        };
+        let kind = match form {
+            Form::Counter => "counter",
+            Form::Gauge => "gauge",
+            Form::Histogram => "histogram",
+        };
+        let _ = write!(out, "# HELP {name} ");
+        escape(about, self == Format::OpenMetrics, out);
+        let _ = writeln!(out, "\n# TYPE {name} {kind}");
+    }
+
+    /// The series of a row.
+    pub fn series(self, metric: &Metric, sample: &Sample, out: &mut String) {
+        let mut labels = String::new();
+        for (label, value) in sample.labels() {
+            let comma = if labels.is_empty() { "" } else { "," };
+            let _ = write!(labels, "{comma}{label}=\"");
+            escape(value, true, &mut labels);
+            labels.push('"');
         }
+        let skips_nan = self == Format::OpenMetrics && metric.form() == Form::Counter;
+        metric.points(sample, &mut |point| match point {
+            // OpenMetrics has no counter without a number.
+            Point::Number(_, value) if skips_nan && value.is_nan() => {}
+            Point::Number(split, value) => {
+                let _ = write!(out, "{}{{{labels}", metric.name);
+                if let Some((label, text)) = split {
+                    let _ = write!(out, ",{label}=\"{text}\"");
+                }
+                out.push_str("} ");
+                number(value, out);
+                out.push('\n');
+            }
+            Point::Histogram(histogram) => self.histogram(&metric.name, &labels, histogram, out),
+        });
+    }
+
+    fn histogram(self, name: &str, labels: &str, histogram: &Histogram, out: &mut String) {
+        let bounds = BOUNDS_MS.iter().map(|ms| Some(*ms as f64 / 1000.0));
+        let mut count = 0;
+        for (place, bound) in bounds.chain([None]).enumerate() {
+            count += histogram.counts[place];
+            let _ = match bound {
+                Some(bound) => write!(out, "{name}_bucket{{{labels},le=\"{bound:?}\"}} {count}"),
+                None => write!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}"),
+            };
+            if let Some(one) = &histogram.exemplars[place]
+                && self == Format::OpenMetrics
+            {
+                exemplar(one, out);
+            }
+            out.push('\n');
+        }
+        let sum = histogram.sum_ms as f64 / 1000.0;
+        let _ = writeln!(out, "{name}_sum{{{labels}}} {sum}");
+        let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
+    }
+
+    /// What stands behind the last metric.
+    pub fn end(self, out: &mut String) {
+        if self == Format::OpenMetrics {
+            out.push_str("# EOF\n");
+        }
+    }
+
+    /// The metric of a fact of the process, with its one series; nothing where it is not exported.
+    pub fn process(self, fact: Fact, value: &Value<'_>, out: &mut String) {
+        let Some(name) = fact.metric() else {
+            return;
+        };
+        self.lines(&name, fact.field().about, fact.form(), out);
+        out.push_str(&name);
+        if let Some(label) = fact.label() {
+            let _ = write!(out, "{{{label}=\"");
+            escape(&value.to_string(), true, out);
+            out.push_str("\"} 1\n");
+            return;
+        }
+        out.push(' ');
+        number(value.number().unwrap_or(f64::NAN), out);
+        out.push('\n');
     }
 }
 
-/// The state among [`SERVER_STATES`] that a server's status means.
-fn server_state(status: &str) -> &'static str {
-    match status.split([' ', '/']).next().unwrap_or_default() {
-        "UP" | "no" => "UP",
-        "MAINT" => "MAINT",
-        "DRAIN" => "DRAIN",
-        "NOLB" => "NOLB",
-        _ => "DOWN",
+/// Behind the value of its bucket: its trace, its own value, and when it was.
+fn exemplar(exemplar: &Exemplar, out: &mut String) {
+    out.push_str(" # {trace_id=\"");
+    for byte in exemplar.trace_id {
+        let _ = write!(out, "{byte:02x}");
     }
+    let seconds = exemplar.ms as f64 / 1000.0;
+    let at_s = (exemplar.unix_ns / 1_000_000) as f64 / 1000.0;
+    let _ = write!(out, "\"}} {seconds} {at_s}");
 }
 
-fn check_state(status: &str) -> &str {
-    status.trim_start_matches("* ")
-}
-
-/// Writes the value of a label with what would end it replaced.
-fn escape(text: &str, out: &mut String) {
+/// Writes a text with what would end it replaced. `quoted`: a quote would.
+fn escape(text: &str, quoted: bool, out: &mut String) {
     for c in text.chars() {
         match c {
             '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
+            '"' if quoted => out.push_str("\\\""),
             '\n' => out.push_str("\\n"),
             c => out.push(c),
         }
     }
 }
 
-/// The label of a kind of row behind its proxy's.
-const fn own_label(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::Frontend | Kind::Backend => None,
-        Kind::Server => Some("server"),
-        Kind::Listener => Some("listener"),
-    }
-}
-
-impl Sample {
-    /// A row as it is now. `servers`: of a backend.
-    #[must_use]
-    pub fn of(row: &Row<'_>, servers: Option<Aggregates>) -> Sample {
-        let mut labels = String::from("proxy=\"");
-        escape(row.text(Column::Pxname), &mut labels);
-        labels.push('"');
-        if let Some(label) = own_label(row.kind) {
-            let _ = write!(labels, ",{label}=\"");
-            escape(row.text(Column::Svname), &mut labels);
-            labels.push('"');
-        }
-        let value = |column: &Column| {
-            let number = row.get(*column).and_then(crate::Value::number);
-            number.unwrap_or(f64::NAN)
-        };
-        Sample {
-            labels,
-            values: Column::ALL.iter().map(value).collect(),
-            status: row.text(Column::Status).to_owned(),
-            check_status: row.text(Column::CheckStatus).to_owned(),
-            agent_status: row.text(Column::AgentStatus).to_owned(),
-            servers: servers.map(Box::new),
-        }
-    }
-
-    /// The labels of its series.
-    #[must_use]
-    pub fn labels(&self) -> &str {
-        &self.labels
-    }
-
-    fn value(&self, column: Column) -> f64 {
-        self.values[column as usize]
-    }
-}
-
-/// A metric of a kind of rows: the columns that its series come from.
-#[derive(Clone, Debug)]
-pub struct Metric {
-    /// Its whole name.
-    pub name: String,
-    kind: Kind,
-    columns: Range<usize>,
-}
-
-/// What metrics of a kind of rows begin with.
-const fn prefix(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Frontend => "haproxy_frontend_",
-        Kind::Backend => "haproxy_backend_",
-        Kind::Server => "haproxy_server_",
-        Kind::Listener => "haproxy_listener_",
-    }
-}
-
-/// The metrics of a kind of rows, in the order of the table.
-pub fn metrics(kind: Kind) -> impl Iterator<Item = Metric> {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        while next < FIELDS.len() {
-            let from = next;
-            let field = &FIELDS[from];
-            next += 1;
-            if field.metric.is_empty() || !field.kinds.has(kind) {
-                continue;
-            }
-            while next < FIELDS.len() && FIELDS[next].metric == field.metric {
-                next += 1;
-            }
-            let name = match (kind, Column::ALL[from]) {
-                (Kind::Server, Column::Act) => "active",
-                (Kind::Server, Column::Bck) => "backup",
-                _ => field.metric,
-            };
-            return Some(Metric {
-                name: format!("{}{name}", prefix(kind)),
-                kind,
-                columns: from..next,
-            });
-        }
-        None
-    })
-}
-
-/// Whether a column holds milliseconds of which the metric tells seconds.
-const fn is_milliseconds(column: Column) -> bool {
-    matches!(
-        column,
-        Column::Qtime
-            | Column::Ctime
-            | Column::Rtime
-            | Column::Ttime
-            | Column::QtMax
-            | Column::CtMax
-            | Column::RtMax
-            | Column::TtMax
-            | Column::CheckDuration
-            | Column::AgentDuration
-    )
-}
-
-/// Writes a number as Prometheus reads it.
+/// Writes a number as Prometheus reads it. Writing to memory does not fail.
 fn number(value: f64, out: &mut String) {
-    // Writing to memory does not fail.
     let _ = match value.is_nan() {
         true => write!(out, "NaN"),
         false => write!(out, "{value}"),
     };
 }
 
-impl Metric {
-    fn first(&self) -> Column {
-        Column::ALL[self.columns.start]
-    }
-
-    /// The lines above its series.
-    pub fn header(&self, out: &mut String) {
-        let field = self.first().field();
-        let (_, nature, _) = self.first().tags(self.kind);
-        let about = match self.columns.len() {
-            1 => field.about,
-            _ => "Responses by class of their status",
-        };
-        header(&self.name, about, nature == Nature::Counter, out);
-    }
-
-    /// The series of a row, by what may split it.
-    pub fn series(&self, sample: &Sample, out: &mut String) {
-        match (self.first(), self.kind) {
-            (Column::Status, Kind::Frontend | Kind::Backend) => {
-                let is_up = sample.status.starts_with("OPEN") || sample.status.starts_with("UP");
-                self.states(sample, PROXY_STATES, if is_up { "UP" } else { "DOWN" }, out);
-            }
-            (Column::Status, Kind::Server) => {
-                let state = server_state(&sample.status);
-                self.states(sample, SERVER_STATES, state, out);
-            }
-            (Column::Status, Kind::Listener) => {
-                self.states(sample, LISTENER_STATES, &sample.status, out);
-            }
-            (Column::CheckStatus, _) => {
-                if !sample.check_status.is_empty() {
-                    let state = check_state(&sample.check_status);
-                    self.states(sample, CHECK_STATES, state, out);
-                }
-            }
-            (Column::AgentStatus, _) => {
-                if !sample.agent_status.is_empty() {
-                    let state = check_state(&sample.agent_status);
-                    self.states(sample, CHECK_STATES, state, out);
-                }
-            }
-            // Of servers without checks there is nothing to tell.
-            (Column::CheckCode | Column::CheckDuration, _) if sample.check_status.is_empty() => {}
-            (Column::AgentCode | Column::AgentDuration, _) if sample.agent_status.is_empty() => {}
-            (Column::AggSrvStatus | Column::AggSrvCheckStatus, _) => {
-                if let Some(servers) = &sample.servers {
-                    self.counts(sample, SERVER_STATES, &servers.states, out);
-                }
-            }
-            (Column::AggCheckStatus, _) => {
-                if let Some(servers) = &sample.servers {
-                    self.counts(sample, CHECK_STATES, &servers.checks, out);
-                }
-            }
-            (column @ Column::Hrsp1xx, _) => self.responses(sample, column, out),
-            (column, _) => {
-                let value = sample.value(column);
-                let shown = if is_milliseconds(column) {
-                    value / 1000.0
-                } else {
-                    value
-                };
-                let _ = write!(out, "{}{{{}}} ", self.name, sample.labels);
-                number(shown, out);
-                out.push('\n');
-            }
-        }
-    }
-
-    fn states(&self, sample: &Sample, states: &[&str], now: &str, out: &mut String) {
-        for state in states {
-            let _ = writeln!(
-                out,
-                "{}{{{},state=\"{state}\"}} {}",
-                self.name,
-                sample.labels,
-                u8::from(*state == now)
-            );
-        }
-    }
-
-    fn counts(&self, sample: &Sample, states: &[&str], counts: &[u32], out: &mut String) {
-        for (state, count) in states.iter().zip(counts) {
-            let _ = writeln!(
-                out,
-                "{}{{{},state=\"{state}\"}} {count}",
-                self.name, sample.labels
-            );
-        }
-    }
-
-    fn responses(&self, sample: &Sample, first: Column, out: &mut String) {
-        // TCP proxies have no responses.
-        if sample.value(first).is_nan() {
-            return;
-        }
-        for place in self.columns.clone() {
-            let column = Column::ALL[place];
-            let code = column.field().name.trim_start_matches("hrsp_");
-            let _ = write!(out, "{}{{{},code=\"{code}\"}} ", self.name, sample.labels);
-            number(sample.value(column), out);
-            out.push('\n');
-        }
-    }
-}
-
-/// The lines above the series of a metric.
-pub fn header(name: &str, about: &str, is_counter: bool, out: &mut String) {
-    let kind = if is_counter { "counter" } else { "gauge" };
-    let _ = write!(out, "# HELP {name} ");
-    for c in about.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c => out.push(c),
-        }
-    }
-    let _ = writeln!(out, "\n# TYPE {name} {kind}");
-}
-
-/// A metric of the process.
-#[derive(Clone, Debug)]
-pub struct ProcessMetric {
-    /// Behind `haproxy_process_`.
-    pub name: &'static str,
-    /// One line of description.
-    pub about: &'static str,
-    /// It only grows.
-    pub is_counter: bool,
-    /// A label and its value, where the metric is about a text.
-    pub label: Option<(&'static str, String)>,
-    /// Its value.
-    pub value: f64,
-}
-
-impl ProcessMetric {
-    /// Its whole name.
-    #[must_use]
-    pub fn full_name(&self) -> String {
-        format!("haproxy_process_{}", self.name)
-    }
-
-    /// The metric with its one series.
-    pub fn write(&self, out: &mut String) {
-        let name = self.full_name();
-        header(&name, self.about, self.is_counter, out);
-        out.push_str(&name);
-        if let Some((label, value)) = &self.label {
-            let _ = write!(out, "{{{label}=\"");
-            escape(value, out);
-            out.push_str("\"}");
-        }
-        out.push(' ');
-        number(self.value, out);
-        out.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::Column;
+    use crate::latency::{Exemplar, Latency};
+    use crate::metric::metrics;
+    use crate::row::{Kind, Row};
 
     fn server() -> Row<'static> {
         let mut row = Row::new(Kind::Server);
@@ -381,8 +178,8 @@ mod tests {
         let sample = Sample::of(row, None);
         let mut out = String::new();
         for metric in metrics(kind) {
-            metric.header(&mut out);
-            metric.series(&sample, &mut out);
+            Format::Text.header(&metric, &mut out);
+            Format::Text.series(&metric, &sample, &mut out);
         }
         out
     }
@@ -419,5 +216,76 @@ mod tests {
         assert!(text.contains("http_responses_total{proxy=\"fe\",code=\"2xx\"} 7\n"));
         assert!(text.contains("http_responses_total{proxy=\"fe\",code=\"other\"} 7\n"));
         assert!(text.contains("haproxy_frontend_status{proxy=\"fe\",state=\"UP\"} 1\n"));
+    }
+
+    fn with_times() -> Row<'static> {
+        let mut row = Row::new(Kind::Server);
+        row.set(Column::Pxname, "be");
+        row.set(Column::Svname, "s1");
+        row.set(Column::Stot, 3_u64);
+        let mut latency = Latency::default();
+        let total = &mut latency.parts[3];
+        (total.counts[0], total.counts[2], total.counts[15]) = (1, 4, 2);
+        total.sum_ms = 140_021;
+        total.offer(Exemplar {
+            trace_id: [0xab; 16],
+            ms: 4,
+            unix_ns: 1_700_000_000_250_000_000,
+        });
+        row.latency = Some(Box::new(latency));
+        row
+    }
+
+    #[test]
+    fn histograms_are_cumulative_and_exemplars_are_openmetrics() {
+        let sample = Sample::of(&with_times(), None);
+        let metric = metrics(Kind::Server).last().expect("a metric");
+        let write = |format: Format| {
+            let mut out = String::new();
+            format.header(&metric, &mut out);
+            format.series(&metric, &sample, &mut out);
+            out
+        };
+        let name = "haproxy_server_total_time_seconds";
+        let labels = "proxy=\"be\",server=\"s1\"";
+        let (text, open) = (write(Format::Text), write(Format::OpenMetrics));
+        for line in [
+            format!("# TYPE {name} histogram"),
+            format!("{name}_bucket{{{labels},le=\"0.001\"}} 1"),
+            format!("{name}_bucket{{{labels},le=\"60.0\"}} 5"),
+            format!("{name}_bucket{{{labels},le=\"+Inf\"}} 7"),
+            format!("{name}_count{{{labels}}} 7"),
+            format!("{name}_sum{{{labels}}} 140.021"),
+        ] {
+            assert!(text.contains(&format!("{line}\n")), "{line}\n{text}");
+            assert!(open.contains(&format!("{line}\n")), "{line}\n{open}");
+        }
+        assert!(!text.contains("trace_id"));
+        let trace = "ab".repeat(16);
+        let exemplar = format!(
+            "{name}_bucket{{{labels},le=\"0.005\"}} 5 # {{trace_id=\"{trace}\"}} 0.004 1700000000.25\n"
+        );
+        assert!(open.contains(&exemplar), "{open}");
+    }
+
+    #[test]
+    fn openmetrics_names_a_counter_without_its_suffix_and_knows_no_counter_without_a_number() {
+        let sample = Sample::of(&with_times(), None);
+        let mut out = String::new();
+        for metric in metrics(Kind::Server) {
+            assert_eq!(
+                metric.form() == crate::metric::Form::Counter,
+                metric.name.ends_with("_total"),
+                "{}",
+                metric.name
+            );
+            Format::OpenMetrics.header(&metric, &mut out);
+            Format::OpenMetrics.series(&metric, &sample, &mut out);
+        }
+        Format::OpenMetrics.end(&mut out);
+        assert!(out.contains("# TYPE haproxy_server_sessions counter\n"));
+        assert!(out.contains("\nhaproxy_server_sessions_total{"));
+        assert!(!out.contains("haproxy_server_bytes_in_total{"), "no number");
+        assert!(out.ends_with("# EOF\n"));
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::column::{COUNT, Column};
+use crate::latency::Latency;
 
 /// What a row is about. Its number is the value of the field `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +107,12 @@ impl From<u32> for Value<'_> {
     }
 }
 
+impl From<f64> for Value<'_> {
+    fn from(number: f64) -> Self {
+        Value::Float(number)
+    }
+}
+
 impl From<u64> for Value<'_> {
     fn from(number: u64) -> Self {
         Value::U64(number)
@@ -117,6 +124,8 @@ impl From<u64> for Value<'_> {
 pub struct Row<'a> {
     /// What it is about.
     pub kind: Kind,
+    /// The histograms of its streams' times, where they are measured.
+    pub latency: Option<Box<Latency>>,
     values: [Option<Value<'a>>; COUNT],
 }
 
@@ -126,6 +135,7 @@ impl<'a> Row<'a> {
     pub fn new(kind: Kind) -> Row<'a> {
         let mut row = Row {
             kind,
+            latency: None,
             values: [const { None }; COUNT],
         };
         row.set(Column::Type, kind as u32);

@@ -62,6 +62,15 @@ pub fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
+/// A packed field of 64 bits each (`repeated fixed64`, `repeated double` by their bits).
+pub fn packed(out: &mut Vec<u8>, field: u32, values: impl ExactSizeIterator<Item = u64>) {
+    key(out, field, 2);
+    varint(out, 8 * values.len() as u64);
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+}
+
 /// What a field holds that [`bytes`] wrote.
 #[must_use]
 pub fn field_bytes(field: &[u8]) -> &[u8] {

@@ -9,6 +9,7 @@ use rustls::server::{
     UnbufferedServerConnection,
 };
 
+use crate::cache::{CacheUse, Counted};
 use crate::lifetime::Limited;
 use crate::resolver::Resolver;
 use crate::signatures::Signatures;
@@ -73,6 +74,8 @@ pub struct AcceptorOptions {
     pub ticket_keys: Option<TicketKeys>,
     /// Sessions that are remembered for clients without tickets (`tune.ssl.cachesize`).
     pub sessions_max: usize,
+    /// Where it is counted how often these are asked for.
+    pub cache_use: CacheUse,
     /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
     pub lifetime_s: Option<u64>,
     /// Bytes that clients may send along with their first message (`allow-0rtt`); 0 for none.
@@ -89,6 +92,8 @@ pub struct Acceptor {
     verifier: Option<Arc<ClientVerifier>>,
     /// What it signs by.
     signatures: Signatures,
+    /// Early data is delivered before the handshake is over, and may be answered then.
+    serves_early: bool,
 }
 
 impl Acceptor {
@@ -126,15 +131,24 @@ impl Acceptor {
             0 => Arc::new(NoServerSessionStorage {}),
             max => ServerSessionMemoryCache::new(max),
         };
-        config.session_storage = match options.lifetime_s {
+        let sessions = match options.lifetime_s {
             None => sessions,
             Some(lifetime_s) => Arc::new(Limited {
                 inner: sessions,
                 lifetime_s,
             }),
         };
+        config.session_storage = match options.sessions_max {
+            0 => sessions,
+            _ => Arc::new(Counted {
+                inner: sessions,
+                counts: options.cache_use.clone(),
+            }),
+        };
         config.max_early_data_size = options.early_data_bytes_max;
-        config.send_half_rtt_data = false;
+        // A client that must prove who it is gets nothing before it has.
+        let serves_early = options.early_data_bytes_max > 0 && options.clients.is_none();
+        config.send_half_rtt_data = serves_early;
         if options.record_bytes_max > 0 {
             config.max_fragment_size = Some(options.record_bytes_max);
         }
@@ -160,6 +174,7 @@ impl Acceptor {
             config: Arc::new(config),
             verifier,
             signatures,
+            serves_early,
         })
     }
 
@@ -179,8 +194,7 @@ impl Acceptor {
         });
         Acceptor {
             config: Arc::new(config),
-            verifier: self.verifier.clone(),
-            signatures: self.signatures.clone(),
+            ..self.clone()
         }
     }
 
@@ -192,8 +206,7 @@ impl Acceptor {
         config.alpn_protocols.clear();
         Acceptor {
             config: Arc::new(config),
-            verifier: self.verifier.clone(),
-            signatures: self.signatures.clone(),
+            ..self.clone()
         }
     }
 
@@ -203,7 +216,8 @@ impl Acceptor {
     /// See [`Failure`].
     pub fn accept(&self) -> Result<Session, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;
-        Ok(Session::of_server(connection, self.verifier.clone()))
+        let verifier = self.verifier.clone();
+        Ok(Session::of_server(connection, verifier, self.serves_early))
     }
 }
 

@@ -7,7 +7,9 @@ pub(crate) const OCTET_STRING: u8 = 0x04;
 pub(crate) const OBJECT_ID: u8 = 0x06;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+pub(crate) const UTF8_STRING: u8 = 0x0c;
 pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const SET: u8 = 0x31;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const ENUMERATED: u8 = 0x0a;
 /// The version of a certificate; without it, it is 1 (RFC 5280 §4.1).
@@ -92,6 +94,29 @@ pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
 }
 
+/// Writes a time, seconds after the UNIX epoch, in the form that its year takes (RFC 5280 §4.1.2.5). It is before the year 10000.
+pub(crate) fn push_time(out: &mut Vec<u8>, seconds: u64) {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let days = days + days_before(1970, 1);
+    // Never too late: 366 days are at least a year.
+    let mut year = days / 366;
+    while days_before(year + 1, 1) <= days {
+        year += 1;
+    }
+    let mut month = 12;
+    while days_before(year, month) > days {
+        month -= 1;
+    }
+    let day = days - days_before(year, month) + 1;
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let behind = format!("{month:02}{day:02}{hour:02}{minute:02}{second:02}Z");
+    let (tag, text) = match year {
+        1950..=2049 => (UTC_TIME, format!("{:02}{behind}", year % 100)),
+        _ => (GENERALIZED_TIME, format!("{year:04}{behind}")),
+    };
+    push(out, tag, text.as_bytes());
+}
+
 fn number(digits: &[u8]) -> Option<u64> {
     let all = digits.iter().all(u8::is_ascii_digit);
     all.then(|| {
@@ -115,6 +140,20 @@ fn days_before(year: u64, month: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_as_they_are_read() {
+        // The first and last seconds of days around leap days, years and the two forms.
+        for day in (0..40_000_u64).step_by(61).chain([
+            0, 789, 11_016, 11_017, 19_782, 29_219, 29_220, 47_540, 47_541,
+        ]) {
+            for seconds in [day * 86_400, day * 86_400 + 86_399] {
+                let mut out = Vec::new();
+                push_time(&mut out, seconds);
+                assert_eq!(time(&out), Some((seconds, &b""[..])));
+            }
+        }
+    }
 
     #[test]
     fn times() {

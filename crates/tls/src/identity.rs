@@ -269,6 +269,16 @@ impl Material {
         });
     }
 
+    /// The certificate with those above it, and the key.
+    pub(crate) fn into_parts(
+        self,
+    ) -> (
+        Vec<CertificateDer<'static>>,
+        Option<Arc<PrivateKeyDer<'static>>>,
+    ) {
+        (self.chain, self.key)
+    }
+
     /// What is served. `path` is what errors name.
     ///
     /// # Errors

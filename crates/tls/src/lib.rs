@@ -7,10 +7,12 @@
 
 mod acceptor;
 mod buffer;
+mod cache;
 mod connector;
 mod der;
 mod identity;
 mod lifetime;
+mod maker;
 mod names;
 mod ocsp;
 mod old;
@@ -23,8 +25,10 @@ mod verify;
 
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
+pub use cache::CacheUse;
 pub use connector::{Connector, ConnectorOptions, Verification};
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
+pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
 pub use ocsp::{CertId, CertStatus, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};

@@ -54,18 +54,41 @@ impl CertId {
         let (key, _) = expect(issuer.key.as_ref(), SEQUENCE)?;
         let (_, key) = expect(key, SEQUENCE)?;
         let (key, _) = expect(key, BIT_STRING)?;
+        let hash = |bytes: &[u8]| digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
+        Some(CertId::by_sha1([
+            hash(&name).as_ref(),
+            hash(key.get(1..)?).as_ref(),
+            certificate.serial,
+        ]))
+    }
+
+    /// One of these parts, of which the first two are hashes by SHA-1. See [`CertId::parts`].
+    #[must_use]
+    pub fn by_sha1([name, key, serial]: [&[u8]; 3]) -> CertId {
         let mut algorithm = Vec::new();
         push(&mut algorithm, OBJECT_ID, SHA1);
         push(&mut algorithm, NULL, b"");
         let mut content = Vec::new();
         push(&mut content, SEQUENCE, &algorithm);
-        let hash = |bytes: &[u8]| digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
-        push(&mut content, OCTET_STRING, hash(&name).as_ref());
-        push(&mut content, OCTET_STRING, hash(key.get(1..)?).as_ref());
-        push(&mut content, INTEGER, certificate.serial);
+        push(&mut content, OCTET_STRING, name);
+        push(&mut content, OCTET_STRING, key);
+        push(&mut content, INTEGER, serial);
         let mut der = Vec::new();
         push(&mut der, SEQUENCE, &content);
-        Some(CertId { der })
+        CertId { der }
+    }
+
+    /// Reads one of a response. Responders may leave the parameters of SHA-1 out (RFC 3370 §2.1), and such identifiers equal ours.
+    fn read(der: &[u8]) -> Option<CertId> {
+        let read = CertId { der: der.to_vec() };
+        let parts = read.parts()?;
+        let (content, _) = expect(der, SEQUENCE)?;
+        let (algorithm, _) = expect(content, SEQUENCE)?;
+        let (algorithm, _) = expect(algorithm, OBJECT_ID)?;
+        match algorithm == SHA1 {
+            true => Some(CertId::by_sha1(parts)),
+            false => Some(read),
+        }
     }
 
     /// As it is sent (DER).
@@ -169,7 +192,7 @@ impl fmt::Display for OcspError {
 impl std::error::Error for OcspError {}
 
 impl OcspResponse {
-    /// Reads a response in DER. Its signature is not looked at ([`OcspResponse::is_signed_by`]).
+    /// Reads a response in DER. Its signature is not looked at ([`OcspResponse::check_signature`]).
     ///
     /// # Errors
     /// See [`OcspError`].
@@ -310,8 +333,7 @@ fn single_response(single: &[u8]) -> Option<Single> {
     };
     let (this_update_s, rest) = time(rest)?;
     let next = expect(rest, FIELD_0).and_then(|(next, _)| time(next));
-    let id = CertId { der: id.to_vec() };
-    id.parts()?;
+    let id = CertId::read(id)?;
     Some(Single {
         id,
         status,
@@ -330,4 +352,25 @@ fn certificates(rest: &[u8]) -> Option<Vec<Vec<u8>>> {
         list = rest;
     }
     Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_without_the_parameters_of_sha1_are_the_same() {
+        let ours = CertId::by_sha1([&[1; 20], &[2; 20], &[3]]);
+        let (mut algorithm, mut content, mut der) = (Vec::new(), Vec::new(), Vec::new());
+        push(&mut algorithm, OBJECT_ID, SHA1);
+        push(&mut content, SEQUENCE, &algorithm);
+        push(&mut content, OCTET_STRING, &[1; 20]);
+        push(&mut content, OCTET_STRING, &[2; 20]);
+        push(&mut content, INTEGER, &[3]);
+        push(&mut der, SEQUENCE, &content);
+        assert_ne!(ours.der(), der);
+        assert_eq!(CertId::read(&der), Some(ours.clone()));
+        assert_eq!(CertId::read(ours.der()), Some(ours));
+        assert_eq!(CertId::read(&der[..der.len() - 1]), None);
+    }
 }

@@ -80,6 +80,12 @@ pub(crate) fn serves(certificate: &CertificateDer<'_>, id: &[u8]) -> bool {
 impl Parts<'_> {
     /// Whether it names a purpose among those that it may be used for; none where it says nothing of purposes.
     pub fn names_purpose(&self, id: &[u8]) -> Option<bool> {
+        let value = self.extension(EXTENDED_KEY_USAGE)?;
+        Some(names_purpose(value, id).unwrap_or(false))
+    }
+
+    /// The value of an extension; empty where it is malformed.
+    pub fn extension(&self, wanted: &[u8]) -> Option<&[u8]> {
         let mut rest = self.rest;
         // Unique identifiers may come before.
         while let Some((tag, content, after)) = element(rest) {
@@ -88,8 +94,11 @@ impl Parts<'_> {
             let mut extensions = extensions.flatten().map_or(&[][..], |(list, _)| list);
             while let Some((extension, after)) = expect(extensions, SEQUENCE) {
                 extensions = after;
-                if let Some((EXTENDED_KEY_USAGE, value)) = expect(extension, OBJECT_ID) {
-                    return Some(names_purpose(value, id).unwrap_or(false));
+                if let Some((id, value)) = expect(extension, OBJECT_ID)
+                    && id == wanted
+                {
+                    let value = expect(value, BOOLEAN).map_or(value, |(_, value)| value);
+                    return Some(expect(value, OCTET_STRING).map_or(b"", |(value, _)| value));
                 }
             }
         }
@@ -98,6 +107,11 @@ impl Parts<'_> {
 }
 
 impl Parts<'_> {
+    /// When it ends, seconds after the UNIX epoch.
+    pub fn ends_s(&self) -> u64 {
+        self.not_after
+    }
+
     /// Whether a time lies within its dates, seconds after the UNIX epoch.
     pub fn is_at(&self, now_s: u64) -> bool {
         (self.not_before..=self.not_after).contains(&now_s)
@@ -105,8 +119,6 @@ impl Parts<'_> {
 }
 
 fn names_purpose(value: &[u8], id: &[u8]) -> Option<bool> {
-    let value = expect(value, BOOLEAN).map_or(value, |(_, value)| value);
-    let (value, _) = expect(value, OCTET_STRING)?;
     let (mut purposes, _) = expect(value, SEQUENCE)?;
     while !purposes.is_empty() {
         let (purpose, after) = expect(purposes, OBJECT_ID)?;

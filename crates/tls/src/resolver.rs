@@ -8,8 +8,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, SignatureAlgorithm};
 
-use crate::Identity;
+use crate::maker::Maker;
 use crate::signatures::Signatures;
+use crate::{CaSigner, Identity};
 
 /// A certificate of a listener and the names it is given to.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Certificates {
     default: Vec<usize>,
     /// Names without a certificate are refused.
     strict: bool,
+    /// Makes certificates for names that none has.
+    maker: Option<Maker>,
 }
 
 impl Certificates {
@@ -79,6 +82,15 @@ impl Certificates {
             }
         }
         all
+    }
+
+    /// Has certificates made for names that none has, with the key of the default one. The last `kept_max` are kept.
+    #[must_use]
+    pub fn generating(self, signer: CaSigner, kept_max: usize) -> Certificates {
+        Certificates {
+            maker: Some(Maker::new(signer, kept_max)),
+            ..self
+        }
     }
 
     /// The places of the certificates for a name, those for exactly this one first; none where none fits. A client that cannot check
@@ -178,23 +190,37 @@ impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let all = &*self.certificates;
         let chosen = all.find(&hello, &self.signatures);
+        let (key, own) = chosen.map_or((None, None), |(key, der)| (Some(key), Some(der)));
         CHOSEN.set(Some(Chosen {
             asked: hello.server_name().map(Into::into),
-            own: chosen.map(|place| all.ders[place].clone()),
+            own,
         }));
-        chosen.map(|place| self.signatures.narrow(&all.keys[place]))
+        key.map(|key| self.signatures.narrow(&key))
     }
 }
 
 impl Certificates {
-    fn find(&self, hello: &ClientHello<'_>, signatures: &Signatures) -> Option<usize> {
-        let named = hello.server_name().and_then(|name| self.for_name(name));
-        let Some(places) = named else {
-            return match self.strict {
-                true => None,
-                false => self.usable(&self.default, hello, signatures),
-            };
-        };
-        self.usable(&places, hello, signatures)
+    /// Chooses the certificate for a client: the chain with its key, and the first certificate in DER.
+    fn find(
+        &self,
+        hello: &ClientHello<'_>,
+        signatures: &Signatures,
+    ) -> Option<(Arc<CertifiedKey>, Arc<[u8]>)> {
+        let name = hello.server_name();
+        let known = |place: usize| (self.keys[place].clone(), self.ders[place].clone());
+        if let Some(places) = name.and_then(|name| self.for_name(name)) {
+            return self.usable(&places, hello, signatures).map(known);
+        }
+        let default = || self.usable(&self.default, hello, signatures);
+        if let (Some(maker), Some(name)) = (&self.maker, name)
+            && let Some(place) = default()
+            && let Some(made) = maker.get(name, &self.keys[place])
+        {
+            return Some((made.key, made.der));
+        }
+        match self.strict {
+            true => None,
+            false => default().map(known),
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct Session {
     /// A failure was told: the library is not asked any more.
     has_failed: bool,
     has_early_data: bool,
+    /// Early data is delivered before the handshake is over, and may be answered then.
+    serves_early: bool,
     server_name: Option<Box<str>>,
     /// The certificate that the client gets.
     own: Option<Arc<[u8]>>,
@@ -151,9 +153,11 @@ impl Session {
     pub(crate) fn of_server(
         connection: UnbufferedServerConnection,
         verifier: Option<Arc<ClientVerifier>>,
+        serves_early: bool,
     ) -> Session {
         Session {
             verifier,
+            serves_early,
             ..Session::new(Side::Server(Box::new(connection)))
         }
     }
@@ -170,6 +174,7 @@ impl Session {
             has_ended: false,
             has_failed: false,
             has_early_data: false,
+            serves_early: false,
             server_name: None,
             own: None,
             verifier: None,
@@ -180,6 +185,13 @@ impl Session {
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.is_established
+    }
+
+    /// Whether early data came (RFC 8446 §4.2.10) that may be answered before the handshake is over. It may be a copy of what the
+    /// client sent to someone else until then.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        self.has_early_data && self.serves_early && !self.is_established && !self.has_failed
     }
 
     /// Writes what is to be said first: a client's hello.
@@ -362,7 +374,7 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
-        if self.has_failed || !self.is_established {
+        if self.has_failed || !(self.is_established || self.is_early()) {
             // The library remembers places of bytes that are no more.
             return Ok(false);
         }
@@ -414,7 +426,7 @@ impl Session {
         self.common().alpn_protocol()
     }
 
-    /// What was agreed on; none before the handshake is over.
+    /// What was agreed on; none before both sides have chosen.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {
         let common = self.common();

@@ -3,7 +3,10 @@
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::server as server_line;
-use crate::model::{Balance, HashAffinity, HashFunction, HashMethod, HashType, HttpReuse, Server};
+use crate::model::{
+    BackendTarget, Balance, HashAffinity, HashFunction, HashMethod, HashType, HttpReuse, Proxy,
+    Server,
+};
 use sample::Place;
 use std::sync::Arc;
 use syntax::octets::{Octets, readable};
@@ -336,4 +339,23 @@ fn hdr(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<Balance> {
         name,
         use_domain_only,
     })
+}
+
+/// Marks the backends that rules and expressions name.
+pub fn mark_named(proxies: &mut [Proxy], by_expressions: &[u32]) {
+    let mut named: Vec<usize> = by_expressions.iter().map(|place| *place as usize).collect();
+    for proxy in proxies.iter() {
+        named.extend(proxy.default_backend);
+        let targets = proxy.use_backend.iter().map(|rule| &rule.target);
+        named.extend(targets.filter_map(|target| match target {
+            BackendTarget::Static(backend) => Some(*backend),
+            BackendTarget::Dynamic(_) => None,
+        }));
+    }
+    for place in named {
+        // The stand-ins of sections `defaults` are no proxies.
+        if let Some(proxy) = proxies.get_mut(place) {
+            proxy.is_named = true;
+        }
+    }
 }

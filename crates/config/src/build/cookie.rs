@@ -8,6 +8,7 @@ use net::Addr;
 use sample::hashes::xxh64;
 use std::net::IpAddr;
 use std::sync::Arc;
+use syntax::octets::Octets;
 
 /// `cookie <name> [<options>]`
 pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -160,19 +161,27 @@ pub fn give_dynamic_values(servers: &mut [Arc<Server>], key: &[u8]) {
 }
 
 /// Gives a server without a cookie value one that its address makes.
-pub fn give_dynamic_value(server: &mut Server, key: &[u8]) {
-    if server.cookie.is_none() {
-        let (ip, port) = match &server.address {
-            ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),
-            ServerAddress::PortOffset { ip, .. } => (*ip, 0),
-            ServerAddress::Fixed(_) => return,
-        };
-        let mut text = key.to_vec();
-        match ip {
-            IpAddr::V4(ip) => text.extend_from_slice(&ip.octets()),
-            IpAddr::V6(ip) => text.extend_from_slice(&ip.octets()),
-        }
-        text.extend_from_slice(&u32::from(port).to_be_bytes());
-        server.options.cookie = Some(format!("{:016x}", xxh64(&text, 0)).into());
+fn give_dynamic_value(server: &mut Server, key: &[u8]) {
+    if server.cookie.is_none()
+        && let Some(value) = dynamic_value(&server.address, key)
+    {
+        server.options.cookie = Some(value);
+        server.options.has_dynamic_cookie = true;
     }
+}
+
+/// What an address and a key make; none of what is no address of a network.
+pub fn dynamic_value(address: &ServerAddress, key: &[u8]) -> Option<Octets> {
+    let (ip, port) = match address {
+        ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),
+        ServerAddress::PortOffset { ip, .. } => (*ip, 0),
+        ServerAddress::Fixed(_) => return None,
+    };
+    let mut text = key.to_vec();
+    match ip {
+        IpAddr::V4(ip) => text.extend_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => text.extend_from_slice(&ip.octets()),
+    }
+    text.extend_from_slice(&u32::from(port).to_be_bytes());
+    Some(format!("{:016x}", xxh64(&text, 0)).into())
 }

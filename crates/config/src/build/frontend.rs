@@ -14,6 +14,13 @@ pub fn backlog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }
 
+/// `max-session-srv-conns`
+pub fn session_srv_conns(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.session_srv_conns_max =
+        Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?;
+    line.at_most(1)
+}
+
 /// `maxconn`
 pub fn maxconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let value: u32 = Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?;

@@ -1,6 +1,6 @@
 //! Section `global` (manual §3): sections of this kind merge.
 
-use super::line::{Cursor, Line, Parse};
+use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, bind, log_line, pages, unknown, values};
 use crate::keywords::{self, global::KEYWORDS};
 use crate::model::Global;
@@ -192,22 +192,19 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// `master-worker no-exit-on-failure`
-pub fn master_worker(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    line.at_most(1)?;
-    match line.arg(1) {
-        "" => Err(line.fault(
-            0,
-            "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
-        )),
-        "no-exit-on-failure" => {
-            Err(line.fault(1, super::not_yet("master-worker no-exit-on-failure")))
-        }
-        _ => Err(line.fault(
+/// `anonkey <key>`
+pub fn anonkey(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    // HAProxy takes another word.
+    line.at_most(2)?;
+    let number = leading_integer(line.arg(1)).parse::<i64>().ok();
+    let key = number.and_then(|number| u32::try_from(number).ok());
+    build.global.anon_key = key.ok_or_else(|| {
+        line.fault(
             1,
-            "'master-worker' only supports 'no-exit-on-failure' option.",
-        )),
-    }
+            "'anonkey' expects an integer value between 0 and 4294967295.",
+        )
+    })?;
+    Ok(())
 }
 
 /// `default-path`
@@ -265,7 +262,8 @@ pub fn harden(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// `dns-accept-family auto|ipv4|ipv6[,…]`: which addresses of names are taken. Here all are.
+/// `dns-accept-family auto|ipv4|ipv6[,…]`: which addresses resolvers ask for. What the system resolves when the files are read
+/// is not limited by it, as in HAProxy.
 pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let list = line.arg(1);
@@ -280,10 +278,7 @@ pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
         );
         return Err(line.fault(1, message));
     }
-    match families.contains(&"ipv4") == families.contains(&"ipv6") {
-        true => Ok(()),
-        false => Err(line.fault(1, super::not_yet(&format!("{name} {list}")))),
-    }
+    Ok(())
 }
 
 /// `tune.h1.*.glitches-threshold`: 0 is no threshold.
@@ -531,10 +526,13 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             build.global.stats_maxconn = Some(cursor.number(1..=u32::MAX)?);
             line.at_most_after(1, 1)
         }
+        "otlp" => super::otel::statistics::stats_otlp(build, line),
         "bind-process" => Err(line.fault(1, "'stats bind-process' is not supported anymore.")),
         word => Err(line.fault(
             1,
-            format!("'stats' only supports 'socket', 'maxconn' and 'timeout' (got '{word}')."),
+            format!(
+                "'stats' only supports 'socket', 'maxconn', 'timeout' and 'otlp' (got '{word}')."
+            ),
         )),
     }
 }
@@ -650,4 +648,21 @@ fn size(line: &Line<'_>, least: usize) -> Parse<usize> {
         )),
         false => Ok(size),
     }
+}
+
+/// `jwt.decrypt_alg_list`, `jwt.decrypt_enc_list`
+pub fn token_algorithms(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    let taken = &mut build.global.token_algorithms;
+    let set = match line.keyword() {
+        "jwt.decrypt_alg_list" => taken.set_algorithms(line.arg(1)),
+        _ => taken.set_encryptions(line.arg(1)),
+    };
+    set.map_err(|name| {
+        let keyword = line.keyword();
+        line.fault(
+            1,
+            format!("'{keyword}' : Unknown algorithm/encoding {name}."),
+        )
+    })
 }

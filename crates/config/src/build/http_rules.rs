@@ -267,6 +267,15 @@ pub fn wait_for_body(
     Ok(HttpAction::WaitForBody { time, at_least })
 }
 
+/// `wait-for-handshake`
+pub fn wait_for_handshake(
+    _build: &mut ProxyBuild<'_, '_>,
+    _cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::WaitForHandshake)
+}
+
 /// `set-status <status> [reason <text>]`
 pub fn set_status(
     _build: &mut ProxyBuild<'_, '_>,

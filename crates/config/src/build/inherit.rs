@@ -88,6 +88,7 @@ impl ProxyBuild<'_, '_> {
             guid: _,
             origin: _,
             unpublished: _,
+            is_named: _,
             binds: _,
             servers: _,
             use_backend: _,
@@ -109,6 +110,7 @@ impl ProxyBuild<'_, '_> {
             mode,
             state_from,
             maxconn,
+            session_srv_conns_max,
             rate_limit_sessions,
             backlog,
             default_backend,
@@ -121,6 +123,7 @@ impl ProxyBuild<'_, '_> {
             http_reuse,
             retries,
             retry_on,
+            retry_budget,
             cookie,
             dynamic_cookie_key,
             rdp_cookie,
@@ -173,6 +176,7 @@ impl ProxyBuild<'_, '_> {
         proxy.tcp_response_inspect_delay = *tcp_response_inspect_delay;
         if proxy.is_frontend {
             proxy.maxconn = *maxconn;
+            proxy.session_srv_conns_max = *session_srv_conns_max;
             proxy.rate_limit_sessions = *rate_limit_sessions;
             proxy.backlog = *backlog;
             proxy.default_backend = *default_backend;
@@ -198,6 +202,7 @@ impl ProxyBuild<'_, '_> {
             proxy.http_reuse = *http_reuse;
             proxy.retries = *retries;
             proxy.retry_on.clone_from(retry_on);
+            proxy.retry_budget = *retry_budget;
             proxy.cookie.clone_from(cookie);
             proxy.dynamic_cookie_key.clone_from(dynamic_cookie_key);
             proxy.rdp_cookie.clone_from(rdp_cookie);

@@ -13,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Retries where nothing is said (manual §4.2 `retries`).
 const DEFAULT_RETRIES: u32 = 3;
+/// Idle connections that a client keeps where nothing is said (manual §4.2 `max-session-srv-conns`).
+const DEFAULT_SESSION_SRV_CONNS: u32 = 5;
 /// HAProxy's own listener of the runtime interface has the first number.
 const FIRST_ID: u32 = 2;
 
@@ -235,6 +237,7 @@ fn open<'a, 'd>(
         is_frontend: kind != "backend",
         is_backend: kind != "frontend",
         retries: DEFAULT_RETRIES,
+        session_srv_conns_max: DEFAULT_SESSION_SRV_CONNS,
         origin: section.header.span().place(),
         ..Proxy::default()
     };

@@ -7,9 +7,10 @@ use super::tls::{self, TlsParser, server::ServerWords};
 use super::{Shared, address, did_you_mean, log_line, names, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
 use crate::model::{
-    HashKey, InitAddr, Mode, Proto, Proxy, Server, ServerAddress, ServerOptions, ServerTarget,
-    Source,
+    ForeignSource, HashKey, InitAddr, Mode, Proto, Proxy, Server, ServerAddress, ServerOptions,
+    ServerTarget, Source,
 };
+use net::Addr;
 use sample::Place;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -441,6 +442,8 @@ switches! {
     no_send_proxy send_proxy.v1 = false;
     send_proxy_v2 send_proxy.v2 = true;
     no_send_proxy_v2 send_proxy.v2 = false;
+    tfo tfo = true;
+    no_tfo tfo = false;
 }
 
 /// Options with one number.
@@ -698,16 +701,44 @@ pub fn proxy_v2_options(
             "unique-id" => options.send_proxy.unique_id = true,
             "crc32c" => options.send_proxy.crc32c = true,
             "authority" => options.send_proxy.authority = true,
-            "ssl" | "cert-cn" | "cert-key" | "cert-sig" | "ssl-cipher" => {
-                return Err(cursor.fault(super::not_yet(&format!("proxy-v2-options {option}"))));
-            }
+            "ssl" => {}
+            "cert-cn" => options.send_proxy.cert_cn = true,
+            "cert-key" => options.send_proxy.cert_key = true,
+            "cert-sig" => options.send_proxy.cert_sig = true,
+            "ssl-cipher" => options.send_proxy.ssl_cipher = true,
             _ => {
                 return Err(cursor.fault(format!(
                     "'proxy-v2-options' : parsing '{option}' failed, unknown option."
                 )));
             }
         }
+        let is_of_tls = !matches!(option, "unique-id" | "crc32c" | "authority");
+        options.send_proxy.ssl |= is_of_tls;
     }
+    Ok(())
+}
+
+/// `send-proxy-v2-ssl`, `send-proxy-v2-ssl-cn`
+pub fn send_proxy_v2_ssl(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    let send = &mut options.send_proxy;
+    (send.v2, send.ssl) = (true, true);
+    send.cert_cn |= cursor.last() == "send-proxy-v2-ssl-cn";
+    Ok(())
+}
+
+/// `no-send-proxy-v2-ssl`, `no-send-proxy-v2-ssl-cn`
+pub fn no_send_proxy_v2_ssl(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    let send = &mut options.send_proxy;
+    (send.v2, send.ssl) = (false, false);
+    send.cert_cn &= cursor.last() != "no-send-proxy-v2-ssl-cn";
     Ok(())
 }
 
@@ -751,19 +782,14 @@ pub fn source(
     Ok(())
 }
 
-/// What follows `source`: `<addr>[:<port>[-<port>]] [interface <name>]`.
-pub fn source_words(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<Option<Source>> {
+/// What follows `source`: `<addr>[:<port>[-<port>]] [usesrc <which>] [interface <name>]`, the last two in any order.
+pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let title = format!("'source {text}'");
-    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
-    let (addr, port_range) = address::single(&written)
-        .map_err(|message| cursor.fault(format!("{title} : {message}.")))?;
-    if port_range.is_some() {
-        return Err(cursor.fault(super::not_yet("source … <port>-<port>")));
-    }
+    let addr = source_address(cursor, &format!("'source {text}'"), shared)?;
     let mut source = Source {
         addr,
+        foreign: None,
         interface: None,
     };
     loop {
@@ -772,8 +798,40 @@ pub fn source_words(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<Optio
                 cursor.take();
                 source.interface = Some(cursor.value("an interface name")?.to_owned());
             }
-            "usesrc" => return Err(cursor.line.fault(cursor.at, super::not_yet("usesrc"))),
+            "usesrc" => {
+                cursor.take();
+                source.foreign = Some(foreign_source(cursor, shared)?);
+            }
             _ => return Ok(Some(source)),
         }
     }
+}
+
+/// The address that was just taken.
+fn source_address(cursor: &Cursor<'_>, title: &str, shared: &Shared<'_>) -> Parse<Addr> {
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, title)?;
+    let (addr, port_range) = address::single(&written)
+        .map_err(|message| cursor.fault(format!("{title} : {message}.")))?;
+    match port_range {
+        Some(_) => Err(cursor.fault(super::not_yet("source … <port>-<port>"))),
+        None => Ok(addr),
+    }
+}
+
+/// What follows `usesrc`.
+fn foreign_source(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<ForeignSource> {
+    if cursor.peek().starts_with("hdr_ip(") {
+        let expr = shared.next_expr(cursor, Place::BE_SERVER_SOURCE)?;
+        return Ok(ForeignSource::Header(expr));
+    }
+    Ok(
+        match cursor.value("<addr>[:<port>], 'client', 'clientip', or 'hdr_ip(name,#)'")? {
+            "client" => ForeignSource::Client,
+            "clientip" => ForeignSource::ClientIp,
+            text => {
+                let title = format!("'usesrc {text}'");
+                ForeignSource::Addr(source_address(cursor, &title, shared)?)
+            }
+        },
+    )
 }

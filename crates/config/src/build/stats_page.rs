@@ -210,6 +210,9 @@ fn http_request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 fn waits(rule: &HttpRule) -> bool {
     matches!(
         rule.action,
-        HttpAction::Tarpit(_) | HttpAction::WaitForBody { .. } | HttpAction::Pause(_)
+        HttpAction::Tarpit(_)
+            | HttpAction::WaitForBody { .. }
+            | HttpAction::WaitForHandshake
+            | HttpAction::Pause(_)
     )
 }

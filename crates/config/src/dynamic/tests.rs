@@ -34,11 +34,23 @@ fn config() -> Config {
 
 fn read(line: &str) -> Result<Server, Vec<String>> {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-    server(&config(), 0, "new", &words)
+    let mut environment = Environment::new();
+    environment.set("PORT", "81");
+    server(&config(), 0, "new", &words, &environment)
 }
 
 fn refused(line: &str) -> String {
     read(line).expect_err(line).join("\n")
+}
+
+#[test]
+fn variables_stand_in_addresses_alone() {
+    let server = read("127.0.0.1:${PORT} cookie ${PORT}").expect("a server");
+    assert_eq!(
+        server.address,
+        read("127.0.0.1:81").expect("a server").address
+    );
+    assert_eq!(server.cookie.as_deref(), Some(&b"${PORT}"[..]));
 }
 
 #[test]
@@ -85,7 +97,7 @@ fn what_cannot_be_is_told() {
     assert!(refused("127.0.0.1:80 proto none").contains("MUX protocol is not usable"));
     assert!(refused("127.0.0.1:80 ssl verify none sni var(txn.x)").contains("variables"));
     assert!(refused("127.0.0.1:80 from srv:none").contains("unable to find server 'none'"));
-    let none = server(&config(), 0, "new", &[]).expect_err("no address");
+    let none = server(&config(), 0, "new", &[], &Environment::new()).expect_err("no address");
     assert!(none[0].contains("expects <name> and <addr>"), "{none:?}");
     // Lines do not leave their words.
     assert!(read("127.0.0.1:80\nbind\n:1").is_err());

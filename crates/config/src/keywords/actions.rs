@@ -66,7 +66,6 @@ const fn both(
 const NICE: &str = "streams of a worker take turns event by event";
 /// What HAProxy bounds a priority to.
 const PRIORITY: Args = super::arguments::INTEGER;
-const EARLY_DATA: &str = "no request is accepted before the end of the handshake";
 
 const REQUEST: Places = Places::HTTP_REQUEST;
 const RESPONSE: Places = Places::HTTP_RESPONSE;
@@ -172,7 +171,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     K::partly("use-service", REQUEST, ActionParser::Http(http::use_service), "services but `prometheus-exporter`", "Answers with an internal service."),
     K::not_yet("use-service", Places::TCP_CONTENT, "Answers with an internal service."),
     K::partly("wait-for-body", MESSAGES, ActionParser::Http(http::wait_for_body), "`use-large-buffer`", "Waits for the body."),
-    K::moot("wait-for-handshake", REQUEST, EARLY_DATA, Args::None, "Waits for the handshake."),
+    http("wait-for-handshake", REQUEST, http::wait_for_handshake, "Waits for the end of the handshake of a client that sent early data."),
 ];
 
 /// The rows of a rule set.

@@ -52,7 +52,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("id", WORD, bind::id, "The listener's number in statistics."),
     tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
     yes("interface", WORD, bind::interface, "Network interface to listen on."),
-    not_yet("label", WORD, "A label of the listener."),
+    moot("label", "nothing groups listeners by it, in HAProxy neither", WORD, "A label of the listener."),
     yes("level", WORD, bind::level, "Rights of the runtime interface: `user`, `operator` or `admin`."),
     yes("maxconn", WORD, bind::maxconn, "Connections of this listener."),
     yes("mode", WORD, bind::mode, "Rights of a UNIX socket's file, octal."),

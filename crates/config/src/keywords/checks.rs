@@ -3,6 +3,7 @@
 use super::arguments::Args;
 use super::{Keyword, Places};
 use crate::build::health::server;
+use crate::build::resilience;
 use crate::build::server::ServerParser;
 
 /// An option.
@@ -44,10 +45,12 @@ pub const OPTIONS: &[Known] = &[
     yes("no-check", NONE, server::no_check, "Health checks: cancels `check`."),
     Keyword::moot("no-check-reuse-pool", S, REUSE, NONE, "Health checks: cancels `check-reuse-pool`."),
     yes("no-check-send-proxy", NONE, server::no_check_send_proxy, "Health checks: cancels `check-send-proxy`."),
+    yes("no-outlier-ejection", NONE, resilience::no_outlier_ejection, "Beyond HAProxy's: cancels `outlier-ejection`."),
     yes("observe", WORD, server::observe, "Health checks: watch the traffic too."),
     yes("on-error", WORD, server::on_error, "Health checks: what errors of traffic do."),
     yes("on-marked-down", WORD, server::on_marked_down, "Health checks: what else happens when a server goes down."),
     yes("on-marked-up", WORD, server::on_marked_up, "Health checks: what else happens when a server comes up."),
+    yes("outlier-ejection", Args::Any, resilience::outlier_ejection, "Beyond HAProxy's: traffic that fails or is slow takes the server out for a while."),
     yes("port", WORD, server::port, "Health checks: another port."),
     yes("rise", WORD, server::rise, "Health checks: successes after which a server is up."),
     yes("slowstart", WORD, server::slowstart, "Health checks: time in which a server that came up gets its full share."),

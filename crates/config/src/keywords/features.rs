@@ -7,14 +7,11 @@
 pub enum Feature {
     Acme,
     Cache,
-    Cli,
     Glitches,
     HttpClient,
-    JwtDecryption,
     Lua,
     Names,
     Niceness,
-    OcspUpdate,
     Passphrases,
     Peers,
     Pings,
@@ -31,16 +28,11 @@ impl Feature {
         match self {
             Feature::Acme => "certificates are not renewed yet",
             Feature::Cache => "the cache is not implemented yet",
-            Feature::Cli => "these commands of the runtime interface are not implemented yet",
             Feature::Glitches => "glitches of connections are not counted yet",
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
-            Feature::JwtDecryption => "the decryption of tokens is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Names => "the resolution of names at run time is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
-            Feature::OcspUpdate => {
-                "OCSP responses are not fetched yet, but read from files and commands"
-            }
             Feature::Passphrases => "keys with a passphrase are not read yet",
             Feature::Peers => "peers are not implemented yet",
             Feature::Pings => "idle connections of HTTP/2 are not pinged yet",

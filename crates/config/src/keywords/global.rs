@@ -5,7 +5,7 @@ use super::features::Feature::{self, *};
 use super::{Keyword, Places};
 use crate::build::global::{self, GlobalParser};
 use crate::build::tls::global as tls;
-use crate::build::{h1_case, h2, threads};
+use crate::build::{capabilities, h1_case, h2, master, threads};
 
 type K = Keyword<GlobalParser>;
 
@@ -64,7 +64,6 @@ const POLLER: &str = "there is one poller here";
 const ALLOCATOR: &str = "it tunes HAProxy's memory pools, which do not exist here";
 const OPENSSL: &str = "it sets up OpenSSL, which is not used here";
 const DH: &str = "there are no finite-field groups here, only elliptic curves";
-const OCSP: &str = "OCSP responses are read from files and commands only";
 const CLOSES: &str = "idle connections are closed at once at a soft stop";
 const TESTS: &str = "it is for HAProxy's own tests";
 const SENT: &str = "what a socket may hold is left to the kernel";
@@ -84,7 +83,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("51degrees-use-performance-graph", DEVICE),
     not_yet("51degrees-use-predictive-graph", DEVICE),
     tunes("acme.scheduler", Acme, Args::OneOf(&["auto", "off"]), "Turns the renewal of certificates on or off."),
-    tunes("anonkey", Cli, Args::Sequence(&[Args::Number(0, 4294967295), Args::Any]), "Key of anonymised dumps."),
+    yes("anonkey", global::anonkey, "Key of anonymised dumps."),
     moot("busy-polling", "workers always sleep when there is nothing to do", NONE, "Polls without sleeping."),
     yes("ca-base", tls::base, "Directory of relative CA file names."),
     yes("chroot", global::chroot, "Directory to confine the process to."),
@@ -105,7 +104,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("deviceatlas-properties-cookie", DEVICE),
     not_yet("deviceatlas-property-separator", DEVICE),
     not_yet("deviceatlas-separator", DEVICE),
-    partly("dns-accept-family", global::dns_accept_family, "`ipv4` and `ipv6` alone", "Address families that name resolution may answer with."),
+    ahead("dns-accept-family", Names, global::dns_accept_family, "Address families that name resolution may answer with."),
     yes("expose-deprecated-directives", global::flag_only, "Allows keywords that are about to be removed."),
     yes("expose-experimental-directives", global::flag_only, "Allows keywords that may still change."),
     yes("external-check", global::external_check, "Allows health checks by external programs."),
@@ -134,8 +133,8 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("insecure-fork-wanted", "nothing here forbids a fork", NONE, "Allows the process to fork."),
     moot("insecure-setuid-wanted", "nothing here forbids setuid programs", NONE, "Allows setuid programs to be run."),
     yes("issuers-chain-path", tls::issuers_chain_path, "Directory of issuer certificates that complete chains."),
-    tunes("jwt.decrypt_alg_list", JwtDecryption, Args::Optional(&WORD), "Algorithms accepted in encrypted tokens."),
-    tunes("jwt.decrypt_enc_list", JwtDecryption, Args::Optional(&WORD), "Ciphers accepted in encrypted tokens."),
+    yes("jwt.decrypt_alg_list", global::token_algorithms, "Algorithms accepted in encrypted tokens."),
+    yes("jwt.decrypt_enc_list", global::token_algorithms, "Ciphers accepted in encrypted tokens."),
     yes("key-base", tls::base, "Directory of relative private key file names."),
     moot("limited-quic", "there is no QUIC here to limit", NONE, "QUIC with a TLS library that only half supports it."),
     moot("localpeer", "there are no peers here yet", WORD, "This process's name among its peers."),
@@ -145,7 +144,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("lua-load", "Loads a Lua file."),
     not_yet("lua-load-per-thread", "Loads a Lua file once a thread."),
     tunes("lua-prepend-path", Lua, Args::Sequence(&[WORD, Args::Optional(&LUA_PATH)]), "Adds a directory to Lua's search path."),
-    partly("master-worker", global::master_worker, "`no-exit-on-failure`", "Settings of the master that `-W` starts; alone it is refused since HAProxy 3.5."),
+    yes("master-worker", master::worker, "Settings of the master that `-W` starts; alone it is refused since HAProxy 3.5."),
     yes("max-spread-checks", global::max_spread_checks, "Longest time over which health checks are spread."),
     moot("max-threads-per-group", "threads are not grouped here", Args::Integer(0, 64), "Threads in one group."),
     moot("maxcompcpuusage", "there is no compression here to limit", Args::Number(0, 100), "CPU usage above which compression stops."),
@@ -157,7 +156,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     ahead("maxsslconn", TlsLimits, tls::maxsslconn, "TLS connections of the whole process."),
     ahead("maxsslrate", TlsLimits, tls::maxsslrate, "TLS handshakes a second of the whole process."),
     moot("maxzlibmem", "there is no compression here to limit", INTEGER, "Memory of the compression library."),
-    not_yet("mworker-max-reloads", "Reloads that an old worker may survive."),
+    yes("mworker-max-reloads", master::max_reloads, "Reloads that an old worker may survive."),
     gone("nbproc", "nbproc is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available."),
     yes("nbthread", global::nbthread, "Worker threads; the number of cores by default."),
     moot("no-memory-trimming", ALLOCATOR, NONE, "Does not give memory back after a reload."),
@@ -171,11 +170,11 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("noreuseport", "workers need SO_REUSEPORT to share a listener", NONE, "Does not use SO_REUSEPORT."),
     moot("nosplice", "data is not spliced through pipes here", NONE, "Does not splice."),
     moot("numa-cpu-mapping", PLACEMENT, Args::Any, "Binds threads to one NUMA node."),
-    moot("ocsp-update.disable", OCSP, Args::Any, "Turns the update of OCSP responses off."),
-    moot("ocsp-update.httpproxy", OCSP, WORD, "Proxy for OCSP updates."),
-    moot("ocsp-update.maxdelay", OCSP, COUNT, "Longest time between two OCSP updates."),
-    moot("ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Shortest time between two OCSP updates."),
-    ahead("ocsp-update.mode", OcspUpdate, tls::ocsp_update_mode, "Whether OCSP responses are updated by default."),
+    yes("ocsp-update.disable", tls::ocsp_update_switch, "Turns the update of OCSP responses off."),
+    yes("ocsp-update.httpproxy", tls::ocsp_update_httpproxy, "Proxy for OCSP updates; a UNIX socket may be named, too."),
+    yes("ocsp-update.maxdelay", tls::ocsp_update_maxdelay, "Longest time between two OCSP updates."),
+    yes("ocsp-update.mindelay", tls::ocsp_update_mindelay, "Shortest time between two OCSP updates."),
+    yes("ocsp-update.mode", tls::ocsp_update_switch, "Whether OCSP responses are updated by default."),
     yes("pidfile", global::pidfile, "File that gets the process's number."),
     yes("pp2-never-send-local", global::never_local, "Never sends LOCAL in a PROXY protocol v2 header."),
     moot("prealloc-fd", "descriptors are cheap to allocate here", NONE, "Allocates the descriptor table at start."),
@@ -189,7 +188,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("set-dumpable", "the process is left dumpable as the system has it", Args::Optional(&ON_OFF), "Allows core dumps."),
     yes("set-var", global::set_var, "Sets a variable of scope `proc` to an expression."),
     yes("set-var-fmt", global::set_var_fmt, "Sets a variable of scope `proc` to a formatted string."),
-    not_yet("setcap", "Capabilities to keep."),
+    yes("setcap", capabilities::setcap, "Capabilities to keep."),
     yes("setenv", global::environment, "Sets an environment variable."),
     not_yet("shm-stats-file", "Shares counters with other processes by a file."),
     tunes("shm-stats-file-max-objects", SharedStats, WORDS, "Objects in that file."),
@@ -218,7 +217,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("ssl-security-level", OPENSSL, Args::Sequence(&[Args::Number(0, 5), Args::Any]), "OpenSSL security level."),
     yes("ssl-server-verify", tls::server_verify, "Whether servers are verified by default."),
     yes("ssl-skip-self-issued-ca", tls::skip_self_issued_ca, "Does not send self-issued CA certificates."),
-    yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface."),
+    yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface. `stats otlp`: the metrics of statistics over OTLP; not in HAProxy."),
     yes("stats-file", global::stats_file, "File of counters to start with."),
     moot("stress-level", TESTS, Args::Number(0, 9), "Slows code paths down for tests."),
     moot("strict-limits", "limits that cannot be set are always reported", NONE, "Fails when a limit cannot be set."),
@@ -351,9 +350,9 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.ssl.keyupdate-rate-limit", "the engine bounds them by itself", COUNT, "Key updates of a TLS connection."),
     yes("tune.ssl.lifetime", tls::lifetime, "Life of a TLS session."),
     moot("tune.ssl.maxrecord", "records have the size of what is sent at once", COUNT, "Size of TLS records."),
-    moot("tune.ssl.ocsp-update.maxdelay", OCSP, COUNT, "Older name of `ocsp-update.maxdelay`."),
-    moot("tune.ssl.ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Older name of `ocsp-update.mindelay`."),
-    moot("tune.ssl.ssl-ctx-cache-size", "no certificates are generated", COUNT, "Cache of generated certificates."),
+    yes("tune.ssl.ocsp-update.maxdelay", tls::ocsp_update_maxdelay, "Older name of `ocsp-update.maxdelay`."),
+    yes("tune.ssl.ocsp-update.mindelay", tls::ocsp_update_mindelay, "Older name of `ocsp-update.mindelay`."),
+    yes("tune.ssl.ssl-ctx-cache-size", tls::ssl_ctx_cache_size, "Certificates of `generate-certificates` that are kept, of each bind line."),
     tunes("tune.stick-counters", Tables, Args::Sequence(&[Args::Optional(&Args::Integer(0, 100)), Args::Any]), "Number of `track-sc` counters."),
     moot("tune.streams-elasticity", SCHEDULER, Args::Own(threads::elasticity), "How many streams a connection may have when there are many."),
     moot("tune.takeover-other-tg-connections", "threads are not grouped here", Args::OneOf(&["full", "restricted", "none"]), "Takes idle connections of other thread groups."),

@@ -122,6 +122,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("tcpka", DFB, options::tcpka, "TCP keep-alive probes on both sides."),
     own("tcplog", DF, options::tcplog, "The TCP log format; with `clf` the common log format.").elsewhere(IgnoredFormat),
     Keyword::gone("transparent", DB, "transparent' was removed in version 3.5. Use a server with address 0.0.0.0 instead."),
+    switch("latency-histograms", DFB, |o| &mut o.latency_histograms, "Histograms of the times of streams, of the proxy and its servers, for Prometheus and OTLP; not in HAProxy."),
     own("tracing", DF, otel::tracing::option, "Spans of requests and tries over OTLP, by OpenTelemetry's conventions; not in HAProxy."),
     moot("use-small-buffers", DB, BUFFERS, Args::Own(options::small_buffers), "Keeps waiting requests in smaller buffers."),
 ];

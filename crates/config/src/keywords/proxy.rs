@@ -4,7 +4,7 @@ use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
-    proxy, stats_page, tcp, tcp_rules,
+    proxy, resilience, stats_page, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -71,7 +71,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("log-steps", DF, logging::log_steps, "The steps of a stream that are logged."),
     K::yes("log-tag", DFB, logging::log_tag, "The program's name in syslog headers."),
     K::yes("max-keep-alive-queue", DB, backend::max_keep_alive_queue, "Queue length above which an idle connection is not waited for."),
-    K::not_yet("max-session-srv-conns", DF, "Server connections that one client connection may keep."),
+    K::yes("max-session-srv-conns", DF, frontend::session_srv_conns, "Idle server connections that one client connection keeps for itself."),
     K::yes("maxconn", DF, frontend::maxconn, "Connections of the frontend.").elsewhere(Ignored(" Maybe you want 'fullconn' instead ?")),
     K::partly("mode", DFB, proxy::mode, "`spop`, `haterm` and `log` of a `listen`", "`http` or `tcp`."),
     K::yes("monitor", F, frontend::monitor, "`monitor fail`: when the monitor URI answers with an error."),
@@ -98,6 +98,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("reqrep", DFB, "The 'reqrep' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead.").instead(|words| legacy::replace_target(words).or_else(|| legacy::replace("http-request", "", words))),
     K::gone("reqtarpit", DFB, "The 'reqtarpit' directive is not supported anymore since HAProxy 2.1. Use 'http-request tarpit' instead.").instead(|words| legacy::decide("http-request tarpit", "req.fhdr", "", words)),
     K::yes("retries", DB, backend::retries, "Attempts to connect after the first one."),
+    K::yes("retry-budget", DB, resilience::retry_budget, "Beyond HAProxy's: the most retries, as a share of the requests and a number a second.").elsewhere(OnlyIn("backend or listen")),
     K::yes("retry-on", DB, persist::retry_on, "What a request is sent again after.").elsewhere(OnlyIn("backend or listen")),
     K::gone("rspadd", DFB, "The 'rspadd' directive is not supported anymore since HAProxy 2.1. Use 'http-response add-header' instead.").instead(|words| legacy::add("http-response", words)),
     K::gone("rspdel", DFB, "The 'rspdel' directive is not supported anymore since HAProxy 2.1. Use 'http-response del-header' instead.").instead(|words| legacy::delete("http-response", words)),
@@ -109,7 +110,7 @@ pub const KEYWORDS: &[K] = &[
     K::partly("server", B, backend::server, "address families of QUIC, MPTCP, datagrams, socket pairs, descriptors, reverse HTTP and vsock", "A server of the backend.").elsewhere(Refused),
     K::yes("server-state-file-name", DB, proxy::state_file_name, "The file with the state of this backend's servers."),
     K::yes("server-template", B, backend::server_template, "Several servers that numbers make from one line.").elsewhere(Refused),
-    K::partly("source", DB, backend::source, "`usesrc` and port ranges", "The address that connections to servers come from."),
+    K::partly("source", DB, backend::source, "port ranges", "The address that connections to servers come from."),
     K::gone("srvexp", DFB, "The 'srvexp' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead."),
     K::yes("srvtcpka-cnt", DB, tcp::keepalive, "Unanswered keep-alive probes after which a server connection is dead."),
     K::yes("srvtcpka-idle", DB, tcp::keepalive, "Idle time before the first keep-alive probe to a server."),

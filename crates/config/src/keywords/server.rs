@@ -35,7 +35,6 @@ const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'stati
     K::moot(name, Places::SERVER, reason, args, doc)
 }
 
-const TLS: &str = "TLS.";
 const NAMES: &str = "Resolution of names while running.";
 
 const NONE: Args = Args::None;
@@ -66,16 +65,16 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("no-backup", NONE, server::no_backup, "Cancels `backup`."),
     yes("no-send-proxy", NONE, server::no_send_proxy, "Cancels `send-proxy`."),
     yes("no-send-proxy-v2", NONE, server::no_send_proxy_v2, "Cancels `send-proxy-v2`."),
-    yes("no-send-proxy-v2-ssl", NONE, server::already_off, "Cancels `send-proxy-v2-ssl`."),
-    yes("no-send-proxy-v2-ssl-cn", NONE, server::already_off, "Cancels `send-proxy-v2-ssl-cn`."),
-    yes("no-tfo", NONE, server::already_off, "Cancels `tfo`."),
+    yes("no-send-proxy-v2-ssl", NONE, server::no_send_proxy_v2_ssl, "Cancels `send-proxy-v2-ssl`."),
+    yes("no-send-proxy-v2-ssl-cn", NONE, server::no_send_proxy_v2_ssl, "Cancels `send-proxy-v2-ssl-cn`."),
+    yes("no-tfo", NONE, server::no_tfo, "Cancels `tfo`."),
     tunes("non-stick", Tables, NONE, "Not learnt in stick tables."),
     yes("pool-conn-name", WORD, server::pool_conn_name, "What tells idle connections of one server apart."),
     moot("pool-low-conn", "each worker keeps its own idle connections", INTEGER, "Idle connections below which threads do not share."),
     yes("pool-max-conn", WORD, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
     yes("pool-purge-delay", WORD, server::pool_purge_delay, "Time after which unused idle connections are closed."),
     partly("proto", WORD, server::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
-    partly("proxy-v2-options", WORD, server::proxy_v2_options, "options of TLS", "TLVs of the PROXY protocol v2 header."),
+    yes("proxy-v2-options", WORD, server::proxy_v2_options, "TLVs of the PROXY protocol v2 header."),
     tunes("quic-cc-algo", Quic, Args::Own(checks::quic_algorithm), "QUIC congestion control."),
     yes("redir", WORD, server::redir, "Redirects requests to the server."),
     tunes("resolve-net", Names, Args::Own(checks::networks), NAMES),
@@ -84,17 +83,17 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("resolvers", WORD, NAMES),
     yes("send-proxy", NONE, server::send_proxy, "Sends a PROXY protocol v1 header."),
     yes("send-proxy-v2", NONE, server::send_proxy_v2, "Sends a PROXY protocol v2 header."),
-    not_yet("send-proxy-v2-ssl", NONE, TLS),
-    not_yet("send-proxy-v2-ssl-cn", NONE, TLS),
+    yes("send-proxy-v2-ssl", NONE, server::send_proxy_v2_ssl, "Sends a PROXY protocol v2 header with what is known of the client's TLS."),
+    yes("send-proxy-v2-ssl-cn", NONE, server::send_proxy_v2_ssl, "The same, with the common name of the client's certificate."),
     yes("set-proxy-v2-tlv-fmt*", WORD, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
     tunes("shard", Peers, Args::Optional(&WORD), "The server's shard of a peers section."),
     yes("socks4", WORD, server::socks4, "Connects through a SOCKS4 proxy."),
-    partly("source", WORD, server::source, "`usesrc` and port ranges", "The address that connections to the server come from."),
+    partly("source", WORD, server::source, "port ranges", "The address that connections to the server come from."),
     tunes("stick", Tables, NONE, "Learnt in stick tables."),
     not_yet("strict-maxconn", NONE, "Counts idle connections in `maxconn`."),
     yes("tcp-md5sig", WORD, server::tcp_md5sig, "TCP MD5 signatures."),
     yes("tcp-ut", WORD, server::tcp_ut, "TCP user timeout."),
-    not_yet("tfo", NONE, "TCP Fast Open."),
+    yes("tfo", NONE, server::tfo, "TCP Fast Open, where data is at hand when the connection opens."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
     yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),
     yes("ws", WORD, server::ws, "The protocol of WebSocket requests: `auto`, `h1` or `h2`."),

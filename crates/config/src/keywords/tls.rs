@@ -51,6 +51,7 @@ const ALL: Places = BB.or(SS);
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 const VERSION: Args = Args::OneOf(&["SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3"]);
+const EARLY: &str = "a request waits for the handshake with its server";
 const NPN: &str = "ALPN has replaced it";
 const KERNEL: &str = "encryption stays in the process";
 const RENEGOTIATION: &str = "no side renegotiates";
@@ -58,11 +59,12 @@ const RENEGOTIATION: &str = "no side renegotiates";
 /// Every option, in the order of their names.
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
-    k("allow-0rtt", BSL, NONE, Shared(options::allow_0rtt), "TLS: early data."),
+    k("allow-0rtt", BL, NONE, Shared(options::allow_0rtt), "TLS: takes early data of clients."),
+    moot("allow-0rtt", S, EARLY, NONE, "TLS: sends servers early data."),
     k("alpn", BSL, WORD, Shared(options::alpn), "TLS: the protocols that are offered."),
     k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),
     k("ca-ignore-err", B, WORD, Bind(bind::ca_ignore_err), "TLS: errors of the chain that are ignored."),
-    Keyword::not_yet("ca-sign-file", B, "TLS: the authority that generated certificates are signed with.").args(WORD),
+    k("ca-sign-file", B, WORD, Bind(bind::ca_sign_file), "TLS: the authority that generated certificates are signed with, and its key."),
     Keyword::not_yet("ca-sign-pass", B, "TLS: the passphrase of that authority's key.").args(WORD),
     k("ca-verify-file", BL, WORD, Shared(options::ca_verify_file), "TLS: authorities that are not named to clients."),
     k("check-alpn", S, WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
@@ -86,7 +88,7 @@ pub const OPTIONS: &[Known] = &[
     k("force-tlsv11", ALL, NONE, Shared(options::force_tlsv11), "TLS: version 1.1 only."),
     k("force-tlsv12", ALL, NONE, Shared(options::force_tlsv12), "TLS: version 1.2 only."),
     k("force-tlsv13", ALL, NONE, Shared(options::force_tlsv13), "TLS: version 1.3 only."),
-    Keyword::not_yet("generate-certificates", B, "TLS: makes certificates on demand."),
+    k("generate-certificates", B, NONE, Bind(bind::generate_certificates), "TLS: makes certificates for names that no certificate has."),
     moot("ktls", BSL, KERNEL, ON_OFF, "TLS: leaves encryption to the kernel."),
     k("no-alpn", BL, NONE, Shared(options::no_alpn), "TLS: offers no protocols."),
     k("no-ca-names", BL, NONE, Shared(options::no_ca_names), "TLS: does not tell clients the authorities."),

@@ -1,6 +1,7 @@
 //! Health checks of servers: how often, where to, and the script of rules that a check runs (manual §4.2 `option httpchk`,
 //! `http-check`, `tcp-check`; §5.2).
 
+use super::OutlierEjection;
 use net::Addr;
 use sample::regex::Regex;
 use sample::{Assignment, Expr, LogFormat};
@@ -154,6 +155,8 @@ pub struct ServerChecks {
     pub ends_sessions_when_down: bool,
     /// `on-marked-up shutdown-backup-sessions`
     pub ends_backup_sessions_when_up: bool,
+    /// `outlier-ejection`
+    pub ejection: Option<OutlierEjection>,
     /// `slowstart`; zero is none.
     pub slowstart: Duration,
     /// `track`: the server that it follows, as written.
@@ -186,6 +189,7 @@ impl Default for ServerChecks {
             on_error: OnError::FailCheck,
             ends_sessions_when_down: false,
             ends_backup_sessions_when_up: false,
+            ejection: None,
             slowstart: Duration::ZERO,
             track: None,
             tracked: None,

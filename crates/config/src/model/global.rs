@@ -36,6 +36,19 @@ pub struct Config {
     pub collectors: Vec<super::CollectorSection>,
 }
 
+/// A capability of Linux that `setcap` names (manual §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// Foreign source addresses of connections (`usesrc`), interfaces of sockets.
+    NetRaw,
+    /// The same, and marks of packets.
+    NetAdmin,
+    /// Ports below 1024.
+    NetBindService,
+    /// Other network namespaces.
+    SysAdmin,
+}
+
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
@@ -49,6 +62,8 @@ pub struct Global {
     pub maxconnrate: Option<u32>,
     /// Sessions a second of the whole process.
     pub maxsessrate: Option<u32>,
+    /// `jwt.decrypt_alg_list`, `jwt.decrypt_enc_list`
+    pub token_algorithms: sample::TokenAlgorithms,
     /// What `log global` stands for.
     pub log: Vec<LogTarget>,
     /// The program's name in syslog headers.
@@ -67,12 +82,18 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
+    /// `anonkey`: the key of dumps that hide names; 0 for none.
+    pub anon_key: u32,
+    /// What a master does with its workers.
+    pub master: MasterTune,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
     pub uid: Option<u32>,
     /// Group to run as.
     pub gid: Option<u32>,
+    /// `setcap`: what the process may still do when it is not root.
+    pub capabilities: Vec<Capability>,
     /// `server-state-base`: where names of files of server states are relative to.
     pub server_state_base: Option<PathBuf>,
     /// `server-state-file`
@@ -91,6 +112,8 @@ pub struct Global {
     pub stats_file: Option<PathBuf>,
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
+    /// `stats otlp`: where the metrics of statistics go.
+    pub stats_otlp: Option<Box<telemetry::settings::Settings>>,
     /// Variables of scope `proc` to set at start, in order.
     pub set_var: Vec<sample::Assignment>,
     /// What variables may take.
@@ -105,6 +128,24 @@ pub struct Global {
     pub h2: H2Tune,
     /// TLS.
     pub tls: TlsGlobal,
+}
+
+/// What the master of `-W` does with its workers (manual §3.1 `master-worker`, `mworker-max-reloads`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MasterTune {
+    /// `no-exit-on-failure`: the other workers go on when one dies.
+    pub stays_on_failure: bool,
+    /// Reloads that an old worker may survive.
+    pub reloads_max: u32,
+}
+
+impl Default for MasterTune {
+    fn default() -> Self {
+        MasterTune {
+            stays_on_failure: false,
+            reloads_max: 50,
+        }
+    }
 }
 
 /// The `tune.*` keywords that mean something here.

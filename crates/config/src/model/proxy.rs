@@ -2,7 +2,8 @@
 
 use super::{
     BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
-    HttpRule, LogTarget, PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
+    HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, TcpRule,
+    UseServer,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -48,6 +49,8 @@ pub struct Proxy {
     pub disabled: bool,
     /// `be-unpublished`: as [`Proxy::disabled`] for those who choose a backend.
     pub unpublished: bool,
+    /// Rules or expressions name it as a backend, so that it stays.
+    pub is_named: bool,
     /// Number in statistics.
     pub id: u32,
     /// `load-server-state-from-file`
@@ -67,6 +70,8 @@ pub struct Proxy {
     pub binds: Vec<Bind>,
     /// Connections of the frontend.
     pub maxconn: Option<u32>,
+    /// `max-session-srv-conns`: idle server connections that one client connection keeps for itself.
+    pub session_srv_conns_max: u32,
     /// `rate-limit sessions`: new connections a second.
     pub rate_limit_sessions: Option<u32>,
     /// Length of the kernel's accept queue.
@@ -102,6 +107,8 @@ pub struct Proxy {
     pub retries: u32,
     /// `retry-on`.
     pub retry_on: RetryOn,
+    /// `retry-budget`.
+    pub retry_budget: Option<RetryBudget>,
     /// `cookie`.
     pub cookie: Option<Cookie>,
     /// `dynamic-cookie-key`.
@@ -302,6 +309,8 @@ pub struct Options {
     pub prefer_last_server: bool,
     pub allbackups: bool,
     pub socket_stats: bool,
+    /// `option latency-histograms`
+    pub latency_histograms: bool,
     pub log_health_checks: bool,
 }
 

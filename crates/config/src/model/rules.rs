@@ -88,6 +88,8 @@ pub enum HttpAction {
         time: Duration,
         at_least: Option<usize>,
     },
+    /// Waits until the handshake is over, where the client sent early data (`allow-0rtt`).
+    WaitForHandshake,
     /// Into a slot of [`super::Proxy::capture_request`] in `http-request`, else of [`super::Proxy::capture_response`].
     Capture {
         expr: sample::Expr,

@@ -196,6 +196,8 @@ pub struct ServerOptions {
     pub maxqueue: u32,
     /// Its value of the persistence cookie.
     pub cookie: Option<Octets>,
+    /// That value is made of its address (`cookie … dynamic`).
+    pub has_dynamic_cookie: bool,
     /// GET and HEAD are answered with a redirect to this place, before the request's path.
     pub redir: Option<Octets>,
     /// Used only when no other server is.
@@ -216,6 +218,8 @@ pub struct ServerOptions {
     pub socks4: Option<Addr>,
     /// Socket options of connections.
     pub tcp: TcpOptions,
+    /// `tfo`: the first bytes may leave with the SYN.
+    pub tfo: bool,
     /// Idle connections that are kept; none is unlimited.
     pub pool_max_conn: Option<u32>,
     /// Time after which unused idle connections are closed.
@@ -251,6 +255,7 @@ impl Default for ServerOptions {
             minconn: 0,
             maxqueue: 0,
             cookie: None,
+            has_dynamic_cookie: false,
             redir: None,
             backup: false,
             disabled: false,
@@ -261,6 +266,7 @@ impl Default for ServerOptions {
             source: None,
             socks4: None,
             tcp: TcpOptions::default(),
+            tfo: false,
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,
@@ -301,6 +307,16 @@ pub struct SendProxy {
     pub crc32c: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
+    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl`: what is known of the client's TLS.
+    pub ssl: bool,
+    /// `send-proxy-v2-ssl-cn`, `proxy-v2-options cert-cn`
+    pub cert_cn: bool,
+    /// `proxy-v2-options cert-key`
+    pub cert_key: bool,
+    /// `proxy-v2-options cert-sig`
+    pub cert_sig: bool,
+    /// `proxy-v2-options ssl-cipher`
+    pub ssl_cipher: bool,
     /// `set-proxy-v2-tlv-fmt`.
     pub tlvs: Vec<(u8, sample::LogFormat)>,
 }
@@ -314,10 +330,26 @@ impl SendProxy {
 }
 
 /// `source` of a backend or server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// Address, with port 0 where none is written.
     pub addr: Addr,
+    /// The address that servers see instead of it. Health checks still come from `addr`.
+    pub foreign: Option<ForeignSource>,
     /// Network interface.
     pub interface: Option<String>,
+}
+
+/// `source … usesrc`: an address that need not be this machine's (manual §4.2 source).
+#[derive(Clone, Debug)]
+pub enum ForeignSource {
+    /// This one, with port 0 where none is written.
+    Addr(Addr),
+    /// The client's address and port.
+    Client,
+    /// The client's address, with a port that the system chooses.
+    ClientIp,
+    /// The address in a request header, with a port that the system chooses. Requests without one come from
+    /// [`Source::addr`].
+    Header(sample::Expr),
 }

@@ -148,6 +148,10 @@ pub struct BindTls {
     pub strict_sni: bool,
     /// The client's order of suites counts.
     pub prefer_client_ciphers: bool,
+    /// `generate-certificates`: names that no certificate has get one of their own.
+    pub generates: bool,
+    /// `ca-sign-file`: the authority that signs those, with its key.
+    pub ca_sign_file: Option<PathBuf>,
     /// Keys of session tickets, a line of base64 each.
     pub tls_ticket_keys: Option<PathBuf>,
     /// Errors in the certificates of the issuers of the client's certificate.
@@ -178,6 +182,10 @@ impl BindTls {
 pub struct ServerTls {
     /// Connections for traffic use TLS (`ssl`). Without it only health checks do ([`ServerTls::check`]).
     pub ssl: bool,
+    /// `no-ssl` was written.
+    pub is_refused: bool,
+    /// `no-ssl` stands behind an `ssl`: a command may turn it on (`set server … ssl on`).
+    pub may_turn_on: bool,
     /// Shared with `bind`.
     pub options: TlsOptions,
     /// The name that is asked for, evaluated for each connection.
@@ -198,6 +206,8 @@ impl Default for ServerTls {
     fn default() -> Self {
         ServerTls {
             ssl: false,
+            is_refused: false,
+            may_turn_on: false,
             options: TlsOptions::default(),
             sni: None,
             sni_auto: true,
@@ -230,6 +240,42 @@ pub struct CheckTls {
     pub alpn: Option<Vec<Vec<u8>>>,
 }
 
+/// `ocsp-update.…`: when the status of certificates is asked for, and how (manual §3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OcspUpdates {
+    /// `ocsp-update.mode`: it is asked for where nothing else is said.
+    pub is_default: bool,
+    /// `ocsp-update.disable`: it is not asked for at all by itself.
+    pub is_off: bool,
+    /// `ocsp-update.mindelay`: seconds until a status that is there is asked for again, at least.
+    pub delay_min_s: u32,
+    /// `ocsp-update.maxdelay`: the same, at most.
+    pub delay_max_s: u32,
+    /// `ocsp-update.httpproxy`: requests go through this proxy.
+    pub http_proxy: Option<net::Addr>,
+}
+
+impl Default for OcspUpdates {
+    fn default() -> Self {
+        OcspUpdates {
+            is_default: false,
+            is_off: false,
+            // As HAProxy.
+            delay_min_s: 300,
+            delay_max_s: 3600,
+            http_proxy: None,
+        }
+    }
+}
+
+impl OcspUpdates {
+    /// Whether the status of a certificate is asked for, of which this is said.
+    #[must_use]
+    pub fn are_on(&self, own: Option<bool>) -> bool {
+        own.unwrap_or(self.is_default)
+    }
+}
+
 /// `global`: what is said of TLS for all lines. Defaults of options are merged into the lines.
 #[derive(Clone, Debug)]
 pub struct TlsGlobal {
@@ -239,8 +285,8 @@ pub struct TlsGlobal {
     pub crt_base: Option<PathBuf>,
     /// The certificates of the sections `crt-store` that tokens are verified by.
     pub for_jwt: Vec<Arc<CertificateSource>>,
-    /// `ocsp-update.mode`: the status of certificates is asked for where nothing else is said.
-    pub updates_ocsp: bool,
+    /// `ocsp-update.…`
+    pub ocsp: OcspUpdates,
     /// `ssl-load-extra-del-ext`: the certificate's `.crt` is taken off before the names of its other files are made.
     pub takes_off_crt: bool,
     /// `ssl-skip-self-issued-ca`: an authority that signed itself is not sent.
@@ -253,6 +299,8 @@ pub struct TlsGlobal {
     pub maxsslrate: Option<u32>,
     /// `tune.ssl.cachesize`: sessions that are kept; 0 is none.
     pub cache_sessions: u32,
+    /// `tune.ssl.ssl-ctx-cache-size`: certificates that were made and are kept, of each line; 0 is none.
+    pub cache_made: u32,
     /// `tune.ssl.lifetime`: how long a session may be resumed.
     pub lifetime: Duration,
     /// `tune.ssl.hard-maxrecord`: bytes of a record; none is the largest of the protocol.
@@ -267,7 +315,7 @@ impl Default for TlsGlobal {
             ca_base: None,
             crt_base: None,
             takes_off_crt: false,
-            updates_ocsp: false,
+            ocsp: OcspUpdates::default(),
             for_jwt: Vec::new(),
             skips_self_issued_ca: false,
             issuers_chain_path: None,
@@ -275,6 +323,7 @@ impl Default for TlsGlobal {
             maxsslrate: None,
             // As HAProxy.
             cache_sessions: 20_000,
+            cache_made: 1000,
             lifetime: Duration::from_secs(300),
             hard_maxrecord_bytes: None,
             capture_bytes: 0,

@@ -716,7 +716,7 @@ frontend l from d
     let proxy = &config.proxies[0];
     let rules = &proxy.http_request;
     // The section's own rules begin in strict mode; what is without effect here is no rule.
-    assert_eq!(rules.len(), 2 + 1 + 11);
+    assert_eq!(rules.len(), 2 + 1 + 12);
     assert!(matches!(rules[2].action, HttpAction::StrictMode(true)));
     let HttpAction::DelHeader(NameMatch::Text(NameMethod::Begins, name)) = &rules[3].action else {
         panic!("{:?}", rules[3]);

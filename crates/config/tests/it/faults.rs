@@ -60,6 +60,12 @@ const GLOBAL: &[Case] = &[
         "64",
     ),
     (
+        "setcap cap_net_raw,cap_kill",
+        "'setcap' : unsupported capability 'cap_kill'. Supported ones are: cap_net_raw, cap_net_admin, cap_net_bind_service and \
+         cap_sys_admin.",
+        "cap_net_raw,cap_kill",
+    ),
+    (
         "lua-load x.lua",
         "keyword 'lua-load' is known but not implemented yet by this version.",
         "lua-load",
@@ -85,6 +91,36 @@ const GLOBAL: &[Case] = &[
         "5us",
     ),
     (
+        "stats otlp to",
+        "'to' : unexpected. Usage: 'stats otlp [endpoint <url>|collector://<name>] [service <name>] [interval <time>]'",
+        "to",
+    ),
+    (
+        "stats otlp endpoint ftp://x",
+        "'endpoint' is 'ftp://x': must begin with http:// or https://.",
+        "ftp://x",
+    ),
+    (
+        "stats otlp endpoint collector://x",
+        "there is no section 'collector x'",
+        "collector://x",
+    ),
+    (
+        "stats otlp service",
+        "'service' expects a name as argument.",
+        "",
+    ),
+    (
+        "stats otlp interval 10ms",
+        "'interval' expects a time from 100ms to 1h.",
+        "10ms",
+    ),
+    (
+        "stats otlp interval soon",
+        "unexpected character 's' in 'interval'",
+        "soon",
+    ),
+    (
         "stats socket",
         "'stats socket' in global section expects an address",
         "",
@@ -101,7 +137,7 @@ const GLOBAL: &[Case] = &[
     ),
     (
         "stats sockets /x",
-        "'stats' only supports 'socket', 'maxconn' and 'timeout' (got 'sockets').",
+        "'stats' only supports 'socket', 'maxconn', 'timeout' and 'otlp' (got 'sockets').",
         "sockets",
     ),
     (
@@ -194,15 +230,11 @@ const FRONTEND: &[Case] = &[
         "unable to stat SSL certificate from file 'x' : No such file or directory.",
         "x",
     ),
+    ("bind :80 ca-sign-file", "missing CAfile path", ""),
     (
-        "bind :80 generate-certificates",
-        "keyword 'bind … generate-certificates' is known but not implemented yet by this version.",
-        "generate-certificates",
-    ),
-    (
-        "bind :80 ca-sign-file x",
-        "keyword 'bind … ca-sign-file' is known but not implemented yet by this version.",
-        "ca-sign-file",
+        "bind :80 ca-sign-pass x",
+        "keyword 'bind … ca-sign-pass' is known but not implemented yet by this version.",
+        "ca-sign-pass",
     ),
     (
         "bind :80 shards 4",
@@ -672,9 +704,9 @@ const BACKEND: &[Case] = &[
         "300",
     ),
     (
-        "server s 127.0.0.1:1 tfo inter 5s",
-        "keyword 'server … tfo' is known but not implemented yet by this version.",
-        "tfo",
+        "server s 127.0.0.1:1 strict-maxconn inter 5s",
+        "keyword 'server … strict-maxconn' is known but not implemented yet by this version.",
+        "strict-maxconn",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -788,9 +820,24 @@ const BACKEND: &[Case] = &[
     ),
     ("source", "'source' expects <addr>[:<port>]", ""),
     (
-        "source 1.1.1.1 usesrc client",
-        "keyword 'usesrc' is known but not implemented yet by this version.",
-        "usesrc",
+        "source 1.1.1.1 usesrc",
+        "'usesrc' expects <addr>[:<port>], 'client', 'clientip', or 'hdr_ip(name,#)'",
+        "",
+    ),
+    (
+        "source 1.1.1.1 usesrc clients.invalid:x",
+        "'usesrc clients.invalid:x'",
+        "clients.invalid:x",
+    ),
+    (
+        "source 1.1.1.1 usesrc 1.1.1.1:1-2",
+        "keyword 'source … <port>-<port>' is known but not implemented yet by this version.",
+        "1.1.1.1:1-2",
+    ),
+    (
+        "source 1.1.1.1 usesrc hdr_ip(x,-11)",
+        "header occurrence must be >= -10.",
+        "(x,-11)",
     ),
 ];
 
@@ -912,7 +959,7 @@ fn a_bad_option_ends_its_line() {
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
     // What is not implemented is told, and what follows it.
-    let (count, shown) = alerts("server s 127.0.0.1:1 tfo inter fall rise");
+    let (count, shown) = alerts("server s 127.0.0.1:1 strict-maxconn inter fall rise");
     assert_eq!(count, 2, "{shown}");
 }
 

@@ -98,11 +98,7 @@ fn missing_arguments_are_named() {
         (backend, "mode", "backend x\n mode spop\n"),
         (backend, "mode", "listen x\n mode log\n"),
         (backend, "server", "backend x\n server s vsock@1:2\n"),
-        (
-            backend,
-            "source",
-            "backend x\n source 0.0.0.0 usesrc client\n",
-        ),
+        (backend, "source", "backend x\n source 0.0.0.0:1-2\n"),
         ("Section `global`", "log", "global\n log ring@r local0\n"),
         (
             server,

@@ -14,5 +14,6 @@ mod no_effect;
 mod octets;
 mod otel;
 mod persistence;
+mod resilience;
 mod statistics;
 mod tls;

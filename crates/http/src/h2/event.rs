@@ -90,7 +90,7 @@ pub enum Event {
         /// The rule that the peer broke: we have reset the stream. None where the peer has.
         error: Option<Error>,
     },
-    /// A request was refused: it was malformed, too large, or one too many. It never became a stream; nothing is to be done.
+    /// A request was refused: it was malformed, too large, or one too many. It never became a stream; it is answered or reset already.
     Refused {
         /// The stream it would have been.
         stream: StreamId,

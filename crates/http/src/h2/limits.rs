@@ -37,7 +37,7 @@ pub struct Limits {
     pub glitches_max: u32,
     /// A server offers the extended CONNECT of RFC 8441 (WebSocket).
     pub extended_connect: bool,
-    /// A server answers a malformed request with 400 and one with too large a head with 431, as well as resetting it.
+    /// A server answers a malformed request with 400, as well as resetting it. One with too large a head is always answered, with 431.
     pub answers_malformed: bool,
 }
 

@@ -43,7 +43,7 @@ impl Listeners {
         let states = listeners.into_iter().map(|listener| State {
             fd: Some(listener.fd),
             id: listener.id,
-            wildcard: sys::is_wildcard(&listener.local),
+            wildcard: listener.local.is_unspecified(),
             local: listener.local,
             shared: listener.shared,
             wanted: true,
@@ -192,10 +192,13 @@ impl EpollDriver {
             engine.retract(self, id);
             return Came::Connection;
         };
-        engine.on_accept(self, sock, accepted);
-        // The first bytes are usually here already: saves a round.
+        // The first bytes are usually here already: one that the engine closes at once is still closed without a RST, and reading
+        // now saves a round.
         if let Some(entry) = self.socks.get_mut(sock) {
             entry.unread = true;
+        }
+        engine.on_accept(self, sock, accepted);
+        if self.socks.get_mut(sock).is_some() {
             self.read(engine, sock, buffer, false);
         }
         self.tell_broken(engine, sock);

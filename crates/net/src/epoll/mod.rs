@@ -415,6 +415,10 @@ impl EpollDriver {
                 tcp::keep_alive(raw, keepalive)?;
             }
             connect.tcp.apply(raw, connect.to)?;
+            if connect.fast_open {
+                // Without it the connection opens as any other.
+                let _ = sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
+            }
         }
         set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
         sys::label(raw, connect.labels);
@@ -426,6 +430,9 @@ impl EpollDriver {
             if from.port() == 0 {
                 // Lets the kernel pick the port at connect time, per destination.
                 let _ = sys::set_option(raw, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+            }
+            if connect.is_foreign {
+                sys::set_transparent(raw, from.ip().is_some_and(|ip| ip.is_ipv6()))?;
             }
             sys::bind(&fd, from)?;
         }

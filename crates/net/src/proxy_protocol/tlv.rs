@@ -28,6 +28,50 @@ pub mod kind {
     pub const SSL: u8 = 0x20;
     /// The name of the network namespace.
     pub const NETNS: u8 = 0x30;
+
+    /// Within [`SSL`]: the version.
+    pub const SSL_VERSION: u8 = 0x21;
+    /// Within [`SSL`]: the common name of the client's certificate.
+    pub const SSL_CN: u8 = 0x22;
+    /// Within [`SSL`]: the cipher suite.
+    pub const SSL_CIPHER: u8 = 0x23;
+    /// Within [`SSL`]: the algorithm that signs the certificate of the listener.
+    pub const SSL_SIG_ALG: u8 = 0x24;
+    /// Within [`SSL`]: the kind of the key of that certificate.
+    pub const SSL_KEY_ALG: u8 = 0x25;
+}
+
+/// What a TLV of [`kind::SSL`] says of the client before its own list (`proxy-protocol.txt` §2.2.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SslClient {
+    /// It speaks TLS.
+    pub is_tls: bool,
+    /// It showed a certificate on this connection.
+    pub has_certificate: bool,
+    /// It showed one in this session, on this connection or an earlier one.
+    pub has_certificate_in_session: bool,
+    /// 0 where a certificate was shown and verified.
+    pub verify: u32,
+}
+
+/// The value of a TLV of [`kind::SSL`], with a list of its own. Values that are too long are left out.
+#[must_use]
+pub fn ssl_value(client: SslClient, list: &[Tlv<'_>]) -> Vec<u8> {
+    let bit = |is_set: bool, place: u8| u8::from(is_set) << place;
+    let mut value = vec![
+        bit(client.is_tls, 0)
+            | bit(client.has_certificate, 1)
+            | bit(client.has_certificate_in_session, 2),
+    ];
+    value.extend_from_slice(&client.verify.to_be_bytes());
+    for tlv in list {
+        if let Ok(len) = u16::try_from(tlv.value.len()) {
+            value.push(tlv.kind);
+            value.extend_from_slice(&len.to_be_bytes());
+            value.extend_from_slice(tlv.value);
+        }
+    }
+    value
 }
 
 /// The longest value of any TLV.

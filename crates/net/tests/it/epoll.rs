@@ -191,6 +191,8 @@ impl<D: Driver> Acts<D> for Relay {
         let connect = Connect {
             to: &to,
             from: None,
+            is_foreign: false,
+            fast_open: false,
             interface: None,
             keepalive: None,
             tcp: &TcpOptions::default(),
@@ -336,6 +338,40 @@ fn what_was_sent_before_a_close_arrives_whole_and_in_order() {
     for (number, bytes) in all.chunks(MESSAGE_BYTES).enumerate() {
         assert_eq!(bytes, message(number), "message {number}");
     }
+}
+
+/// Closes what it accepts, and ends with the first.
+#[derive(Default)]
+struct Refuses {
+    refused: bool,
+}
+
+impl<D: Driver> Acts<D> for Refuses {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, _: Accepted) {
+        driver.close(sock);
+        self.refused = true;
+    }
+    fn is_over(&self) -> bool {
+        self.refused
+    }
+}
+
+/// The kernel answers unread bytes with a RST, which can destroy what the peer has not read yet.
+#[test]
+fn a_connection_closed_as_it_comes_ends_without_a_reset() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut client =
+        TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+    client.write_all(&[0; 1000]).expect("it is sent");
+    let (mut driver, _wake) = driver(listener);
+    let (_sender, orders) = mpsc::channel();
+    let mut engine = Run {
+        acts: Refuses::default(),
+        over: false,
+    };
+    driver.run(&mut engine, &orders).expect("it ran");
+    client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    assert_eq!(client.read(&mut [0; 1]).expect("no reset"), 0);
 }
 
 #[test]

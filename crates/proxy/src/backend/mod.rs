@@ -14,7 +14,8 @@ use crate::shared::ServerTables;
 use crate::stream::Stream;
 pub(crate) use balance::Observed;
 use balance::{Balance, Beginning, Candidates};
-pub(crate) use pool::{Wanted, proven_only};
+use pool::Pool;
+pub(crate) use pool::{Keep, Wanted, proven_only};
 
 /// One worker's state of its backends.
 #[derive(Debug)]
@@ -27,9 +28,11 @@ struct Backend {
     epoch: u32,
     balance: Box<dyn Balance>,
     usable: Vec<bool>,
+    /// Some usable server is only to be probed.
+    probes: bool,
     weights: Vec<u32>,
-    /// By server, the last one in is the first one out.
-    idle: Vec<Vec<LinkId>>,
+    /// By server.
+    idle: Vec<Pool>,
     /// By server: connections that take streams of many clients.
     shared: Vec<Vec<LinkId>>,
 }
@@ -60,7 +63,7 @@ impl Backends {
             let id = ProxyId::at(place);
             let places = view.servers.places(id);
             Backend {
-                idle: vec![Vec::new(); places],
+                idle: vec![Pool::default(); places],
                 shared: vec![Vec::new(); places],
                 ..Backend::derive(view, id)
             }
@@ -75,7 +78,7 @@ impl Backends {
             let id = ProxyId::at(place);
             let places = view.servers.places(id);
             if places > backend.idle.len() {
-                backend.idle.resize(places, Vec::new());
+                backend.idle.resize(places, Pool::default());
                 backend.shared.resize(places, Vec::new());
                 backend.follow(view, id);
             }
@@ -94,7 +97,9 @@ impl Backends {
 
     /// Whether new requests go to a server.
     pub fn is_usable(&mut self, view: &View<'_>, server: ServerId) -> bool {
-        self.current(view, server.backend).usable[server.place()]
+        let backend = self.current(view, server.backend);
+        let is_probed = backend.probes && view.ambient.shared.servers.is_probed(server);
+        backend.usable[server.place()] && !is_probed
     }
 
     /// Whether a backend has another server than this one.
@@ -129,12 +134,15 @@ impl Backends {
         let backend = self.current(view, place);
         let sticks = key.is_some() && backend.balance.sticks();
         let server = |index: usize| ServerId::at(place, index);
-        let is_usable = |index: usize| backend.usable[index];
+        let (probes, now_ms) = (backend.probes, now_ns / 1_000_000);
+        let is_usable = |index: usize| {
+            backend.usable[index] && (!probes || shared.servers.may_probe(server(index), now_ms))
+        };
         let has_others = |avoid: ServerId| {
             (0..backend.usable.len()).any(|index| is_usable(index) && index != avoid.place())
         };
         let avoid = avoid.filter(|avoid| has_others(*avoid));
-        let is_candidate = |index: usize| backend.usable[index] && avoid != Some(server(index));
+        let is_candidate = |index: usize| is_usable(index) && avoid != Some(server(index));
         let has_slot = |index: usize| {
             shared.servers.maxconn(server(index)) == 0 || shared.has_slot(server(index))
         };
@@ -160,8 +168,16 @@ impl Backends {
                 };
             };
             let server = server(index);
-            if !shared.servers.counts(server) || shared.take_slot(server) {
-                return Choice::Server(server);
+            let counts = shared.servers.counts(server);
+            if !counts || shared.take_slot(server) {
+                if !probes || shared.servers.take_probe(server, now_ms) {
+                    return Choice::Server(server);
+                }
+                // Another worker probes it.
+                if counts {
+                    shared.servers.give(server);
+                }
+                continue;
             }
             if sticks {
                 let most = view.servers.at(server).maxqueue;
@@ -182,7 +198,10 @@ impl Backend {
         let epoch = servers.epoch(backend);
         // Places that are newer than the worker's tables come with the next ones.
         let places = || (0..view.servers.places(backend)).map(|place| ServerId::at(backend, place));
-        let usable: Vec<bool> = places().map(|server| servers.is_usable(server)).collect();
+        let probes = places().any(|server| servers.is_probed(server));
+        let usable: Vec<bool> = places()
+            .map(|server| servers.is_usable(server) || (probes && servers.is_probed(server)))
+            .collect();
         let balance = &view.running.proxy(backend).balance;
         let weights: Vec<u32> = match balance.is_dynamic() {
             true => servers.balancing_weights(&places().collect::<Vec<_>>()),
@@ -202,6 +221,7 @@ impl Backend {
                 worker,
             }),
             usable,
+            probes,
             weights,
             idle: Vec::new(),
             shared: Vec::new(),

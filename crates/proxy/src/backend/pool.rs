@@ -32,6 +32,53 @@ pub(crate) struct Wanted<'a> {
     pub name: &'a [u8],
 }
 
+/// A worker keeps this many idle connections of a server even if it needs fewer: [`Need`] does not tell connections of different names
+/// apart, nor those that have been reused before.
+const IDLE_MIN: u32 = 16;
+
+/// Idle connections of HTTP/1 of a server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    /// The last one in is the first one out.
+    links: Vec<LinkId>,
+    need: Need,
+}
+
+/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed. Without
+/// this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Need {
+    /// The most in this window.
+    most: u32,
+    /// What is left of those before: half of it is forgotten with each window.
+    before: u32,
+    /// The end of this window.
+    until_ms: u64,
+}
+
+impl Need {
+    /// So many are used now; how many are needed.
+    fn note(&mut self, used: u32, keep: &Keep) -> u32 {
+        if keep.now_ms >= self.until_ms {
+            self.before = self.most.max(self.before.midpoint(self.most));
+            self.most = 0;
+            self.until_ms = keep.now_ms + keep.window_ms;
+        }
+        self.most = self.most.max(used);
+        self.most.max(self.before)
+    }
+}
+
+/// What bounds the idle connections of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    /// The most of all workers together (`pool-max-conn`).
+    pub max: Option<u32>,
+    pub now_ms: u64,
+    /// What the need is looked at over: the time after which idle ones are closed (`pool-purge-delay`).
+    pub window_ms: u64,
+}
+
 impl Backends {
     /// An idle connection that a request may have; it is idle no more.
     pub fn take_idle(
@@ -72,7 +119,7 @@ impl Backends {
     }
 
     /// The idle connection of HTTP/1 of this name that was used last.
-    #[inline]
+    #[inline(always)]
     fn find(
         &self,
         links: &Links,
@@ -80,7 +127,7 @@ impl Backends {
         proven_only: bool,
         name: &[u8],
     ) -> Option<LinkId> {
-        let idle = &self.0[server.backend.place()].idle[server.place()];
+        let idle = &self.0[server.backend.place()].idle[server.place()].links;
         let fits = |link: &&LinkId| {
             links.server(**link).is_some_and(|server| {
                 (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *name
@@ -89,25 +136,35 @@ impl Backends {
         idle.iter().rfind(fits).copied()
     }
 
-    /// Puts a connection aside for the next request. False where all workers together have `max` of its server already.
+    /// Puts a connection aside for the next request. False where there are enough: this worker has [`IDLE_MIN`] and more than it has used
+    /// at once of late, or all workers together have `max`.
     pub fn keep_idle(
         &mut self,
         ambient: &Ambient,
         links: &mut Links,
         link: LinkId,
-        max: Option<u32>,
+        keep: &Keep,
     ) -> bool {
         let Some(server) = links.server_mut(link) else {
             return true;
         };
         let id = server.server;
+        let pool = &mut self.0[id.backend.place()].idle[id.place()];
+        let idle = pool.links.len() as u32;
+        let all = ambient
+            .shared
+            .own_count(ambient.worker, Count::Connections(id));
+        let needed = pool.need.note(all.saturating_sub(idle), keep);
+        if idle >= IDLE_MIN && all > needed {
+            return false;
+        }
+        let max = keep.max;
         if max.is_some_and(|max| !ambient.shared.servers.enter_pool(id, max)) {
             return false;
         }
         server.is_pool_counted = max.is_some();
-        let idle = &mut self.0[id.backend.place()].idle[id.place()];
-        server.pool_place = Some(idle.len() as u32);
-        idle.push(link);
+        server.pool_place = Some(idle);
+        pool.links.push(link);
         ambient.shared.add(ambient.worker, Count::Idle(id));
         true
     }
@@ -125,7 +182,7 @@ impl Backends {
             ambient.shared.servers.leave_pool(id);
         }
         ambient.shared.sub(ambient.worker, Count::Idle(id));
-        let idle = &mut self.0[id.backend.place()].idle[id.place()];
+        let idle = &mut self.0[id.backend.place()].idle[id.place()].links;
         debug_assert_eq!(idle.get(place as usize), Some(&link));
         idle.swap_remove(place as usize);
         if let Some(moved) = idle.get(place as usize).copied()
@@ -166,7 +223,9 @@ impl Backends {
     /// A connection that is idle, of any server: the one that has been longest in its pool.
     pub fn any_idle(&mut self, links: &Links) -> Option<LinkId> {
         let pools = self.0.iter().flat_map(|backend| &backend.idle);
-        let idle = pools.into_iter().find_map(|idle| idle.first().copied());
+        let idle = pools
+            .into_iter()
+            .find_map(|pool| pool.links.first().copied());
         let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.mux.is_free());
         idle.or_else(|| {
             let shared = self.0.iter().flat_map(|backend| &backend.shared);
@@ -177,7 +236,7 @@ impl Backends {
     /// Whether a connection is where its place says.
     pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];
-        idle.get(place as usize) == Some(&link)
+        idle.links.get(place as usize) == Some(&link)
     }
 }
 
@@ -191,18 +250,43 @@ pub(crate) fn proven_only(reuse: HttpReuse, is_first: bool) -> Option<bool> {
     }
 }
 
-/// The connection that this client keeps for itself.
+/// A connection that this client keeps for itself.
 fn take_kept(links: &mut Links, wanted: &Wanted<'_>) -> Option<LinkId> {
-    let link = links.client(wanted.client)?.kept?;
-    let kept = links.server_mut(link)?;
-    let fits = kept.server == wanted.server
-        && *kept.header == *wanted.header
-        && *kept.name == *wanted.name
-        && kept.labels == wanted.labels;
-    if !fits {
-        return None;
-    }
-    kept.keeper = None;
-    links.client_mut(wanted.client)?.kept = None;
+    let fits = |link: &LinkId| {
+        links.server(*link).is_some_and(|kept| {
+            kept.server == wanted.server
+                && *kept.header == *wanted.header
+                && *kept.name == *wanted.name
+                && kept.labels == wanted.labels
+        })
+    };
+    let place = links.client(wanted.client)?.kept.iter().rposition(fits)?;
+    let link = links.client_mut(wanted.client)?.kept.remove(place);
+    links.server_mut(link)?.keeper = None;
     Some(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_need_follows_the_most_that_was_used_and_forgets_half_a_window() {
+        let mut need = Need::default();
+        let mut note = |used, now_ms| {
+            let keep = Keep {
+                max: None,
+                now_ms,
+                window_ms: 1000,
+            };
+            need.note(used, &keep)
+        };
+        assert_eq!(note(1, 0), 1);
+        assert_eq!(note(40, 10), 40);
+        assert_eq!(note(2, 900), 40);
+        assert_eq!(note(2, 1100), 40, "the window before still counts");
+        assert_eq!(note(2, 2200), 21);
+        assert_eq!(note(2, 3300), 11);
+        assert_eq!(note(50, 3400), 50);
+    }
 }

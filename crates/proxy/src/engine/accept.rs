@@ -167,7 +167,7 @@ impl<D: Driver> Turn<'_, D> {
             streams: 0,
             is_http,
             proto: line.proto,
-            kept: None,
+            kept: Vec::new(),
             lingers: false,
             request_began: None,
             idle_since: now,

@@ -44,8 +44,8 @@ impl Engine {
             stream.is_some_and(|stream| stream.client == Some(id))
         });
         require(is_tied, || format!("{id:?} is not its stream's: {link:?}"))?;
-        let is_kept = client.kept.is_none_or(|kept| {
-            let server = self.core.links.server(kept);
+        let is_kept = client.kept.iter().all(|kept| {
+            let server = self.core.links.server(*kept);
             server.is_some_and(|server| server.keeper == Some(id))
         });
         require(is_kept, || {
@@ -59,7 +59,7 @@ impl Engine {
             .map(|place| self.core.backends.is_pooled(server.server, place, id));
         let kept = server.keeper.map(|keeper| {
             let client = self.core.links.client(keeper);
-            client.is_some_and(|client| client.kept == Some(id))
+            client.is_some_and(|client| client.kept.contains(&id))
         });
         let tied = link.mux.stream().map(|stream| {
             let stream = self.streams.get(stream);

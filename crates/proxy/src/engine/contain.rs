@@ -163,7 +163,13 @@ impl<D: Driver> Turn<'_, D> {
                     Some(_) => {}
                 }
             }
-            Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {}
+            // One without streams that nobody can find any more was about to be closed.
+            Role::Server(server) if matches!(entry.mux, Mux::Connection(_)) => {
+                let is_lost = server.shared_place.is_none() && server.keeper.is_none();
+                if is_lost && entry.mux.is_free() {
+                    self.cx.close_server(link);
+                }
+            }
             Role::Server(server) => {
                 let is_tied = stream
                     .flatten()
@@ -172,7 +178,7 @@ impl<D: Driver> Turn<'_, D> {
                 let is_pooled = server.pool_place.is_some();
                 let is_kept = keeper
                     .and_then(|keeper| self.cx.core.links.client(keeper))
-                    .is_some_and(|client| client.kept == Some(link));
+                    .is_some_and(|client| client.kept.contains(&link));
                 if !is_tied && !is_pooled && !is_kept {
                     self.cx.close_server(link);
                 }

@@ -410,20 +410,23 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::Used(used)
             }
             Pull::Bad(error) => {
-                let status = error.status();
-                match stream {
-                    None if drains => self.cx.close_client(link),
-                    None => {
-                        let id = self.begin_stream(link);
-                        self.with_stream(id, |cx, stream| {
-                            cx.request_refused(stream, bytes.len(), status);
-                        });
+                let id = match stream {
+                    None if drains => {
+                        self.cx.close_client(link);
+                        return Feed::Gone;
                     }
-                    Some(id) => self.with_stream(id, |cx, stream| match stream.phase {
-                        Phase::RequestHead => cx.request_refused(stream, bytes.len(), status),
-                        _ => cx.upload_broken(stream, status),
-                    }),
-                }
+                    None => self.begin_stream(link),
+                    Some(id) => id,
+                };
+                let status = error.status();
+                self.with_stream(id, |cx, stream| {
+                    let has_head = matches!(stream.phase, Phase::RequestHead);
+                    cx.note_refused_request(stream, (bytes, error), (rules, has_head));
+                    match has_head {
+                        true => cx.request_refused(stream, bytes.len(), status),
+                        false => cx.upload_broken(stream, status),
+                    }
+                });
                 Feed::Gone
             }
         }
@@ -580,10 +583,14 @@ impl<D: Driver> Turn<'_, D> {
                 });
                 Feed::Used(used)
             }
-            Pull::Bad(_) => {
-                self.with_stream(id, |cx, stream| match stream.phase {
-                    Phase::ResponseHead => cx.response_refused(stream),
-                    _ => cx.download_broken(stream),
+            Pull::Bad(error) => {
+                self.with_stream(id, |cx, stream| {
+                    let has_head = matches!(stream.phase, Phase::ResponseHead);
+                    cx.note_refused_response(stream, (bytes, error), (rules, has_head));
+                    match has_head {
+                        true => cx.response_refused(stream),
+                        false => cx.download_broken(stream),
+                    }
                 });
                 Feed::Gone
             }

@@ -12,7 +12,6 @@ mod incoming;
 mod life;
 mod secure;
 mod servers;
-mod sessions;
 mod socks4;
 mod watch;
 
@@ -48,13 +47,6 @@ pub enum Order {
     },
     /// End at once.
     Stop,
-    /// End the streams of a server, by the places of its backend and its own.
-    EndSessions {
-        /// The backend.
-        backend: usize,
-        /// The server.
-        server: usize,
-    },
     /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
     HandOver(Sender<()>),
     /// The listeners of a frontend, by its place in the configuration, close for good.
@@ -219,7 +211,6 @@ impl<D: Driver> net::Engine<D> for Engine {
             Order::ShowStreams(asked) => turn.show_streams(&asked),
             Order::Kill(killed) => turn.kill(&killed),
             Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
-            Order::EndSessions { backend, server } => turn.end_sessions(backend, server),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }

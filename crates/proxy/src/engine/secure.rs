@@ -15,6 +15,7 @@ use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::{Hold, Role, Secure, Stage};
 use crate::running::deadline;
+use crate::shared::Pace;
 
 /// What a worker opens bytes into, and what it writes of handshakes.
 #[derive(Debug, Default)]
@@ -47,8 +48,10 @@ impl<D: Driver> Turn<'_, D> {
     fn accept_session(&mut self, link: LinkId, acceptor: &Acceptor) {
         match acceptor.accept() {
             Ok(session) => {
+                self.cx.mark(Pace::TlsClients);
+                let place = self.cx.core.ambient.shared.tls_connections().enter();
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
-                    entry.secure = Some(Secure::new(session));
+                    entry.secure = Some(Secure::new(session, place));
                 }
             }
             Err(failure) => self.handshake_failed(link, &failure),
@@ -93,22 +96,73 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.opened = opened;
     }
 
+    /// Early data of a client came (`allow-0rtt`): its session begins before the handshake is over.
+    fn early_data_came(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let (Some(secure), Role::Client(client)) = (&entry.secure, &mut entry.role) else {
+            return;
+        };
+        if client.stage != Stage::Handshake || !secure.session.is_early() {
+            return;
+        }
+        if let Some(agreed) = secure.session.facts() {
+            let mut facts = tls_facts(agreed);
+            facts.has_early = true;
+            facts.hello = client.hello.take();
+            client.session.tls = Some(Arc::new(facts));
+            self.begin_session(link);
+        }
+    }
+
+    /// The handshake of a client whose early data was served is over: requests that waited for that go on.
+    fn early_data_was_good(&mut self, link: LinkId) {
+        let links = &mut self.cx.core.links;
+        let children = links.children(link);
+        let streams = children.into_iter().chain([link]);
+        let streams: Vec<_> = streams.filter_map(|link| links.stream(link)).collect();
+        for stream in streams {
+            self.with_stream(stream, |cx, stream| {
+                if stream.phase.awaits_handshake() {
+                    cx.run(stream);
+                }
+            });
+        }
+    }
+
     /// The handshake is over: what was agreed on, and the work it was made for.
     fn handshake_done(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
         let secure = entry.and_then(|entry| entry.secure.as_ref());
         if let Some(agreed) = secure.and_then(|secure| secure.session.facts()) {
             let mut facts = tls_facts(agreed);
+            let is_client = self.cx.core.links.client(link).is_some();
+            if !facts.resumed {
+                self.cx.mark(match is_client {
+                    true => Pace::TlsClientKeys,
+                    false => Pace::TlsServerKeys,
+                });
+            }
             let links = &mut self.cx.core.links;
             if let Some(client) = links.client_mut(link) {
-                facts.hello = client.hello.take();
+                let before = client.session.tls.as_ref();
+                let kept = before.and_then(|before| before.hello.clone());
+                facts.hello = client.hello.take().or(kept);
                 client.session.tls = Some(Arc::new(facts));
             } else if let Some(server) = links.server_mut(link) {
                 server.tls = Some(Arc::new(facts));
             }
         }
         match self.cx.core.links.get(link).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => self.begin_session(link),
+            Some(Role::Client(client)) if client.stage == Stage::Handshake => {
+                self.begin_session(link);
+                // Early data that waited for this.
+                if self.cx.core.links.has_input(link) {
+                    self.cx.core.work.links.push(link);
+                }
+            }
+            Some(Role::Client(_)) => self.early_data_was_good(link),
             Some(Role::Server(_) | Role::Stream(_)) => self.server_stands(link),
             None => {}
         }
@@ -214,6 +268,8 @@ impl<D: Driver> Turn<'_, D> {
             taken += progress.used;
             if progress.is_established {
                 self.handshake_done(link);
+            } else if !opened.plain.is_empty() {
+                self.early_data_came(link);
             }
             let mut has_to_wait = false;
             if !opened.plain.is_empty() {

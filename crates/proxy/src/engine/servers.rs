@@ -8,7 +8,6 @@ use super::{Engine, Turn};
 use crate::backend::View;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Role;
-use crate::link::mux::Mux;
 use crate::stream::Stream;
 
 impl Engine {
@@ -73,13 +72,12 @@ impl<D: Driver> Turn<'_, D> {
     /// A server's connection ends with the requests that it has.
     fn take_no_more(&mut self, id: LinkId) {
         let core = &mut *self.cx.core;
-        match core.links.get_mut(id).map(|link| &mut link.mux) {
-            Some(Mux::Back(back)) => back.end_after(),
-            Some(Mux::Connection(connection)) => {
-                connection.is_ending = true;
-                core.backends.unshare(&mut core.links, id);
-            }
-            _ => {}
+        if let Some(server) = core.links.server_mut(id) {
+            server.is_ending = true;
+        }
+        if let Some(connection) = core.links.connection_mut(id) {
+            connection.is_ending = true;
+            core.backends.unshare(&mut core.links, id);
         }
     }
 }

@@ -74,13 +74,39 @@ pub struct StreamView {
     pub is_connected: bool,
 }
 
-/// Streams that a command ends.
+/// Streams that are to end.
 #[derive(Clone, Debug)]
 pub enum Killed {
-    /// The one of a number; who finds it says so.
+    /// The one of a number, by a command; who finds it says so.
     Stream(u64, Sender<()>),
-    /// All of a server, by the places of its backend and its own.
+    /// All of a server, by a command. By the places of its backend and its own.
     Server(usize, usize),
+    /// Those that are connected to a server that went down (`on-marked-down shutdown-sessions` and its kin).
+    ServerDown(usize, usize),
+}
+
+impl Killed {
+    /// Whether a stream is one of them.
+    fn means(&self, stream: &Stream) -> bool {
+        let targets = |backend: usize, server: usize| {
+            stream.route.target == Some(ServerId::at(ProxyId::at(backend), server))
+        };
+        match self {
+            _ if matches!(stream.phase, Phase::Done) => false,
+            Killed::Stream(number, _) => stream.txn.id == *number,
+            Killed::Server(backend, server) => targets(*backend, *server),
+            Killed::ServerDown(backend, server) => {
+                targets(*backend, *server) && stream.server.link().is_some()
+            }
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self {
+            Killed::Stream(..) | Killed::Server(..) => Cause::Killed,
+            Killed::ServerDown(..) => Cause::ServerDown,
+        }
+    }
 }
 
 impl<D: Driver> Turn<'_, D> {
@@ -139,22 +165,15 @@ impl<D: Driver> Turn<'_, D> {
 
     pub(super) fn kill(&mut self, killed: &Killed) {
         for id in self.streams.ids() {
-            let is_meant = self.streams.get(id).is_some_and(|stream| match killed {
-                _ if matches!(stream.phase, Phase::Done) => false,
-                Killed::Stream(number, _) => stream.txn.id == *number,
-                Killed::Server(backend, server) => {
-                    let server = ServerId::at(ProxyId::at(*backend), *server);
-                    stream.route.target == Some(server)
-                }
-            });
-            if !is_meant {
+            let stream = self.streams.get(id);
+            if !stream.is_some_and(|stream| killed.means(stream)) {
                 continue;
             }
             if let Killed::Stream(_, found) = killed {
                 // Who asked may have gone.
                 let _ = found.send(());
             }
-            self.with_stream(id, |cx, stream| cx.fail(stream, Cause::Killed));
+            self.with_stream(id, |cx, stream| cx.fail(stream, killed.cause()));
         }
     }
 }

@@ -71,16 +71,8 @@ impl Eval<'_> {
     pub fn with_bytes<R>(&self, bytes: &[u8], work: impl FnOnce(&Scope<'_>) -> R) -> R {
         let view = self.view();
         work(&Scope {
-            now: self.now,
-            world: &view,
-            session: self.session,
-            txn: None,
-            request: None,
-            response: None,
             request_data: bytes,
-            response_data: &[],
-            from_server: false,
-            last_chance: true,
+            ..Scope::without_stream(self.now, &view, self.session)
         })
     }
 

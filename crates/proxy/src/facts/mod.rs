@@ -1,5 +1,6 @@
 //! What expressions see, and what they change: the facts of a session and of its stream, and the world around them.
 
+mod assign;
 mod eval;
 mod onlooker;
 mod vars;
@@ -9,11 +10,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use config::model::Config;
-use net::{Addr, WorkerId};
-use sample::{Scope, Session};
+use net::WorkerId;
 
 use crate::running::{Process, Running, Tls};
 use crate::shared::Shared;
+pub use assign::AssignError;
 pub(crate) use eval::Eval;
 pub use onlooker::Onlooker;
 use world::View;
@@ -45,39 +46,14 @@ impl Ambient {
 pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
     let running = Running::new(config, tls, process);
     let started = running.process.started;
-    let nobody = Addr::Unix(Vec::new().into());
-    let session = Session::new(started, nobody.clone(), nobody, u32::MAX, 0);
     let ambient = Ambient {
         shared: Arc::new(running.share(1)),
         worker: WorkerId(0),
         stopping: false,
         random: Cell::new(started.wall_ns),
     };
-    let servers = ambient.shared.server_tables();
     for assignment in &running.config.global.set_var {
-        let view = View {
-            running: &running,
-            servers: &servers,
-            ambient: &ambient,
-            now_ms: started.ms(),
-            sockets: None,
-            client: None,
-            server: None,
-        };
-        let scope = Scope {
-            now: started,
-            world: &view,
-            session: &session,
-            txn: None,
-            request: None,
-            response: None,
-            request_data: &[],
-            response_data: &[],
-            from_server: false,
-            last_chance: true,
-        };
-        let change = assignment.eval(&scope, &mut Vec::new());
-        running.proc_vars.change(assignment.var.slot, change);
+        running.assign(assignment, &ambient, started);
     }
     running
 }

@@ -13,7 +13,7 @@ use sample::vars::{Change, VarLimits, VarNames};
 use super::Ambient;
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::{Count, Pace, ServerTables};
+use crate::shared::{Count, Pace, ServerTables, Servers};
 
 /// Borrowed for one evaluation.
 pub(crate) struct View<'a> {
@@ -53,7 +53,16 @@ impl View<'_> {
     }
 }
 
+/// Whether requests go to a server. Also where one that probes it does: who chooses backends by this has to send that one.
+fn takes_traffic(servers: &Servers, server: ServerId) -> bool {
+    servers.is_usable(server) || servers.is_probed(server)
+}
+
 impl sample::World for View<'_> {
+    fn token_algorithms(&self) -> sample::TokenAlgorithms {
+        self.running.config.global.token_algorithms
+    }
+
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
         let id = self.proxy_id(proxy)?;
         let proxy = self.running.proxy(id);
@@ -65,7 +74,11 @@ impl sample::World for View<'_> {
             frontend_connections: self.count(Count::Frontend(id)),
             backend_connections: self.count(Count::Backend(id)),
             queue: shared.queued(id),
-            usable_servers: shared.servers.usable(id).iter().filter(|is| **is).count() as u32,
+            usable_servers: shared
+                .servers
+                .of(id)
+                .filter(|server| takes_traffic(&shared.servers, *server))
+                .count() as u32,
             servers: self.servers.places(id) as u32,
             default_backend: proxy
                 .default_backend
@@ -102,8 +115,8 @@ impl sample::World for View<'_> {
             maxconn: servers.maxconn(id),
             queue: servers.waiting(id),
             maxqueue: line.maxqueue,
-            is_up: servers.is_up(id),
-            takes_traffic: servers.is_usable(id),
+            is_up: servers.is_up(id) || servers.is_probed(id),
+            takes_traffic: takes_traffic(servers, id),
             user_weight: weight,
             weight,
             initial_weight: servers.initial_weight(id),

@@ -20,8 +20,9 @@ pub(crate) struct Client {
     pub is_http: bool,
     /// The protocol that its line or the rule that upgraded it demands: none is found out.
     pub proto: Option<Proto>,
-    /// A server connection that only this client may use again (`http-reuse never`, PROXY protocol).
-    pub kept: Option<LinkId>,
+    /// Idle server connections that only this client may use again (`http-reuse never`, PROXY protocol), the last used one last. At
+    /// most `max-session-srv-conns`.
+    pub kept: Vec<LinkId>,
     /// Closing, it is read until it has seen our end.
     pub lingers: bool,
     /// When the first byte of the request came whose head is awaited.

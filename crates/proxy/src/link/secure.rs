@@ -6,6 +6,7 @@ use tls::{Buffer, Session};
 
 use super::{Link, Links};
 use crate::ids::LinkId;
+use crate::shared::TlsPlace;
 
 /// What a connection gathers before it is sealed.
 const STAGE_BYTES_MAX: usize = 4 << 10;
@@ -20,15 +21,18 @@ const GATHERING_MAX: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Secure {
     pub session: Session,
+    /// It counts as a TLS connection.
+    _place: TlsPlace,
     /// What is to be sealed at the end of the round.
     staged: Vec<u8>,
     is_gathering: bool,
 }
 
 impl Secure {
-    pub fn new(session: Session) -> Box<Secure> {
+    pub fn new(session: Session, place: TlsPlace) -> Box<Secure> {
         Box::new(Secure {
             session,
+            _place: place,
             staged: Vec::new(),
             is_gathering: false,
         })

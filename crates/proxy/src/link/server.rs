@@ -17,6 +17,8 @@ pub(crate) struct Server {
     pub connecting: bool,
     /// Responses it has completed.
     pub served: u32,
+    /// It serves no other request than those it has: its server has moved or is in maintenance.
+    pub is_ending: bool,
     /// Only the client that opened it may use it again.
     pub private: bool,
     /// Its place in the idle pool.

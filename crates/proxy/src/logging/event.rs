@@ -1,11 +1,12 @@
 //! Messages about the process itself, such as that a proxy stops, for the log targets of a proxy.
 
+use config::model::LogTarget;
 use net::Now;
 
 use super::send::DEFAULT_TAG;
 use super::wire::{Dates, Header};
 use crate::ids::ProxyId;
-use crate::running::{LogTargetId, Running};
+use crate::running::{LogPlace, LogTargetId, Running};
 
 /// What each log target of a proxy gets of a message, ready to be sent; of a log backend, its first server.
 #[must_use]
@@ -20,14 +21,39 @@ pub fn event(
     let own = running.proxy(proxy);
     let tag = own.log_tag.as_deref();
     let tag = tag.or(running.config.global.log_tag.as_deref());
-    let mut dates = Dates::default();
     let targets = own.log.iter().zip(running.log_places(proxy));
+    let tag = tag.unwrap_or(DEFAULT_TAG);
+    messages(running, targets, (severity, tag), now, text)
+}
+
+/// What each log target of `global` gets of a message about no proxy.
+#[must_use]
+pub fn event_of_process(
+    running: &Running,
+    severity: u8,
+    now: Now,
+    text: &str,
+) -> Vec<(LogTargetId, Vec<u8>)> {
+    let global = &running.config.global;
+    let targets = global.log.iter().zip(running.global_log_places());
+    let tag = global.log_tag.as_deref().unwrap_or(DEFAULT_TAG);
+    messages(running, targets, (severity, tag), now, text)
+}
+
+fn messages<'a>(
+    running: &Running,
+    targets: impl Iterator<Item = (&'a LogTarget, &'a LogPlace)>,
+    (severity, tag): (u8, &[u8]),
+    now: Now,
+    text: &str,
+) -> Vec<(LogTargetId, Vec<u8>)> {
+    let mut dates = Dates::default();
     targets
         .filter(|(target, _)| severity <= target.level_max)
         .map(|(target, place)| {
             let header = Header {
                 level: severity.max(target.level_min),
-                tag: tag.unwrap_or(DEFAULT_TAG),
+                tag,
                 sd: b"",
                 steady: None,
             };

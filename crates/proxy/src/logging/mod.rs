@@ -13,7 +13,7 @@ use crate::facts::Eval;
 use crate::ids::ProxyId;
 use crate::shared::Count;
 use crate::stream::Stream;
-pub use event::event;
+pub use event::{event, event_of_process};
 pub(crate) use send::Logging;
 use send::{Line, Text};
 
@@ -88,9 +88,18 @@ impl Logging {
         count(eval, stream.frontend);
     }
 
+    /// The line of a request of HTTP/2 that was not understood: it never became a stream.
+    pub fn refused_request(&mut self, eval: &mut Eval<'_>, frontend: ProxyId) {
+        self.bad_request(eval, None, frontend);
+    }
+
     /// The line of a request that was not understood or did not come.
     fn unread(&mut self, eval: &mut Eval<'_>, stream: &Stream) {
-        let proxy = eval.running.proxy(stream.frontend);
+        self.bad_request(eval, Some(stream), stream.frontend);
+    }
+
+    fn bad_request(&mut self, eval: &mut Eval<'_>, stream: Option<&Stream>, frontend: ProxyId) {
+        let proxy = eval.running.proxy(frontend);
         if proxy.log.is_empty() {
             return;
         }
@@ -102,8 +111,8 @@ impl Logging {
             text: format.map_or(Text::None, Text::Format),
             profile: None,
         };
-        self.emit(eval, Some(stream), stream.frontend, &line);
-        count(eval, stream.frontend);
+        self.emit(eval, stream, frontend, &line);
+        count(eval, frontend);
     }
 
     /// Writes the line of a connection that failed before it became a session: why, or what `error-log-format` says

@@ -7,7 +7,7 @@ use sample::Txn;
 use super::{Cause, Cx};
 use crate::ids::{BindId, ServerId};
 use crate::rules::{End, RuleSet};
-use crate::shared::{BackCount, BackRow, Class, FrontCount, FrontRow, Times};
+use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, Times, Whose};
 use crate::stream::{Phase, Stream};
 
 /// What is told of a stream before its end: its cells of the frontend, of the listener, and of the backend and the server.
@@ -79,25 +79,25 @@ impl<D: Driver> Cx<'_, D> {
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let class = (txn.is_http && txn.status != 0).then(|| Class::of(txn.status));
         let frontend = shared.front_row(worker, stream.frontend);
-        add_bytes_to_front(frontend, txn);
+        frontend.add_bytes(bytes(txn));
         if let Some(class) = class {
             frontend.add_response(class);
         }
         if self.running.socket_stats {
-            self.at_listener(stream, |row| add_bytes_to_front(row, txn));
+            self.at_listener(stream, |row| row.add_bytes(bytes(txn)));
         }
         if !stream.backend_counted {
             return;
         }
         let backend = shared.back_row(worker, stream.backend);
-        add_bytes_to_back(backend, txn);
+        backend.add_bytes(bytes(txn));
         if let Some(class) = class {
             backend.add_response(class);
         }
         let Some(server) = txn.server else { return };
         let server = ServerId::at(stream.backend, server as usize);
         let server = shared.server_row(worker, server);
-        add_bytes_to_back(&server.counts, txn);
+        server.counts.add_bytes(bytes(txn));
         if let Some(class) = class {
             server.counts.add_response(class);
         }
@@ -109,6 +109,39 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(times) = times(stream, now_ms) {
             server.time(times);
+        }
+    }
+
+    /// A stream is over, and its trace decided on: its times, for the histograms of `option latency-histograms`.
+    #[inline(never)]
+    pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
+        let kept = self.core.tracing.kept.take();
+        let start_ms = stream.txn.timing.start.ms();
+        let known = times(stream, now_ms);
+        let measured = Measured {
+            parts: [
+                known.map(|times| times.queue),
+                known.map(|times| times.connect),
+                known.map(|times| times.response),
+                Some(now_ms.saturating_sub(start_ms)),
+            ],
+            trace_id: kept.map(|trace| trace.0),
+            unix_ns: self.now().wall_ns,
+        };
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        let measures = |proxy| self.running.proxy(proxy).options.latency_histograms;
+        let add = |whose| shared.latency_row(worker, whose).add(&measured);
+        if measures(stream.frontend) {
+            add(Whose::Frontend(stream.frontend));
+        }
+        if !had_backend || !measures(stream.backend) {
+            return;
+        }
+        add(Whose::Backend(stream.backend));
+        if let Some(server) = stream.txn.server {
+            let server = ServerId::at(stream.backend, server as usize);
+            add(Whose::Server(shared.server_number(server)));
         }
     }
 
@@ -188,58 +221,24 @@ impl<D: Driver> Cx<'_, D> {
         self.tell(stream, told);
     }
 
-    /// A connection attempt to a stream's server failed, and there is another one.
-    pub(super) fn tell_retry(&self, stream: &Stream, server: ServerId) {
+    /// One more of what a stream's backend counts, and one of its servers.
+    pub(super) fn tell_server(&self, stream: &Stream, server: ServerId, what: BackCount) {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
-        shared
-            .back_row(worker, stream.backend)
-            .add(BackCount::Retries, 1);
-        let row = shared.server_row(worker, server);
-        row.counts.add(BackCount::Retries, 1);
-    }
-
-    /// A stream goes to another server than it first had.
-    pub(super) fn tell_redispatch(&self, stream: &Stream, from: ServerId) {
-        let ambient = &self.core.ambient;
-        let (shared, worker) = (&ambient.shared, ambient.worker);
-        shared
-            .back_row(worker, stream.backend)
-            .add(BackCount::Redispatches, 1);
-        shared
-            .server_row(worker, from)
-            .counts
-            .add(BackCount::Redispatches, 1);
-    }
-
-    /// A connection to a server is being made.
-    pub(super) fn tell_connect(&self, stream: &Stream, server: ServerId) {
-        let ambient = &self.core.ambient;
-        let (shared, worker) = (&ambient.shared, ambient.worker);
-        shared
-            .back_row(worker, stream.backend)
-            .add(BackCount::Connects, 1);
-        shared
-            .server_row(worker, server)
-            .counts
-            .add(BackCount::Connects, 1);
+        shared.back_row(worker, stream.backend).add(what, 1);
+        shared.server_row(worker, server).counts.add(what, 1);
     }
 }
 
+/// What a stream moved, in the order of the cells of a row: from its client, to its server, from that, and to its client.
 #[inline(always)]
-fn add_bytes_to_front(row: &FrontRow, txn: &Txn) {
-    row.add(FrontCount::BytesFromClients, txn.bytes_in);
-    row.add(FrontCount::BytesToServers, txn.bytes_to_server);
-    row.add(FrontCount::BytesFromServers, txn.bytes_from_server);
-    row.add(FrontCount::BytesToClients, txn.bytes_out);
-}
-
-#[inline(always)]
-fn add_bytes_to_back(row: &BackRow, txn: &Txn) {
-    row.add(BackCount::BytesFromClients, txn.bytes_in);
-    row.add(BackCount::BytesToServers, txn.bytes_to_server);
-    row.add(BackCount::BytesFromServers, txn.bytes_from_server);
-    row.add(BackCount::BytesToClients, txn.bytes_out);
+fn bytes(txn: &Txn) -> [u64; 4] {
+    [
+        txn.bytes_in,
+        txn.bytes_to_server,
+        txn.bytes_from_server,
+        txn.bytes_out,
+    ]
 }
 
 /// How long the parts of a stream took, milliseconds; none for one that never had a server, or in HTTP no response.

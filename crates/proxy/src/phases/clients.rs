@@ -213,7 +213,7 @@ impl<D: Driver> Cx<'_, D> {
         core.clients -= 1;
         shared.dismiss(client.bind);
         core.work.dismissed = true;
-        if let Some(kept) = client.kept {
+        for kept in client.kept {
             self.close_server(kept);
         }
     }

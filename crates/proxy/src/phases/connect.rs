@@ -2,10 +2,11 @@
 
 use config::model::{Balance, HttpReuse, Proto, ServerAddress};
 use http::Name;
-use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
+use net::{Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 use tls::{Connector, Session};
 
+use super::client_ends::Ends;
 use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
@@ -13,7 +14,7 @@ use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
-use crate::shared::{Count, Pace, Seen};
+use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -29,6 +30,8 @@ struct Names {
     asked: Option<Box<str>>,
     /// What tells it from other idle ones (`pool-conn-name`).
     pool: Box<[u8]>,
+    /// The addresses that the client decides.
+    ends: Ends,
 }
 
 /// A session with a server, of this protocol of the application if one is demanded.
@@ -97,19 +100,21 @@ impl<D: Driver> Cx<'_, D> {
         if self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver);
         }
-        let session = match self.running.tls.server(server) {
-            // A server that is just being added.
-            None if self.servers.at(server).options.tls().is_some() => {
-                return self.no_handshake(stream, ConnError::TlsHandshake);
-            }
+        let speaks_tls = self.servers.at(server).options.tls().is_some();
+        let session = match speaks_tls.then(|| self.running.tls.server(server)) {
             None => None,
+            // A server that is just being added.
+            Some(None) => return self.no_handshake(stream, ConnError::TlsHandshake),
             // A name that cannot be asked for cannot be checked either.
-            Some(connector) => match connect(&connector, proto, names.asked.as_deref()) {
-                Ok(session) => Some(Secure::new(session)),
+            Some(Some(connector)) => match connect(&connector, proto, names.asked.as_deref()) {
+                Ok(session) => {
+                    let place = self.core.ambient.shared.tls_connections().enter();
+                    Some(Secure::new(session, place))
+                }
                 Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
             },
         };
-        match self.open_server(stream, server) {
+        match self.open_server(stream, server, &names.ends) {
             Ok(sock) => {
                 let link = self.add_server(stream, server, sock, (header, names.pool));
                 self.secure_server(stream, link, session);
@@ -118,7 +123,7 @@ impl<D: Driver> Cx<'_, D> {
                 }
                 stream.route.on_reused = false;
                 self.attach(stream, link, server);
-                self.tell_connect(stream, server);
+                self.tell_server(stream, server, BackCount::Connects);
                 self.trace_try(stream);
                 self.expect_server(stream, stream.connect_ms(self.running));
                 Step::Wait
@@ -134,7 +139,8 @@ impl<D: Driver> Cx<'_, D> {
             return None;
         }
         let line = self.servers.at(server);
-        let connector = self.running.tls.server(server);
+        let words = line.options.tls();
+        let connector = words.and_then(|_| self.running.tls.server(server));
         let protocols = connector.as_deref().map_or(&[][..], Connector::protocols);
         let has = |name: &[u8]| protocols.iter().any(|each| each == name);
         match line.options.ws {
@@ -147,9 +153,8 @@ impl<D: Driver> Cx<'_, D> {
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let line = self.servers.at(server);
-        let options = &line.options;
-        let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
+        let options = &self.servers.at(server).options;
+        let is_fixed = !self.has_client_ends(stream, server);
         match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
             true => Names::default(),
             false => self.find_server_names(stream, server),
@@ -181,22 +186,11 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
-        if let ServerAddress::PortOffset { offset, .. } = self.servers.at(server).address {
-            // The same server at another port is another one.
-            let port = self.offset_port(stream, offset).to_be_bytes();
-            names.pool = [&names.pool[..], b"\0", &port].concat().into();
+        if self.has_client_ends(stream, server) {
+            names.ends = self.client_ends(stream, server);
+            names.pool = names.ends.name(&names.pool).into();
         }
         names
-    }
-
-    /// The port of a server whose line has none: the client's destination port, and an offset.
-    fn offset_port(&self, stream: &Stream, offset: i32) -> u16 {
-        let client = stream.client;
-        let session = client.and_then(|client| self.core.links.session(client));
-        let port = session.map_or(0, |session| {
-            i32::from(session.dst_of(Some(&stream.txn)).port())
-        });
-        u16::try_from(port + offset).unwrap_or(0)
     }
 
     #[inline]
@@ -254,31 +248,42 @@ impl<D: Driver> Cx<'_, D> {
         &mut self,
         stream: &mut Stream,
         server: ServerId,
+        ends: &Ends,
     ) -> Result<SockId, ConnectError> {
         let backend = self.running.proxy(stream.backend);
         let line = self.servers.at(server);
-        let computed;
-        let to = match &line.address {
-            ServerAddress::Fixed(addr) => addr,
-            ServerAddress::PortOffset { ip, offset } => {
-                computed = Addr::Inet((*ip, self.offset_port(stream, *offset)).into());
-                &computed
-            }
+        let to = match (&ends.to, &line.address) {
+            (Some(addr), _) | (None, ServerAddress::Fixed(addr)) => addr,
+            // A server without a port has the client's, which is none here.
+            (None, ServerAddress::PortOffset { .. }) => return Err(ConnectError::Refused),
         };
         stream.txn.server_dst = Some(to.clone());
-        let source = line.source.as_ref().or(backend.source.as_ref());
-        let from = source.map(|source| &source.addr);
+        let source = self.source_of(stream, server);
+        let from = ends.from.as_ref().or(source.map(|source| &source.addr));
         stream.txn.server_src = from.cloned();
         let interface = source.and_then(|source| source.interface.as_deref());
         self.make_room();
         self.io.connect(&Connect {
             to: line.socks4.as_ref().unwrap_or(to),
             from,
+            is_foreign: ends.from.is_some(),
+            fast_open: line.tfo && self.sends_at_once(stream, server),
             interface,
             keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
             tcp: &line.tcp,
             labels: stream.route.labels,
         })
+    }
+
+    /// Whether a new connection is sent something as soon as it stands. A SYN that waits for data (`tfo`) would else never leave. As
+    /// in HAProxy, it is not tried again where it failed.
+    fn sends_at_once(&self, stream: &Stream, server: ServerId) -> bool {
+        let line = self.servers.at(server);
+        let client = stream.client.and_then(|client| self.core.links.get(client));
+        let greets =
+            line.options.tls().is_some() || line.send_proxy.is_on() || line.socks4.is_some();
+        let has_data = || client.is_some_and(|client| !client.input.is_empty());
+        stream.route.tries == 0 && (stream.txn.is_http || greets || has_data())
     }
 
     /// Where descriptors are scarce, a connection that is idle makes room for a new one.
@@ -325,6 +330,8 @@ impl<D: Driver> Cx<'_, D> {
         let role = Role::Server(Server {
             server,
             connecting: true,
+            // The server was chosen before.
+            is_ending: self.core.ambient.shared.servers.is_in_maintenance(server),
             served: 0,
             private,
             pool_place: None,
@@ -420,13 +427,14 @@ impl<D: Driver> Cx<'_, D> {
         }
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;
-        if stream.route.tries > stream.retries_max(self.running) || !retry_on.conn_failure {
+        let is_over = stream.route.tries > stream.retries_max(self.running);
+        if is_over || !retry_on.conn_failure || !self.budget_allows(stream) {
             self.fail(stream, Cause::NotConnected { timeout });
             return Step::Wait;
         }
         stream.txn.retries += 1;
         if let Some(server) = stream.route.target {
-            self.tell_retry(stream, server);
+            self.tell_server(stream, server, BackCount::Retries);
         }
         if self.may_redispatch(stream) {
             self.redispatch(stream);

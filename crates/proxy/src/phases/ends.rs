@@ -81,7 +81,8 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.ignored {
             self.account(stream, now_ms);
         }
-        if std::mem::take(&mut stream.backend_counted) {
+        let had_backend = std::mem::take(&mut stream.backend_counted);
+        if had_backend {
             self.core.uncount(Count::Backend(stream.backend));
         }
         // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
@@ -96,6 +97,9 @@ impl<D: Driver> Cx<'_, D> {
                     logging.end(eval, stream);
                 }
             });
+        }
+        if self.running.measures_latency && !stream.ignored {
+            self.measure(stream, now_ms, had_backend);
         }
         if self.running.config.global.var_limits.process > 0 {
             let shared = &self.core.ambient.shared;
@@ -130,6 +134,7 @@ impl<D: Driver> Cx<'_, D> {
                 let ends = !has_input && aborts;
                 ends.then(|| self.fail(stream, Cause::ClientAborted));
             }
+            phase if phase.awaits_handshake() => self.fail(stream, Cause::ClientAborted),
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
             phase if phase.awaits_upload() => {
                 stream.up.cut = !stream.up.came;
@@ -200,7 +205,13 @@ impl<D: Driver> Cx<'_, D> {
                 self.send_made(stream);
                 self.run(stream);
             }
-            phase if phase.is_request_paused() || phase.is_response_paused() => self.run(stream),
+            phase
+                if phase.is_request_paused()
+                    || phase.is_response_paused()
+                    || phase.awaits_handshake() =>
+            {
+                self.run(stream);
+            }
             phase if phase.inspects_request() => self.run(stream),
             phase if phase.awaits_upload() => self.fail(stream, Cause::ClientTimeout),
             // A response's body did not come in time.

@@ -6,6 +6,7 @@
 mod account;
 mod bodies;
 mod buffering;
+mod client_ends;
 mod clients;
 mod connect;
 mod content;
@@ -16,6 +17,7 @@ mod names;
 mod observe;
 mod prepare;
 mod proxy_header;
+mod refused;
 mod reply;
 mod request;
 mod response;

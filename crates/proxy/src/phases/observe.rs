@@ -3,6 +3,7 @@
 use net::Driver;
 
 use super::{Cause, Cx};
+use crate::ids::ServerId;
 use crate::shared::Seen;
 use crate::stream::{Phase, Stream};
 
@@ -13,9 +14,35 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(server) = stream.route.target
             && self.core.ambient.shared.servers.observes(server.backend)
         {
-            let shared = &self.core.ambient.shared;
-            shared.observe(server, seen, &mut |worker| self.io.wake(worker));
+            self.observe_server(stream, server, seen);
         }
+    }
+
+    #[inline(never)]
+    fn observe_server(&mut self, stream: &Stream, server: ServerId, seen: Seen) {
+        let shared = &self.core.ambient.shared;
+        shared.observe(server, seen, &mut |worker| self.io.wake(worker));
+        self.judge(stream, server, seen);
+    }
+
+    /// A try that is repeated: the client does not see it fail, but the server did.
+    #[inline(never)]
+    pub(super) fn observe_retried(&mut self, stream: &Stream, seen: Seen) {
+        if let Some(server) = stream.route.target
+            && self.core.ambient.shared.servers.observes(server.backend)
+        {
+            self.judge(stream, server, seen);
+        }
+    }
+
+    /// What `outlier-ejection` sees of it.
+    fn judge(&mut self, stream: &Stream, server: ServerId, seen: Seen) {
+        let now = self.now();
+        let latency_us = now.mono_ns.saturating_sub(stream.route.asked_ns) / 1000;
+        let shared = &self.core.ambient.shared;
+        shared.judge(server, seen, latency_us, now.ms(), &mut |worker| {
+            self.io.wake(worker);
+        });
     }
 
     /// A response has come.

@@ -219,6 +219,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.backend_counted = true;
         self.core.count(Count::Backend(backend));
         self.mark(Pace::Streams(backend));
+        let ambient = &self.core.ambient;
+        ambient.shared.feed_retries(backend, self.now().ms());
         self.trace_backend(stream);
         match is_http == backend_is_http {
             true => self.backend_chosen(stream),
@@ -314,7 +316,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,
-    /// which is looked up at most once (`forced`).
+    /// which is looked up at most once (`forced`); one that was deleted, which is unpublished as well, never.
     fn may_switch_to(
         &mut self,
         stream: &mut Stream,
@@ -324,6 +326,9 @@ impl<D: Driver> Cx<'_, D> {
         let is_published = self.core.ambient.shared.is_published(backend);
         if is_published && !self.running.proxy(backend).disabled {
             return true;
+        }
+        if self.core.ambient.shared.is_deleted(backend.place()) {
+            return false;
         }
         let conditions = &self.running.proxy(stream.frontend).force_be_switch;
         *forced.get_or_insert_with(|| {

@@ -5,6 +5,7 @@ use net::Driver;
 use sample::BodyFacts;
 
 use super::Cx;
+use crate::shared::{BackCount, Seen};
 use crate::stream::{Phase, Stream};
 
 /// Why a request may be sent again.
@@ -31,7 +32,7 @@ impl<D: Driver> Cx<'_, D> {
             Failure::Timeout => events.response_timeout,
             Failure::Status(status) => events.statuses.contains(&status),
         };
-        if !wanted {
+        if !wanted || !self.budget_allows(stream) {
             return false;
         }
         let status = match failure {
@@ -39,10 +40,21 @@ impl<D: Driver> Cx<'_, D> {
             Failure::Empty | Failure::Junk | Failure::Timeout => None,
         };
         self.trace_failed_try(stream, status);
+        let seen = match failure {
+            Failure::Empty => Seen::Closed,
+            Failure::Junk => Seen::InvalidHead,
+            Failure::Timeout => Seen::ReadTimeout,
+            Failure::Status(..500) => Seen::GoodResponse,
+            Failure::Status(_) => Seen::WrongResponse,
+        };
+        self.observe_retried(stream, seen);
         stream.route.tries += 1;
         stream.txn.retries += 1;
         if let Some(server) = stream.route.target {
-            self.tell_retry(stream, server);
+            self.tell_server(stream, server, BackCount::Retries);
+        }
+        if stream.route.is_marked_early {
+            self.mark_early_data(stream);
         }
         stream.response.clear();
         (stream.txn.status, stream.txn.server_status) = (0, 0);
@@ -60,6 +72,16 @@ impl<D: Driver> Cx<'_, D> {
         };
         self.run(stream);
         true
+    }
+
+    /// Whether the budget of the backend has a retry left; a refusal is counted.
+    pub(super) fn budget_allows(&self, stream: &Stream) -> bool {
+        let shared = &self.core.ambient.shared;
+        let is_allowed = shared.take_retry(stream.backend, self.now().ms());
+        if !is_allowed && let Some(server) = stream.route.target {
+            self.tell_server(stream, server, BackCount::RefusedRetries);
+        }
+        is_allowed
     }
 
     /// Sends the body of a request that goes out again. What the server does not take at once waits in the channel.

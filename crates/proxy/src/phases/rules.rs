@@ -27,6 +27,9 @@ impl<D: Driver> Cx<'_, D> {
         if !self.restrict_names(stream, proxy) {
             return Step::Wait;
         }
+        if self.running.takes_early_data {
+            self.mark_early_data(stream);
+        }
         if self.asks_statistics(stream, proxy) {
             return self.serve_statistics(stream, proxy, rules.waits.is_some());
         }
@@ -38,6 +41,26 @@ impl<D: Driver> Cx<'_, D> {
             // None of this set waits.
             Outcome::Continue | Outcome::Wait(_) => stream.go(next),
         }
+    }
+
+    /// Tells servers of a request that came before its client's handshake was over (RFC 8470 §5.1).
+    #[cold]
+    pub(super) fn mark_early_data(&mut self, stream: &mut Stream) {
+        let is_early = self.is_early(stream);
+        let head = &mut stream.request;
+        if is_early && head.get(http::Name::EarlyData).is_none() {
+            head.append(b"early-data", b"1");
+            stream.route.is_marked_early = true;
+        } else if !is_early && std::mem::take(&mut stream.route.is_marked_early) {
+            head.remove_all(b"early-data");
+        }
+    }
+
+    /// Whether the handshake of a stream's client is not over.
+    fn is_early(&self, stream: &Stream) -> bool {
+        let session = stream.client.and_then(|link| self.core.links.session(link));
+        let tls = session.and_then(|session| session.tls.as_ref());
+        tls.is_some_and(|tls| tls.has_early)
     }
 
     /// Runs a rule set of a proxy. Most are empty, and cost a look.
@@ -162,7 +185,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream.deadlines.server_ms = net::timers::NEVER_MS;
                 self.set_timer(stream);
             }
-            (RuleWait::Pause { .. }, _) => {}
+            (RuleWait::Pause { .. } | RuleWait::Handshake { .. }, _) => {}
         }
         Step::Wait
     }

@@ -8,7 +8,7 @@ use net::timers::NEVER_MS;
 use super::{Cause, Cx};
 use crate::backend::{Choice, View, hash_key};
 use crate::ids::ServerId;
-use crate::shared::{Arrival, Grant, Rank, StreamRef};
+use crate::shared::{Arrival, BackCount, Grant, Rank, StreamRef};
 use crate::stream::{Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -67,7 +67,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.unbind();
         stream.route.target = None;
-        self.tell_redispatch(stream, server);
+        self.tell_server(stream, server, BackCount::Redispatches);
         stream.txn.redispatched = true;
         self.choose(stream)
     }
@@ -116,11 +116,11 @@ impl<D: Driver> Cx<'_, D> {
         .flatten()
     }
 
-    /// The server of the connection that this client keeps for itself.
+    /// The server of the connection that this client has used last and keeps for itself.
     fn last_server(&mut self, stream: &Stream) -> Option<ServerId> {
         let core = &mut *self.core;
-        let kept = core.links.client(stream.client?)?.kept?;
-        let server = core.links.server(kept)?.server;
+        let kept = core.links.client(stream.client?)?.kept.last()?;
+        let server = core.links.server(*kept)?.server;
         let view = View {
             running: self.running,
             servers: self.servers,
@@ -250,7 +250,7 @@ impl<D: Driver> Cx<'_, D> {
         self.release_slot(stream);
         stream.route.avoid = stream.route.target.take();
         if let Some(from) = stream.route.avoid {
-            self.tell_redispatch(stream, from);
+            self.tell_server(stream, from, BackCount::Redispatches);
         }
         stream.unbind();
         stream.txn.redispatched = true;

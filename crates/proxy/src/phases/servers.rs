@@ -72,6 +72,7 @@ impl<D: Driver> Cx<'_, D> {
         self.uncount_server(stream);
     }
 
+    #[inline(always)]
     fn uncount_server(&mut self, stream: &mut Stream) {
         if let Some(server) = stream.route.counted.take() {
             self.core.uncount(Count::Server(server));
@@ -92,7 +93,8 @@ impl<D: Driver> Cx<'_, D> {
         };
         server.served += 1;
         let line = self.servers.at(server.server);
-        if line.max_reuse.is_some_and(|max| server.served > max) || draining {
+        let is_over = server.is_ending || draining;
+        if is_over || line.max_reuse.is_some_and(|max| server.served > max) {
             return self.close_server(link);
         }
         if server.private {
@@ -111,14 +113,15 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = keeper.and_then(|keeper| self.core.links.client_mut(keeper)) else {
             return self.close_server(link);
         };
-        let old = client.kept.replace(link);
+        let max = self.running.proxy(stream.frontend).session_srv_conns_max;
+        if client.kept.len() >= max as usize {
+            return self.close_server(link);
+        }
+        client.kept.push(link);
         if let Some(server) = self.core.links.server_mut(link) {
             server.keeper = keeper;
         }
         self.set_link_deadline(link, NEVER_MS);
-        if let Some(old) = old {
-            self.close_server(old);
-        }
     }
 
     /// Closes a server's connection; what was sent still leaves.
@@ -154,9 +157,8 @@ impl<D: Driver> Cx<'_, D> {
         core.uncount(Count::Connections(server.server));
         if let Some(keeper) = server.keeper
             && let Some(client) = core.links.client_mut(keeper)
-            && client.kept == Some(link)
         {
-            client.kept = None;
+            client.kept.retain(|kept| *kept != link);
         }
     }
 }

@@ -10,8 +10,10 @@ use super::reply::Body;
 use crate::ids::{ProxyId, RuleId};
 use crate::rules::status::begin_response;
 use crate::rules::{Outcome as Decision, RuleSet, Waiting};
-use crate::shared::{FrontCount, ServerChange};
-use crate::statistics::export::{Export, Wanted};
+use crate::shared::{
+    Admin, Cause as ChangeCause, Checker, FrontCount, OpState, ServerChange, ServerView, Shared,
+};
+use crate::statistics::export::{self, Export, Wanted};
 use crate::statistics::made::{Dump, Form, Made, Maker};
 use crate::statistics::request::{self, Asked};
 use crate::stream::{RuleWait, Rules, Step, Stream};
@@ -135,12 +137,14 @@ impl<D: Driver> Cx<'_, D> {
         let Some(wanted) = Wanted::of(query) else {
             return self.error_page(stream, 400);
         };
+        let accepted = stream.request.find(b"accept");
+        let format = export::format(accepted.map(|(_, value)| value));
         self.intercepted(stream, "<PROMEX>");
         let response = &mut stream.response;
         begin_response(response, 200);
         response.append(b"cache-control", b"no-cache");
-        response.append(b"content-type", stats::prometheus::CONTENT_TYPE.as_bytes());
-        self.make(stream, Maker::Export(Box::new(Export::new(wanted))));
+        response.append(b"content-type", format.content_type().as_bytes());
+        self.make(stream, Maker::Export(Box::new(Export::new(wanted, format))));
     }
 
     /// The process itself answers a request.
@@ -252,6 +256,7 @@ impl<D: Driver> Cx<'_, D> {
         if !in_scope(backend) {
             return Outcome::Deny;
         }
+        // The second four are older names.
         let known = stats::page::ACTIONS.iter().map(|(name, _)| *name);
         let mut known = known.chain(["disable", "enable", "stop", "start"]);
         if !known.any(|name| name == action.action) {
@@ -268,13 +273,7 @@ impl<D: Driver> Cx<'_, D> {
                 .servers(backend)
                 .find(|(_, server)| server.name == *name);
             let Some((place, _)) = found else { continue };
-            let changes = changes(&action.action);
-            altered += usize::from(!changes.is_empty());
-            for change in changes {
-                for worker in shared.change_server(backend, place, *change) {
-                    self.io.wake(worker);
-                }
-            }
+            altered += usize::from(self.act(&shared, (backend, place), &action.action));
         }
         match (action.servers.len(), altered) {
             (0, _) => Outcome::Nothing,
@@ -283,19 +282,79 @@ impl<D: Driver> Cx<'_, D> {
             _ => Outcome::Partial,
         }
     }
+
+    /// Does an action with a server, by the places of its backend and its own. Whether it applies to it.
+    fn act(&mut self, shared: &Shared, (backend, place): (usize, usize), action: &str) -> bool {
+        match act(action, &shared.server_view(backend, place)) {
+            None => false,
+            Some(Act::KillSessions) => {
+                shared.kill_sessions(backend, place);
+                true
+            }
+            Some(Act::Change(changes)) => {
+                for change in changes {
+                    let woken = shared.change_server_for(backend, place, change, ChangeCause::Web);
+                    woken.into_iter().for_each(|worker| self.io.wake(worker));
+                }
+                true
+            }
+        }
+    }
 }
 
-/// What an action changes of a server; nothing where the action does not apply to it.
-fn changes(action: &str) -> &'static [ServerChange] {
-    match action {
-        "ready" => &[ServerChange::Maintenance(false), ServerChange::Drain(false)],
-        "drain" => &[ServerChange::Maintenance(false), ServerChange::Drain(true)],
-        "maint" | "disable" => &[ServerChange::Maintenance(true)],
-        "enable" => &[ServerChange::Maintenance(false)],
-        "stop" => &[ServerChange::Drain(true)],
-        "start" => &[ServerChange::Drain(false)],
-        _ => &[],
-    }
+/// What an action does with a server.
+enum Act {
+    /// The changes, in their order.
+    Change(Vec<ServerChange>),
+    /// Its streams end.
+    KillSessions,
+}
+
+/// What an action of the page does with a server that is in this state; none where it does not apply to it.
+fn act(action: &str, server: &ServerView) -> Option<Act> {
+    use ServerChange::{Checks, Drain, Health, Maintenance};
+    let has = |flag| server.admin.has(flag);
+    let checks_itself = server.tracked.is_none();
+    let (applies, changes) = match action {
+        "ready" => (true, vec![Maintenance(false), Drain(false)]),
+        "drain" => (true, vec![Maintenance(false), Drain(true)]),
+        "maint" => (true, vec![Maintenance(true)]),
+        "disable" => (!has(Admin::FORCED_MAINTENANCE), vec![Maintenance(true)]),
+        "enable" => (has(Admin::FORCED_MAINTENANCE), vec![Maintenance(false)]),
+        "stop" => (!has(Admin::FORCED_DRAIN), vec![Drain(true)]),
+        "start" => (has(Admin::FORCED_DRAIN), vec![Drain(false)]),
+        "dhlth" | "ehlth" => (
+            server.check.is_configured,
+            vec![Checks(Checker::Health, action == "ehlth")],
+        ),
+        "dagent" | "eagent" => (
+            server.agent.is_configured,
+            vec![Checks(Checker::Agent, action == "eagent")],
+        ),
+        "hrunn" => (
+            checks_itself,
+            vec![Health(Checker::Health, OpState::Running)],
+        ),
+        "hnolb" => (
+            checks_itself,
+            vec![Health(Checker::Health, OpState::Stopping)],
+        ),
+        "hdown" => (
+            checks_itself,
+            vec![Health(Checker::Health, OpState::Stopped)],
+        ),
+        "arunn" => (
+            server.agent.is_enabled,
+            vec![Health(Checker::Agent, OpState::Running)],
+        ),
+        "adown" => (
+            server.agent.is_enabled,
+            vec![Health(Checker::Agent, OpState::Stopped)],
+        ),
+        "shutdown" => return Some(Act::KillSessions),
+        _ => return None,
+    };
+    applies.then_some(Act::Change(changes))
 }
 
 /// Whether a request has the password of one of the page's users (RFC 7617).

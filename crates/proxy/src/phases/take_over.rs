@@ -7,6 +7,7 @@ use net::timers::NEVER_MS;
 use net::{Driver, Labels, Parcel};
 
 use super::Cx;
+use crate::backend::Keep;
 use crate::ids::{LinkId, ServerId};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Back;
@@ -17,6 +18,8 @@ use crate::stream::{Phase, Stream};
 
 /// How long the answer of another worker is waited for, milliseconds. Then a fresh connection is opened.
 const TAKE_OVER_MS: u64 = 100;
+/// Shortest time that the need of idle connections is looked at over, milliseconds.
+const NEED_WINDOW_MIN_MS: u64 = 1000;
 
 /// An idle connection between two workers.
 struct Moved {
@@ -157,15 +160,19 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let line = self.servers.at(server);
-        let max = line.pool_max_conn;
+        let purge_ms = line.pool_purge_delay.as_millis() as u64;
+        let keep = Keep {
+            max: line.pool_max_conn,
+            now_ms: now.ms(),
+            window_ms: purge_ms.max(NEED_WINDOW_MIN_MS),
+        };
         let kept = !core.ambient.stopping
             && core
                 .backends
-                .keep_idle(&core.ambient, &mut core.links, link, max);
+                .keep_idle(&core.ambient, &mut core.links, link, &keep);
         if !kept {
             return self.close_server(link);
         }
-        let purge_ms = line.pool_purge_delay.as_millis() as u64;
         let at_ms = match purge_ms {
             0 => NEVER_MS,
             _ => deadline(now, purge_ms),

@@ -230,6 +230,7 @@ impl<'a> Cx<'a> {
                 };
             }
             HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
+            HttpAction::WaitForHandshake => return self.wait_for_handshake(stream, waited),
             // Answers.
             HttpAction::Auth { .. } => {
                 self.decided(stream, b'L', set);
@@ -289,6 +290,28 @@ impl<'a> Cx<'a> {
         match set.is_response() {
             false => stream.up.is_here(&stream.request, bufsize, enough),
             true => stream.down.is_here(&stream.response, bufsize, enough),
+        }
+    }
+
+    /// `wait-for-handshake`: the request may be a copy until its client has proved that it is there (RFC 8470 §3). A client that does
+    /// not within `timeout client-hs` is closed.
+    fn wait_for_handshake(&self, stream: &mut Stream, waited: Option<RuleWait>) -> Flow {
+        let eval = self.eval();
+        let tls = eval.session.tls.as_ref();
+        if tls.is_none_or(|tls| !tls.has_early) {
+            return Flow::Next;
+        }
+        match waited {
+            Some(RuleWait::Handshake { until_ms }) if eval.now.ms() >= until_ms => {
+                stream.ended_by(b'c', b'R');
+                Flow::End(End::Close)
+            }
+            Some(wait) => Flow::Wait(wait, None),
+            None => {
+                let time_ms = eval.running.timeouts(stream.frontend).client_hs;
+                let until_ms = deadline(eval.now, time_ms);
+                Flow::Wait(RuleWait::Handshake { until_ms }, Some(time_ms))
+            }
         }
     }
 

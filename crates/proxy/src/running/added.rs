@@ -1,6 +1,6 @@
 //! Servers that are added while traffic runs.
 
-use config::model::Server;
+use config::model::{Server, ServerTls};
 use net::WorkerId;
 
 use super::Running;
@@ -61,6 +61,63 @@ impl Running {
             place: server.place(),
             wake: shared.workers().collect(),
         })
+    }
+}
+
+/// Why a server's connections are not switched between TLS and none.
+#[derive(Debug)]
+pub enum TlsSwitchError {
+    /// It came while traffic ran.
+    Added,
+    /// Its line says nothing of TLS.
+    NotPrepared,
+    /// Neither on nor off was asked for.
+    NoSide,
+    /// A file that its TLS needs cannot be used, in words.
+    Tls(String),
+}
+
+impl Running {
+    /// Switches a server's connections for traffic to TLS or from it (`set server … ssl`), by the places of its backend and its own.
+    /// Its idle connections are closed. Gives the workers that have to be given a round.
+    ///
+    /// # Errors
+    /// See [`TlsSwitchError`].
+    pub fn switch_server_tls(
+        &self,
+        shared: &Shared,
+        backend: usize,
+        place: usize,
+        on: Option<bool>,
+    ) -> Result<Vec<WorkerId>, TlsSwitchError> {
+        let tables = shared.server_tables();
+        let (_, record) = tables
+            .servers(backend)
+            .find(|(each, _)| *each == place)
+            .ok_or(TlsSwitchError::NotPrepared)?;
+        if record.is_added() {
+            return Err(TlsSwitchError::Added);
+        }
+        let is_prepared =
+            |words: &&ServerTls| words.ssl || words.may_turn_on || words.check.ssl == Some(true);
+        let words = record.tls_words.as_deref().filter(is_prepared);
+        let words = words.ok_or(TlsSwitchError::NotPrepared)?;
+        let on = on.ok_or(TlsSwitchError::NoSide)?;
+        if on && self.tls.of_traffic(backend, place).is_none() {
+            let proxy = &self.config.proxies[backend];
+            let title = format!("'server {}' of '{}'", record.name, proxy.name);
+            self.tls
+                .set_server((backend, place), &title, Some(words))
+                .map_err(TlsSwitchError::Tls)?;
+        }
+        Ok(shared.edit_server(backend, place, |options| {
+            if let Some(words) = options.tls_words.as_deref_mut() {
+                words.ssl = on;
+                // As HAProxy: off is as if nothing was written, and may be turned on again.
+                words.is_refused = false;
+                words.may_turn_on = true;
+            }
+        }))
     }
 }
 

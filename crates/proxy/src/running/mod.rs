@@ -21,7 +21,7 @@ use net::Addr;
 
 use crate::ids::{BindId, ProxyId};
 use crate::shared::Shared;
-pub use added::{AddError, Added};
+pub use added::{AddError, Added, TlsSwitchError};
 pub use filters::{Counters, Filter, FilterExport, Logging, Switches};
 pub(crate) use filters::{Filters, StreamCounts};
 pub(crate) use h2::H2Limits;
@@ -29,8 +29,8 @@ pub(crate) use log_plan::{Moments, Plan};
 use proc_vars::ProcVars;
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
-    CertificateView, Draft, EditError, ListView, NameView, Status as TlsStatus, Tls, TlsFinding,
-    TrustView, certificate_name,
+    CertificateView, Draft, EditError, ListView, NameView, OcspSubject, Status as TlsStatus, Tls,
+    TlsFinding, TrustView, certificate_name,
 };
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
@@ -58,6 +58,8 @@ pub struct Running {
     log_places: LogPlaces,
     /// By filter, in the order of [`Config::otel`]: its log targets.
     pub(crate) filter_log_places: LogPlaces,
+    /// Where the targets of `global` are, for messages about no proxy; empty where there are none such messages.
+    global_log_places: Vec<LogPlace>,
     /// By proxy: when its lines are written.
     log_plans: Vec<Plan>,
     /// What the line of a connection that failed early begins with, up to its frontend.
@@ -71,8 +73,12 @@ pub struct Running {
     pub(crate) paces: bool,
     /// Workers use each other's idle connections to servers.
     pub(crate) shares_idle: bool,
+    /// Some clients may send early data (`allow-0rtt`).
+    pub(crate) takes_early_data: bool,
     /// Some frontend has statistics for each listener (`option socket-stats`).
     pub(crate) socket_stats: bool,
+    /// Some proxy has `option latency-histograms`.
+    pub(crate) measures_latency: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -102,6 +108,10 @@ pub struct Process {
     pub pid: u32,
     /// Workers.
     pub nbthread: u32,
+    /// The limit of memory (`-m`), 0 for none.
+    pub memory_max_bytes: u64,
+    /// The limit of descriptors.
+    pub descriptors: u64,
     /// Server connections that there should be at most; none for any number.
     pub server_conns_max: Option<u32>,
     /// Local time.
@@ -122,7 +132,12 @@ impl Running {
                 listeners.extend((0..proxy.binds.len()).map(|place| BindId { frontend, place }));
             }
         }
-        let (logs, log_places, filter_log_places) = log_sinks(&config);
+        let LogSinks {
+            sinks: logs,
+            places: log_places,
+            of_filters: filter_log_places,
+            of_global: global_log_places,
+        } = log_sinks(&config);
         let proxies = || config.proxies.iter();
         let sniffs_http = |place: usize| {
             config.proxies[place].mode == Mode::Tcp && config.needs.http_request(place as u32)
@@ -144,10 +159,12 @@ impl Running {
                 .map(|proxy| TimeoutsMs::new(&proxy.timeout))
                 .collect(),
             socket_stats: proxies().any(|proxy| proxy.options.socket_stats),
+            measures_latency: proxies().any(|proxy| proxy.options.latency_histograms),
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),
             shares_idle: config.global.tune.idle_pool_shared,
+            takes_early_data: takes_early_data(&config),
             fullconn: fullconn(&config),
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),
@@ -157,6 +174,7 @@ impl Running {
             logs,
             log_places,
             filter_log_places,
+            global_log_places,
             tls,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
@@ -249,6 +267,12 @@ impl Running {
         &self.log_plans[proxy.place()]
     }
 
+    /// Where the log targets of `global` are.
+    pub(crate) fn global_log_places(&self) -> &[LogPlace] {
+        &self.global_log_places
+    }
+
+    /// Where the log targets of a proxy are.
     pub(crate) fn log_places(&self, proxy: ProxyId) -> &[LogPlace] {
         &self.log_places[proxy.place()]
     }
@@ -277,8 +301,17 @@ impl Running {
 /// Of each proxy or filter: where its targets are.
 type LogPlaces = Vec<Vec<LogPlace>>;
 
-/// Where log messages go, and which of it the targets of each proxy are, and those of each filter.
-fn log_sinks(config: &Config) -> (Vec<LogSink>, LogPlaces, LogPlaces) {
+/// Where log messages go, and which of it the targets are.
+struct LogSinks {
+    sinks: Vec<LogSink>,
+    /// Of each proxy.
+    places: LogPlaces,
+    /// Of each filter.
+    of_filters: LogPlaces,
+    of_global: Vec<LogPlace>,
+}
+
+fn log_sinks(config: &Config) -> LogSinks {
     let mut sinks = Vec::new();
     let mut first_servers = Vec::new();
     for proxy in &config.proxies {
@@ -317,7 +350,13 @@ fn log_sinks(config: &Config) -> (Vec<LogSink>, LogPlaces, LogPlaces) {
         .iter()
         .map(|filter| filter.log.iter().map(&mut place).collect())
         .collect();
-    (sinks, places, of_filters)
+    let of_global = config.global.log.iter().map(&mut place).collect();
+    LogSinks {
+        sinks,
+        places,
+        of_filters,
+        of_global,
+    }
 }
 
 /// Where the messages for a server of a log backend go.
@@ -381,6 +420,18 @@ fn binds(proxy: &Proxy) -> bool {
     cookie || !proxy.use_server.is_empty() || proxy.rdp_cookie.is_some()
 }
 
+/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line that is added at run time may allow it.
+fn takes_early_data(config: &Config) -> bool {
+    let binds = config.proxies.iter().flat_map(|proxy| &proxy.binds);
+    binds.filter_map(|bind| bind.tls.as_deref()).any(|tls| {
+        let of_certificates = tls.certificates.iter();
+        let mut of_certificates = of_certificates.filter_map(|each| each.options.as_deref());
+        tls.options.allow_0rtt
+            || !tls.crt_lists.is_empty()
+            || of_certificates.any(|options| options.allow_0rtt)
+    })
+}
+
 /// Whether a configuration limits rates.
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
@@ -406,7 +457,11 @@ fn reads_destinations(proxy: &Proxy) -> bool {
             .as_ref()
             .is_some_and(|option| option.by.is_some())
         || servers.any(|server| {
-            server.send_proxy.is_on() || matches!(server.address, ServerAddress::PortOffset { .. })
+            let follows = match &server.address {
+                ServerAddress::Fixed(addr) => addr.is_unspecified(),
+                ServerAddress::PortOffset { .. } => true,
+            };
+            server.send_proxy.is_on() || follows
         })
         || proxy.http_request.iter().any(is_set_in_http)
         || [

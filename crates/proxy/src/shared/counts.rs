@@ -50,6 +50,12 @@ pub(crate) enum Pace {
     ProcessConnections,
     /// Likewise, those that became sessions.
     ProcessSessions,
+    /// Those that speak TLS.
+    TlsClients,
+    /// Full handshakes with clients, which make new keys.
+    TlsClientKeys,
+    /// The same with servers.
+    TlsServerKeys,
 }
 
 /// A cache line, and the one that the processor fetches with it.
@@ -119,21 +125,28 @@ pub(super) struct Counts {
 #[derive(Debug)]
 struct Places {
     proxies: usize,
-    /// By proxy: servers, and bind lines, of the proxies before it.
-    servers_before: Vec<u32>,
+    /// By proxy: its servers of the configuration.
+    configured: Vec<Configured>,
+    /// By proxy: bind lines of the proxies before it.
     binds_before: Vec<u32>,
     servers: usize,
     binds: usize,
-    /// By proxy: the servers of the configuration, and the numbers of those that were added.
-    configured: Vec<u32>,
+    /// By proxy: the numbers of servers that were added.
     added: Vec<Grow<AtomicU32>>,
     /// How many numbers are given away.
     numbers: AtomicU32,
 }
 
+/// The numbers of a proxy's servers that the configuration has.
+#[derive(Clone, Copy, Debug)]
+struct Configured {
+    first: u32,
+    count: u32,
+}
+
 const COUNTS_OF_A_PROXY: usize = 3;
 const COUNTS_OF_A_SERVER: usize = 3;
-const METERS_OF_THE_PROCESS: usize = 2;
+const METERS_OF_THE_PROCESS: usize = 5;
 const METERS_OF_A_PROXY: usize = 4;
 const NO_NUMBER: u32 = u32::MAX;
 
@@ -141,20 +154,21 @@ impl Places {
     fn new(config: &Config) -> Places {
         let mut places = Places {
             proxies: config.proxies.len(),
-            servers_before: Vec::new(),
+            configured: Vec::new(),
             binds_before: Vec::new(),
             servers: 0,
             binds: 0,
-            configured: Vec::new(),
             added: Vec::new(),
             numbers: AtomicU32::new(0),
         };
         for proxy in &config.proxies {
-            places.servers_before.push(places.servers as u32);
+            places.configured.push(Configured {
+                first: places.servers as u32,
+                count: proxy.servers.len() as u32,
+            });
             places.binds_before.push(places.binds as u32);
             places.servers += proxy.servers.len();
             places.binds += proxy.binds.len();
-            places.configured.push(proxy.servers.len() as u32);
             places.added.push(Grow::new(Box::default()));
         }
         places.numbers = AtomicU32::new(places.servers as u32);
@@ -164,9 +178,9 @@ impl Places {
     /// A server's number among all.
     #[inline(always)]
     fn server(&self, server: ServerId) -> usize {
-        let backend = server.backend.place();
-        match server.place() < self.configured[backend] as usize {
-            true => self.servers_before[backend] as usize + server.place(),
+        let configured = self.configured[server.backend.place()];
+        match server.place() < configured.count as usize {
+            true => configured.first as usize + server.place(),
             false => self.added(server),
         }
     }
@@ -175,7 +189,7 @@ impl Places {
     #[inline(never)]
     fn added(&self, server: ServerId) -> usize {
         let backend = server.backend.place();
-        let place = server.place() - self.configured[backend] as usize;
+        let place = server.place() - self.configured[backend].count as usize;
         self.added[backend].at(place).load(Relaxed) as usize
     }
 
@@ -184,7 +198,7 @@ impl Places {
         let backend = server.backend.place();
         let added = server
             .place()
-            .checked_sub(self.configured[backend] as usize)?;
+            .checked_sub(self.configured[backend].count as usize)?;
         let numbers = &self.added[backend];
         if !numbers.reach(added, || AtomicU32::new(NO_NUMBER)) {
             return None;
@@ -200,7 +214,8 @@ impl Places {
         COUNTS_OF_A_PROXY * self.proxies + self.binds + COUNTS_OF_A_SERVER * self.servers
     }
 
-    #[inline]
+    // Who asks knows the kind at compile time.
+    #[inline(always)]
     fn count(&self, what: Count) -> usize {
         let of_proxies = COUNTS_OF_A_PROXY * self.proxies;
         let of_servers = of_proxies + self.binds;
@@ -233,6 +248,9 @@ impl Places {
         match what {
             Pace::ProcessConnections => 0,
             Pace::ProcessSessions => 1,
+            Pace::TlsClients => 2,
+            Pace::TlsClientKeys => 3,
+            Pace::TlsServerKeys => 4,
             Pace::Sessions(proxy) => of(proxy),
             Pace::Requests(proxy) => of(proxy) + 1,
             Pace::Streams(proxy) => of(proxy) + 2,
@@ -267,7 +285,7 @@ impl Counts {
     /// A server is added, at a new place or at one that was another server's: its counts begin at zero. False where there is no
     /// room for it. Nobody counts for it yet.
     pub fn add_server(&self, server: ServerId) -> bool {
-        let configured = self.places.configured[server.backend.place()] as usize;
+        let configured = self.places.configured[server.backend.place()].count as usize;
         if server.place() >= configured && self.places.add(server).is_none() {
             return false;
         }
@@ -293,13 +311,13 @@ impl Counts {
         self.places.server(server)
     }
 
-    #[inline]
+    #[inline(always)]
     fn gauge(&self, worker: WorkerId, place: usize) -> &Gauge {
         self.workers[worker.0 as usize].counts.get(place)
     }
 
     /// One more. Only `worker` itself may say so.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, worker: WorkerId, what: Count) {
         let place = self.places.count(what);
         let gauge = self.gauge(worker, place);
@@ -334,7 +352,7 @@ impl Counts {
     }
 
     /// One less, likewise.
-    #[inline]
+    #[inline(always)]
     pub fn sub(&self, worker: WorkerId, what: Count) {
         let now = &self.gauge(worker, self.places.count(what)).now;
         debug_assert!(now.load(Relaxed) > 0, "{what:?} below zero");
@@ -426,6 +444,11 @@ impl Counts {
     /// Events of the last second, all workers together.
     pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
         self.reading(self.places.meter(what), now_ms).per_second()
+    }
+
+    /// The same with its fraction.
+    pub fn exact_rate(&self, what: Pace, now_ms: u64) -> f64 {
+        self.reading(self.places.meter(what), now_ms).exact()
     }
 
     /// Events since the start, all workers together.

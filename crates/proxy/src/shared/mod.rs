@@ -1,43 +1,60 @@
 //! What the workers share: small, atomic or rarely locked, and named.
 //!
 //! `counts` and `rates` have one writer each; `servers` is the state of servers and their slots; `queue` has those who wait for
-//! one; `admission` bounds client connections, `room` those of servers; `mail` is what workers tell each other.
+//! one; `budget` the retries that are left; `admission` bounds client connections, `room` those of servers; `mail` is what workers tell each other. `tallies` are
+//! the counters of statistics, `health` has the states of servers, `tables` the servers themselves. What uses several of them is
+//! in `statistics`, `states` and `records`.
 
 mod admission;
+mod budget;
 mod counts;
 mod grow;
 mod health;
+mod latency;
 mod mail;
+mod outlier;
 mod queue;
 pub(crate) mod rates;
+mod records;
+mod refused;
 mod room;
 mod servers;
+mod states;
+mod statistics;
 mod switches;
 mod tables;
 mod tallies;
+mod tls;
 mod turns;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
-use config::model::{CheckResult, Config, ServerAddress};
+use config::model::Config;
 use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
-pub(crate) use health::Seen;
 pub use health::{
-    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
-    OpState, ServerView,
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, HealthLevel, Herald,
+    Level, News, OpState, ServerView,
 };
+pub(crate) use health::{HealthCounter, Seen};
+pub(crate) use latency::{Measured, Whose};
 pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
+pub use records::{DeleteError, RenameError};
+pub(crate) use refused::{How, Message};
+pub use refused::{Refused, Snapshot};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub use states::ServerLoad;
+pub use statistics::Activity;
 pub use switches::{Door, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
-pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
+pub(crate) use tallies::{Class, FrontRow};
+pub(crate) use tls::{TlsConnections, TlsPlace};
 pub(crate) use turns::Turn;
 
 /// See the module.
@@ -47,35 +64,26 @@ pub struct Shared {
     tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
+    latencies: latency::Latencies,
     health: health::Health,
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
+    budgets: budget::Budgets,
     switches: switches::Switches,
+    refused: refused::RefusedMessages,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
     var_bytes: AtomicUsize,
     server_conns: room::Room,
+    tls_connections: Arc<TlsConnections>,
+    /// Log messages that were lost; none where nothing writes any.
+    dropped_logs: OnceLock<Arc<net::logs::Dropped>>,
+    /// A soft stop has begun.
+    is_stopping: AtomicBool,
     /// Panics that were contained.
     panics: AtomicU64,
-}
-
-/// What the process did and does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity {
-    /// Client connections since the start.
-    pub connections: u64,
-    /// Client connections of the last second.
-    pub connection_rate: u32,
-    /// The most client connections within a second.
-    pub connection_rate_max: u32,
-    /// The most sessions within a second.
-    pub session_rate_max: u32,
-    /// Sessions of the last second: connections that the rules of connections let pass.
-    pub session_rate: u32,
-    /// Requests since the start.
-    pub requests: u64,
 }
 
 /// Workers that have to be given a round.
@@ -104,14 +112,23 @@ impl Shared {
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
+            latencies: latency::Latencies::new(config, workers),
             health: health::Health::new(config),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
+            budgets: budget::Budgets::new(config),
             switches: switches::Switches::new(config),
+            refused: refused::RefusedMessages::new(
+                config.proxies.len(),
+                config.global.tune.bufsize_bytes,
+            ),
             streams: AtomicU64::new(0),
             var_bytes: AtomicUsize::new(0),
             server_conns: room::Room::new(server_conns_max),
+            tls_connections: Arc::default(),
+            dropped_logs: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         };
         shared.show_all();
@@ -132,6 +149,12 @@ impl Shared {
         self.counts.sub(worker, what);
     }
 
+    /// The count of `worker`'s own.
+    #[inline(always)]
+    pub(crate) fn own_count(&self, worker: WorkerId, what: Count) -> u32 {
+        self.counts.of(worker, what)
+    }
+
     /// The sum over the workers.
     pub(crate) fn count(&self, what: Count) -> u32 {
         self.counts.sum(what)
@@ -148,171 +171,9 @@ impl Shared {
         self.counts.rate(what, now_ms)
     }
 
-    // ---- tallies
-
-    /// `worker`'s row of a frontend.
-    #[inline]
-    pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
-        self.tallies.front(worker, frontend)
-    }
-
-    /// `worker`'s row of a listener of a frontend with `option socket-stats`.
-    pub(crate) fn bind_row(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
-        self.tallies.bind(worker, bind)
-    }
-
-    /// `worker`'s row of a backend.
-    #[inline]
-    pub(crate) fn back_row(&self, worker: WorkerId, backend: ProxyId) -> &BackRow {
-        self.tallies.back(worker, backend)
-    }
-
-    /// `worker`'s row of a server.
-    #[inline]
-    pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
-        self.tallies
-            .server(worker, self.counts.server_number(server))
-    }
-
-    /// What a frontend has counted.
-    pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
-        let mut sums = self.tallies.front_sums(frontend);
-        let requests = self.counts.total(Pace::Requests(frontend));
-        sums.add(FrontCount::Requests, requests);
-        sums
-    }
-
-    /// What a listener of a frontend with `option socket-stats` has counted.
-    pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
-        self.tallies.bind_sums(bind)
-    }
-
-    /// What a backend has counted.
-    pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
-        let tables = self.server_tables();
-        let servers = tables.of(backend);
-        let servers = servers.map(|(server, _)| self.counts.server_number(server));
-        let mut sums = self.tallies.back_sums(backend, servers);
-        sums.add(
-            BackCount::Streams,
-            self.counts.total(Pace::Streams(backend)),
-        );
-        sums
-    }
-
-    /// What a server has counted.
-    pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
-        let mut sums = self.tallies.server_sums(self.counts.server_number(server));
-        sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
-        sums
-    }
-
-    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
-    /// listeners have counts of their own.
-    pub(crate) fn clear_frontend(
-        &self,
-        frontend: ProxyId,
-        binds: usize,
-        (all, now_ms): (bool, u64),
-    ) {
-        self.counts.clear_most(Count::Frontend(frontend));
-        for pace in [
-            Pace::Sessions(frontend),
-            Pace::Connections(frontend),
-            Pace::Requests(frontend),
-        ] {
-            self.counts.clear_peak(pace, now_ms);
-        }
-        if all {
-            self.tallies
-                .subtract_front(frontend, &self.front_sums(frontend));
-        }
-        for place in 0..binds {
-            let bind = BindId { frontend, place };
-            self.counts.clear_most(Count::Bind(bind));
-            if all {
-                self.tallies.subtract_bind(bind, &self.bind_sums(bind));
-            }
-        }
-    }
-
-    /// The same of a backend, without its servers.
-    pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
-        self.counts.clear_most(Count::Backend(backend));
-        self.counts.clear_peak(Pace::Streams(backend), now_ms);
-        self.tallies.clear_back_peaks(backend);
-        if all {
-            self.tallies
-                .subtract_back(backend, &self.back_sums(backend));
-        }
-    }
-
-    /// The same of a server.
-    pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
-        self.counts.clear_most(Count::Server(server));
-        self.counts.clear_peak(Pace::Server(server), now_ms);
-        let number = self.counts.server_number(server);
-        self.tallies.clear_server_peaks(number);
-        if all {
-            self.tallies
-                .subtract_server(number, &self.server_sums(server));
-        }
-    }
-
-    /// The same of the process: its peaks.
-    pub(crate) fn clear_process(&self, now_ms: u64) {
-        self.counts.clear_peak(Pace::ProcessConnections, now_ms);
-        self.counts.clear_peak(Pace::ProcessSessions, now_ms);
-    }
-
-    /// Adds to what a server has counted: what another process had.
-    pub(crate) fn preload_server(&self, server: ServerId, what: BackCount, value: u64) {
-        let number = self.counts.server_number(server);
-        self.tallies.preload_server(number, what, value);
-    }
-
-    /// Counters that a file brings along.
-    pub(crate) fn tallies(&self) -> &tallies::Tallies {
-        &self.tallies
-    }
-
-    /// The most at once, all workers together.
-    pub(crate) fn most(&self, what: Count) -> u32 {
-        self.counts.most(what)
-    }
-
-    /// The most events within a second, all workers together.
-    pub(crate) fn peak_rate(&self, what: Pace) -> u32 {
-        self.counts.peak(what)
-    }
-
-    /// When the last event was, to the second, monotonic milliseconds.
-    pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
-        self.counts.last_ms(what)
-    }
-
-    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
-    #[must_use]
-    pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
-        let proxy = ProxyId::at(proxy);
-        let of = |what| self.counts.total(what);
-        (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
-    }
-
-    /// What the process did and does.
-    #[must_use]
-    pub fn activity(&self, now_ms: u64) -> Activity {
-        let proxies = (0..self.servers.backends()).map(ProxyId::at);
-        Activity {
-            connections: self.counts.total(Pace::ProcessConnections),
-            connection_rate: self.rate(Pace::ProcessConnections, now_ms),
-            connection_rate_max: self.peak_rate(Pace::ProcessConnections),
-            session_rate: self.rate(Pace::ProcessSessions, now_ms),
-            session_rate_max: self.peak_rate(Pace::ProcessSessions),
-            requests: proxies
-                .map(|proxy| self.counts.total(Pace::Requests(proxy)))
-                .sum(),
-        }
+    /// The same with its fraction.
+    pub(crate) fn exact_rate(&self, what: Pace, now_ms: u64) -> f64 {
+        self.counts.exact_rate(what, now_ms)
     }
 
     /// A block of stream numbers for one worker, so that a stream costs no shared write.
@@ -339,6 +200,32 @@ impl Shared {
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.panics.load(Relaxed)
+    }
+
+    /// TLS connections of the process.
+    pub(crate) fn tls_connections(&self) -> &Arc<TlsConnections> {
+        &self.tls_connections
+    }
+
+    /// A soft stop begins.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+    }
+
+    /// Whether a soft stop has begun.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Relaxed)
+    }
+
+    /// Says where lost log messages are counted. Only the first time counts.
+    pub fn set_dropped_logs(&self, dropped: Arc<net::logs::Dropped>) {
+        let _ = self.dropped_logs.set(dropped);
+    }
+
+    /// Log messages that were lost.
+    pub(crate) fn dropped_logs(&self) -> u32 {
+        let dropped = self.dropped_logs.get();
+        dropped.map_or(0, |dropped| dropped.count() as u32)
     }
 
     // ---- client connections
@@ -404,6 +291,20 @@ impl Shared {
 
     // ---- backends
 
+    /// A request came to a backend: its budget of retries grows.
+    #[inline]
+    pub(crate) fn feed_retries(&self, backend: ProxyId, now_ms: u64) {
+        if let Some(budget) = self.budgets.of(backend) {
+            budget.request(now_ms);
+        }
+    }
+
+    /// Whether a backend may make one more retry (`retry-budget`).
+    pub(crate) fn take_retry(&self, backend: ProxyId, now_ms: u64) -> bool {
+        let budget = self.budgets.of(backend);
+        budget.is_none_or(|budget| budget.retry(now_ms))
+    }
+
     /// Whether rules may choose a backend.
     #[inline]
     pub(crate) fn is_published(&self, backend: ProxyId) -> bool {
@@ -413,6 +314,45 @@ impl Shared {
     /// Whether rules may choose a backend from now on.
     pub fn publish_backend(&self, backend: usize, published: bool) {
         self.switches.publish(ProxyId::at(backend), published);
+    }
+
+    /// Whether rules may not choose a backend, by its place.
+    #[must_use]
+    pub fn is_backend_unpublished(&self, backend: usize) -> bool {
+        !self.is_published(ProxyId::at(backend))
+    }
+
+    /// Nobody finds a backend by its name any more, nor in statistics. Its streams go on.
+    pub fn delete_backend(&self, backend: usize) {
+        self.switches.delete(ProxyId::at(backend));
+    }
+
+    /// Whether a backend was deleted.
+    #[must_use]
+    pub fn is_deleted(&self, proxy: usize) -> bool {
+        self.switches.is_deleted(ProxyId::at(proxy))
+    }
+
+    /// A request breaks the protocol.
+    pub(crate) fn note_refused_request(&self, message: &Message<'_>) {
+        self.refused.note_request(message);
+    }
+
+    /// A response breaks the protocol.
+    pub(crate) fn note_refused_response(&self, message: &Message<'_>) {
+        self.refused.note_response(message);
+    }
+
+    /// Messages that were refused since the start.
+    #[must_use]
+    pub fn refused_messages(&self) -> u64 {
+        self.refused.events()
+    }
+
+    /// The last request and the last response of a proxy that were refused.
+    #[must_use]
+    pub fn last_refused(&self, proxy: usize) -> [Option<Snapshot>; 2] {
+        self.refused.last(proxy)
     }
 
     /// Client connections of the process.
@@ -553,411 +493,6 @@ impl Shared {
             .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
-    // ---- the state of servers
-
-    /// Who is told of changes of servers.
-    pub fn set_herald(&self, herald: Arc<dyn Herald>) {
-        self.health.set_herald(herald);
-    }
-
-    /// Writes what all servers are at the beginning.
-    fn show_all(&self) {
-        let mut states = self.health.lock();
-        for backend in (0..self.servers.backends()).map(ProxyId::at) {
-            for server in self.servers.of(backend) {
-                self.show(&mut states, server);
-            }
-        }
-    }
-
-    /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
-    /// given a round.
-    pub fn change_server(
-        &self,
-        backend: usize,
-        server: usize,
-        change: ServerChange,
-    ) -> Vec<WorkerId> {
-        let id = ServerId::at(ProxyId::at(backend), server);
-        self.change_states(|states| {
-            let mut admin = |flag, on| match on {
-                true => states.set_admin(id, flag, ""),
-                false => states.clear_admin(id, flag),
-            };
-            match change {
-                ServerChange::Maintenance(on) => admin(Admin::FORCED_MAINTENANCE, on),
-                ServerChange::Drain(on) => admin(Admin::FORCED_DRAIN, on),
-                ServerChange::Unresolved(on) => admin(Admin::UNRESOLVED, on),
-                ServerChange::Down(true) => {
-                    states.set_health(id, Checker::Health, OpState::Stopped, Cause::Cli);
-                }
-                ServerChange::Down(false) => {
-                    states.set_health(id, Checker::Health, OpState::Running, Cause::Cli);
-                }
-                ServerChange::Health(checker, to) => {
-                    states.set_health(id, checker, to, Cause::Cli);
-                }
-                ServerChange::Checks(checker, on) => {
-                    states.enable_check(id, checker, on);
-                    if let Some(herald) = self.health.herald() {
-                        herald.reschedule(backend, server);
-                    }
-                }
-                ServerChange::Weight(weight) => states.set_weight(id, weight),
-                ServerChange::Maxconn(maxconn) => {
-                    self.servers.set_maxconn(id, maxconn);
-                    states.touch(id);
-                }
-            }
-        })
-    }
-
-    /// A check of a server has ended. Gives the workers that have to be given a round.
-    pub fn check_ended(
-        &self,
-        backend: usize,
-        server: usize,
-        checker: Checker,
-        outcome: CheckOutcome,
-    ) -> Vec<WorkerId> {
-        let id = ServerId::at(ProxyId::at(backend), server);
-        if outcome.status.result() >= CheckResult::Passed {
-            self.servers.forget_errors(id);
-        }
-        self.change_states(|states| states.checked(id, checker, outcome))
-    }
-
-    /// A request with a server came to something: counted where the server is observed.
-    #[cold]
-    pub(crate) fn observe(&self, server: ServerId, seen: Seen, wake: &mut impl Wake) {
-        if let Some(errors) = self.servers.observed(server, seen) {
-            let woken = self.change_states(|states| states.observed(server, errors, seen));
-            woken.into_iter().for_each(|worker| wake.wake(worker));
-            if let Some(herald) = self.health.herald() {
-                herald.reschedule(server.backend.place(), server.place());
-            }
-        }
-    }
-
-    /// The shares of servers that start slowly have grown. Gives the workers that have to be given a round, and when to call again, in
-    /// milliseconds from now; none where no server starts.
-    pub fn warm_up(&self) -> (Vec<WorkerId>, Option<u64>) {
-        let mut next_ms = None;
-        let woken = self.change_states(|states| {
-            let (starting, next) = states.warm_up();
-            starting.into_iter().for_each(|server| states.touch(server));
-            next_ms = next;
-        });
-        (woken, next_ms)
-    }
-
-    /// When the next check of a server is due, and whether it may run.
-    #[must_use]
-    pub fn check_plan(&self, backend: usize, server: usize, checker: Checker) -> CheckPlan {
-        let id = ServerId::at(ProxyId::at(backend), server);
-        self.health.lock().plan(id, checker)
-    }
-
-    /// A server as it is now.
-    #[must_use]
-    pub fn server_view(&self, backend: usize, server: usize) -> ServerView {
-        let mut states = self.health.lock();
-        states.now_ms = self.health.now_ms();
-        states.server_view(ServerId::at(ProxyId::at(backend), server))
-    }
-
-    /// A backend as it is now.
-    #[must_use]
-    pub fn backend_view(&self, backend: usize) -> BackendView {
-        let mut states = self.health.lock();
-        states.now_ms = self.health.now_ms();
-        states.backend_view(ProxyId::at(backend))
-    }
-
-    /// Sessions of a server, of a backend and in the queue of a server: what `http-check send-state` tells.
-    #[must_use]
-    pub fn sessions(&self, backend: usize, server: usize) -> (u32, u32, u32) {
-        let backend = ProxyId::at(backend);
-        let id = ServerId::at(backend, server);
-        (
-            self.count(Count::Server(id)),
-            self.count(Count::Backend(backend)),
-            self.servers.waiting(id),
-        )
-    }
-
-    /// Changes the states of servers; everything that follows from it is done when it returns.
-    fn change_states(&self, change: impl FnOnce(&mut health::States)) -> Vec<WorkerId> {
-        let mut states = self.health.lock();
-        states.now_ms = self.health.now_ms();
-        change(&mut states);
-        let mut woken = Vec::new();
-        for transition in states.transitions() {
-            self.settle(&mut states, transition, &mut woken);
-        }
-        woken
-    }
-
-    /// Writes what a server is for the data path. Gives whether it is in maintenance now and was not before.
-    fn show(&self, states: &mut health::States, server: ServerId) -> bool {
-        let health = states.of(server);
-        let is_in = |flags| health.admin.has(flags);
-        let mut flags = 0;
-        if is_in(Admin::MAINTENANCE) {
-            flags |= servers::MAINTENANCE;
-        } else if health.state == OpState::Stopped {
-            flags |= servers::DOWN;
-        }
-        if is_in(Admin::DRAIN) || health.state == OpState::Stopping {
-            flags |= servers::DRAIN;
-        }
-        let enters = flags & servers::MAINTENANCE != 0 && !self.servers.is_in_maintenance(server);
-        self.servers
-            .set(server, flags, health.weight, states.share(server));
-        enters
-    }
-
-    fn settle(
-        &self,
-        states: &mut health::States,
-        transition: health::Transition,
-        woken: &mut Vec<WorkerId>,
-    ) {
-        let server = transition.server;
-        let enters_maintenance = self.show(states, server);
-        let mut grants = Vec::new();
-        self.queues.review(server.backend, self, &mut grants);
-        let requeued = grants.len();
-        if enters_maintenance {
-            // Its idle connections are to be closed.
-            self.tables.change().renew();
-            woken.extend(self.workers());
-        }
-        self.post(grants, &mut |worker| woken.push(worker));
-        let Some(herald) = self.health.herald() else {
-            return;
-        };
-        let backend = server.backend.place();
-        if states.of(server).state == OpState::Starting {
-            herald.reschedule(backend, server.place());
-        }
-        for other in transition.ends_sessions_of {
-            herald.end_sessions(backend, other.place());
-        }
-        if let Some(message) = transition.message {
-            let mut text = message.text;
-            if let Some(numbers) = message.numbers {
-                let sessions = self.count(Count::Server(server));
-                let waiting = self.servers.waiting(server);
-                numbers.append(&mut text, sessions, requeued, waiting);
-            }
-            text.push('.');
-            herald.tell(&News {
-                backend,
-                server: Some(server.place()),
-                level: message.level,
-                text,
-                shown: None,
-            });
-        }
-        if transition.backend_is_down {
-            let of = states.backend(server.backend);
-            let (kind, name) = (of.kind, &of.name);
-            herald.tell(&News {
-                backend,
-                server: None,
-                level: Level::Emergency,
-                text: format!("{kind} {name} has no server available!"),
-                shown: Some(format!("{kind} '{name}' has no server available!")),
-            });
-        }
-    }
-
-    /// What commands and statistics tell of a server's load and limits.
-    #[must_use]
-    pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        ServerLoad {
-            weight: self.servers.weight(server),
-            initial_weight: self.servers.initial_weight(server),
-            maxconn: self.servers.maxconn(server),
-            sessions: self.count(Count::Server(server)),
-            connections: self.count(Count::Connections(server)),
-            idle: self.servers.idle(server),
-            queued: self.servers.waiting(server),
-        }
-    }
-
-    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
-    #[must_use]
-    pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        let connections = self.counts.each(Count::Connections(server));
-        let streams = self.counts.each(Count::Server(server));
-        let pairs = connections.zip(streams);
-        pairs
-            .map(|(connections, streams)| connections.saturating_sub(streams))
-            .collect()
-    }
-
-    // ---- the tables of servers
-
-    /// The servers of all backends, as they are now.
-    #[must_use]
-    pub fn server_tables(&self) -> Arc<ServerTables> {
-        self.tables.now()
-    }
-
-    /// The version of the tables of now.
-    #[inline(always)]
-    pub(crate) fn server_tables_version(&self) -> u64 {
-        self.tables.version()
-    }
-
-    /// Adds a server to a backend, in maintenance. `make` makes it, knowing the servers of now. Gives its place; none where the
-    /// backend cannot have more servers.
-    ///
-    /// # Errors
-    /// What `make` says.
-    pub(crate) fn add_server<E>(
-        &self,
-        backend: ProxyId,
-        make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
-    ) -> Result<Option<ServerId>, E> {
-        // Before the tables, as everywhere.
-        let mut states = self.health.lock();
-        let mut change = self.tables.change();
-        let record = make(change.tables())?;
-        let server = change.free_place(backend);
-        if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
-            return Ok(None);
-        }
-        if !self.tallies.reach_server(self.counts.server_number(server)) {
-            return Ok(None);
-        }
-        self.clear_server(server, (true, 0));
-        states.now_ms = self.health.now_ms();
-        states.add(server, &record);
-        change.put(server, record);
-        drop(change);
-        self.servers.touch(backend);
-        Ok(Some(server))
-    }
-
-    /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
-    ///
-    /// Gives who has to be given a round.
-    ///
-    /// # Errors
-    /// Why it cannot be deleted.
-    pub fn delete_server(
-        &self,
-        backend: usize,
-        server: usize,
-    ) -> Result<Vec<WorkerId>, DeleteError> {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        let mut states = self.health.lock();
-        let mut change = self.tables.change();
-        let is_there = change
-            .tables()
-            .find(server)
-            .is_some_and(|record| !record.is_deleted);
-        if !is_there {
-            return Err(DeleteError::NotFound);
-        }
-        if change.tables().at(server).is_named {
-            return Err(DeleteError::Named);
-        }
-        if !self.servers.is_in_maintenance(server) {
-            return Err(DeleteError::NotInMaintenance);
-        }
-        if states.is_tracked(server) {
-            return Err(DeleteError::InUse);
-        }
-        let is_unused = self.servers.is_unused(server)
-            && self.count(Count::Server(server)) == 0
-            && self.count(Count::Connections(server)) == 0;
-        if !is_unused {
-            return Err(DeleteError::InUse);
-        }
-        change.delete(server);
-        states.remove(server);
-        drop(change);
-        self.servers.touch(server.backend);
-        Ok(self.workers().collect())
-    }
-
-    /// Changes where a server is. Idle connections to the old address are closed as workers take notice. Gives the workers that have
-    /// to be given a round.
-    pub fn move_server(
-        &self,
-        backend: usize,
-        server: usize,
-        address: ServerAddress,
-    ) -> Vec<WorkerId> {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(server) else {
-            return Vec::new();
-        };
-        let record = record.moved(address);
-        change.put(server, record);
-        drop(change);
-        self.change_states(|states| {
-            states.clear_admin(server, Admin::UNRESOLVED);
-            states.touch(server);
-        })
-    }
-
-    /// Gives a server in maintenance another name, by the places of its backend and its own. The workers have to be given a round.
-    ///
-    /// # Errors
-    /// Why it keeps the one it has.
-    pub fn rename_server(
-        &self,
-        backend: usize,
-        server: usize,
-        name: &str,
-    ) -> Result<(), RenameError> {
-        let server = ServerId::at(ProxyId::at(backend), server);
-        let mut states = self.health.lock();
-        let mut change = self.tables.change();
-        let tables = change.tables();
-        let record = tables.find(server).filter(|record| !record.is_deleted);
-        let record = record.ok_or(RenameError::NotFound)?;
-        if !self.servers.is_in_maintenance(server) {
-            return Err(RenameError::NotInMaintenance);
-        }
-        if record.is_named || states.is_tracked(server) {
-            return Err(RenameError::Referenced);
-        }
-        if record.name == name {
-            return Ok(());
-        }
-        let is_taken = tables
-            .of(server.backend)
-            .any(|(_, other)| !other.is_deleted && other.name == name);
-        if is_taken {
-            return Err(RenameError::NameTaken);
-        }
-        states.rename(server, name);
-        let record = record.renamed(name);
-        change.put(server, record);
-        drop(change);
-        self.servers.touch(server.backend);
-        Ok(())
-    }
-
-    /// Places of deleted servers that wait to be released.
-    pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
-        self.tables.retired()
-    }
-
-    /// Nothing of a worker refers to the place of a deleted server.
-    pub(crate) fn release_server(&self, worker: WorkerId, server: ServerId) {
-        self.tables.release(worker, server);
-    }
-
     /// Whether every count is back at zero: nothing leaked.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
@@ -968,51 +503,6 @@ impl Shared {
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
     }
-}
-
-/// Why a server keeps its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenameError {
-    /// There is none.
-    NotFound,
-    /// It may get requests.
-    NotInMaintenance,
-    /// The configuration refers to it by its name.
-    Referenced,
-    /// Another server of its backend has that name.
-    NameTaken,
-}
-
-/// The load of a server and its limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerLoad {
-    /// Its weight, 0 to 256.
-    pub weight: u32,
-    /// The same as configured.
-    pub initial_weight: u32,
-    /// Requests at a time; 0 for any number.
-    pub maxconn: u32,
-    /// Streams.
-    pub sessions: u32,
-    /// Connections.
-    pub connections: u32,
-    /// Connections that are idle; counted where `pool-max-conn` limits them.
-    pub idle: u32,
-    /// Requests that wait for it.
-    pub queued: u32,
-}
-
-/// Why a server is not deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeleteError {
-    /// There is none.
-    NotFound,
-    /// Other lines of the configuration name it.
-    Named,
-    /// It may still get requests.
-    NotInMaintenance,
-    /// Requests or connections still use it.
-    InUse,
 }
 
 impl queue::Slots for Shared {

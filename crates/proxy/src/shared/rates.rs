@@ -120,11 +120,23 @@ impl Reading {
     /// Events a second. One lone event of the second before counts until that second is over, so that rare ones do not
     /// flicker.
     pub fn per_second(self) -> u32 {
-        let rate = match self.current == 0 && self.previous <= 1 {
+        let rate = match self.is_lone() {
             true => self.previous,
             false => self.weighted / PERIOD_MS,
         };
         u32::try_from(rate).unwrap_or(u32::MAX)
+    }
+
+    /// The same with its fraction.
+    pub fn exact(self) -> f64 {
+        match self.is_lone() {
+            true => self.previous as f64,
+            false => self.weighted as f64 / PERIOD_MS as f64,
+        }
+    }
+
+    fn is_lone(self) -> bool {
+        self.current == 0 && self.previous <= 1
     }
 }
 

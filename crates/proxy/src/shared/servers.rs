@@ -7,10 +7,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Balance, Config, Observe, Proxy, Server};
+use config::model::{Balance, Config, Mode, Observe, Proxy, Server};
 
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
+use super::outlier::{Latencies, Verdict, Watch};
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -38,6 +39,13 @@ pub enum ServerChange {
 pub(super) const MAINTENANCE: u32 = 1;
 pub(super) const DRAIN: u32 = 2;
 pub(super) const DOWN: u32 = 4;
+/// Traffic took it out (`outlier-ejection`).
+pub(super) const EJECTED: u32 = 8;
+/// It was, and gets one request, to probe it.
+pub(super) const PROBED: u32 = 16;
+
+/// None of these is bound to it.
+const OUT: u32 = MAINTENANCE | DOWN | EJECTED | PROBED;
 
 /// Units of a weight of 1 while a server of the backend starts slowly.
 const SLOW_START_UNITS: u32 = 16;
@@ -46,7 +54,7 @@ const SLOW_START_UNITS: u32 = 16;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ServerState {
-    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`].
+    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`], [`EJECTED`], [`PROBED`].
     flags: AtomicU32,
     weight: AtomicU32,
     /// The part of its weight that counts, of [`WHOLE`] (`slowstart`).
@@ -67,6 +75,8 @@ struct ServerState {
     error_limit: AtomicU32,
     /// Errors that were observed in a row.
     errors: AtomicU32,
+    /// `outlier-ejection`
+    watch: Watch,
 }
 
 impl ServerState {
@@ -91,6 +101,7 @@ impl ServerState {
         let limit = line.checks.error_limit;
         self.error_limit.store(limit, Ordering::Relaxed);
         self.errors.store(0, Ordering::Relaxed);
+        self.watch.begin(line);
     }
 
     fn is_backup(&self) -> bool {
@@ -136,6 +147,8 @@ struct BackendState {
     epoch: AtomicU32,
     /// Some server is observed.
     observes: AtomicBool,
+    /// What of a server's traffic `outlier-ejection` counts.
+    layer: Observe,
     servers: Grow<ServerState>,
     /// Places in use or once used.
     places: AtomicUsize,
@@ -264,24 +277,64 @@ impl Servers {
         }
     }
 
+    /// The outcome of a request for `outlier-ejection`: none where it does not count.
+    pub fn is_failure(&self, server: ServerId, seen: Seen) -> Option<bool> {
+        let is_on = self.server(server).watch.is_on();
+        let layer = self.backend(server.backend).layer;
+        is_on.then(|| seen.is_error(layer)).flatten()
+    }
+
+    /// A request failed, or came back after so many microseconds.
+    pub fn judge(&self, server: ServerId, latency_us: Option<u64>, now_ms: u64) -> Option<Verdict> {
+        let others = || {
+            let others = self.of(server.backend).filter(|other| *other != server);
+            let latencies = others.map(|other| self.server(other).watch.latencies());
+            latencies.fold(Latencies::default(), Latencies::and)
+        };
+        self.server(server).watch.count(latency_us, now_ms, others)
+    }
+
+    /// Whether a server was taken out by its traffic.
+    pub fn is_ejected(&self, server: ServerId) -> bool {
+        self.server(server).flags.load(Ordering::Relaxed) & EJECTED != 0
+    }
+
+    /// Whether a server gets one request, to probe it.
+    pub fn is_probed(&self, server: ServerId) -> bool {
+        let state = self.server(server);
+        let is_probed = state.flags.load(Ordering::Relaxed) == PROBED;
+        is_probed && state.weight.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a request may go to a server that is usable or probed.
+    pub fn may_probe(&self, server: ServerId, now_ms: u64) -> bool {
+        !self.is_probed(server) || self.server(server).watch.may_probe(now_ms)
+    }
+
+    /// The same; the request is the probe then.
+    pub fn take_probe(&self, server: ServerId, now_ms: u64) -> bool {
+        !self.is_probed(server) || self.server(server).watch.take_probe(now_ms)
+    }
+
+    /// Another probe of a server may go at once.
+    pub fn allow_probe(&self, server: ServerId) {
+        self.server(server).watch.allow_probe();
+    }
+
     /// Whether it answers, as far as is known.
     pub fn is_up(&self, server: ServerId) -> bool {
-        self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN) == 0
-    }
-
-    /// Whether it only gets what is bound to it.
-    pub fn is_draining(&self, server: ServerId) -> bool {
-        self.server(server).flags.load(Ordering::Relaxed) & DRAIN != 0
-    }
-
-    /// Whether it is up and has a weight; of a backup, whether or not it is its turn.
-    pub fn takes_new(&self, server: ServerId) -> bool {
-        self.server(server).takes_new()
+        self.server(server).flags.load(Ordering::Relaxed) & OUT == 0
     }
 
     /// Its weight now.
     pub fn weight(&self, server: ServerId) -> u32 {
         self.server(server).weight.load(Ordering::Relaxed)
+    }
+
+    /// Its weight now as far as it counts: less while it starts slowly.
+    pub fn effective_weight(&self, server: ServerId) -> u32 {
+        let share = self.server(server).share.load(Ordering::Relaxed);
+        (self.weight(server) * share).div_ceil(WHOLE)
     }
 
     /// Its weight as configured.
@@ -422,13 +475,17 @@ impl Servers {
 }
 
 fn is_observed(line: &Server) -> bool {
-    line.checks.observe != Observe::Nothing
+    line.checks.observe != Observe::Nothing || line.checks.ejection.is_some()
 }
 
 impl BackendState {
     fn new(proxy: &Proxy, full: u32) -> BackendState {
         BackendState {
             epoch: AtomicU32::new(0),
+            layer: match proxy.mode {
+                Mode::Http => Observe::Layer7,
+                Mode::Tcp | Mode::Log => Observe::Layer4,
+            },
             observes: AtomicBool::new(proxy.servers.iter().any(|line| is_observed(line))),
             servers: Grow::new(
                 proxy

@@ -31,6 +31,7 @@ struct ProxySwitches {
     /// [`Door`] as a number.
     door: AtomicU8,
     is_unpublished: AtomicBool,
+    is_deleted: AtomicBool,
 }
 
 /// See the module.
@@ -51,6 +52,7 @@ impl Switches {
         let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
             door: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
             is_unpublished: AtomicBool::new(proxy.unpublished),
+            is_deleted: AtomicBool::new(false),
         });
         Switches {
             proxies: proxies.collect(),
@@ -93,6 +95,14 @@ impl Switches {
     pub fn publish(&self, backend: ProxyId, published: bool) {
         let unpublished = &self.of(backend).is_unpublished;
         unpublished.store(!published, Ordering::Relaxed);
+    }
+
+    pub fn delete(&self, backend: ProxyId) {
+        self.of(backend).is_deleted.store(true, Ordering::Release);
+    }
+
+    pub fn is_deleted(&self, proxy: ProxyId) -> bool {
+        self.of(proxy).is_deleted.load(Ordering::Acquire)
     }
 
     fn cell(&self, rate: RateLimit) -> &AtomicU32 {

@@ -105,7 +105,7 @@ impl ServerTables {
             .map(|(place, record)| (place, &**record))
     }
 
-    /// The places whose servers are not what they were in earlier tables.
+    /// The places whose servers are not those of earlier tables, or are not reached as they were then.
     pub(crate) fn changed_since(&self, before: &ServerTables) -> Vec<ServerId> {
         let mut changed = Vec::new();
         for (place, (now, then)) in self.backends.iter().zip(&before.backends).enumerate() {
@@ -114,7 +114,7 @@ impl ServerTables {
             }
             let backend = ProxyId::at(place);
             let pairs = now.iter().zip(&**then).enumerate();
-            let changes = pairs.filter(|(_, (now, then))| !Arc::ptr_eq(now, then));
+            let changes = pairs.filter(|(_, (now, then))| !now.is_reached_as(then));
             changed.extend(changes.map(|(place, _)| ServerId::at(backend, place)));
             changed.extend((then.len()..now.len()).map(|place| ServerId::at(backend, place)));
         }
@@ -259,6 +259,13 @@ impl Change<'_> {
 }
 
 impl ServerRecord {
+    /// Whether it is the same server, at the same address, with connections of the same kind.
+    fn is_reached_as(&self, then: &ServerRecord) -> bool {
+        self.is_deleted == then.is_deleted
+            && self.address == then.address
+            && self.tls().is_some() == then.tls().is_some()
+    }
+
     /// Its line in the configuration, or that it was added by.
     #[must_use]
     pub fn line(&self) -> &Arc<Server> {
@@ -279,10 +286,10 @@ impl ServerRecord {
         }
     }
 
-    /// The same server under another name.
-    pub(super) fn renamed(&self, name: &str) -> ServerRecord {
+    /// The same server with another line.
+    pub(super) fn edited(&self, edit: impl FnOnce(&mut Server)) -> ServerRecord {
         let mut line = Server::clone(&self.line);
-        name.clone_into(&mut line.name);
+        edit(&mut line);
         ServerRecord {
             line: Arc::new(line),
             ..self.clone()

@@ -19,12 +19,20 @@ pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
         shared.clear_frontend(id, binds, how);
         for (server, _) in shared.server_tables().of(id) {
             shared.clear_server(server, how);
+            if all {
+                shared.clear_server_health(server);
+            }
         }
         shared.clear_backend(id, how);
+        if all {
+            shared.clear_backend_health(id);
+        }
     }
 }
 
 /// All counters of one server, by its backend's place and its own.
 pub fn clear_server_counters(shared: &Shared, backend: usize, server: usize, now: Now) {
-    shared.clear_server(ServerId::at(ProxyId::at(backend), server), (true, now.ms()));
+    let id = ServerId::at(ProxyId::at(backend), server);
+    shared.clear_server(id, (true, now.ms()));
+    shared.clear_server_health(id);
 }

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use stats::Kind;
-use stats::prometheus::{Aggregates, Metric, ProcessMetric, Sample, metrics};
+use stats::metric::{Aggregates, Metric, Sample, metrics};
+use stats::prometheus::{Format, OPENMETRICS};
+use stats::{Kind, Row};
 
 use super::{Cursor, Selection, View};
 
@@ -23,8 +24,26 @@ pub(crate) struct Wanted {
     hides_maintenance: bool,
 }
 
+/// The form that a client gets by its fields `Accept`: OpenMetrics where it names that, else the text that all read.
+pub(crate) fn format<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Format {
+    let is_open = |range: &[u8]| {
+        let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let named = parts.next().unwrap_or_default();
+        let refused = |parameter: &[u8]| {
+            let quality = parameter.strip_prefix(b"q=");
+            quality.is_some_and(|quality| quality.iter().all(|byte| matches!(byte, b'0' | b'.')))
+        };
+        named.eq_ignore_ascii_case(OPENMETRICS.as_bytes()) && !parts.any(refused)
+    };
+    let mut ranges = accepted.flat_map(|value| value.split(|byte| *byte == b','));
+    match ranges.any(is_open) {
+        true => Format::OpenMetrics,
+        false => Format::Text,
+    }
+}
+
 /// The order in which HAProxy writes kinds.
-const KINDS: [Kind; 4] = [Kind::Frontend, Kind::Listener, Kind::Backend, Kind::Server];
+pub(super) const KINDS: [Kind; 4] = [Kind::Frontend, Kind::Listener, Kind::Backend, Kind::Server];
 
 impl Wanted {
     /// Reads the parameters of a request. None where one of them is wrong.
@@ -133,6 +152,7 @@ enum State {
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Export {
+    format: Format,
     wanted: Wanted,
     /// Kinds that are still to come; the first is at work.
     kinds: Vec<Kind>,
@@ -142,10 +162,11 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub fn new(wanted: Wanted) -> Export {
+    pub fn new(wanted: Wanted, format: Format) -> Export {
         let kinds = KINDS.into_iter();
         let kinds = kinds.filter(|kind| wanted.kinds.contains(kind)).collect();
         Export {
+            format,
             wanted,
             kinds,
             samples: Vec::new(),
@@ -159,9 +180,11 @@ impl Export {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Process => {
                 if self.wanted.process {
-                    let all = process(view).into_iter();
-                    let wanted = all.filter(|metric| self.wanted.has(&metric.full_name()));
-                    wanted.for_each(|metric| metric.write(out));
+                    for (fact, value) in view.process().whole().filled() {
+                        if fact.metric().is_some_and(|name| self.wanted.has(&name)) {
+                            self.format.process(fact, value, out);
+                        }
+                    }
                 }
                 self.begin_kind();
             }
@@ -169,7 +192,11 @@ impl Export {
             State::Writing(place) => self.write(place, out),
             State::Over => {}
         }
-        matches!(self.state, State::Over)
+        let is_over = matches!(self.state, State::Over);
+        if is_over {
+            self.format.end(out);
+        }
+        is_over
     }
 
     fn begin_kind(&mut self) {
@@ -194,8 +221,7 @@ impl Export {
                 self.state = State::Writing(Place::default());
                 return;
             };
-            let servers = (kind == Kind::Backend).then(|| view.aggregates(place));
-            self.samples.push(Sample::of(&row, servers));
+            self.samples.push(view.sample(place, &row));
         }
         self.state = State::Sampling(cursor);
     }
@@ -208,11 +234,11 @@ impl Export {
         let mut series = String::new();
         let samples = self.samples.iter().skip(place.sample);
         for sample in samples.take(ITEMS_A_STEP) {
-            metric.series(sample, &mut series);
+            self.format.series(metric, sample, &mut series);
             place.sample += 1;
         }
         if !series.is_empty() && !std::mem::replace(&mut place.is_begun, true) {
-            metric.header(out);
+            self.format.header(metric, out);
         }
         out.push_str(&series);
         self.state = State::Writing(match place.sample < self.samples.len() {
@@ -226,136 +252,53 @@ impl Export {
 }
 
 impl View<'_> {
-    /// The servers of a backend by state.
-    fn aggregates(&self, backend: usize) -> Aggregates {
+    /// What a row of the proxy at a place shows now.
+    pub(super) fn sample(&self, place: usize, row: &Row<'_>) -> Sample {
+        let is_backend = row.kind == Kind::Backend;
+        let servers = is_backend.then(|| self.aggregates(place)).flatten();
+        Sample::of(row, servers)
+    }
+
+    /// The servers of a backend by state; none where it has no servers.
+    fn aggregates(&self, backend: usize) -> Option<Aggregates> {
         let selection = Selection {
             iid: Some(self.running.config.proxies[backend].id),
             kinds: Some(vec![Kind::Server]),
             ..Selection::default()
         };
-        let (mut aggregates, mut cursor) = (Aggregates::default(), Cursor::at(backend));
+        let (mut aggregates, mut cursor) = (None, Cursor::at(backend));
         while let Some((_, row)) = cursor.next(self, &selection) {
-            aggregates.add(&row);
+            aggregates.get_or_insert_with(Aggregates::default).add(&row);
         }
         aggregates
     }
 }
 
-fn process(view: &View<'_>) -> Vec<ProcessMetric> {
-    let config = &view.running.config.global;
-    let facts = &view.running.process;
-    let activity = view.shared.activity(view.now.ms());
-    let gauge = |name, about, value: f64| ProcessMetric {
-        name,
-        about,
-        is_counter: false,
-        label: None,
-        value,
-    };
-    let counter = |name, about, value: u64| ProcessMetric {
-        is_counter: true,
-        ..gauge(name, about, value as f64)
-    };
-    let labelled = |name, about, label, text: &str| ProcessMetric {
-        label: Some((label, text.to_owned())),
-        ..gauge(name, about, 1.0)
-    };
-    let number = |value: Option<u32>| f64::from(value.unwrap_or(0));
-    let uptime_s = view.now.mono_ns.saturating_sub(facts.started.mono_ns) / 1_000_000_000;
-    let started_s = facts.started.wall_ns / 1_000_000_000;
-    let node = config.node.as_deref().unwrap_or(&facts.hostname);
-    vec![
-        gauge("nbthread", "Worker threads", f64::from(facts.nbthread)),
-        gauge("nbproc", "Worker processes, always 1", 1.0),
-        gauge(
-            "relative_process_id",
-            "Number of this worker process, always 1",
-            1.0,
-        ),
-        gauge("uptime_seconds", "Seconds since the start", uptime_s as f64),
-        gauge(
-            "start_time_seconds",
-            "When the process started, in seconds since the epoch",
-            started_s as f64,
-        ),
-        gauge(
-            "max_connections",
-            "Most client connections at once",
-            number(config.maxconn),
-        ),
-        gauge(
-            "hard_max_connections",
-            "Most client connections at once, as started",
-            number(config.maxconn),
-        ),
-        gauge(
-            "current_connections",
-            "Client connections now",
-            f64::from(view.shared.clients()),
-        ),
-        counter(
-            "connections_total",
-            "Client connections since the start",
-            activity.connections,
-        ),
-        counter(
-            "requests_total",
-            "Requests since the start",
-            activity.requests,
-        ),
-        gauge(
-            "current_connection_rate",
-            "Client connections of the last second",
-            f64::from(activity.connection_rate),
-        ),
-        gauge(
-            "limit_connection_rate",
-            "Most client connections a second (maxconnrate)",
-            number(config.maxconnrate),
-        ),
-        gauge(
-            "max_connection_rate",
-            "Most client connections within a second",
-            f64::from(activity.connection_rate_max),
-        ),
-        gauge(
-            "current_session_rate",
-            "Sessions of the last second",
-            f64::from(activity.session_rate),
-        ),
-        gauge(
-            "limit_session_rate",
-            "Most sessions a second (maxsessrate)",
-            number(config.maxsessrate),
-        ),
-        gauge(
-            "max_session_rate",
-            "Most sessions within a second",
-            f64::from(activity.session_rate_max),
-        ),
-        labelled("node", "Name of the node", "node", node),
-        gauge(
-            "listeners",
-            "Addresses that are listened on",
-            view.running.listener_count() as f64,
-        ),
-        counter(
-            "internal_errors_total",
-            "Internal errors, each of which ended what it happened on",
-            view.shared.panics(),
-        ),
-        labelled(
-            "build_info",
-            "Version of this program",
-            "version",
-            env!("CARGO_PKG_VERSION"),
-        ),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn openmetrics_is_for_those_who_name_it() {
+        let of = |value: &str| format([value.as_bytes()].into_iter());
+        for value in [
+            "application/openmetrics-text",
+            "text/plain;q=0.2, Application/OpenMetrics-Text; version=1.0.0; q=0.5",
+        ] {
+            assert_eq!(of(value), Format::OpenMetrics, "{value}");
+        }
+        for value in [
+            "",
+            "*/*",
+            "text/plain",
+            "application/openmetrics-text;q=0.0",
+            "application/openmetrics-text2",
+            "x application/openmetrics-text",
+        ] {
+            assert_eq!(of(value), Format::Text, "{value}");
+        }
+        assert_eq!(format(std::iter::empty()), Format::Text);
+    }
 
     #[test]
     fn parameters_of_a_request() {

@@ -2,11 +2,14 @@
 
 use config::model::{Balance, BindAddress, Mode, Proxy, ServerAddress};
 use net::Addr;
+use stats::latency::Latency;
 use stats::{Column, Kind, Row};
 
-use super::{Selection, View};
+use super::{Selection, View, health};
 use crate::ids::{BindId, ProxyId, ServerId};
-use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums, Pace, ServerRecord, Times};
+use crate::shared::{
+    BackCount, BackSums, Count, Door, FrontCount, FrontSums, Pace, ServerRecord, Times, Whose,
+};
 
 /// Counters whose features do not exist: HAProxy shows them with 0 where nothing uses the feature.
 const ALWAYS_ZERO: [Column; 4] = [
@@ -66,6 +69,7 @@ pub(super) const BACK: &[(Column, BackCount)] = &[
     (Column::Eresp, BackCount::FailedResponses),
     (Column::Wretr, BackCount::Retries),
     (Column::Wredis, BackCount::Redispatches),
+    (Column::RetrRefused, BackCount::RefusedRetries),
     (Column::Lbtot, BackCount::Balanced),
     (Column::CliAbrt, BackCount::ClientAborts),
     (Column::SrvAbrt, BackCount::ServerAborts),
@@ -144,20 +148,37 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The histograms of a proxy's streams or of those of one of its servers, where they are measured.
+    fn latency(&self, proxy: &Proxy, whose: Whose) -> Option<Box<Latency>> {
+        let measures = proxy.options.latency_histograms;
+        measures.then(|| Box::new(self.shared.latency(whose)))
+    }
+
     /// A frontend's row.
     pub(crate) fn frontend(&self, id: ProxyId) -> Row<'a> {
         let proxy = self.running.proxy(id);
         let sums = self.shared.front_sums(id);
         let mut row = self.row(Kind::Frontend, proxy, "FRONTEND", 0);
         Self::front(&mut row, &sums);
+        row.latency = self.latency(proxy, Whose::Frontend(id));
         let now_ms = self.now.ms();
         let rate = |pace| self.shared.rate(pace, now_ms);
         let peak = |pace| self.shared.peak_rate(pace);
         row.set(Column::Scur, self.shared.count(Count::Frontend(id)));
         row.set(Column::Smax, self.shared.most(Count::Frontend(id)));
-        let maxconn = proxy.maxconn.or(self.running.config.global.maxconn);
-        row.set(Column::Slim, maxconn.unwrap_or(0));
-        row.set(Column::Status, "OPEN");
+        let own_max = self.shared.frontend_maxconn(id.place());
+        let max = if own_max > 0 {
+            own_max
+        } else {
+            self.shared.maxconn()
+        };
+        row.set(Column::Slim, max);
+        let status = match self.shared.door(id.place()) {
+            Door::Open => "OPEN",
+            Door::Paused => "PAUSED",
+            Door::Closed => "STOP",
+        };
+        row.set(Column::Status, status);
         row.set(Column::Rate, rate(Pace::Sessions(id)));
         row.set(Column::RateLim, proxy.rate_limit_sessions.unwrap_or(0));
         row.set(Column::RateMax, peak(Pace::Sessions(id)));
@@ -230,13 +251,13 @@ impl<'a> View<'a> {
     /// What backends and servers have in common.
     fn back(&self, row: &mut Row<'_>, proxy: &Proxy, sums: &BackSums, pace: Pace) {
         for (column, count) in BACK {
-            row.set(*column, sums.get(*count));
+            row.set(*column, sums.counts.get(*count));
         }
         if proxy.mode == Mode::Http {
             let mut requests = 0;
             for (column, count) in BACK_HTTP {
-                row.set(*column, sums.get(*count));
-                requests += sums.get(*count);
+                row.set(*column, sums.counts.get(*count));
+                requests += sums.counts.get(*count);
             }
             row.set(Column::ReqTot, requests);
         }
@@ -272,15 +293,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Since when nothing is known to have changed, seconds: the start of the process.
-    fn uptime_s(&self) -> u32 {
-        let passed_ns = self
-            .now
-            .mono_ns
-            .saturating_sub(self.running.process.started.mono_ns);
-        u32::try_from(passed_ns / 1_000_000_000).unwrap_or(u32::MAX)
-    }
-
     /// A server's row.
     pub(crate) fn server(&self, id: ServerId, line: &'a ServerRecord) -> Row<'a> {
         let proxy = self.running.proxy(id.backend);
@@ -288,6 +300,7 @@ impl<'a> View<'a> {
         let sums = self.shared.server_sums(id);
         let mut row = self.row(Kind::Server, proxy, &line.name, line.id);
         self.back(&mut row, proxy, &sums, Pace::Server(id));
+        row.latency = self.latency(proxy, Whose::Server(self.shared.server_number(id)));
         let used = self.shared.count(Count::Server(id));
         row.set(Column::Qcur, servers.waiting(id));
         row.set(Column::Scur, used);
@@ -297,12 +310,19 @@ impl<'a> View<'a> {
             Some(servers.maxconn(id)).filter(|max| *max > 0),
         );
         row.set_some(Column::Qlimit, Some(line.maxqueue).filter(|max| *max > 0));
-        row.set(Column::Status, self.server_status(id));
-        row.set(Column::Weight, servers.weight(id));
+        row.set(Column::Weight, servers.effective_weight(id));
         row.set(Column::Uweight, servers.weight(id));
         row.set(Column::Act, u32::from(!line.backup));
         row.set(Column::Bck, u32::from(line.backup));
-        row.set(Column::Lastchg, self.uptime_s());
+        let view = self.shared.server_view(id.backend.place(), id.place());
+        let tracked = view.tracked.map(|(backend, place)| {
+            let tracked = ServerId::at(ProxyId::at(backend), place);
+            let backend = &self.running.proxy(tracked.backend).name;
+            let name = self.servers.find(tracked).map(|record| &record.name);
+            format!("{backend}/{}", name.map_or("", String::as_str))
+        });
+        row.set_some(Column::Tracked, tracked);
+        health::fill(&mut row, view);
         let idle = self
             .shared
             .count(Count::Connections(id))
@@ -332,20 +352,6 @@ impl<'a> View<'a> {
         row
     }
 
-    /// The state of a server in HAProxy's words.
-    fn server_status(&self, id: ServerId) -> &'static str {
-        let servers = &self.shared.servers;
-        if servers.is_in_maintenance(id) {
-            "MAINT"
-        } else if !servers.is_up(id) {
-            "DOWN"
-        } else if servers.is_draining(id) {
-            "DRAIN"
-        } else {
-            "no check"
-        }
-    }
-
     /// A backend's row.
     pub(crate) fn backend(&self, id: ProxyId, selection: &Selection) -> Row<'a> {
         let proxy = self.running.proxy(id);
@@ -353,7 +359,8 @@ impl<'a> View<'a> {
         let sums = self.shared.back_sums(id);
         let mut row = self.row(Kind::Backend, proxy, "BACKEND", 0);
         self.back(&mut row, proxy, &sums, Pace::Streams(id));
-        row.set(Column::Dreq, sums.get(BackCount::DeniedRequests));
+        row.latency = self.latency(proxy, Whose::Backend(id));
+        row.set(Column::Dreq, sums.counts.get(BackCount::DeniedRequests));
         zero(&mut row, &ALWAYS_ZERO);
         if proxy.mode == Mode::Http {
             zero(&mut row, &ZERO_IN_HTTP);
@@ -362,38 +369,37 @@ impl<'a> View<'a> {
         row.set(Column::Scur, self.shared.count(Count::Backend(id)));
         row.set(Column::Smax, self.shared.most(Count::Backend(id)));
         row.set(Column::Slim, self.running.fullconn(id));
-        let (mut active, mut backup, mut up, mut weight) = (0_u32, 0_u32, 0_u32, 0_u32);
-        let mut all = 0_usize;
+        let (mut up, mut all) = (0_u32, 0_u32);
+        let (mut weight, mut effective_weight) = (0_u32, 0_u32);
         for (server, line) in self.servers.of(id) {
+            if line.is_deleted {
+                continue;
+            }
             all += 1;
             up += u32::from(servers.is_up(server));
-            if servers.takes_new(server) {
-                match line.backup {
-                    true => backup += 1,
-                    false => active += 1,
-                }
-            }
             if servers.is_usable(server) {
                 weight += servers.weight(server);
+                effective_weight += servers.effective_weight(server);
             }
         }
         let is_up = weight > 0 || all == 0;
         let mut status = if is_up { "UP" } else { "DOWN" }.to_owned();
-        if proxy.unpublished {
+        if !self.shared.is_published(id) {
             status.push_str(" (UNPUB)");
         }
         if selection.hides_down || selection.hides_maintenance {
             status.push_str(&format!(" ({up}/{all})"));
         }
         row.set(Column::Status, status);
-        row.set(Column::Weight, weight);
+        row.set(Column::Weight, effective_weight);
         row.set(Column::Uweight, weight);
-        row.set(Column::Act, active);
-        row.set(Column::Bck, backup);
-        row.set(Column::Chkdown, 0_u64);
-        row.set(Column::Lastchg, self.uptime_s());
+        let view = self.shared.backend_view(id.place());
+        row.set(Column::Act, view.active);
+        row.set(Column::Bck, view.backup);
+        row.set(Column::Chkdown, view.down_transitions);
+        row.set(Column::Lastchg, health::seconds(view.since_change));
         if all > 0 {
-            row.set(Column::Downtime, 0_u32);
+            row.set(Column::Downtime, health::seconds(view.down_time));
         }
         for column in [
             Column::AggSrvStatus,

@@ -9,7 +9,7 @@ use super::fill::{BACK, BACK_HTTP, FRONT, FRONT_HTTP};
 use super::{Cursor, Selection, View};
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::{BackCount, FrontCount, Shared};
+use crate::shared::{BackCount, FrontCount, HealthCounter, Shared};
 
 /// What a name identifies.
 #[derive(Clone, Copy)]
@@ -63,6 +63,16 @@ fn back(column: Column) -> Option<BackCount> {
     (first.0 == column).then_some(count)
 }
 
+/// Which counter of a server's health a field is.
+fn health(column: Column) -> Option<HealthCounter> {
+    match column {
+        Column::Chkfail => Some(HealthCounter::FailedChecks),
+        Column::Chkdown => Some(HealthCounter::DownTransitions),
+        Column::Hanafail => Some(HealthCounter::FailedObservations),
+        _ => None,
+    }
+}
+
 /// Adds what a file has to the counters. Names that nothing here has, or that are of the other side, are left out.
 pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
     let objects = objects(running);
@@ -74,22 +84,25 @@ pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
         match (one.side, *object) {
             (Side::Front, Object::Proxy(id)) if running.proxy(id).is_frontend => {
                 if let Some(count) = front(one.column) {
-                    tallies.preload_front(id, count, one.value);
+                    tallies.front_extra(id).preload(count, one.value);
                 }
             }
             (Side::Front, Object::Listener(bind)) => {
                 if let Some(count) = front(one.column) {
-                    tallies.preload_bind(bind, count, one.value);
+                    tallies.bind_extra(bind).preload(count, one.value);
                 }
             }
             (Side::Back, Object::Proxy(id)) if running.proxy(id).is_backend => {
                 if let Some(count) = back(one.column) {
-                    tallies.preload_back(id, count, one.value);
+                    tallies.back_extra(id).preload(count, one.value);
                 }
             }
             (Side::Back, Object::Server(server)) => {
+                if let Some(counter) = health(one.column) {
+                    shared.preload_health(server, counter, one.value);
+                }
                 if let Some(count) = back(one.column) {
-                    shared.preload_server(server, count, one.value);
+                    shared.server_extra(server).preload(count, one.value);
                 }
             }
             _ => {}

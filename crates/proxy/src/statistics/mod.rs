@@ -4,8 +4,11 @@
 mod clear;
 pub(crate) mod export;
 mod fill;
+mod health;
 mod load;
 pub(crate) mod made;
+pub mod otlp;
+mod process;
 pub(crate) mod request;
 
 pub use clear::{clear_counters, clear_server_counters};
@@ -101,7 +104,8 @@ impl Cursor {
     pub fn next<'a>(&mut self, view: &View<'a>, selection: &Selection) -> Option<(usize, Row<'a>)> {
         loop {
             let proxy = view.running.config.proxies.get(self.proxy)?;
-            if !selection.has_proxy(self.proxy, proxy) {
+            let is_there = !view.shared.is_deleted(self.proxy);
+            if !is_there || !selection.has_proxy(self.proxy, proxy) {
                 self.next_proxy();
                 continue;
             }

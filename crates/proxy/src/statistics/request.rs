@@ -6,7 +6,7 @@ use stats::page::{Links, Outcome};
 use super::Selection;
 use super::made::Form;
 
-/// Longest text that names of proxies are compared with.
+/// Bytes of the filter on names of proxies (`scope`); what is longer is cut.
 const SCOPE_BYTES_MAX: usize = 20;
 
 /// Options of the page, which may stand anywhere behind its address.

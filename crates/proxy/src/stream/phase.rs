@@ -57,6 +57,8 @@ pub(crate) enum RuleWait {
     Body,
     /// A moment.
     Pause { until_ms: u64 },
+    /// The end of the client's handshake, at most until then.
+    Handshake { until_ms: u64 },
 }
 
 /// Bytes both ways.
@@ -82,6 +84,11 @@ impl Rules {
     /// A rule holds its message until a moment.
     pub fn is_paused(self) -> bool {
         matches!(self.waits, Some((_, RuleWait::Pause { .. })))
+    }
+
+    /// A rule waits for the end of the client's handshake.
+    fn awaits_handshake(self) -> bool {
+        matches!(self.waits, Some((_, RuleWait::Handshake { .. })))
     }
 
     /// A rule waits for a body.
@@ -160,6 +167,16 @@ impl Phase {
         match self {
             Phase::FrontendBody | Phase::BackendBody => true,
             Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => rules.awaits_body(),
+            _ => false,
+        }
+    }
+
+    /// `wait-for-handshake` holds the request.
+    pub fn awaits_handshake(self) -> bool {
+        match self {
+            Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => {
+                rules.awaits_handshake()
+            }
             _ => false,
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Route {
     pub on_reused: bool,
     /// A reused connection failed: only a fresh one will do.
     pub fresh_only: bool,
+    /// `Early-Data` was added to the request.
+    pub is_marked_early: bool,
     /// When the request left, monotonic nanoseconds; kept where the algorithm goes by latencies.
     pub asked_ns: u64,
     /// Another worker was asked for an idle connection.

@@ -30,6 +30,7 @@ const THRESHOLD_ALL: u64 = 0;
 impl Worker {
     /// A stream ends.
     pub fn end(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
+        self.kept = None;
         if !stream.tracing.attached.is_empty() {
             self.end_traces(scene, stream);
         } else if !stream.tracing.begun && stream.txn.bytes_in > 0 {
@@ -109,6 +110,8 @@ impl Worker {
         };
         if let Some(kept) = kept {
             trace.encode(program, kept, end_mono_ns, outbox);
+            let recorded = trace.spans().iter().find(|span| span.is_recorded);
+            self.kept = recorded.map(|span| span.context.trace_id).or(self.kept);
         }
         let counts = &mut outbox.counts;
         let (spans, logs) = (trace.spans().len() as u64, trace.log_count() as u64);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use net::Now;
 use net::timers::NEVER_MS;
-use telemetry::Ids;
 use telemetry::account::Loss;
 use telemetry::metrics::Local;
 use telemetry::queue::{Batch, Queue};
 use telemetry::record::Outbox;
+use telemetry::{Ids, TraceId};
 
 use super::fault::Limiter;
 use crate::ids::StreamId;
@@ -43,6 +43,8 @@ pub(crate) struct Worker {
     pub streams: Vec<StreamCounts>,
     /// What came with a message, before it is in its place.
     pub came: Came,
+    /// The trace of the last stream that ended, where it is kept.
+    pub kept: Option<TraceId>,
     /// When something is to be handed over at the latest.
     pub flush_at_ms: u64,
     /// `on-idle-timeout`: when it comes to which stream, of which filter.
@@ -104,6 +106,7 @@ impl Worker {
             limiters: filters.iter().map(|_| Limiter::default()).collect(),
             streams: vec![StreamCounts::default(); filters.len()],
             came: Came::default(),
+            kept: None,
             flush_at_ms: NEVER_MS,
             idle: BinaryHeap::new(),
         }

@@ -25,6 +25,10 @@ pub struct Pipe {
     pub sock: Option<SockId>,
     /// The target of an outgoing connection.
     pub to: Option<Addr>,
+    /// Where it comes from with `usesrc`.
+    pub foreign: Option<Addr>,
+    /// The first bytes may leave with the SYN.
+    pub fast_open: bool,
     /// An outgoing connection that does not stand yet.
     pub connecting: bool,
     /// From the peer, not yet delivered.
@@ -444,6 +448,8 @@ impl Driver for SimDriver {
         let pipe = &mut self.pipes[place];
         pipe.connecting = true;
         pipe.to = Some(connect.to.clone());
+        pipe.fast_open = connect.fast_open;
+        pipe.foreign = connect.from.filter(|_| connect.is_foreign).cloned();
         pipe.labels = connect.labels;
         Ok(sock)
     }

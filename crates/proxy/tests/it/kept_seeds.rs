@@ -55,4 +55,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         207_523,
         "an idle connection whose close panicked stayed in the pool without a deadline",
     ),
+    (
+        "h2 servers, safe",
+        8951,
+        "a connection of HTTP/2 without streams whose close panicked stayed open, and nobody knew of it",
+    ),
 ];

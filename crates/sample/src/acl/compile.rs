@@ -174,7 +174,7 @@ impl Flags {
 /// Compiles a fetch or an ACL keyword, flags and patterns.
 fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
     let first = words.first().copied().unwrap_or_default();
-    let (compiled, keyword, converted) = sample(compiler, first)?;
+    let (compiled, keyword, converted) = sample(compiler, words)?;
     // A converter after it changes the type, and with it the method.
     let own_method = keyword.filter(|_| !converted).map(|keyword| keyword.method);
     let kind = compiled.expr.kind();
@@ -288,17 +288,21 @@ fn at_word(words: &[&[u8]], index: usize, message: String) -> ExprError {
 }
 
 /// The sample of an `acl` line, the ACL keyword if it is one, and whether converters follow it.
+///
+/// As in HAProxy, converters of a sample fetch may go on in the next words, and these words are patterns all the same:
+/// `req.ssl_alpn, lower h2` matches the texts `lower` and `h2`.
 fn sample(
     compiler: &mut Compiler,
-    word: &[u8],
+    words: &[&[u8]],
 ) -> Result<(Compiled, Option<&'static Keyword>, bool), ExprError> {
+    let word = words.first().copied().unwrap_or_default();
     let end = name_end(word, 0);
     let Some(keyword) = KEYWORDS
         .iter()
         .find(|known| known.name.as_bytes() == &word[..end])
     else {
         let compiled = compiler
-            .expression(&[word], Place::ALL, Reading::Word)
+            .expression(words, Place::ALL, Reading::Words)
             .map_err(|mut error| {
                 error.message = format!("{} in ACL expression '{}'", error.message, readable(word));
                 error

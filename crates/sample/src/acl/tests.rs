@@ -40,6 +40,12 @@ fn matching_methods() {
         ("{ path_dir im }", false),
         ("{ path_dir /img/ }", true),
         ("{ str(xa/a/a) -m dir a/a }", true),
+        // The converter's word is a pattern, too.
+        ("{ str(AB), lower ab }", true),
+        ("{ str(AB), lower AB }", false),
+        ("{ str(LOWER), lower x }", true),
+        ("{ bin(0a0b), hex, lower 0a0b }", true),
+        ("{ bin(0a0b), hex -m found 0A0B }", true),
         ("{ str(a/b/) -m dir b }", true),
         ("{ hdr_dom(host) -i example.com }", true),
         ("{ hdr_dom(host) -i ample.com }", false),
@@ -265,6 +271,7 @@ fn faults_are_told_where_they_are() {
             2,
             "'-z' is not a valid ACL option. Please use '--' before any pattern beginning with a '-'",
         ),
+        ("{ str(x) length }", 2, "'length' is not a number"),
         (
             "{ var(txn.x) 1 }",
             1,

@@ -235,18 +235,7 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start
         0,
         0,
     );
-    let scope = Scope {
-        now: net::Now::default(),
-        world: &Nowhere,
-        session: &session,
-        txn: None,
-        request: None,
-        response: None,
-        request_data: &[],
-        response_data: &[],
-        from_server: false,
-        last_chance: true,
-    };
+    let scope = Scope::without_stream(net::Now::default(), &Nowhere, &session);
     let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());
     let pure = steps.iter().take_while(|step| is_pure(step)).count();
     for step in steps.drain(..pure) {

@@ -220,6 +220,12 @@ impl Compiler {
         self.names.counts()
     }
 
+    /// The backends that expressions name, by their indexes; one may be there more than once.
+    #[must_use]
+    pub fn named_backends(&self) -> &[u32] {
+        &self.names.named_backends
+    }
+
     /// The servers that the expressions compiled so far name, each by its proxy and its place.
     #[must_use]
     pub fn named_servers(&self) -> &[(u32, u32)] {

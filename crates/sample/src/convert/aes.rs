@@ -120,6 +120,38 @@ impl Cipher {
     }
 }
 
+/// The initial value of wrapped keys (RFC 3394 §2.2.3.1).
+const WRAP_VECTOR: [u8; 8] = [0xa6; 8];
+/// Blocks of 8 bytes of a wrapped key, without the first.
+const WRAPPED_BLOCKS_MAX: usize = 16;
+
+/// The key that is wrapped with another one (RFC 3394 §2.2.2). None where it is not.
+pub(super) fn unwrap_key(key: &[u8], wrapped: &[u8]) -> Option<Vec<u8>> {
+    let cipher = Cipher::new(8 * i64::try_from(key.len()).ok()?, key)?;
+    let (first, rest) = wrapped.split_first_chunk::<8>()?;
+    let (blocks, []) = rest.as_chunks::<8>() else {
+        return None;
+    };
+    let count = blocks.len();
+    if !(2..=WRAPPED_BLOCKS_MAX).contains(&count) {
+        return None;
+    }
+    let mut vector = *first;
+    let mut blocks = blocks.to_vec();
+    for step in (1..=6 * count).rev() {
+        let place = (step - 1) % count;
+        xor(&mut vector, &(step as u64).to_be_bytes());
+        let mut block = AesBlock::default();
+        block[..8].copy_from_slice(&vector);
+        block[8..].copy_from_slice(&blocks[place]);
+        cipher.decrypt(&mut block);
+        vector.copy_from_slice(&block[..8]);
+        blocks[place].copy_from_slice(&block[8..]);
+    }
+    let is_right = vector.as_slice().ct_eq(&WRAP_VECTOR).to_bool();
+    is_right.then(|| blocks.concat())
+}
+
 fn xor(block: &mut [u8], other: &[u8]) {
     for (byte, other) in block.iter_mut().zip(other) {
         *byte ^= other;

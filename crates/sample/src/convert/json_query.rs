@@ -427,8 +427,8 @@ mod tests {
         }
         // Certificates by their names: known, forbidden, unknown.
         let certificate = include_bytes!("../x509/data/server.der");
-        crate::set_token_certificate("tokens.known", Some(certificate));
-        crate::set_token_certificate("tokens.forbidden", None);
+        crate::set_token_certificate("tokens.known", Some(certificate), None);
+        crate::set_token_certificate("tokens.forbidden", None, None);
         for (name, wanted) in [("tokens.known", "0"), ("tokens.forbidden", "-7")] {
             let said = ask(&rs256, &format!("jwt_verify_cert(RS256,{name})"));
             assert_eq!(said.as_deref(), Some(wanted), "{name}");

@@ -10,6 +10,7 @@ mod forwarded;
 pub(crate) mod hash;
 mod json_path;
 mod json_query;
+pub(crate) mod jwe;
 pub(crate) mod map;
 mod mqtt;
 pub(crate) mod number;
@@ -142,6 +143,7 @@ const FAMILIES: &[&[Convert]] = &[
     coding::CONVERTERS,
     binary::CONVERTERS,
     json_query::CONVERTERS,
+    jwe::CONVERTERS,
     hash::CONVERTERS,
     map::CONVERTERS,
     digest::CONVERTERS,

@@ -15,6 +15,7 @@ use aws_lc_rs::signature::{
 };
 
 use super::coding::decode64;
+use super::jwe::PrivateKey;
 
 /// The largest file of a public key, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -113,8 +114,24 @@ pub fn wanted_token_certificates() -> Vec<String> {
         .collect()
 }
 
-/// Says which certificate (DER) verifies tokens by this name from now on; none forbids it.
-pub fn set_token_certificate(name: &str, certificate: Option<&[u8]>) {
+/// Private keys of certificates by their names, which decrypt tokens.
+static PRIVATE: ByName<Arc<PrivateKey>> = RwLock::new(BTreeMap::new());
+
+/// The private key of a certificate that tokens may be decrypted with.
+pub(super) fn private(name: &[u8]) -> Option<Arc<PrivateKey>> {
+    let all = PRIVATE.read().unwrap_or_else(PoisonError::into_inner);
+    all.get(name).cloned()
+}
+
+/// Says which certificate verifies tokens by this name from now on, and which private key decrypts them (both DER); none forbids it.
+pub fn set_token_certificate(name: &str, certificate: Option<&[u8]>, private: Option<&[u8]>) {
+    let private = private.and_then(PrivateKey::parse).map(Arc::new);
+    let mut all = PRIVATE.write().unwrap_or_else(PoisonError::into_inner);
+    match private {
+        Some(private) => drop(all.insert(name.as_bytes().into(), private)),
+        None => drop(all.remove(name.as_bytes())),
+    }
+    drop(all);
     let key = certificate.and_then(crate::x509::public_key);
     let key = key.and_then(|key| PublicKey::parse(&key)).map(Arc::new);
     let mut all = CERTIFICATES.write().unwrap_or_else(PoisonError::into_inner);

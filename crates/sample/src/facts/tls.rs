@@ -82,6 +82,24 @@ impl TlsFacts {
     pub fn is_established(&self) -> bool {
         self.version != 0 && self.cipher != 0
     }
+
+    /// The name of the version, as OpenSSL writes it.
+    #[must_use]
+    pub fn version_name(&self) -> Option<&'static str> {
+        crate::fetch::tls::version(self.version)
+    }
+
+    /// The name of the cipher suite, as OpenSSL writes it.
+    #[must_use]
+    pub fn cipher_name(&self) -> Option<&'static str> {
+        crate::fetch::tls::suite(self.cipher)
+    }
+
+    /// The certificate of the other side, DER.
+    #[must_use]
+    pub fn peer_certificate(&self) -> Option<&[u8]> {
+        self.peer.first().map(|der| &**der)
+    }
 }
 
 impl HelloFacts {

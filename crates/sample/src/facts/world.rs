@@ -7,7 +7,7 @@ use net::{Addr, CpuOf, TcpInfo};
 
 use crate::captured::CaptureSlot;
 use crate::vars::{Change, VarLimits, VarNames};
-use crate::{Value, Zone};
+use crate::{TokenAlgorithms, Value, Zone};
 
 /// A server as expressions see it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,6 +123,10 @@ pub trait World {
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>>;
     /// A server of a backend.
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>>;
+    /// The algorithms of encrypted tokens that are taken.
+    fn token_algorithms(&self) -> TokenAlgorithms {
+        TokenAlgorithms::default()
+    }
     /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)

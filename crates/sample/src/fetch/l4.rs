@@ -97,7 +97,12 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &CLIENT,
         "the authority TLV",
-        |_, scope, _| tlv(scope, TLV_AUTHORITY, 0).map(|(value, _)| Value::text(value)),
+        |_, scope, _| {
+            scope
+                .session
+                .tlv(TLV_AUTHORITY, 0)
+                .map(|(value, _)| Value::text(value))
+        },
     ),
     fetch(
         "fc_pp_unique_id",
@@ -105,7 +110,12 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &CLIENT,
         "the unique-id TLV",
-        |_, scope, _| tlv(scope, TLV_UNIQUE_ID, 0).map(|(value, _)| Value::text(value)),
+        |_, scope, _| {
+            scope
+                .session
+                .tlv(TLV_UNIQUE_ID, 0)
+                .map(|(value, _)| Value::text(value))
+        },
     ),
     fetch(
         "fc_pp_tlv",
@@ -279,24 +289,9 @@ fn tlv_kind(args: &mut [Arg]) -> Result<(), String> {
 }
 
 fn pp_tlv<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
-    let (value, next) = tlv(scope, int_at(args, 0)? as u8, cursor.offset)?;
+    let session = scope.session;
+    let (value, next) = session.tlv(int_at(args, 0)? as u8, cursor.offset)?;
     cursor.offset = next;
     cursor.more = cursor.iterate;
     Some(Value::text(value))
-}
-
-/// The first TLV of this type from a byte position on, and the position after it.
-fn tlv<'a>(scope: &Scope<'a>, kind: u8, from: usize) -> Option<(&'a [u8], usize)> {
-    let bytes = scope.session.tlvs.as_deref()?;
-    let mut at = from;
-    loop {
-        let (&[found, high, low], _) = bytes.get(at..)?.split_first_chunk()?;
-        let start = at + 3;
-        let end = start + usize::from(u16::from_be_bytes([high, low]));
-        let value = bytes.get(start..end)?;
-        if found == kind {
-            return Some((value, end));
-        }
-        at = end;
-    }
 }

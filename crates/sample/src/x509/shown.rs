@@ -70,15 +70,6 @@ pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
         };
         names.iter().map(host).collect()
     });
-    let places = tbs.get_extension().ok().flatten();
-    let ocsp_uri = places.and_then(|(_, AuthorityInfoAccessSyntax(places))| {
-        places
-            .into_iter()
-            .find_map(|place| match (place.access_method, place.access_location) {
-                (OCSP, GeneralName::UniformResourceIdentifier(uri)) => Some(uri.to_string()),
-                _ => None,
-            })
-    });
     Some(ShownCertificate {
         serial: hex(certificate.serial()),
         not_before: shown_time(seconds(&validity.not_before)),
@@ -88,8 +79,43 @@ pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
         algorithm: key(&certificate).unwrap_or_default(),
         subject: one_line(tbs.subject()),
         issuer: one_line(tbs.issuer()),
-        ocsp_uri,
+        ocsp_uri: responder(&certificate),
     })
+}
+
+/// Where the status of a certificate (DER) can be asked for: the first OCSP responder that it names.
+#[must_use]
+pub fn ocsp_uri(der: &[u8]) -> Option<String> {
+    responder(&Certificate::parse(der)?)
+}
+
+fn responder(certificate: &Certificate) -> Option<String> {
+    let places = certificate.0.tbs_certificate().get_extension();
+    let (_, AuthorityInfoAccessSyntax(places)) = places.ok().flatten()?;
+    places
+        .into_iter()
+        .find_map(|place| match (place.access_method, place.access_location) {
+            (OCSP, GeneralName::UniformResourceIdentifier(uri)) => Some(uri.to_string()),
+            _ => None,
+        })
+}
+
+/// The kind of the key of a certificate (DER) and its bits: `RSA2048`.
+#[must_use]
+pub fn certificate_key(der: &[u8]) -> Option<String> {
+    key(&Certificate::parse(der)?)
+}
+
+/// The short name of the algorithm that signs a certificate (DER), as OpenSSL has it.
+#[must_use]
+pub fn certificate_signature(der: &[u8]) -> Option<&'static str> {
+    Some(Certificate::parse(der)?.signature_algorithm())
+}
+
+/// The first common name of the subject of a certificate (DER).
+#[must_use]
+pub fn common_name(der: &[u8]) -> Option<Vec<u8>> {
+    Certificate::parse(der)?.subject().entry(b"CN", 1)
 }
 
 /// Reads a list of revoked certificates (DER). None where it is none.

@@ -1,10 +1,12 @@
 //! Servers that come and go while traffic runs (management guide §9.3).
 
 use config::dynamic;
+use config::environment::Environment;
 use config::model::Proxy;
 use proxy::{AddError, DeleteError};
 
-use super::{Asked, Command, Level, Reply, command};
+use super::servers::find_backend;
+use super::{Asked, Command, Level, Reply, command, dynamic_cookie, proxies};
 
 pub(super) const COMMANDS: &[Command] = &[
     command(
@@ -41,8 +43,7 @@ fn target<'a>(asked: &'a Asked<'_>) -> Result<(usize, &'a Proxy, &'a str), Reply
     if server.is_empty() {
         return Err(refused("Require 'backend/server'."));
     }
-    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
-    let found = proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == backend);
+    let found = find_backend(asked, backend);
     let (place, proxy) = found.ok_or_else(|| refused("No such backend."))?;
     Ok((place, proxy, server))
 }
@@ -63,12 +64,19 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     let subjects = asked.subjects;
     let words = &asked.bytes[1..];
     refuse_to_track_added(asked, backend)?;
-    let line = dynamic::server(&subjects.running.config, backend, name, words)
-        .map_err(|messages| refused(&messages.join("\n")))?;
+    let line = dynamic::server(
+        &subjects.running.config,
+        backend,
+        name,
+        words,
+        &Environment::of_process(),
+    )
+    .map_err(|messages| refused(&messages.join("\n")))?;
     let added = subjects
         .running
         .add_server(&subjects.shared, backend, line)
         .map_err(|error| refused(&not_added(&error)))?;
+    dynamic_cookie::refresh(asked, backend);
     subjects.workers.wake(&added.wake);
     Ok(Reply::Said("New server registered.\n".to_owned()))
 }
@@ -149,9 +157,8 @@ fn delete(asked: &Asked<'_>) -> Reply {
 /// A backend whose own `default-server` sets something has a star, and a line each with a name follows.
 fn show_defaults(asked: &Asked<'_>) -> Reply {
     let wanted = asked.rest.first();
-    let proxies = asked.subjects.running.config.proxies.iter();
-    let mut backends = proxies
-        .filter(|proxy| proxy.is_backend && wanted.is_none_or(|name| proxy.name == **name))
+    let mut backends = proxies::backends(asked)
+        .filter(|proxy| wanted.is_none_or(|name| proxy.name == **name))
         .peekable();
     if wanted.is_some() && backends.peek().is_none() {
         return refused("No such backend.");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::command::{Asked, Level, Mode, Reply, Severity, command, session_command};
 use super::session::{Prompting, Session};
-use super::{Command, help, servers};
+use super::{Command, help, proxies, servers};
 use crate::handover;
 
 #[rustfmt::skip]
@@ -148,6 +148,7 @@ const WAIT_USAGE: &str = "Usage: wait {-h|<duration>} [condition [args...]]
   - <condition> indicates what to wait for, no longer than the specified
     duration. Supported conditions are:
     - <none> : by default, just sleep for the specified duration.
+    - be-removable <px> : wait for this backend to become removable.
     - srv-removable <px>/<sv> : wait for this server to become removable.
 ";
 
@@ -163,13 +164,15 @@ fn wait(asked: &Asked<'_>) -> Reply {
         return refused("Invalid duration.\n");
     };
     match condition {
-        [] => match asked.client.ends_within(time) {
+        [] => match asked.client.leaves_within(time) {
             true => refused("Interrupted.\n"),
             false => Reply::Said("Done.\n".to_owned()),
         },
         ["-h", ..] => Reply::Said(WAIT_USAGE.to_owned()),
         ["srv-removable"] => refused("Missing server name (<backend>/<server>).\n"),
-        ["srv-removable", name, ..] => wait_until_removable(asked, name, time),
+        ["srv-removable", name, ..] => wait_until(asked, time, || servers::removable(asked, name)),
+        ["be-removable"] => refused("Missing backend name.\n"),
+        ["be-removable", name, ..] => wait_until(asked, time, || proxies::removable(asked, name)),
         _ => refused(WAIT_USAGE),
     }
 }
@@ -179,11 +182,16 @@ const LOOKS: u32 = 100;
 /// The shortest pause between two looks.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 
-fn wait_until_removable(asked: &Asked<'_>, name: &str, time: Duration) -> Reply {
+/// `is_met`: whether the condition is met, or why not yet, or why it never will be.
+fn wait_until(
+    asked: &Asked<'_>,
+    time: Duration,
+    is_met: impl Fn() -> Result<Option<&'static str>, &'static str>,
+) -> Reply {
     let pause = (time / LOOKS).max(LOOK_PAUSE_MIN);
     let mut left = time;
     loop {
-        let why = match servers::removable(asked, name) {
+        let why = match is_met() {
             Ok(None) => return Reply::Said("Done.\n".to_owned()),
             Ok(Some(why)) => why,
             Err(why) => return Reply::Refused(format!("Failed. {why}\n")),
@@ -192,7 +200,7 @@ fn wait_until_removable(asked: &Asked<'_>, name: &str, time: Duration) -> Reply 
             return Reply::Refused(format!("Wait delay expired. {why}\n"));
         }
         let pause = pause.min(left);
-        if asked.client.ends_within(pause) {
+        if asked.client.leaves_within(pause) {
             return Reply::Refused(format!("Interrupted. {why}\n"));
         }
         left -= pause;

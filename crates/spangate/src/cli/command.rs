@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::anonymise::Anonymiser;
 use config::model::Bind;
 
 use super::session::Session;
@@ -32,6 +33,8 @@ pub(super) enum Run {
     Process(fn(&Asked<'_>) -> Reply),
     /// Something about the connection; it gets the words that follow the command's.
     Session(fn(&mut Session, &[&str]) -> Reply),
+    /// Something about the connection, for which it takes more than that.
+    SubjectSession(fn(&mut Session, &Subjects, &[&str]) -> Reply),
 }
 
 /// Whether a command must be asked for in a mode of its own.
@@ -52,14 +55,7 @@ pub(super) const fn command(
     help: &'static str,
     run: fn(&Asked<'_>) -> Reply,
 ) -> Command {
-    Command {
-        words,
-        usage,
-        help,
-        level,
-        mode: Mode::Always,
-        run: Run::Process(run),
-    }
+    entry(words, usage, level, help, Run::Process(run))
 }
 
 /// An entry about the connection.
@@ -70,17 +66,44 @@ pub(super) const fn session_command(
     help: &'static str,
     run: fn(&mut Session, &[&str]) -> Reply,
 ) -> Command {
+    entry(words, usage, level, help, Run::Session(run))
+}
+
+/// An entry about the connection that looks at the process as well.
+pub(super) const fn subject_command(
+    words: &'static str,
+    usage: &'static str,
+    level: Level,
+    help: &'static str,
+    run: fn(&mut Session, &Subjects, &[&str]) -> Reply,
+) -> Command {
+    entry(words, usage, level, help, Run::SubjectSession(run))
+}
+
+const fn entry(
+    words: &'static str,
+    usage: &'static str,
+    level: Level,
+    help: &'static str,
+    run: Run,
+) -> Command {
     Command {
         words,
         usage,
         help,
         level,
         mode: Mode::Always,
-        run: Run::Session(run),
+        run,
     }
 }
 
 impl Command {
+    /// The same, for a mode that must be on.
+    pub const fn only_in(mut self, mode: Mode) -> Command {
+        self.mode = mode;
+        self
+    }
+
     /// How many of the words that came name it; None if others do.
     pub fn matches(&self, words: &[&str]) -> Option<usize> {
         let mut count = 0;
@@ -104,6 +127,8 @@ pub(super) struct Asked<'a> {
     pub subjects: &'a Arc<Subjects>,
     /// The rights of the session.
     pub level: Level,
+    /// Hides names where the session asks for that.
+    pub anonymiser: Anonymiser,
     /// The words after the command's. What is not UTF-8 is replaced.
     pub rest: &'a [&'a str],
     /// The same words as they came.
@@ -115,8 +140,8 @@ pub(super) struct Asked<'a> {
 
 /// Who sent a command.
 pub(super) trait Client {
-    /// Waits so long, or until the client has sent its end. Whether it has.
-    fn ends_within(&self, wait: Duration) -> bool;
+    /// Waits so long, or until the client can be sent nothing any more. Whether it has come to that.
+    fn leaves_within(&self, wait: Duration) -> bool;
 
     /// What may be given the listening sockets of this process (`expose-fd listeners`).
     fn takes_listeners(&self) -> Option<&UnixStream>;

@@ -407,10 +407,11 @@ impl AsRawFd for Connection {
 }
 
 impl Client for Connection {
-    fn ends_within(&self, wait: Duration) -> bool {
+    fn leaves_within(&self, wait: Duration) -> bool {
         let fd = either!(self, stream => stream.as_fd());
         let deadline_ns = net::sys::monotonic_ns().saturating_add(wait.as_nanos() as u64);
-        let mut waits = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+        // Both directions closed, or an error: always reported. A client that has only ended its own direction still reads.
+        let mut waits = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
         loop {
             let left_ns = deadline_ns.saturating_sub(net::sys::monotonic_ns());
             let left = Timespec {

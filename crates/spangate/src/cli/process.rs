@@ -5,13 +5,11 @@ use std::fs;
 
 use config::model::{Bind, BindAddress};
 use net::Addr;
-use sample::{Value, VarScope};
 
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("get var", "<name>", Level::Operator, "value of a variable of the process", get_var),
     command("show activity", "", Level::Operator, "what the process did so far", activity),
     command("show cli sockets", "", Level::User, "the sockets of the runtime interface", sockets),
     command("show dev", "", Level::User, "facts for a report of a fault", dev),
@@ -20,13 +18,33 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show libs", "", Level::Operator, "the files that the program consists of", libs),
     command("show peers", "[dict|-] [section]", Level::Operator, "the peers, of which there are none", peers),
     command("show pools", "", Level::Operator, "memory of the process", pools),
-    command("show profiling", "[<what>]", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks to be profiled; 'perf record' knows the threads 'worker-<n>'")),
+    command("set profiling", "<what> {auto|on|off}", Level::Admin, "does not apply here", set_profiling),
+    command("show profiling", "[<what>]", Level::Operator, "what is profiled: nothing", |_| Reply::Dump(PROFILING.to_owned())),
     command("show resolvers", "[id]", Level::User, "the resolvers, of which there are none", resolvers),
     command("show startup-logs", "", Level::User, "messages of the start", |_| Reply::Dump(crate::startup::messages())),
     command("show table", "<table>", Level::Operator, "the stick tables, of which there are none", table),
     command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
     command("show threads", "", Level::Operator, "the threads and the CPU time that they took", threads),
 ];
+
+/// Nothing is profiled from within; the lines are those that programs look for.
+const PROFILING: &str = "\
+Per-task CPU profiling              : off           # set profiling tasks {on|auto|off}
+Memory usage profiling              : off           # set profiling memory {on|off}
+";
+
+fn set_profiling(asked: &Asked<'_>) -> Reply {
+    match asked.rest {
+        ["tasks" | "memory", "off"] => Reply::Done,
+        ["tasks", "on" | "auto"] => does_not_apply(
+            "there are no tasks to be profiled; 'perf record' knows the threads 'worker-<n>'",
+        ),
+        ["memory", "on"] => does_not_apply("memory comes from the system's allocator"),
+        ["tasks", ..] => Reply::Refused("Expects either 'on', 'auto', or 'off'.\n".to_owned()),
+        ["memory", ..] => Reply::Refused("Expects either 'on' or 'off'.\n".to_owned()),
+        _ => Reply::Refused("Expects either 'tasks' or 'memory'.\n".to_owned()),
+    }
+}
 
 fn does_not_apply(why: &str) -> Reply {
     Reply::Refused(format!("This command does not apply here: {why}.\n"))
@@ -67,16 +85,17 @@ fn activity(asked: &Asked<'_>) -> Reply {
     let now = net::sys::now();
     let did = subjects.shared.activity(now.ms());
     let process = &subjects.running.process;
-    let up_ms = (now.mono_ns - process.started.mono_ns) / 1_000_000;
-    let wall_ms = now.wall_ns / 1_000_000;
+    // As HAProxy names them; numbers are of all threads together.
+    let time = |ns: u64| {
+        let us = ns / 1_000;
+        format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+    };
     Reply::Dump(format!(
-        "threads: {}\ndate_now: {}.{:03}\nuptime_now: {}.{:03}\ncpu_ms_tot: {}\naccepted: {}\naccepted_1s: {}\n\
+        "thread_id: 1 (1..{})\ndate_now: {}\nuptime_now: {}\ncpu_ms_tot: {}\naccepted: {}\naccepted_1s: {}\n\
          sessions_1s: {}\nrequests: {}\nclients: {}\npanics: {}\n",
         process.nbthread,
-        wall_ms / 1_000,
-        wall_ms % 1_000,
-        up_ms / 1_000,
-        up_ms % 1_000,
+        time(now.wall_ns),
+        time(now.mono_ns - process.started.mono_ns),
         net::sys::process_cpu_ns() / 1_000_000,
         did.connections,
         did.connection_rate,
@@ -105,12 +124,12 @@ fn dev(asked: &Asked<'_>) -> Reply {
         out,
         "System:\n  OS: {}\n  hostname: {}\n  cpus: {}\nProcess info:\n  pid: {}\n  cmdline: {}\n  threads: {}\n  fd limit: {}\n",
         system.trim_end(),
-        process.hostname,
+        asked.anonymiser.text(&process.hostname),
         std::thread::available_parallelism().map_or(0, usize::from),
         process.pid,
         arguments.join(" "),
         process.nbthread,
-        asked.subjects.descriptors,
+        asked.subjects.running.process.descriptors,
     );
     Reply::Dump(out)
 }
@@ -239,38 +258,4 @@ fn threads(_: &Asked<'_>) -> Reply {
         .collect();
     lines.sort_unstable();
     Reply::Dump(lines.into_iter().map(|(_, line)| line).collect())
-}
-
-fn get_var(asked: &Asked<'_>) -> Reply {
-    let Some(name) = asked.rest.first() else {
-        return Reply::Refused("Missing process-wide variable identifier.\n".to_owned());
-    };
-    let running = &asked.subjects.running;
-    let mut known = running.config.var_names.of(VarScope::Proc);
-    let own = name.strip_prefix("proc.").unwrap_or_default();
-    let slot = known.find(|(_, known)| *known == own).map(|(slot, _)| slot);
-    let Some(value) = slot.and_then(|slot| running.proc_var(slot)) else {
-        return Reply::Refused("Variable not found.\n".to_owned());
-    };
-    let mut text = Vec::new();
-    value.append_text(&mut text);
-    let printable = |byte: &u8| match byte {
-        b' '..=b'~' => char::from(*byte),
-        _ => '.',
-    };
-    let text: String = text.iter().map(printable).collect();
-    Reply::Said(format!("{name}: type={} value=<{text}>\n", kind(&value)))
-}
-
-/// The type of a value as HAProxy names it.
-fn kind(value: &Value<'_>) -> &'static str {
-    match value {
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "sint",
-        Value::Ipv4(_) => "ipv4",
-        Value::Ipv6(_) => "ipv6",
-        Value::Str(_) => "str",
-        Value::Bin(_) => "bin",
-        Value::Method(..) => "meth",
-    }
 }

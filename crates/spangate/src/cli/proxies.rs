@@ -1,13 +1,14 @@
 //! Commands on frontends, backends and the limits of the process.
 
-use config::model::Proxy;
+use config::model::{Mode, Proxy};
 use proxy::{Door, Order, RateLimit};
 
-use super::servers::{find_backend, leading_number};
+use super::servers::{find_backend, number};
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
+    command("del backend", "<backend>", Level::Admin, "remove a backend that is unpublished and has no servers", delete_backend),
     command("disable frontend", "<frontend>", Level::Admin, "accept no connections for now", disable_frontend),
     command("enable frontend", "<frontend>", Level::Admin, "accept connections again", enable_frontend),
     command("publish backend", "<backend>", Level::Admin, "rules may choose a backend", |asked| publish(asked, true)),
@@ -28,10 +29,18 @@ fn noted(text: &str) -> Reply {
     Reply::Noted(text.to_owned())
 }
 
+/// The backends that were not deleted.
+pub(super) fn backends<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a Proxy> {
+    let subjects = asked.subjects;
+    let all = subjects.running.config.proxies.iter().enumerate();
+    let is_there =
+        |(place, proxy): &(usize, &Proxy)| proxy.is_backend && !subjects.shared.is_deleted(*place);
+    all.filter(is_there).map(|(_, proxy)| proxy)
+}
+
 fn show_backends(asked: &Asked<'_>) -> Reply {
-    let proxies = asked.subjects.running.config.proxies.iter();
-    let names = proxies.filter(|proxy| proxy.is_backend);
-    let names: String = names.map(|proxy| proxy.name.clone() + "\n").collect();
+    let names = backends(asked).map(|proxy| proxy.name.clone() + "\n");
+    let names: String = names.collect();
     Reply::Dump(format!("# name\n{names}"))
 }
 
@@ -126,9 +135,49 @@ fn publish(asked: &Asked<'_>, published: bool) -> Reply {
     }
 }
 
-/// The number that a word begins with, as `atoi` reads it.
-fn number(text: &str) -> i64 {
-    leading_number(text).map_or(0, |(number, _)| number)
+/// Whether a backend can be deleted now, or why not yet.
+///
+/// # Errors
+/// Why it never can be.
+pub(super) fn removable(
+    asked: &Asked<'_>,
+    name: &str,
+) -> Result<Option<&'static str>, &'static str> {
+    let (place, backend) = find_backend(asked, name).ok_or("No such backend.")?;
+    let shared = &asked.subjects.shared;
+    if backend.is_frontend {
+        return Err("Cannot delete a listen section.");
+    }
+    if backend.is_named {
+        return Err(
+            "This proxy cannot be removed at runtime due to other configuration elements pointing to it.",
+        );
+    }
+    if backend.mode == Mode::Log {
+        return Err("Only TCP or HTTP proxies can be removed at runtime.");
+    }
+    if !shared.is_backend_unpublished(place) {
+        return Err("Backend must be unpublished prior to its deletion.");
+    }
+    if shared.server_tables().servers(place).next().is_some() {
+        return Err("Only a backend without server can be deleted.");
+    }
+    let is_used = shared.current(place).1 > 0;
+    Ok(is_used.then_some("Backend still has attached streams on it."))
+}
+
+fn delete_backend(asked: &Asked<'_>) -> Reply {
+    let [name] = asked.rest else {
+        return refused("Usage: del backend <name>.\n");
+    };
+    match removable(asked, name) {
+        Ok(None) => {}
+        Ok(Some(why)) | Err(why) => return Reply::Refused(format!("{why}\n")),
+    }
+    if let Some((place, _)) = find_backend(asked, name) {
+        asked.subjects.shared.delete_backend(place);
+    }
+    noted("Backend deleted.\n")
 }
 
 fn set_frontend_maxconn(asked: &Asked<'_>) -> Reply {

@@ -1,8 +1,10 @@
 //! `show servers state` and `show servers conn`: servers as lines for programs.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use config::anonymise::Anonymiser;
 use config::model::ServerAddress;
 use net::Addr;
 use proxy::{CheckView, ServerLoad, ServerRecord, ServerView};
@@ -43,13 +45,13 @@ fn show(asked: &Asked<'_>, kind: Kind) -> Reply {
         Some(place) => place..place + 1,
         None => 0..subjects.running.config.proxies.len(),
     };
-    let subjects = Arc::clone(subjects);
-    let lines = backends.map(move |backend| lines(&subjects, backend, kind).into_bytes());
+    let (subjects, hide) = (Arc::clone(subjects), asked.anonymiser);
+    let lines = backends.map(move |backend| lines(&subjects, backend, kind, hide).into_bytes());
     Reply::Parts(Box::new(std::iter::once(head.into_bytes()).chain(lines)))
 }
 
 /// The lines of a backend's servers.
-fn lines(subjects: &Subjects, backend: usize, kind: Kind) -> String {
+fn lines(subjects: &Subjects, backend: usize, kind: Kind, hide: Anonymiser) -> String {
     let proxy = &subjects.running.config.proxies[backend];
     let mut out = String::new();
     if !proxy.is_backend {
@@ -62,8 +64,8 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind) -> String {
             Kind::States => {
                 let view = shared.server_view(backend, place);
                 let initial = shared.server_load(backend, place).initial_weight;
-                write!(out, "{} {} ", proxy.id, proxy.name)
-                    .and_then(|()| state(server, &view, initial, &mut out))
+                write!(out, "{} {} ", proxy.id, hide.text(&proxy.name))
+                    .and_then(|()| state(server, &view, initial, hide, &mut out))
             }
             Kind::Connections => {
                 let load = shared.server_load(backend, place);
@@ -71,9 +73,12 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind) -> String {
                 write!(
                     out,
                     "{}/{} {}/{} ",
-                    proxy.name, server.name, proxy.id, server.id
+                    hide.text(&proxy.name),
+                    hide.text(&server.name),
+                    proxy.id,
+                    server.id
                 )
-                .and_then(|()| connections(server, &load, &idle, &mut out))
+                .and_then(|()| connections(server, &load, (&idle, hide), &mut out))
             }
         };
     }
@@ -97,25 +102,32 @@ fn state(
     server: &ServerRecord,
     view: &ServerView,
     initial_weight: u32,
+    hide: Anonymiser,
     out: &mut String,
 ) -> std::fmt::Result {
-    let (addr, port) = place(server);
+    let (addr, port) = place(server, hide);
     let check = &view.check;
-    let health = if check.is_configured { check.health } else { 0 };
     let agent = match view.agent.is_configured {
         true => flags(&view.agent) | IS_AGENT,
         false => 0,
     };
     let own = |addr: &Option<Addr>| {
         let ip = addr.as_ref().and_then(Addr::ip);
-        ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string())
+        ip.map_or_else(
+            || "-".to_owned(),
+            |ip| hide.ip(&ip.to_string()).into_owned(),
+        )
     };
-    let ssl = u8::from(server.tls().is_some());
+    let ssl = match server.tls_words.as_deref() {
+        Some(words) if words.ssl => 1,
+        Some(words) if words.is_refused => -1,
+        _ => 0,
+    };
     writeln!(
         out,
-        "{} {} {addr} {} {} {} {initial_weight} {} {} {} {health} {} {agent} 0 0 - {port} - {ssl} {} {} {} {}",
+        "{} {} {addr} {} {} {} {initial_weight} {} {} {} {} {} {agent} 0 0 - {port} - {ssl} {} {} {} {}",
         server.id,
-        server.name,
+        hide.text(&server.name),
         view.state as u8,
         view.admin.0,
         view.weight,
@@ -123,6 +135,7 @@ fn state(
         // It begins with the first check that may come.
         (check.status as u8).max(1),
         check.result as u8,
+        check.health,
         flags(check),
         server.checks.port,
         own(&server.checks.addr),
@@ -134,10 +147,10 @@ fn state(
 fn connections(
     server: &ServerRecord,
     load: &ServerLoad,
-    idle: &[u32],
+    (idle, hide): (&[u32], Anonymiser),
     out: &mut String,
 ) -> std::fmt::Result {
-    let (addr, port) = place(server);
+    let (addr, port) = place(server, hide);
     let all: u32 = idle.iter().sum();
     let used = load.connections.saturating_sub(all);
     let limit = server.pool_max_conn.map_or(-1, i64::from);
@@ -152,10 +165,11 @@ fn connections(
 }
 
 /// Address and port as HAProxy shows them; `-` for what is no address of a network.
-fn place(server: &ServerRecord) -> (String, i32) {
+fn place(server: &ServerRecord, hide: Anonymiser) -> (String, i32) {
+    let shown = |ip: IpAddr| hide.ip(&ip.to_string()).into_owned();
     match &server.address {
-        ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip().to_string(), i32::from(addr.port())),
-        ServerAddress::PortOffset { ip, offset } => (ip.to_string(), *offset),
+        ServerAddress::Fixed(Addr::Inet(addr)) => (shown(addr.ip()), i32::from(addr.port())),
+        ServerAddress::PortOffset { ip, offset } => (shown(*ip), *offset),
         ServerAddress::Fixed(_) => ("-".to_owned(), 0),
     }
 }

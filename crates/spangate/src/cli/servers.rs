@@ -7,7 +7,8 @@ use config::model::{Balance, HashMethod, Proxy, ServerAddress};
 use net::Addr;
 use proxy::{Admin, Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
 
-use super::{Asked, Command, Level, Reply, command};
+use super::server_settings::{self, Setting};
+use super::{Asked, Command, Level, Reply, command, dynamic_cookie};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
@@ -53,7 +54,9 @@ fn refused(text: &str) -> Reply {
 /// The place of a backend, and the backend.
 pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, &'a Proxy)> {
     let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
-    proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == name)
+    let (place, proxy) = proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == name)?;
+    let is_deleted = asked.subjects.shared.is_deleted(place);
+    (!is_deleted).then_some((place, proxy))
 }
 
 /// The server that `<backend>/<server>` names.
@@ -264,6 +267,11 @@ pub(super) fn read_weight(text: &str, initial: u32) -> Result<u32, &'static str>
     Ok(weight as u32)
 }
 
+/// The number that a word begins with, as C's `atoi` reads it.
+pub(super) fn number(word: &str) -> i64 {
+    leading_number(word).map_or(0, |(number, _)| number)
+}
+
 /// The number that a text begins with, as `strtol` reads it, and what follows it.
 pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start();
@@ -346,13 +354,10 @@ fn set_server(asked: &Asked<'_>) -> Reply {
         "name" => rename(asked, &server, value),
         "agent" => set_health(asked, &server, Checker::Agent, value),
         "health" => set_health(asked, &server, Checker::Health, value),
-        "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port" | "ssl" => {
-            Reply::Refused(format!(
-                "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
-                word(asked, 1)
-            ))
-        }
-        _ => refused(SET_SERVER_USAGE),
+        name => match Setting::named(name) {
+            Some(setting) => server_settings::set(asked, &server, setting),
+            None => refused(SET_SERVER_USAGE),
+        },
     }
 }
 
@@ -370,6 +375,7 @@ fn change_address(asked: &Asked<'_>, server: &Found, addr: &str, port: Option<&s
     let subjects = asked.subjects;
     let shared = &subjects.shared;
     shared.move_server(server.backend, server.place, address);
+    dynamic_cookie::refresh(asked, server.backend);
     subjects.workers.wake_all();
     Reply::Warned(format!("{text} by 'stats socket command'"))
 }

@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::anonymise::Anonymiser;
+
 use super::command::{Asked, Client, Level, Meaning, Mode, Reply, Run, Severity, denied, find};
 use super::request::{Input, Limits, Request, WORDS_MAX, words};
 use super::{Subjects, help};
@@ -25,6 +27,8 @@ pub(super) struct Session {
     pub timeout: Duration,
     /// The next answer has no empty line at its end.
     pub no_line_feed: bool,
+    /// Hides names in what is shown.
+    pub anonymiser: Anonymiser,
     /// Nothing more is read.
     ended: bool,
     expert: bool,
@@ -51,6 +55,7 @@ impl Session {
             timed: false,
             timeout,
             no_line_feed: false,
+            anonymiser: Anonymiser::default(),
             ended: false,
             expert: false,
             experimental: false,
@@ -194,9 +199,11 @@ impl Session {
         }
         match command.run {
             Run::Session(run) => run(self, &words[own..]),
+            Run::SubjectSession(run) => run(self, subjects, &words[own..]),
             Run::Process(run) => run(&Asked {
                 subjects,
                 level: self.level,
+                anonymiser: self.anonymiser,
                 rest: &words[own..],
                 bytes: &bytes[own..],
                 payload,

@@ -1,10 +1,12 @@
 //! `show sess`, `shutdown session` and `shutdown sessions server`: streams, of which workers tell a few at a time.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use config::anonymise::Anonymiser;
 use net::{Addr, WorkerId};
 use proxy::{Killed, Order, ServerTables, StreamView, StreamsAsked, StreamsPart};
 
@@ -162,6 +164,7 @@ fn show(asked: &Asked<'_>) -> Reply {
         subjects: Arc::clone(asked.subjects),
         tables: asked.subjects.shared.server_tables(),
         wanted,
+        hide: asked.anonymiser,
         worker: WorkerId(0),
         from: Some(0),
         found: false,
@@ -173,6 +176,8 @@ struct Streams {
     subjects: Arc<Subjects>,
     tables: Arc<ServerTables>,
     wanted: Wanted,
+    /// Hides names and addresses.
+    hide: Anonymiser,
     worker: WorkerId,
     /// Where the worker goes on; none when all workers have told.
     from: Option<u32>,
@@ -227,15 +232,27 @@ impl Streams {
         &self.subjects.running.config.proxies[proxy].name
     }
 
-    fn names<'a>(&'a self, stream: &StreamView) -> (&'a str, &'a str, &'a str) {
+    fn names(&self, stream: &StreamView) -> (Cow<'_, str>, Cow<'_, str>, Cow<'_, str>) {
         let backend = stream.backend;
         let mut servers = self.tables.servers(backend.unwrap_or(usize::MAX));
         let server = servers.find(|(place, _)| Some(*place) == stream.server);
         (
-            self.name(stream.frontend),
-            backend.map_or("<NONE>", |backend| self.name(backend)),
-            server.map_or("<none>", |(_, record)| &record.name),
+            self.hide.text(self.name(stream.frontend)),
+            backend.map_or("<NONE>".into(), |backend| {
+                self.hide.text(self.name(backend))
+            }),
+            server.map_or("<none>".into(), |(_, record)| self.hide.text(&record.name)),
         )
+    }
+
+    fn addr(&self, addr: &Addr) -> String {
+        self.hide.address(&addr.to_string()).into_owned()
+    }
+
+    /// The request line as it may be shown.
+    fn line(&self, stream: &StreamView) -> String {
+        let line = String::from_utf8_lossy(&stream.request_line);
+        self.hide.text(&line).escape_debug().to_string()
     }
 
     fn short(&self, stream: &StreamView, out: &mut String) -> std::fmt::Result {
@@ -246,7 +263,7 @@ impl Streams {
             "{:#x}: proto={} src={} fe={frontend} be={backend} srv={server} age={} phase={} rq[i={}] rp[i={}] exp={} rc={}",
             stream.id,
             client.map_or("?", proto),
-            client.map_or_else(|| "?".to_owned(), Addr::to_string),
+            client.map_or_else(|| "?".to_owned(), |addr| self.addr(addr)),
             human(stream.age_ms),
             stream.phase,
             stream.waiting.0,
@@ -255,8 +272,7 @@ impl Streams {
             stream.retries,
         )?;
         if self.wanted.shows_line && !stream.request_line.is_empty() {
-            let line = String::from_utf8_lossy(&stream.request_line);
-            write!(out, " uri=\"{}\"", line.escape_debug())?;
+            write!(out, " uri=\"{}\"", self.line(stream))?;
         }
         writeln!(out)
     }
@@ -265,7 +281,7 @@ impl Streams {
         let (frontend, backend, server) = self.names(stream);
         let addr = |addr: &Option<Addr>| {
             addr.as_ref()
-                .map_or_else(|| "<none>".to_owned(), Addr::to_string)
+                .map_or_else(|| "<none>".to_owned(), |addr| self.addr(addr))
         };
         let mode = if stream.is_http { "http" } else { "tcp" };
         writeln!(
@@ -299,8 +315,7 @@ impl Streams {
             stream.waiting.0, stream.bytes_in, stream.waiting.1, stream.bytes_out,
         )?;
         if !stream.request_line.is_empty() {
-            let line = String::from_utf8_lossy(&stream.request_line);
-            writeln!(out, "  request=\"{}\"", line.escape_debug())?;
+            writeln!(out, "  request=\"{}\"", self.line(stream))?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use proxy::statistics::{Cursor, Selection, View};
 use proxy::{Running, ServerTables, Shared, statistics};
 use stats::{Kind, csv, json, typed};
 
+use super::servers::{find_backend, number};
 use super::{Asked, Command, Level, Reply, command, denied};
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -100,19 +101,8 @@ fn show(asked: &Asked<'_>) -> Reply {
     Reply::Parts(Box::new(rows))
 }
 
-/// The number that a word begins with, as C's `atoi` reads it.
-fn number(word: &str) -> i64 {
-    let (sign, digits) = match word.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, word),
-    };
-    let end = digits.find(|c: char| !c.is_ascii_digit());
-    let digits = &digits[..end.unwrap_or(digits.len())];
-    sign * digits.parse::<i64>().unwrap_or(0)
-}
-
 /// The number of a proxy that is named, or the number itself; -1 for all. None where there is none.
-fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
+pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
     let proxies = &asked.subjects.running.config.proxies;
     let named = proxies.iter().find(|proxy| proxy.name == word);
     let number = named.map_or_else(|| number(word), |proxy| i64::from(proxy.id));
@@ -226,8 +216,7 @@ fn clear(asked: &Asked<'_>) -> Reply {
     let Some((backend, server)) = name.split_once('/') else {
         return Reply::Refused("Require 'backend/server'.\n".to_owned());
     };
-    let mut proxies = running.config.proxies.iter();
-    let Some(backend) = proxies.position(|proxy| proxy.is_backend && proxy.name == backend) else {
+    let Some((backend, _)) = find_backend(asked, backend) else {
         return Reply::Refused("No such backend.\n".to_owned());
     };
     let tables = shared.server_tables();

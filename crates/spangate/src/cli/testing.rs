@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use config::model::Config;
@@ -12,6 +12,7 @@ use super::Subjects;
 use super::command::{Client, Level, Severity};
 use super::request::Limits;
 use super::session::{Session, Talk};
+use crate::herald::Crier;
 use crate::serve::Inboxes;
 
 /// Subjects of a configuration that nothing runs.
@@ -21,16 +22,25 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         ..Process::default()
     };
     let running = Arc::new(proxy::prepare(config, proxy::Tls::default(), process));
+    let crier = Crier {
+        running: Arc::clone(&running),
+        sinks: Mutex::default(),
+        dropped: Arc::default(),
+        workers: Inboxes::default(),
+        bells: Arc::default(),
+    };
     Arc::new(Subjects {
+        crier: Arc::new(crier),
         shared: Arc::new(running.share(1)),
+        ocsp: Arc::new(health::OcspUpdates::new(&running)),
         running,
-        descriptors: 0,
         exports: None,
         collectors: Vec::new(),
         workers: Inboxes::default(),
-        dropped_logs: Arc::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),
+        anon_key: Default::default(),
+        dynamic_cookies: Default::default(),
     })
 }
 
@@ -78,8 +88,8 @@ impl Talk for Scripted<'_> {
 }
 
 impl Client for Scripted<'_> {
-    fn ends_within(&self, _: Duration) -> bool {
-        self.sent.is_empty()
+    fn leaves_within(&self, _: Duration) -> bool {
+        false
     }
 
     fn takes_listeners(&self) -> Option<&UnixStream> {

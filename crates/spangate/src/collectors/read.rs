@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ::config::build::otel::files::bounded;
 use ::config::diagnostic::{Diagnostics, Severity};
 use ::config::environment::Environment;
-use ::config::model::{CollectorSection, Config, OtelFilter};
+use ::config::model::{CollectorSection, Config};
 use ::config::tree::{Source, Span};
 use collector::config::source::Outside;
 use collector::config::{self, Options};
@@ -27,7 +27,15 @@ pub(crate) fn read(
         .collect();
     if read.len() == config.collectors.len() {
         for filter in &config.otel {
-            signals_are_taken(config, filter, &read, diagnostics);
+            let proxy = config.proxies.get(filter.proxy);
+            let name = proxy.map_or("", |proxy| proxy.name.as_str());
+            let place = format!("proxy '{name}', filter '{}'", filter.id);
+            let file = (place, filter.settings_file.as_str());
+            signals_are_taken(config, &filter.settings, file, &read, diagnostics);
+        }
+        if let Some(settings) = &config.global.stats_otlp {
+            let place = ("'stats otlp'".to_owned(), "");
+            signals_are_taken(config, settings, place, &read, diagnostics);
         }
     }
     read
@@ -109,14 +117,15 @@ impl Texts {
     }
 }
 
-/// What a filter sends to a collector is taken there.
+/// Tells which collectors do not take what is to go to them. `place`: who sends it, and the file of the settings.
 fn signals_are_taken(
     config: &Config,
-    filter: &OtelFilter,
+    settings: &telemetry::settings::Settings,
+    (place, file): (String, &str),
     read: &[config::Config],
     diagnostics: &mut Diagnostics,
 ) {
-    for (signal, named) in filter.settings.collectors() {
+    for (signal, named) in settings.collectors() {
         let mut sections = config.collectors.iter().zip(read);
         let Some((_, collector)) = sections.find(|(section, _)| section.name == named.name) else {
             continue;
@@ -125,12 +134,8 @@ fn signals_are_taken(
             continue;
         }
         let place = match named.at {
-            Some(at) => format!("{}:{}", filter.settings_file, at.line),
-            None => {
-                let proxy = config.proxies.get(filter.proxy);
-                let name = proxy.map_or("", |proxy| proxy.name.as_str());
-                format!("proxy '{name}', filter '{}'", filter.id)
-            }
+            Some(at) => format!("{file}:{}", at.line),
+            None => place.clone(),
         };
         let message = format!(
             "{place} : collector '{}' takes no {}: none of their pipelines has its receiver 'proxy', or without one its first 'otlp'.",

@@ -248,7 +248,7 @@ fn every_error_of_every_file_is_told_in_one_run() {
 
 #[test]
 fn options_that_are_unknown_or_still_missing_say_so() {
-    for option in ["-dA", "-dC", "-dt"] {
+    for option in ["-dA", "-dV", "-dt"] {
         let output = run(&[option, "x"]);
         assert_eq!(output.status.code(), Some(1), "{option}");
         assert!(
@@ -421,4 +421,51 @@ fn names_without_an_address_disable_their_server_where_asked_to() {
     let mut client = common::http::Client::connect(common::address(&front));
     assert_eq!(client.get("/").status, 503);
     proxy.stop();
+}
+
+#[test]
+fn the_files_are_shown_without_what_they_hide() {
+    let folder = common::Folder::new();
+    let text = "# secret\nglobal\n  nbthread 1 # one\nlisten front\n  bind 192.0.2.1:80 name x\n  nonsense ${X} \"${X}\"\n";
+    let file = folder.write("cfg", text);
+    let output = run(&["-dC", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert_eq!(
+        output.stdout,
+        "global\n\tnbthread 1\nlisten front\n\tbind 192.0.2.1:80 name x\n\tnonsense ${X} \n"
+    );
+    let hidden = run(&["-dC5,line", "-c", "-f", &file]);
+    assert_eq!(hidden.status.code(), Some(0));
+    assert!(hidden.stdout.starts_with("2\tglobal\n3\t\tnbthread 1\n"));
+    for secret in ["front", "192.0.2.1", "name"] {
+        assert!(!hidden.stdout.contains(secret), "{}", hidden.stdout);
+    }
+    folder.write("cfg", "global\n  log \"x\n");
+    let output = run(&["-dC", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr.contains(":2] : unmatched quote"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn settings_of_a_master_need_one() {
+    let folder = common::Folder::new();
+    let front = "frontend f\n mode http\n timeout client 5s\n bind 127.0.0.1:0\n";
+    let text =
+        format!("global\n master-worker no-exit-on-failure\n mworker-max-reloads 3\n{front}");
+    let file = folder.write("cfg", text);
+    let output = run(&["-db", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output
+            .stderr
+            .contains("is only supported in master-worker mode"),
+        "{}",
+        output.stderr
+    );
+    let output = run(&["-c", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
 }

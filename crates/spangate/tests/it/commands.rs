@@ -8,7 +8,7 @@ use crate::common::origin::{Origin, ok};
 use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, listener};
 
 /// A proxy with a runtime interface, and what asks it.
-fn start(
+pub fn start(
     config: &str,
     listeners: &[(&str, &std::net::TcpListener)],
 ) -> (Proxy, impl Fn(&str) -> String + use<>) {
@@ -131,7 +131,7 @@ fn long_lists_of_entries_arrive_whole() {
 }
 
 /// A server that answers with its name.
-fn named(name: &'static str) -> Origin {
+pub fn named(name: &'static str) -> Origin {
     Origin::start(move |_| ok(name))
 }
 
@@ -289,6 +289,7 @@ fn limits_change() {
     assert_eq!(ask("set maxconn global 0"), "", "as started");
     assert_eq!(third.response().expect("an answer").status, 200);
     assert_eq!(ask("set rate-limit sessions global 100"), "");
+    assert!(ask("show info").contains("\nSessRateLimit: 100\n"));
     assert_eq!(
         ask("set rate-limit connections global"),
         "Expects an integer value.\n"
@@ -415,7 +416,7 @@ fn states_of_servers_outlive_the_process() {
     );
     assert_eq!(
         lines[2],
-        format!("3 be 1 s1 127.0.0.1 2 0 1 1 0 1 0 0 0 0 0 0 - {port} - 0 0 - - 0")
+        format!("3 be 1 s1 127.0.0.1 2 0 1 1 0 1 0 2 0 0 0 0 - {port} - 0 0 - - 0")
     );
     assert!(
         lines[4].starts_with("3 be 3 s3 127.0.0.1 0 5 1 1 "),

@@ -2,14 +2,14 @@
 
 use crate::common;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 
 use common::h2::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE,
     frame, get,
 };
 use common::origin::{Origin, ok};
-use common::{DEFAULTS, Proxy, accept, address, listener, sys};
+use common::{DEADLINE, DEFAULTS, Proxy, accept, address, listener, sys};
 
 const NO_ERROR: u32 = 0;
 const REFUSED_STREAM: u32 = 7;
@@ -154,5 +154,49 @@ fn uploads_that_nobody_reads_stay_with_the_client() {
     }
     // Windows, and what the kernel holds.
     assert!(sent < 1 << 20, "{sent} bytes");
+    proxy.stop();
+}
+
+#[test]
+fn requests_that_are_refused_are_answered_or_reset_and_logged() {
+    let origin = Origin::echo();
+    let log = UdpSocket::bind("127.0.0.1:0").unwrap();
+    log.set_read_timeout(Some(DEADLINE)).unwrap();
+    let more = format!(
+        " log {} format raw local0\n log-format \"%ft %ST %B %ts %{{+Q}}r\"\n",
+        log.local_addr().unwrap()
+    );
+    let (proxy, front) = start(origin.at, &more);
+    let line = || {
+        let mut datagram = [0; 1000];
+        let count = log.recv(&mut datagram).expect("a log line");
+        String::from_utf8_lossy(&datagram[..count])
+            .trim()
+            .to_owned()
+    };
+    let mut raw = Raw::connect(front, &[]);
+    // One field, which is in the dynamic table from the first time on, comes again and again.
+    let mut large = get("/");
+    large.extend([0x40, 1, b'x', 127, 0x81, 0x06]);
+    large.extend([b'a'; 896]);
+    large.extend([0xbe; 60]);
+    raw.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &large));
+    let (stream, block) = raw.until(HEADERS).expect("an answer");
+    assert_eq!(
+        (stream, String::from_utf8_lossy(&block).contains("431")),
+        (1, true)
+    );
+    assert_eq!(line(), "f 0 0 PR \"<BADREQ>\"");
+    // A name in capitals.
+    let mut malformed = get("/");
+    malformed.extend(b"\x00\x01A\x01b");
+    raw.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &malformed));
+    let (stream, payload) = raw.until(RST_STREAM).expect("a reset");
+    assert_eq!((stream, code(&payload)), (3, 1));
+    assert_eq!(line(), "f 0 0 PR \"<BADREQ>\"");
+    // The connection goes on.
+    raw.send(&request(5, "/"));
+    assert_eq!(raw.until(HEADERS).unwrap().0, 5);
+    assert!(line().starts_with("f 200 "));
     proxy.stop();
 }

@@ -14,26 +14,85 @@ use common::{
     DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, join, listener, spawn, uninterrupted,
 };
 
+/// Connections of one client that may be reset before anything is answered on them: the kernel resets those that it has not given to
+/// `accept` when a socket closes, one for each worker of the old process.
+const RESETS_MAX: u32 = 2;
+
 /// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
-/// Every one must be.
+/// Every one must be, but for [`RESETS_MAX`] that no process has seen.
 fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Result<u32, String> {
     let mut count = 0;
-    let mut client = Client::connect(to);
+    let mut resets = 0;
+    let mut client = None;
     while !stop.load(SeqCst) {
         let path = format!("/{count}");
-        let answer = client
-            .try_get(&path)
-            .ok_or_else(|| format!("request {count} is lost"))?;
+        let is_first = client.is_none();
+        let asked = match &mut client {
+            Some(client) => client,
+            None => match TcpStream::connect(to) {
+                Ok(stream) => client.insert(Client::on(stream)),
+                Err(_) if resets < RESETS_MAX => {
+                    resets += 1;
+                    continue;
+                }
+                Err(error) => return Err(format!("no connection for request {count}: {error}")),
+            },
+        };
+        let Some(answer) = asked.try_get(&path) else {
+            if is_first && resets < RESETS_MAX {
+                resets += 1;
+                client = None;
+                continue;
+            }
+            return Err(format!("request {count} is lost"));
+        };
         if answer.status != 200 || !answer.text().starts_with(&format!("GET {path} ")) {
             return Err(format!("request {count}: {}", answer.line));
         }
         count += 1;
         answered.fetch_add(1, SeqCst);
         if answer.field("connection") == Some("close") {
-            client = Client::connect(to);
+            client = None;
         }
     }
     Ok(count)
+}
+
+/// CAP_NET_BIND_SERVICE and CAP_NET_ADMIN, as /proc shows them.
+const BIND_AND_ADMIN: u64 = 1 << 10 | 1 << 12;
+
+#[test]
+fn another_user_keeps_the_capabilities_of_setcap_alone() {
+    if !common::sys::is_root() {
+        return common::skipped("only root becomes another user");
+    }
+    let front = listener();
+    let config = format!(
+        "global\n uid 65534\n gid 65534\n setcap cap_net_bind_service,cap_net_admin\n{DEFAULTS}\n\
+         frontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    assert_eq!(Client::connect(address(&front)).get("/").status, 200);
+    let tasks =
+        std::fs::read_dir(format!("/proc/{}/task", proxy.running.pid())).expect("its threads");
+    let mut serving = 0;
+    for task in tasks {
+        let task = task.expect("a thread").path();
+        let status = std::fs::read_to_string(task.join("status")).expect("its state");
+        let field = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            value.expect(name).trim().to_owned()
+        };
+        assert!(field("Uid:").starts_with("65534\t65534\t"), "{status}");
+        assert!(field("Gid:").starts_with("65534\t65534\t"), "{status}");
+        for set in ["CapEff:", "CapPrm:"] {
+            let bits = u64::from_str_radix(&field(set), 16).expect("a number");
+            assert_eq!(bits, BIND_AND_ADMIN, "{set} of {}", task.display());
+        }
+        serving += 1;
+    }
+    assert!(serving > 1, "workers have threads of their own");
+    proxy.stop();
 }
 
 #[test]
@@ -271,4 +330,49 @@ frontend f
     let told = "Cannot take over the listening sockets of the old process : it does not hand them over: see 'expose-fd listeners'.";
     assert!(third.stderr.contains(told), "{}", third.stderr);
     new.stop();
+}
+
+#[test]
+fn states_of_servers_are_told_on_sighup() {
+    let (front, log) = (listener(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    log.set_read_timeout(Some(DEADLINE)).unwrap();
+    let origin = Origin::start(|_| ok("x"));
+    let config = format!(
+        "{DEFAULTS} log {} local0\nlisten l\n bind \"fd@${{FRONT}}\"\n server s1 {}\n server s2 127.0.0.1:1 disabled\n\
+         backend none\n no log\nbackend spare\n no log\n server b 127.0.0.1:1 backup\n\
+         backend dead\n no log\n server d 127.0.0.1:1 disabled\n",
+        log.local_addr().unwrap(),
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").status, 200);
+    proxy.running.signal(libc::SIGHUP);
+    let of_s1 = "SIGHUP: Server l/s1 is UP. Conn: 0 act, 0 pend, 1 tot.";
+    let logged = || {
+        let mut message = [0; 1024];
+        let received = uninterrupted(|| log.recv(&mut message)).expect("a message");
+        String::from_utf8_lossy(&message[..received]).into_owned()
+    };
+    let first = std::iter::repeat_with(logged).find(|text| text.contains("SIGHUP"));
+    let first = first.expect("a line");
+    assert!(
+        first.starts_with("<133>") && first.contains(of_s1),
+        "{first}"
+    );
+    assert_eq!(client.get("/").status, 200, "it goes on");
+    proxy.running.signal(libc::SIGTERM);
+    let output = proxy.running.end();
+    for line in [
+        "[WARNING]",
+        "SIGHUP received, dumping servers states.",
+        of_s1,
+        "SIGHUP: Server l/s2 is DOWN. Conn: 0 act, 0 pend, 0 tot.",
+        "SIGHUP: Proxy l has 1 active servers and 0 backup servers available. Conn: act(FE+BE): 1+0, 0 pend (0 unass), tot(FE+BE): 1+1.",
+        "SIGHUP: Proxy none has no servers. Conn: act(FE+BE): 0+0, 0 pend (0 unass), tot(FE+BE): 0+0.",
+        "SIGHUP: Proxy spare is running on backup servers ! Conn:",
+        "SIGHUP: Proxy dead has no server available ! Conn:",
+    ] {
+        assert!(output.stderr.contains(line), "{line} in {}", output.stderr);
+    }
 }

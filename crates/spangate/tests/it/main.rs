@@ -1,5 +1,7 @@
 //! The program, run as a child.
 
+mod added_servers;
+mod backend_commands;
 mod collect;
 mod collector;
 mod command_line;
@@ -7,7 +9,9 @@ mod commands;
 mod common;
 mod crash;
 mod delivery;
+mod diagnosis;
 mod differential;
+mod exporter;
 mod grpc;
 mod grpc_calls;
 mod h2_abuse;
@@ -20,11 +24,15 @@ mod life;
 mod logs;
 mod master;
 mod otel;
+mod resilience;
 mod runtime;
+mod service_manager;
 mod serving;
 mod statistics;
 mod tls_bytes;
 mod tls_clients;
+mod tls_early;
+mod tls_ocsp;
 mod tls_runtime;
 mod tls_servers;
 mod tls_tunnels;

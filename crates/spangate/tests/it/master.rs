@@ -12,9 +12,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{DEADLINE, Folder, Port, address, join, listener, spawn, uninterrupted};
+use common::{
+    DEADLINE, Folder, Port, address, eventually, join, listener, now, spawn, uninterrupted,
+};
 
 /// A running master, ended with the test.
 struct Master {
@@ -82,26 +84,6 @@ fn signal(name: &str, pid: &str) {
         .arg(pid)
         .status();
     assert!(status.expect("kill runs").success());
-}
-
-/// Asks until there is an answer.
-fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = now() + DEADLINE;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(now() < deadline, "{what}: not within {DEADLINE:?}");
-        std::thread::yield_now();
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a deadline of a test is real time"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn configure(dir: &Folder, port: u16, rule: &str) {

@@ -105,7 +105,7 @@ fn commands_are_answered_over_every_socket() {
     for line in [
         "Name: HAProxy",
         "Maxconn: 123",
-        "Description: for tests",
+        "description: for tests",
         "Nbthread: 1",
     ] {
         assert!(info.lines().any(|known| known == line), "{line} in {info}");

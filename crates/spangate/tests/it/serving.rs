@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -44,6 +44,97 @@ fn connections_are_kept_on_both_sides() {
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.response().unwrap().text().starts_with("GET /a "));
     assert!(client.response().unwrap().text().starts_with("GET /b "));
+    proxy.stop();
+}
+
+#[test]
+fn servers_see_an_address_that_is_not_the_proxys() {
+    let foreign: SocketAddr = "192.0.2.7:0".parse().unwrap();
+    let socket = net::sys::stream_socket(&net::Addr::Inet(foreign)).unwrap();
+    if net::sys::set_transparent(socket.as_raw_fd(), false).is_err() {
+        return common::skipped("this process may not use foreign addresses");
+    }
+    let (front, origin) = (listener(), listener());
+    let at = address(&origin);
+    let config = format!(
+        "{DEFAULTS} retries 0\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request set-src hdr(from)\n use_backend %[path,field(2,/)]\n\
+         backend clientip\n source 127.0.0.1 usesrc clientip\n server s {at}\n\
+         backend client\n http-request set-src-port hdr(port)\n server s {at} source 127.0.0.1 usesrc client\n\
+         backend none\n source 127.0.0.4\n server s {at}\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let reserved = common::Port::reserve();
+    let port = reserved.number;
+    for (path, ip, is_port) in [
+        ("clientip", "127.0.0.2", false),
+        ("client", "127.0.0.3", true),
+        ("none", "127.0.0.4", false),
+    ] {
+        let mut client = Client::connect(address(&front));
+        client.send(format!(
+            "GET /{path} HTTP/1.1\r\nhost: x\r\nfrom: {ip}\r\nport: {port}\r\n\r\n"
+        ));
+        let seen = accept(&origin, path).peer_addr().unwrap();
+        assert_eq!(seen.ip().to_string(), ip, "{path}");
+        assert_eq!(seen.port() == port, is_port, "{path}: {seen}");
+    }
+    proxy.stop();
+}
+
+#[test]
+fn fast_connections_carry_requests_and_servers_that_speak_first() {
+    let origin = Origin::echo();
+    let greeter = Origin::raw(|mut stream| {
+        let _ = stream.write_all(b"220 hello\r\n");
+    });
+    let (front, raw) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\nbackend b\n http-reuse never\n server s {} tfo\n\
+         listen l\n mode tcp\n bind \"fd@${{RAW}}\"\n server s {} tfo\n",
+        origin.at, greeter.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front), ("RAW", &raw)]);
+    // From the second connection on the system may know the server's cookie.
+    for _ in 0..3 {
+        let answer = Client::connect(address(&front)).get("/x");
+        assert_eq!(answer.text(), "GET /x HTTP/1.1\nhost: test\nbody 0\n");
+        let mut greeted = Reader::over(TcpStream::connect(address(&raw)).unwrap());
+        assert_eq!(greeted.everything(), b"220 hello\r\n");
+    }
+    proxy.stop();
+}
+
+/// Each of their first requests has a connection of its own (`http-reuse safe`), which no other one may have.
+#[test]
+fn clients_that_ask_once_leave_few_connections_behind() {
+    const CLIENTS: usize = 100;
+    const LEFT_MAX: u32 = 16;
+    let origin = Origin::echo();
+    let front = listener();
+    let folder = Folder::new();
+    let cli = folder.path("cli.sock");
+    let config = format!(
+        "global\n stats socket {}\n{}",
+        cli.display(),
+        one_server("", &origin)
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    for _ in 0..CLIENTS {
+        assert_eq!(Client::connect(address(&front)).get("/").status, 200);
+    }
+    let table = common::cli::ask_any(&cli, "show servers conn");
+    let place = table
+        .lines()
+        .next()
+        .expect("a head")
+        .trim_start_matches("# ")
+        .split(' ')
+        .position(|name| name == "idle_cur");
+    let row = table.lines().find(|line| line.starts_with("l/s "));
+    let mut fields = row.unwrap_or_else(|| panic!("{table}")).split(' ');
+    let idle = fields.nth(place.expect("a column")).expect("its field");
+    let idle: u32 = idle.parse().expect(&table);
+    assert!((1..=LEFT_MAX).contains(&idle), "{table}");
     proxy.stop();
 }
 

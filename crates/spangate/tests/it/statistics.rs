@@ -1,5 +1,4 @@
-//! Statistics: `show stat`, `clear counters`, `stats-file`, the page and the exporter for Prometheus (management guide §9.1, manual
-//! §4.2 stats).
+//! Statistics: `show stat`, `clear counters`, `stats-file` and the page (management guide §9.1, manual §4.2 stats).
 
 use crate::common;
 
@@ -13,7 +12,7 @@ use common::origin::{Origin, ok};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 
 /// The rows of `show stat`, by `proxy/name`, with their fields by name.
-type Rows = HashMap<String, HashMap<String, String>>;
+pub type Rows = HashMap<String, HashMap<String, String>>;
 
 fn rows(csv: &str) -> Rows {
     let mut lines = csv.lines();
@@ -39,7 +38,7 @@ fn number(rows: &Rows, row: &str, field: &str) -> u64 {
 }
 
 /// The rows once a field has a value: a stream is counted when it is over, which its client may see a moment earlier.
-fn until(socket: &Path, row: &str, field: &str, wanted: &str) -> Rows {
+pub fn until(socket: &Path, row: &str, field: &str, wanted: &str) -> Rows {
     let csv = until_any_holds(socket, "show stat", |csv| rows(csv)[row][field] == wanted);
     rows(&csv)
 }
@@ -263,7 +262,7 @@ backend b2
 ";
 
 /// What a request with these fields is answered.
-fn send(front: &std::net::TcpListener, request: &str, fields: &str, body: &str) -> Message {
+pub fn send(front: &std::net::TcpListener, request: &str, fields: &str, body: &str) -> Message {
     let mut client = Client::connect(address(front));
     client.send(format!(
         "{request} HTTP/1.1\r\nhost: proxy\r\n{fields}content-length: {}\r\n\r\n{body}",
@@ -453,64 +452,260 @@ fn a_long_answer_is_made_while_it_leaves() {
     proxy.stop();
 }
 
+/// A server of an agent: says a line to whoever connects.
+fn agent(line: &'static str) -> Origin {
+    Origin::raw(move |mut stream| {
+        // Who checks may have gone.
+        let _ = stream.write_all(line.as_bytes());
+    })
+}
+
+/// The rows once fields have these values.
+fn until_all(socket: &Path, wanted: &[(&str, &str, &str)]) -> Rows {
+    let holds = |csv: &str| {
+        let rows = rows(csv);
+        wanted
+            .iter()
+            .all(|(row, field, value)| rows[*row][*field] == *value)
+    };
+    rows(&until_any_holds(socket, "show stat", holds))
+}
+
 #[test]
-fn what_prometheus_reads() {
-    let front = listener();
+fn health_of_servers_in_every_field() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let good = Origin::start(|_| ok("good"));
+    let bad = Origin::start(|_| b"HTTP/1.1 503 x\r\ncontent-length: 0\r\n\r\n".to_vec());
+    let absent = Origin::start(|_| b"HTTP/1.1 404 x\r\ncontent-length: 0\r\n\r\n".to_vec());
+    let (ups, downs) = (agent("up 50%\n"), agent("down # gone\n"));
+    let (good_at, bad_at, absent_at) = (good.at, bad.at, absent.at);
     let config = format!(
-        "{DEFAULTS}
+        "global\n stats socket {} level admin\n{DEFAULTS}
 frontend fe
     bind \"fd@${{FE}}\"
-    option socket-stats
-    http-request use-service prometheus-exporter if {{ path /metrics }}
-    default_backend be
+    http-request use-service prometheus-exporter
 backend be
-    server s1 127.0.0.1:9
-    server s2 127.0.0.1:9 disabled
-"
+    option httpchk GET /
+    http-check disable-on-404
+    timeout check 5s
+    default-server check inter 100ms rise 2 fall 3
+    server good {good_at}
+    server bad {bad_at}
+    server absent {absent_at}
+    server tracks {good_at} no-check track be/bad
+    server plain {good_at} no-check
+    server observed {good_at} observe layer7
+backend agents
+    timeout check 5s
+    default-server agent-inter 100ms
+    server up {good_at} agent-check agent-port {} weight 20
+    server down {good_at} agent-check agent-port {}
+",
+        socket.display(),
+        ups.at.port(),
+        downs.at.port()
     );
-    let proxy = Proxy::start(&config, &[("FE", &front)]);
-    let all = send(&front, "GET /metrics", "", "");
-    assert_eq!(all.field("content-type"), Some("text/plain; version=0.0.4"));
-    let all = all.text();
-    for line in [
-        "haproxy_frontend_status{proxy=\"fe\",state=\"UP\"} 1",
-        "haproxy_listener_status{proxy=\"fe\",listener=\"sock-1\",state=\"WAITING\"} 0",
-        "haproxy_backend_status{proxy=\"be\",state=\"UP\"} 1",
-        "haproxy_backend_agg_server_status{proxy=\"be\",state=\"MAINT\"} 1",
-        "haproxy_server_status{proxy=\"be\",server=\"s2\",state=\"MAINT\"} 1",
-        "haproxy_server_limit_sessions{proxy=\"be\",server=\"s1\"} NaN",
-        "haproxy_frontend_http_responses_total{proxy=\"fe\",code=\"4xx\"} 0",
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let all = until_all(
+        &socket,
+        &[
+            ("be/good", "check_status", "L7OK"),
+            ("be/bad", "status", "DOWN"),
+            ("be/absent", "status", "NOLB"),
+            ("agents/up", "agent_status", "L7OK"),
+            ("agents/down", "status", "DOWN (agent)"),
+        ],
+    );
+    for (row, field, wanted) in [
+        ("be/good", "status", "UP"),
+        ("be/good", "check_code", "200"),
+        ("be/good", "check_desc", "Layer7 check passed"),
+        ("be/good", "check_rise", "2"),
+        ("be/good", "check_fall", "3"),
+        ("be/good", "check_health", "4"),
+        ("be/good", "chkfail", "0"),
+        ("be/good", "chkdown", "0"),
+        ("be/good", "downtime", "0"),
+        ("be/good", "hanafail", ""),
+        ("be/good", "agent_status", ""),
+        ("be/good", "tracked", ""),
+        ("be/bad", "check_status", "L7STS"),
+        ("be/bad", "check_code", "503"),
+        ("be/bad", "check_health", "0"),
+        ("be/bad", "chkfail", "1"),
+        ("be/bad", "chkdown", "1"),
+        ("be/absent", "check_status", "L7OKC"),
+        ("be/tracks", "status", "DOWN"),
+        ("be/tracks", "tracked", "be/bad"),
+        ("be/tracks", "check_status", ""),
+        ("be/tracks", "chkdown", ""),
+        ("be/plain", "status", "no check"),
+        ("be/plain", "downtime", ""),
+        ("be/observed", "hanafail", "0"),
+        ("agents/up", "status", "no check"),
+        ("agents/up", "uweight", "10"),
+        ("agents/up", "agent_rise", "1"),
+        ("agents/up", "agent_health", "1"),
+        ("agents/down", "agent_status", "L7STS"),
+        ("agents/down", "last_agt", "via agent : down (gone)"),
+        ("agents/down", "agent_health", "0"),
+        ("agents/BACKEND", "act", "1"),
+        ("be/BACKEND", "chkdown", "0"),
     ] {
-        assert!(all.lines().any(|known| known == line), "{line} in {all}");
+        // While the next check runs, the result of the one before has a star.
+        let found = all[row][field].trim_start_matches("* ");
+        assert_eq!(found, wanted, "{row} {field}");
     }
-    assert!(
-        all.contains("haproxy_process_build_info{version=\""),
-        "{all}"
+    for (row, field) in [
+        ("be/good", "check_duration"),
+        ("be/good", "lastchg"),
+        ("be/bad", "downtime"),
+        ("be/BACKEND", "lastchg"),
+        ("agents/down", "agent_duration"),
+    ] {
+        assert!(
+            number(&all, row, field) < DEADLINE.as_secs() * 1000,
+            "{row} {field}"
+        );
+    }
+    let typed = ask_any(&socket, "show stat be 4 -1 typed");
+    let status = ".check_status.1:MOPV:str:";
+    let mut lines = typed.lines().filter(|line| line.contains(status));
+    assert!(lines.any(|line| line.ends_with("L7STS")), "{typed}");
+    assert!(typed.contains(".check_duration.1:MDPV:u64:"), "{typed}");
+    let metrics = send(&front, "GET /metrics", "", "").text();
+    for line in [
+        "haproxy_server_check_status{proxy=\"be\",server=\"bad\",state=\"L7STS\"} 1",
+        "haproxy_server_check_code{proxy=\"be\",server=\"bad\"} 503",
+        "haproxy_server_status{proxy=\"be\",server=\"absent\",state=\"NOLB\"} 1",
+        "haproxy_backend_agg_check_status{proxy=\"be\",state=\"L7STS\"} 1",
+        "haproxy_server_agent_status{proxy=\"agents\",server=\"down\",state=\"L7STS\"} 1",
+    ] {
+        assert!(
+            metrics.lines().any(|known| known == line),
+            "{line}\n{metrics}"
+        );
+    }
+
+    // Who tracks a server in maintenance says so, and the counters go back to zero.
+    ask_any(&socket, "set server be/bad state maint");
+    let all = rows(&ask_any(&socket, "show stat"));
+    assert_eq!(all["be/tracks"]["status"], "MAINT (via be/bad)");
+    assert_eq!(all["be/bad"]["status"], "MAINT");
+    assert_eq!(all["be/bad"]["check_status"], "");
+    ask_any(&socket, "clear counters all");
+    let all = rows(&ask_any(&socket, "show stat"));
+    assert_eq!(number(&all, "be/bad", "chkdown"), 0);
+    proxy.stop();
+}
+
+#[test]
+fn frontends_tell_whether_they_accept() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    maxconn 11
+",
+        socket.display()
     );
-    // Each metric is described once, before its series, and all of them stand together.
-    let mut described: Vec<&str> = Vec::new();
-    for line in all.lines() {
-        match line.strip_prefix("# TYPE ") {
-            Some(rest) => {
-                let name = rest.split(' ').next().unwrap_or_default();
-                assert!(!described.contains(&name), "{name} twice");
-                described.push(name);
-            }
-            None if line.starts_with('#') => {}
-            None => {
-                let name = line.split(['{', ' ']).next().unwrap_or_default();
-                assert_eq!(described.last(), Some(&name), "{line}");
-            }
-        }
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    for (command, status, limit) in [
+        ("show env", "OPEN", 11),
+        ("disable frontend fe", "PAUSED", 11),
+        ("enable frontend fe", "OPEN", 11),
+        ("set maxconn frontend fe 12", "OPEN", 12),
+        ("shutdown frontend fe", "STOP", 12),
+    ] {
+        ask_any(&socket, command);
+        let all = rows(&ask_any(&socket, "show stat"));
+        assert_eq!(all["fe/FRONTEND"]["status"], status, "{command}");
+        assert_eq!(number(&all, "fe/FRONTEND", "slim"), limit, "{command}");
     }
-    let only = |query: &str| send(&front, &format!("GET /metrics?{query}"), "", "");
-    assert_eq!(only("scope=").body.len(), 0);
-    assert_eq!(only("scope").status, 400);
-    let servers = only("scope=server&no-maint").text();
-    assert!(servers.contains("server=\"s1\"") && !servers.contains("server=\"s2\""));
-    assert!(!servers.contains("haproxy_frontend"));
-    let one = only("metrics=haproxy_server_weight").text();
-    assert!(one.starts_with("# HELP haproxy_server_weight "), "{one}");
-    assert_eq!(one.matches("# TYPE").count(), 1);
+    proxy.stop();
+}
+
+#[test]
+fn the_page_changes_checks_agents_and_sessions() {
+    let folder = Folder::new();
+    let (socket, front, admin) = (folder.path("cli.sock"), listener(), listener());
+    let origin = Origin::raw(|mut stream| {
+        // Takes a request and never answers.
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.read(&mut [0; 1024]);
+    });
+    let said = agent("up\n");
+    let config = format!(
+        "global\n stats socket {} level admin\n max-spread-checks 1\n{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    default_backend be
+frontend page
+    bind \"fd@${{ADMIN}}\"
+    stats uri /stats
+    stats admin if TRUE
+backend be
+    server s {} check inter 1h agent-check agent-port {} agent-inter 1h
+    server plain {}
+",
+        socket.display(),
+        origin.at,
+        said.at.port(),
+        origin.at
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front), ("ADMIN", &admin)]);
+    until_all(
+        &socket,
+        &[
+            ("be/s", "check_status", "L4OK"),
+            ("be/s", "agent_status", "L7OK"),
+        ],
+    );
+    let act = |action: &str, server: &str, outcome: &str| {
+        let form = format!("s={server}&action={action}&b=be");
+        let answer = send(&admin, "POST /stats", "", &form);
+        let wanted = format!("/stats;st={outcome}");
+        assert_eq!(answer.field("location"), Some(&*wanted), "{form}");
+        rows(&ask_any(&socket, "show stat"))["be/s"].clone()
+    };
+    for (action, field, wanted) in [
+        ("hdown", "status", "DOWN"),
+        ("hrunn", "status", "UP"),
+        ("hnolb", "status", "NOLB"),
+        ("hrunn", "status", "UP"),
+        ("adown", "status", "DOWN (agent)"),
+        ("arunn", "status", "UP"),
+        ("dhlth", "check_status", ""),
+        ("ehlth", "check_status", "L4OK"),
+        ("dagent", "agent_status", ""),
+        ("eagent", "agent_status", "L7OK"),
+        ("maint", "status", "MAINT"),
+        ("ready", "status", "UP 1/3"),
+    ] {
+        assert_eq!(act(action, "s", "DONE")[field], wanted, "{action}");
+    }
+    for action in [
+        "dhlth", "ehlth", "dagent", "eagent", "arunn", "adown", "start", "enable",
+    ] {
+        act(action, "plain", "ERRP");
+    }
+
+    // Streams end when the page says so.
+    let mut client = Client::connect(address(&front));
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let busy = until_any_holds(&socket, "show stat", |csv| {
+        number(&rows(csv), "be/BACKEND", "scur") == 1
+    });
+    let server = match number(&rows(&busy), "be/s", "scur") {
+        1 => "s",
+        _ => "plain",
+    };
+    act("shutdown", server, "DONE");
+    let cut = client.response().map(|response| response.status);
+    assert!(matches!(cut, Some(502 | 503) | None), "{cut:?}");
+    until(&socket, "be/BACKEND", "scur", "0");
     proxy.stop();
 }

@@ -250,56 +250,128 @@ fn sessions_are_resumed() {
     }
 }
 
+/// The entries of a list of TLVs in hexadecimal digits: kinds and values.
+fn tlvs(hex: &str) -> Vec<(u8, Vec<u8>)> {
+    let digit = |text: &str| u8::from_str_radix(text, 16).expect("digits");
+    let bytes: Vec<u8> = (0..hex.len() / 2)
+        .map(|at| digit(&hex[2 * at..][..2]))
+        .collect();
+    let mut rest = &bytes[..];
+    let mut all = Vec::new();
+    while let [kind, high, low, behind @ ..] = rest {
+        let (value, behind) = behind.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+        all.push((*kind, value.to_vec()));
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "{hex}");
+    all
+}
+
 #[test]
-fn a_response_of_ocsp_is_stapled() {
-    if !has("openssl") {
+fn servers_are_told_of_the_tls_of_clients_in_the_proxy_header() {
+    if !has("curl") {
         return;
     }
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let ca = folder.write("ca.pem", authority.pem());
-    let ca_key = folder.write("ca.key", authority.key_pem());
-    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
-    let serial = program("openssl", &["x509", "-noout", "-serial", "-in", &crt], b"").stdout;
-    let serial = serial.trim().trim_start_matches("serial=");
-    let line = format!("V\t351231235959Z\t\t{serial}\tunknown\t/CN=one.test\n");
-    let index = folder.write("index", line);
-    let response = format!("{crt}.ocsp");
-    let made = program(
-        "openssl",
-        &[
-            "ocsp",
-            "-index",
-            &index,
-            "-CA",
-            &ca,
-            "-rsigner",
-            &ca,
-            "-rkey",
-            &ca_key,
-            "-issuer",
-            &ca,
-            "-cert",
-            &crt,
-            "-no_nonce",
-            "-ndays",
-            "7",
-            "-respout",
-            &response,
-        ],
-        b"",
+    let crt = folder.write("one.pem", authority.issue_kind(&["one.test"], Kind::Rsa));
+    let client = folder.write("client.pem", authority.issue(&["Some Client"]));
+    let (front, plain, back) = (listener(), listener(), listener());
+    let server = format!("server s {}", address(&back));
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt} verify optional ca-file {ca} ssl-min-ver TLSv1.3\n \
+         bind \"fd@${{PLAIN}}\"\n use_backend %[path,field(2,/)]\n\
+         backend cn\n {server} send-proxy-v2-ssl-cn\n\
+         backend ssl\n {server} send-proxy-v2-ssl\n\
+         backend all\n {server} send-proxy-v2 proxy-v2-options ssl,cert-cn,cert-key,cert-sig,ssl-cipher,authority,crc32c set-proxy-v2-tlv-fmt(0xE1) \"%[fc_pp_tlv(0xE1)]x\"\n\
+         backend none\n {server} send-proxy-v2-ssl-cn no-send-proxy-v2-ssl-cn send-proxy-v2\n\
+         frontend told\n bind \"fd@${{BACK}}\" accept-proxy\n \
+         http-request return status 200 content-type text/plain lf-string \"%[fc_pp_tlv(SSL),hex] %[fc_pp_authority] %[fc_pp_tlv(ALPN)] %[fc_pp_tlv(CRC32C),length] %[fc_pp_tlv(0xE1)]\"\n"
     );
-    assert!(made.status.success(), "{}", made.stderr);
-    let (proxy, at) = telling(folder, &format!("ssl crt {crt}"), "");
-    let output = s_client(at, &["-status", "-servername", "one.test"]);
-    assert!(
-        output.stdout.contains("OCSP Response Status: successful"),
-        "{}",
-        output.stdout
+    let listeners = [("FRONT", &front), ("PLAIN", &plain), ("BACK", &back)];
+    let proxy = Proxy::start_in(folder, &config, &listeners);
+    let folder = Folder::new();
+    let (at, to) = (address(&front), to(address(&front)));
+    let ask = |path: &str, own: &[&str]| {
+        let url = format!("https://one.test:{}/{path}", at.port());
+        let mut arguments = vec!["--cacert", &ca, "--connect-to", &to, "--http1.1"];
+        arguments.extend_from_slice(own);
+        arguments.push(&url);
+        let fetched = curl(&folder, &arguments);
+        assert_eq!(fetched.status, 200, "{fetched:?}");
+        let text = fetched.text();
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let (head, list) = words[0].split_at(words[0].len().min(10));
+        (head.to_owned(), tlvs(list), words[1..].to_vec())
+    };
+    let version = (0x21, b"TLSv1.3".to_vec());
+    let common_name = (0x22, b"Some Client".to_vec());
+    let own = ["--cert", &client];
+    // Bits of the client: TLS, a certificate on the connection, one in the session. Then the verification.
+    let (head, list, rest) = ask("cn", &own);
+    assert_eq!(
+        (&head[..], list),
+        ("0700000000", vec![version.clone(), common_name.clone()])
     );
-    assert!(
-        output.stdout.contains("Cert Status: good"),
-        "{}",
-        output.stdout
-    );
+    assert_eq!(rest, ["", "http/1.1", "", ""]);
+    let (head, list, _) = ask("cn", &[]);
+    assert_eq!((&head[..], list), ("0100000000", vec![version.clone()]));
+    let (head, list, _) = ask("ssl", &own);
+    assert_eq!((&head[..], list), ("0700000000", vec![version.clone()]));
+    let (_, list, rest) = ask("all", &own);
+    let expected = [
+        version,
+        common_name,
+        (0x25, b"RSA2048".to_vec()),
+        (0x24, b"ecdsa-with-SHA256".to_vec()),
+        (0x23, list.last().expect("a cipher").1.clone()),
+    ];
+    assert_eq!(list, expected);
+    assert!(list[4].1.starts_with(b"TLS_"), "{list:?}");
+    assert_eq!(rest, ["one.test", "http/1.1", "4", "x"]);
+    let (head, _, rest) = ask("none", &own);
+    assert_eq!((&head[..], &rest[0][..]), ("", ""));
+    // A client in the clear.
+    let url = format!("http://{}/ssl", address(&plain));
+    let told = curl(&folder, &[&url]).text();
+    assert!(told.starts_with("0000000000 "), "{told}");
     proxy.stop();
+}
+
+#[test]
+fn certificates_are_made_for_names_that_none_has() {
+    if !has("curl") {
+        return;
+    }
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let ca = folder.write("ca.pem", authority.pem());
+    let signer = folder.write("signer.pem", authority.pem() + &authority.key_pem());
+    let crt = folder.write("one.pem", Authority::new("other").issue(&["one.test"]));
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt} generate-certificates ca-sign-file {signer}\n \
+         http-request return status 200 content-type text/plain lf-string \"%[ssl_f_s_dn(CN,-1)] %[ssl_f_i_dn(CN)]\"\n"
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    let (folder, to) = (Folder::new(), to(address(&front)));
+    for (name, told) in [
+        ("two.test", "two.test root"),
+        ("www.three.test", "www.three.test root"),
+    ] {
+        let url = format!("https://{name}/");
+        let fetched = curl(&folder, &["--cacert", &ca, "--connect-to", &to, &url]);
+        assert_eq!((fetched.status, fetched.text().as_str()), (200, told));
+    }
+    // That one is of another authority.
+    let arguments = ["--cacert", &ca, "--connect-to", &to, "https://one.test/"];
+    assert_eq!(curl(&folder, &arguments).status, 0);
+    proxy.stop();
+    let own = folder.write("one.pem", Authority::new("other").issue(&["one.test"]));
+    let bad = config
+        .replace("fd@${FRONT}", "127.0.0.1:1")
+        .replace(&crt, &own)
+        .replace(&signer, "/nonexistent/ca.pem");
+    let run = common::run(&["-c", "-f", &folder.write("cfg", bad)]);
+    let why = "'ca-sign-file' : unable to load '/nonexistent/ca.pem' : No such file or directory";
+    assert!(run.stderr.contains(why), "{}", run.stderr);
 }

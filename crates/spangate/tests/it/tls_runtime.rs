@@ -294,3 +294,61 @@ fn lists_and_authorities_change() {
     );
     assert!(get(&mut connect(&config, at, "one.test")));
 }
+
+/// The number of a line of `show info`.
+fn fact(info: &str, name: &str) -> u64 {
+    let line = info.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.strip_prefix(": "));
+    let number = number.unwrap_or_else(|| panic!("{name} in {info}"));
+    number.parse().expect("a number")
+}
+
+#[test]
+fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let cli = folder.path("cli");
+    let [front, other, inner] = [listener(), listener(), listener()];
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}\nlisten f\n bind \"fd@${{FRONT}}\" ssl crt {crt} no-tls-tickets\n \
+         bind \"fd@${{OTHER}}\" ssl crt {crt} no-tls-tickets\n server s \"127.0.0.1:{}\" ssl verify none no-ssl-reuse\n\
+         frontend inner\n bind \"fd@${{INNER}}\" ssl crt {crt} no-tls-tickets\n \
+         http-request return status 200 content-type text/plain string ok\n",
+        cli.display(),
+        address(&inner).port(),
+    );
+    let named = [("FRONT", &front), ("OTHER", &other), ("INNER", &inner)];
+    let proxy = Proxy::start_in(folder, &config, &named);
+    let before = ask_any(&cli, "show info");
+    for name in [
+        "CurrSslConns",
+        "CumSslConns",
+        "SslCacheLookups",
+        "SslFrontendSessionReuse_pct",
+    ] {
+        assert_eq!(fact(&before, name), 0, "{name}");
+    }
+    let client = client(&authority, None);
+    let mut streams = Vec::new();
+    // Full, resumed, and with a session that another bind line made: full too.
+    for to in [&front, &front, &other] {
+        let mut stream = connect(&client, address(to), "one.test");
+        assert!(get(&mut stream));
+        streams.push(stream);
+    }
+    let info = ask_any(&cli, "show info");
+    assert_eq!(fact(&info, "SslCacheLookups"), 2, "{info}");
+    assert_eq!(fact(&info, "SslCacheMisses"), 1, "{info}");
+    // Three clients; one server connection that all use, with both of its ends.
+    let (now, all) = (fact(&info, "CurrSslConns"), fact(&info, "CumSslConns"));
+    assert!(now >= 5, "{info}");
+    assert!(all >= now, "{info}");
+    assert!(fact(&info, "SslFrontendMaxKeyRate") <= fact(&info, "MaxSslRate"));
+    let metrics = ask_any(&cli, "show info typed");
+    assert!(metrics.contains("21.CurrSslConns.1:MGPV:u32:"), "{metrics}");
+    drop(streams);
+    common::cli::until_any_holds(&cli, "show info", |info| {
+        fact(info, "CurrSslConns") + 3 <= now
+    });
+    proxy.stop();
+}

@@ -5,7 +5,7 @@ use super::exponential::Buckets;
 use super::instrument::{Plan, Stream};
 use super::point::{Point, Totals};
 use super::table::Table;
-use crate::proto::{bytes, double, fixed64, key, message, uint, varint};
+use crate::proto::{bytes, double, fixed64, message, packed, uint, varint};
 
 /// When the values of a point were seen, in nanoseconds of the wall clock.
 #[derive(Clone, Copy, Debug)]
@@ -137,15 +137,6 @@ fn totals(totals: &Totals, monotonic: bool, out: &mut Vec<u8>) {
 fn extremes(totals: &Totals, field: u32, out: &mut Vec<u8>) {
     double(out, field, totals.min as f64);
     double(out, field + 1, totals.max as f64);
-}
-
-/// A repeated field of 64 bits each.
-fn packed(out: &mut Vec<u8>, field: u32, values: impl ExactSizeIterator<Item = u64>) {
-    key(out, field, 2);
-    varint(out, 8 * values.len() as u64);
-    for value in values {
-        out.extend_from_slice(&value.to_le_bytes());
-    }
 }
 
 /// A field of type `sint32`.

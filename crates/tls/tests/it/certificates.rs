@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spangate_tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, Chains, Connector, ConnectorOptions,
-    Files, Identity, IdentityError, Material, Offer, Version,
+    Acceptor, AcceptorOptions, CaSigner, Certificate, Certificates, Chains, Connector,
+    ConnectorOptions, Files, Identity, IdentityError, Material, Offer, Verification, Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -253,4 +253,74 @@ fn keys_of_every_kind_serve() {
         let given = given(&[certificate], false, Some("one.test"));
         assert_eq!(given, Some(0), "{kind:?}");
     }
+}
+
+/// The certificates that a client gets which trusts an authority and asks for a name; none where the handshake fails.
+fn shown(certificates: &Arc<Certificates>, trusts: &Authority, name: &str) -> Option<Vec<Vec<u8>>> {
+    let acceptor = Acceptor::new(&AcceptorOptions::default(), certificates.clone()).unwrap();
+    let connector = Connector::new(&ConnectorOptions {
+        verification: Verification::Required {
+            trusted: trusts.trusted(),
+            name: None,
+        },
+        ..ConnectorOptions::default()
+    })
+    .unwrap();
+    let mut pair = Pair::new(&acceptor, &connector, Some(name));
+    pair.talk(usize::MAX);
+    let stands = pair.client.session.is_established();
+    let facts = pair.client.session.facts().filter(|_| stands)?;
+    Some(facts.peer.iter().map(|each| each.to_vec()).collect())
+}
+
+#[test]
+fn certificates_are_made_for_names_that_none_has() {
+    let (authority, web) = (Authority::new("root"), Authority::new("web"));
+    let signer = (authority.pem() + &authority.key().serialize_pem()).into_bytes();
+    let signer = CaSigner::parse(&signer, Path::new("ca")).unwrap();
+    for kind in [Kind::Ecdsa, Kind::Rsa, Kind::Ed25519] {
+        let own = plain(web.identity(&["one.test"], kind));
+        for strict in [false, true] {
+            let all = Certificates::new(std::slice::from_ref(&own), strict);
+            let all = Arc::new(all.generating(signer.clone(), 2));
+            let made = |name: &str| shown(&all, &authority, name);
+            // It is verified for its name, also where that is too long for a common one.
+            let two = made("two.test").expect("a certificate");
+            let long = format!("{0}.{0}.test", "a".repeat(60));
+            assert!(made(&long).is_some());
+            assert_eq!(two.len(), 1, "the root is not sent");
+            assert!(shown(&all, &web, "two.test").is_none());
+            assert_eq!(
+                shown(&all, &web, "one.test").unwrap()[0],
+                own.identity.certificate()
+            );
+            // The last ones are kept, and no more.
+            assert_eq!(made("two.test").as_ref(), Some(&two));
+            assert_eq!(made("TWO.test").as_ref(), Some(&two));
+            for other in ["three.test", "four.test"] {
+                assert!(made(other).is_some());
+            }
+            assert_ne!(made("two.test").unwrap(), two);
+        }
+    }
+}
+
+#[test]
+fn authorities_that_sign_need_their_key() {
+    let (authority, other) = (Authority::new("root"), Authority::new("other"));
+    let parse = |text: String| CaSigner::parse(text.as_bytes(), Path::new("ca")).err();
+    let key = authority.key().serialize_pem();
+    assert!(parse(authority.pem() + &key).is_none());
+    assert!(matches!(
+        parse(authority.pem()),
+        Some(IdentityError::NoKey(_))
+    ));
+    assert!(matches!(
+        parse(key.clone()),
+        Some(IdentityError::NoCertificate(_))
+    ));
+    assert!(matches!(
+        parse(other.pem() + &key),
+        Some(IdentityError::Mismatch(_))
+    ));
 }

@@ -14,6 +14,7 @@ mod names;
 mod sampling;
 mod scope;
 mod span;
+pub mod statistics;
 pub mod tracing;
 mod values;
 

@@ -72,6 +72,16 @@ impl Tracing {
     }
 }
 
+/// The value of `endpoint`, as it is written: without a scheme gRPC takes it for another thing than HTTP does.
+pub(super) fn endpoint_url(cursor: &mut Cursor<'_>) -> Parse<String> {
+    let url = cursor.value("a URL")?;
+    if settings::collector_name(url).is_none() {
+        settings::check_url(url, false)
+            .map_err(|why| cursor.fault(format!("'endpoint' is '{url}': {why}.")))?;
+    }
+    Ok(url.to_owned())
+}
+
 /// `option tracing …`: `errors`, `slower` and `retries` keep what `sample` does not, decided at the end of the request.
 pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
@@ -87,13 +97,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     while !cursor.peek().is_empty() {
         match cursor.take() {
             "endpoint" => {
-                let url = cursor.value("a URL")?;
-                let fault = |why| cursor.fault(format!("'endpoint' is '{url}': {why}."));
-                if settings::collector_name(url).is_none() {
-                    settings::check_url(url, false).map_err(fault)?;
-                }
-                // As it is: without a scheme gRPC takes it for another thing than HTTP does.
-                endpoint = Some(url.to_owned());
+                endpoint = Some(endpoint_url(&mut cursor)?);
                 endpoint_at = cursor.at - 1;
             }
             "service" => service = Some(cursor.value("a name")?.to_owned()),
@@ -123,7 +127,8 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         keeps.push(Keep::SamplePercent(percent.unwrap_or(0.0)));
     }
     let files = &build.shared.filter_files;
-    let variable = |name: &str| variable(files, name, (&endpoint, &service));
+    let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    let variable = |name: &str| variable(files, name, own, (&endpoint, &service));
     let disabled =
         variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let (formats, unknown) = formats(variable("OTEL_PROPAGATORS").as_deref());
@@ -163,16 +168,17 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// A variable of OpenTelemetry; what the line says goes before the environment.
-fn variable(
+/// A variable of OpenTelemetry; what the line says goes before the environment. `own_endpoint`: the variable of the line's signal.
+pub(super) fn variable(
     files: &Files,
     name: &str,
+    own_endpoint: &str,
     (endpoint, service): (&Option<String>, &Option<String>),
 ) -> Option<String> {
     let said = match name {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => endpoint.as_ref(),
         // The one for all signals was written for this one.
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" if endpoint.is_some() => return None,
+        name if name == own_endpoint && endpoint.is_some() => return None,
         "OTEL_SERVICE_NAME" => service.as_ref(),
         _ => None,
     };

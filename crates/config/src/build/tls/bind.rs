@@ -129,6 +129,13 @@ pub fn finish_proxy(proxy: &str, binds: &mut [Bind], uses: &[Pending], shared: &
             );
             shared.diagnostics.add(severity, None, message);
         }
+        if tls.generates && tls.ca_sign_file.is_none() {
+            let message = format!(
+                "{of}cannot enable certificate generation, no CA certificate file configured for {} (use 'ca-sign-file').",
+                tls.title
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
         if lacks_authorities(&tls.options) {
             let message = format!(
                 "{of}verify is enabled but no CA file specified for {}.",
@@ -271,7 +278,7 @@ fn listed(entry: &crt_list::Entry, shared: &mut Shared<'_>) -> Parse<Vec<Pending
 /// The certificates of the name that the cursor took last, with the files that are named beside them.
 fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<Pending>> {
     let mut sources = certificates::named(cursor, shared)?;
-    if loads.is_explicit {
+    if loads.is_single {
         let [source] = &mut sources[..] else {
             return Err(cursor.fault(format!(
                 "Can't load '{}'. Using crt-store keyword is not compatible with multi certificates bundle.",
@@ -281,11 +288,19 @@ fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<
         let path = std::mem::take(&mut source.path);
         let name = std::mem::take(&mut source.name);
         let origin = std::mem::take(&mut source.origin);
+        let found = std::mem::take(source);
+        let rest = match loads.is_explicit {
+            true => loads.source,
+            false => CertificateSource {
+                ocsp_update: loads.source.ocsp_update,
+                ..found
+            },
+        };
         *source = CertificateSource {
             path,
             name,
             origin,
-            ..loads.source
+            ..rest
         };
     }
     Ok(sources
@@ -333,6 +348,7 @@ switches! {
     strict_sni strict_sni = true;
     no_strict_sni strict_sni = false;
     prefer_client_ciphers prefer_client_ciphers = true;
+    generate_certificates generates = true;
 }
 
 /// `tls-ticket-keys`
@@ -342,6 +358,17 @@ pub fn tls_ticket_keys(
     _shared: &mut Shared<'_>,
 ) -> Parse {
     words.tls.tls_ticket_keys = Some(file(cursor, "missing TLS ticket keys file path", None)?);
+    Ok(())
+}
+
+/// `ca-sign-file`
+pub fn ca_sign_file(
+    words: &mut BindWords,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let base = shared.tls.ca_base.as_ref();
+    words.tls.ca_sign_file = Some(file(cursor, "missing CAfile path", base)?);
     Ok(())
 }
 

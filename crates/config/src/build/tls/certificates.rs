@@ -189,6 +189,8 @@ pub struct Loads {
     pub alias: Option<String>,
     /// Files are named beside the certificate: no others are looked for.
     pub is_explicit: bool,
+    /// The words are of one certificate, and cannot be those of a bundle.
+    pub is_single: bool,
     /// The options of TLS.
     pub own: Option<Statement>,
     /// Where words stand that do nothing.
@@ -199,10 +201,7 @@ impl Loads {
     /// Tells of the words that do nothing.
     pub fn tell(&self, line: &Line<'_>, shared: &mut Shared<'_>) {
         for at in &self.no_effect {
-            let why = match line.arg(*at) {
-                "sctl" => "timestamps of certificates are not sent",
-                _ => "OCSP responses are read from files and commands only",
-            };
+            let why = "timestamps of certificates are not sent";
             let name = format!("certificate … {}", line.arg(*at));
             shared.has_no_effect(&name, &line.span(*at), Why::Foreign(why));
         }
@@ -236,7 +235,8 @@ pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
         };
         let option = super::find(word, Places::CRT_LIST).filter(|_| place.has_options);
         let source = &mut loads.source;
-        loads.is_explicit |= matches!(word, "key" | "ocsp" | "issuer" | "sctl" | "ocsp-update");
+        loads.is_explicit |= matches!(word, "key" | "ocsp" | "issuer" | "sctl");
+        loads.is_single |= loads.is_explicit || word == "ocsp-update";
         match word {
             "crt" => {
                 source.path = path(&mut cursor, place.crt_base)?.unwrap_or_default();
@@ -250,10 +250,7 @@ pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
                 loads.no_effect.push(first);
             }
             "ocsp-update" => match cursor.value("'on' or 'off'")? {
-                "on" => {
-                    source.ocsp_update = Some(true);
-                    loads.no_effect.push(first);
-                }
+                "on" => source.ocsp_update = Some(true),
                 "off" => source.ocsp_update = Some(false),
                 value => {
                     return Err(cursor.fault(format!(

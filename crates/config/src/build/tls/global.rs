@@ -1,5 +1,6 @@
 //! TLS in `global` (manual §3.1, §3.2).
 
+use super::super::address;
 use super::super::global::GlobalBuild;
 use super::super::line::{Cursor, Line, Parse};
 use super::{TlsParser, certificates::Extra, find};
@@ -26,6 +27,8 @@ pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// The port of a proxy that is named without one.
+const HTTP_PORT: u16 = 80;
 /// Longest file of Diffie-Hellman parameters that is read; one of 8192 bits has less than 3 kB.
 const DH_FILE_BYTES_MAX: u64 = 64 << 10;
 
@@ -230,22 +233,76 @@ macro_rules! counts {
 }
 counts! {
     cachesize cache_sessions;
+    ssl_ctx_cache_size cache_made;
     capture_buffer_size capture_bytes;
 }
 
-/// `ocsp-update.mode`
-pub fn ocsp_update_mode(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+/// `ocsp-update.mode`, `ocsp-update.disable`
+pub fn ocsp_update_switch(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
+    let name = line.keyword();
+    let ocsp = &mut build.global.tls.ocsp;
+    let switch = match name {
+        "ocsp-update.mode" => &mut ocsp.is_default,
+        _ => &mut ocsp.is_off,
+    };
     match line.arg(1) {
-        "on" => build.global.tls.updates_ocsp = true,
-        "off" => build.global.tls.updates_ocsp = false,
+        "on" => *switch = true,
+        "off" => *switch = false,
         // A warning in HAProxy, too.
         _ => {
-            let message = "'ocsp-update.mode' : expecting <on|off>.";
-            let diagnostics = &mut build.shared.diagnostics;
-            diagnostics.warning(&line.span(0), message.to_owned());
+            let message = format!("'{name}' : expecting <on|off>.");
+            build.shared.diagnostics.warning(&line.span(0), message);
         }
     }
+    Ok(())
+}
+
+/// `ocsp-update.mindelay`, `tune.ssl.ocsp-update.mindelay`
+pub fn ocsp_update_mindelay(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let seconds = count(line)?;
+    let ocsp = &mut build.global.tls.ocsp;
+    if seconds > ocsp.delay_max_s {
+        let name = line.keyword();
+        let message = format!("'{name}' can not be higher than ocsp-update.maxdelay.");
+        return Err(line.fault(1, message));
+    }
+    ocsp.delay_min_s = seconds;
+    Ok(())
+}
+
+/// `ocsp-update.maxdelay`, `tune.ssl.ocsp-update.maxdelay`
+pub fn ocsp_update_maxdelay(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let seconds = count(line)?;
+    let ocsp = &mut build.global.tls.ocsp;
+    if seconds < ocsp.delay_min_s {
+        let name = line.keyword();
+        let message = format!("'{name}' can not be lower than ocsp-update.mindelay.");
+        return Err(line.fault(1, message));
+    }
+    ocsp.delay_max_s = seconds;
+    Ok(())
+}
+
+/// `ocsp-update.httpproxy <address>[:port]`; the port is 80 where none is given.
+pub fn ocsp_update_httpproxy(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let text = line.need(1, || {
+        "'ocsp-update.httpproxy' expects <address>[:port].".to_owned()
+    })?;
+    line.at_most(1)?;
+    let title = format!("'ocsp-update.httpproxy {text}'");
+    let written = address::resolved(line, 1, build.shared, &title)?;
+    let fault = |message: String| line.fault(1, format!("{title} : {message}."));
+    let (mut proxy, range) = address::single(&written).map_err(fault)?;
+    if range.is_some() {
+        return Err(fault("port range not allowed here".to_owned()));
+    }
+    if let net::Addr::Inet(addr) = &mut proxy
+        && addr.port() == 0
+    {
+        addr.set_port(HTTP_PORT);
+    }
+    build.global.tls.ocsp.http_proxy = Some(proxy);
     Ok(())
 }
 

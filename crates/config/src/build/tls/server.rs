@@ -30,12 +30,13 @@ impl ServerWords {
         shared: &mut Shared<'_>,
     ) -> Option<Box<ServerTls>> {
         let mut tls = self.tls;
-        if !tls.ssl && tls.check.ssl != Some(true) && !is_checked {
-            return None;
+        let of_traffic = tls.ssl || tls.may_turn_on;
+        if !of_traffic && tls.check.ssl != Some(true) && !is_checked {
+            return tls.is_refused.then(|| Box::new(tls));
         }
         let span = self.span.unwrap_or_else(|| name.clone());
         tls.options = self.words.finish(title, &span, shared);
-        if tls.verifies() && tls.options.ca_file.is_none() && tls.ssl {
+        if tls.verifies() && tls.options.ca_file.is_none() && of_traffic {
             let message = format!(
                 "{title} : verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
                  certain to trust the server's certificate, please set an explicit 'verify none' statement on the 'server' \
@@ -50,6 +51,7 @@ impl ServerWords {
 /// `ssl`
 pub fn ssl(words: &mut ServerWords, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
     words.tls.ssl = true;
+    words.tls.is_refused = false;
     words.span = Some(cursor.line.span(cursor.at - 1));
     Ok(())
 }
@@ -65,7 +67,6 @@ macro_rules! switches {
     )*};
 }
 switches! {
-    no_ssl ssl = false;
     sni_auto sni_auto = true;
     no_sni_auto sni_auto = false;
     ssl_reuse reuses_sessions = true;
@@ -74,6 +75,18 @@ switches! {
     no_check_ssl check.ssl = Some(false);
     check_sni_auto check.no_sni_auto = false;
     no_check_sni_auto check.no_sni_auto = true;
+}
+
+/// `no-ssl`
+pub fn no_ssl(
+    words: &mut ServerWords,
+    _cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    words.tls.may_turn_on |= words.tls.ssl;
+    words.tls.ssl = false;
+    words.tls.is_refused = true;
+    Ok(())
 }
 
 /// `check-ssl`

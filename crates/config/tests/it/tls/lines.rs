@@ -137,7 +137,11 @@ fn default_server_hands_its_words_on() {
     assert!(s.sni.is_some() && s.sni_auto && !s.reuses_sessions);
     assert_eq!(s.options.alpn, Some(vec![b"h2".to_vec()]));
     assert_eq!(s.verifyhost.as_deref(), Some("v"));
-    assert!(servers[1].tls_words.is_none());
+    let t = servers[1]
+        .tls_words
+        .as_deref()
+        .expect("it may be turned on");
+    assert!(servers[1].tls().is_none() && t.is_refused && t.may_turn_on);
     let u = servers[2].tls().expect("TLS");
     assert!(!u.sni_auto && u.reuses_sessions && u.verifyhost.is_none());
     assert_eq!(u.options.alpn, Some(vec![b"http/1.1".to_vec()]));
@@ -405,4 +409,55 @@ fn http3_on_tcp_is_allowed_expressly() {
         "{found:?}"
     );
     assert_eq!(alerts(&h3("expose-experimental-directives")), [""; 0]);
+}
+
+#[test]
+fn updates_of_ocsp_have_delays_and_a_proxy() {
+    let files = Files::new(&["a.pem"]);
+    let text = frontend(
+        "ocsp-update.maxdelay 7200\n ocsp-update.mindelay 10\n ocsp-update.httpproxy 127.0.0.1\n ocsp-update.disable on",
+        "ssl crt DIR/a.pem",
+    );
+    let (config, _) = accepted(&files.named_in(&text));
+    let ocsp = &config.global.tls.ocsp;
+    assert_eq!((ocsp.delay_min_s, ocsp.delay_max_s), (10, 7200));
+    assert_eq!(ocsp.http_proxy.as_ref().map(|proxy| proxy.port()), Some(80));
+    assert!(ocsp.is_off && !ocsp.is_default);
+    for (global, why) in [
+        ("ocsp-update.maxdelay 299", "can not be lower than"),
+        (
+            "tune.ssl.ocsp-update.mindelay 3601",
+            "can not be higher than",
+        ),
+        ("ocsp-update.httpproxy", "expects <address>[:port]"),
+        (
+            "ocsp-update.httpproxy 127.0.0.1:1-2",
+            "port range not allowed",
+        ),
+        ("ocsp-update.httpproxy fd@3", "file descriptor not allowed"),
+    ] {
+        let text = frontend(global, "ssl crt DIR/a.pem");
+        let alerts = alerts(&files.named_in(&text)).join("\n");
+        assert!(alerts.contains(why), "{global}: {alerts}");
+    }
+}
+
+#[test]
+fn algorithms_of_encrypted_tokens_are_listed() {
+    let files = Files::new(&["a.pem"]);
+    let with = |global: &str| files.named_in(&frontend(global, "ssl crt DIR/a.pem"));
+    let (config, _) = accepted(&with(
+        "jwt.decrypt_alg_list dir:A128KW\n jwt.decrypt_enc_list ALL:!A128GCM",
+    ));
+    let mut wanted = sample::TokenAlgorithms::default();
+    wanted.set_algorithms("A128KW:dir").unwrap();
+    wanted
+        .set_encryptions("A128CBC-HS256:A192CBC-HS384:A256CBC-HS512:A192GCM:A256GCM")
+        .unwrap();
+    assert_eq!(config.global.token_algorithms, wanted);
+    let alerts = alerts(&with("jwt.decrypt_enc_list A128GCM:foo")).join("\n");
+    assert!(
+        alerts.contains("'jwt.decrypt_enc_list' : Unknown algorithm/encoding foo."),
+        "{alerts}"
+    );
 }

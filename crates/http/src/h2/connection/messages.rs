@@ -207,7 +207,7 @@ impl Connection {
         self.reset_streams.add(id);
         if status > 0 {
             self.peer_reset()?;
-            if self.limits.answers_malformed || matches!(fault, Fault::BadRequest(_)) {
+            if self.limits.answers_malformed || !matches!(fault, Fault::Malformed(_)) {
                 self.write_status(id, status, out);
                 code = Code::NO_ERROR;
             }

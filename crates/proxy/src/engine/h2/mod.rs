@@ -88,9 +88,10 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         server.connecting = false;
-        let is_private = server.private;
+        let (is_private, is_ending) = (server.private, server.is_ending);
         let mut out = Vec::new();
-        let connection = h2::Connection::with_server(self.cx.running.h2.servers, &mut out);
+        let mut connection = h2::Connection::with_server(self.cx.running.h2.servers, &mut out);
+        connection.is_ending = is_ending;
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
@@ -101,7 +102,7 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(entry) = core.links.get_mut(child) {
             entry.mux.set_stream(Some(stream));
         }
-        if !is_private {
+        if !is_private && !is_ending {
             core.backends.share(&mut core.links, link);
         }
         self.with_stream(stream, |_, stream| stream.server.set_link(child));
@@ -227,7 +228,13 @@ impl<D: Driver> Turn<'_, D> {
                 self.streams_writable(link, false);
             }
             Event::Goaway { .. } => self.connection_is_ending(link),
-            Event::Refused { .. } | Event::Pong(_) => {}
+            Event::Refused { error, .. } => {
+                // One too many is no fault of the request: its client sends it again.
+                if error.code != Code::REFUSED_STREAM {
+                    self.request_refused(link);
+                }
+            }
+            Event::Pong(_) => {}
         }
         Feed::Used(used)
     }
@@ -293,6 +300,21 @@ impl<D: Driver> Turn<'_, D> {
             upgrade: true,
             ..parsed
         }
+    }
+
+    /// A client's request was not understood: it is answered or reset already.
+    #[cold]
+    fn request_refused(&mut self, link: LinkId) {
+        let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
+            return;
+        };
+        self.cx.tell_bind(bind, FrontCount::RequestsH2);
+        self.cx.tell_bind(bind, FrontCount::FailedRequests);
+        self.cx.with_session(link, |cx| {
+            let scene = &mut cx.scene;
+            let frontend = bind.frontend;
+            scene.logging.refused_request(&mut scene.eval, frontend);
+        });
     }
 
     /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those

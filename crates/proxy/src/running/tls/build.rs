@@ -73,7 +73,14 @@ impl Files {
                 variants.len() - 1
             }) as u32);
         }
-        let certificates = Arc::new(Certificates::new(&certificates, words.strict_sni));
+        let mut certificates = Certificates::new(&certificates, words.strict_sni);
+        if let Some(path) = words.ca_sign_file.as_ref().filter(|_| words.generates) {
+            let signer = self.signers.get(path);
+            let signer = signer.ok_or_else(|| format!("unable to load {}", path.display()))?;
+            let kept_max = self.global.cache_made as usize;
+            certificates = certificates.generating(signer.clone(), kept_max);
+        }
+        let certificates = Arc::new(certificates);
         let mut acceptors = Vec::new();
         for options in variants {
             let reusable = before.as_ref().and_then(|before| before.reusable(options));
@@ -118,6 +125,7 @@ impl Files {
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.map(|(_, keys)| keys.clone()),
             sessions_max: self.global.cache_sessions as usize,
+            cache_use: self.cache_use.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
             early_data_bytes_max: match options.allow_0rtt {
                 true => EARLY_DATA_BYTES_MAX,

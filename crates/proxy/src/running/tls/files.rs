@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::model::{BindTls, CertificateSource, CrtList, ServerTls, TlsGlobal, TlsOptions};
-use tls::{Authorities, Chains, Identity, IdentityError, Material, Revocations, TicketKeys};
+use tls::{
+    Authorities, CaSigner, CacheUse, Chains, Identity, IdentityError, Material, Revocations,
+    TicketKeys,
+};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -22,8 +25,12 @@ pub(super) struct Files {
     pub authorities: Kind<Option<Authorities>>,
     pub revocations: Kind<Option<Revocations>>,
     pub lists: BTreeMap<String, CrtList>,
+    /// Authorities that sign certificates which are made (`ca-sign-file`), by their files.
+    pub signers: BTreeMap<PathBuf, CaSigner>,
     /// Keys of tickets by their files, in the order of their identifiers.
     pub ticket_keys: Vec<(PathBuf, TicketKeys)>,
+    /// How often clients asked for sessions without tickets.
+    pub cache_use: CacheUse,
     /// By proxy and bind line.
     pub binds: Vec<Vec<Option<BindRecipe>>>,
     /// By proxy and server.
@@ -106,10 +113,11 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Says which key verifies tokens by this certificate's name: its own, or none.
+    /// Says which keys verify and decrypt tokens by this certificate's name: its own, or none.
     pub fn publish(&self, name: &str) {
         let certificate = self.material.certificate().filter(|_| self.is_for_jwt);
-        sample::set_token_certificate(name, certificate);
+        let key = self.material.key().filter(|_| self.is_for_jwt);
+        sample::set_token_certificate(name, certificate, key.map(|(_, key)| key));
     }
 
     /// Makes what is served of its parts.

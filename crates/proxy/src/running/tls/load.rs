@@ -11,12 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use config::model::{
     Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
 };
-use tls::{Authorities, Chains, IdentityError, Material, Revocations, TicketKeys};
+use tls::{Authorities, CaSigner, Chains, IdentityError, Material, Revocations, TicketKeys};
 
 use super::TlsFinding;
 use super::edit::different_update;
 use super::files::{BindRecipe, Files, ServerRecipe, Stored};
 
+/// The largest file of an authority that signs, with its key and its chain, bytes.
+const CA_SIGN_BYTES_MAX: u64 = 1 << 20;
 /// The largest file of ticket keys, bytes.
 const TICKET_KEYS_BYTES_MAX: u64 = 64 << 10;
 
@@ -72,7 +74,8 @@ impl Loader {
             let binds = binds.map(|bind| loader.bind(proxy, bind)).collect();
             loader.files.binds.push(binds);
             let servers = proxy.servers.iter().map(|server| {
-                let words = server.options.tls()?;
+                let words = server.options.tls_words.as_deref()?;
+                let words = Some(words).filter(|words| words.ssl || words.may_turn_on)?;
                 Some(loader.server(proxy, words, &server.name.to_string()))
             });
             let servers = servers.collect();
@@ -137,6 +140,9 @@ impl Loader {
             let known = lists.entry(list.name.clone());
             known.or_insert_with(|| (**list).clone());
         }
+        if let Some(path) = words.ca_sign_file.as_ref().filter(|_| words.generates) {
+            self.signer(path, &words.title);
+        }
         if let Some(path) = &words.tls_ticket_keys {
             self.ticket_keys(path, &words.title);
         }
@@ -176,9 +182,8 @@ impl Loader {
                     source.name
                 ));
             }
-            let updates = |source: &CertificateSource| {
-                source.ocsp_update.unwrap_or(self.files.global.updates_ocsp)
-            };
+            let updates =
+                |source: &CertificateSource| self.files.global.ocsp.are_on(source.ocsp_update);
             let (before, now) = (updates(&known.source), updates(source));
             if before != now {
                 self.findings.alert(format!(
@@ -274,6 +279,23 @@ impl Loader {
             Err(error) => self
                 .findings
                 .notice(format!("{title} : 'crl-file' : {error}.")),
+        }
+    }
+
+    fn signer(&mut self, path: &Path, title: &str) {
+        if self.files.signers.contains_key(path) {
+            return;
+        }
+        let text = read_text(path, CA_SIGN_BYTES_MAX)
+            .map_err(|why| format!("unable to load '{}' : {why}", path.display()));
+        let parsed = text.and_then(|text| {
+            CaSigner::parse(text.as_bytes(), path).map_err(|error| error.to_string())
+        });
+        match parsed {
+            Ok(signer) => drop(self.files.signers.insert(path.to_owned(), signer)),
+            Err(why) => self
+                .findings
+                .alert(format!("{title} : 'ca-sign-file' : {why}.")),
         }
     }
 

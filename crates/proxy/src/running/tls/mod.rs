@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use tls::Connector;
+use tls::{CacheUse, Connector};
 
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
@@ -27,6 +27,7 @@ pub use edit::{Draft, certificate_name};
 pub use files::EditError;
 use files::{Files, ServerRecipe};
 use load::Loader;
+pub use ocsp::OcspSubject;
 pub use views::{CertificateView, ListView, NameView, Status, TrustView};
 
 /// What is wrong with a file that a configuration names, or doubtful.
@@ -159,6 +160,12 @@ impl Tls {
         all.resize_with(all.len().max(place + 1), || None);
         all[place] = connector;
         servers.store(Arc::new(all));
+    }
+
+    /// How often clients asked for sessions that are remembered for them.
+    #[must_use]
+    pub fn cache_use(&self) -> CacheUse {
+        self.files().cache_use.clone()
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {

@@ -59,6 +59,8 @@ pub(crate) struct CheckState {
     pub is_enabled: bool,
     /// The server is in maintenance.
     pub is_paused: bool,
+    /// One is under way.
+    pub is_running: bool,
     /// The next one comes after `fastinter`.
     pub is_fast: bool,
     pub rise: u32,
@@ -81,6 +83,7 @@ impl CheckState {
             is_configured: false,
             is_enabled: false,
             is_paused: false,
+            is_running: false,
             is_fast: false,
             rise,
             fall,

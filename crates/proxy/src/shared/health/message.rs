@@ -74,7 +74,8 @@ pub(super) fn title(states: &States, id: ServerId) -> String {
     format!("{backup}Server {}", full_name(states, id))
 }
 
-fn full_name(states: &States, id: ServerId) -> String {
+/// `b/s`
+pub(super) fn full_name(states: &States, id: ServerId) -> String {
     format!("{}/{}", states.backend(id.backend).name, states.of(id).name)
 }
 

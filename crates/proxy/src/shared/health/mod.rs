@@ -4,9 +4,11 @@
 //! reads what comes of it from [`super::servers`]. [`Herald`] is told what changed, in the order in which it did.
 
 mod check;
+mod ejection;
 mod message;
 mod slow_start;
 mod states;
+mod status;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -16,12 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use config::model::Config;
 
+use crate::engine::Killed;
+
 pub use check::{CheckOutcome, CheckPlan, Checker};
+pub(crate) use ejection::Place;
 pub use message::Level;
 pub(crate) use slow_start::WHOLE;
+pub(crate) use states::HealthCounter;
 pub use states::{Admin, Cause, OpState};
 pub(crate) use states::{Seen, States, Transition};
-pub use view::{BackendView, CheckView, ServerView};
+pub use view::{BackendView, CheckView, HealthLevel, ServerView};
 
 /// Is told what changes, and does what follows from it outside of the data path. Its calls are made in the order of the changes
 /// and must neither wait for long nor change servers.
@@ -31,8 +37,10 @@ pub trait Herald: Send + Sync {
     /// The state of a server or of a backend has changed: a message for the logs of the backend, if it has a level, and for standard
     /// error.
     fn tell(&self, news: &News);
-    /// Streams of a server are to end: it is down, or a server came up that makes a backup superfluous.
-    fn end_sessions(&self, backend: usize, server: usize);
+    /// Streams are to end: a user says so, their server is down, or a server came up that makes a backup superfluous.
+    fn end_streams(&self, which: Killed);
+    /// Servers were added or deleted, or are elsewhere: other checks may have to run.
+    fn servers_changed(&self);
     /// The time of the next check of a server has changed.
     fn reschedule(&self, backend: usize, server: usize);
 }

@@ -3,10 +3,11 @@
 //! Operational: `Stopped ⇄ Starting → Running ⇄ Stopping`. Administrative flags lie over it: maintenance stops a server, draining keeps
 //! new sessions from it; each is forced, inherited from the server that it tracks, or comes from the configuration.
 
-use config::model::{Config, InitState, OnError, Proxy, Server};
+use config::model::{Config, InitState, Observe, OnError, Proxy, Server};
 
 use super::Level;
 use super::check::{CheckOutcome, CheckState, Checker};
+use super::ejection::{Ejection, Place};
 use super::message::{self, Numbers};
 use crate::ids::{ProxyId, ServerId};
 use config::model::{CheckResult, CheckStatus};
@@ -92,7 +93,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Seen::Connected => "L4 successful connection",
             Seen::NotConnected => "L4 unsuccessful connection",
@@ -118,6 +119,17 @@ impl Seen {
             (_, Layer7) => Some(true),
         }
     }
+}
+
+/// What is counted of the health of a server since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HealthCounter {
+    /// Checks that failed while it was up.
+    FailedChecks,
+    /// Changes from up to down.
+    DownTransitions,
+    /// How often `observe` found too many errors.
+    FailedObservations,
 }
 
 /// A change that has happened to a server, and what follows from it.
@@ -158,6 +170,10 @@ pub(crate) struct ServerHealth {
     on_error: OnError,
     ends_sessions_when_down: bool,
     ends_backup_sessions_when_up: bool,
+    /// `observe`
+    pub is_observed: bool,
+    /// `outlier-ejection`
+    pub ejection: Option<Ejection>,
     /// Milliseconds of the monotonic clock.
     pub last_change_ms: u64,
     pub down_ms: u64,
@@ -198,6 +214,8 @@ impl ServerHealth {
             on_error: checks.on_error,
             ends_sessions_when_down: checks.ends_sessions_when_down,
             ends_backup_sessions_when_up: checks.ends_backup_sessions_when_up,
+            is_observed: checks.observe != Observe::Nothing,
+            ejection: checks.ejection.map(Ejection::new),
             last_change_ms: 0,
             down_ms: 0,
             down_transitions: 0,
@@ -240,6 +258,13 @@ impl ServerHealth {
         !matches!(self.state, OpState::Stopped | OpState::Stopping)
             && !self.admin.has(Admin::MAINTENANCE.with(Admin::DRAIN))
             && self.weight > 0
+            && !self.is_ejected()
+    }
+
+    /// Whether traffic took it out (`outlier-ejection`); also while it is probed.
+    pub fn is_ejected(&self) -> bool {
+        let ejection = self.ejection.as_ref();
+        ejection.is_some_and(|ejection| ejection.place != Place::In)
     }
 
     pub fn check_of(&mut self, checker: Checker) -> &mut CheckState {
@@ -318,9 +343,7 @@ impl States {
         for id in &ids {
             let line = &config.proxies[id.backend.place()].servers[id.place()];
             if let Some((backend, place)) = line.checks.tracked {
-                let target = ServerId::at(ProxyId::at(backend), place);
-                states.of_mut(*id).track = Some(target);
-                states.of_mut(target).trackers.push(*id);
+                states.track(*id, ServerId::at(ProxyId::at(backend), place));
             }
         }
         for id in ids {
@@ -350,8 +373,9 @@ impl States {
         let mut server = ServerHealth::new(line);
         server.admin = Admin::FORCED_MAINTENANCE;
         server.state = OpState::Stopped;
-        server.check.is_paused = true;
-        server.check.health = 0;
+        // Commands start its checks.
+        server.check.is_enabled = false;
+        server.agent.is_enabled = false;
         server.last_change_ms = self.now_ms;
         let servers = &mut self.backends[id.backend.place()].servers;
         match servers.get_mut(id.place()) {
@@ -360,9 +384,14 @@ impl States {
         }
         if let Some((backend, place)) = line.checks.tracked {
             let target = ServerId::at(ProxyId::at(backend), place);
-            self.of_mut(id).track = Some(target);
-            self.of_mut(target).trackers.push(id);
+            self.track(id, target);
         }
+    }
+
+    /// A server follows another one. Trackers are told of changes in HAProxy's order: the last one first.
+    fn track(&mut self, id: ServerId, target: ServerId) {
+        self.of_mut(id).track = Some(target);
+        self.of_mut(target).trackers.insert(0, id);
     }
 
     /// A server is no more: nobody tracks it, and it tracks nobody.
@@ -426,6 +455,30 @@ impl States {
     /// Takes what happened since it was asked last, in order.
     pub fn transitions(&mut self) -> Vec<Transition> {
         std::mem::take(&mut self.out)
+    }
+
+    // ---- counters
+
+    /// Adds to a counter what another process had counted.
+    pub fn preload(&mut self, id: ServerId, what: HealthCounter, value: u64) {
+        let server = self.of_mut(id);
+        let counter = match what {
+            HealthCounter::FailedChecks => &mut server.failed_checks,
+            HealthCounter::DownTransitions => &mut server.down_transitions,
+            HealthCounter::FailedObservations => &mut server.failed_observations,
+        };
+        *counter = counter.wrapping_add(value);
+    }
+
+    /// Puts the counters of a server back to zero. The time that it was down is none of them, as in HAProxy.
+    pub fn clear_counters(&mut self, id: ServerId) {
+        let server = self.of_mut(id);
+        server.failed_checks = 0;
+        server.down_transitions = 0;
+        server.failed_observations = 0;
+        if let Some(ejection) = &mut server.ejection {
+            ejection.count = 0;
+        }
     }
 
     // ---- operational state
@@ -493,7 +546,7 @@ impl States {
     }
 
     /// A change of one server with its message, its place in time, and what follows from it.
-    fn moving(
+    pub(super) fn moving(
         &mut self,
         id: ServerId,
         change: impl FnOnce(&mut States) -> Option<(Level, String, bool)>,
@@ -619,6 +672,10 @@ impl States {
             let server = states.of_mut(id);
             server.admin = next;
             server.state = OpState::Stopped;
+            if let Some(ejection) = &mut server.ejection {
+                // Who takes it out brings it back without a probe.
+                ejection.place = Place::In;
+            }
             if server.check.is_enabled {
                 server.check.is_paused = true;
             }
@@ -644,8 +701,8 @@ impl States {
         self.moving(id, |states| {
             let server = states.of_mut(id);
             server.admin = next;
+            server.check.is_paused = false;
             if server.check.is_enabled {
-                server.check.is_paused = false;
                 // Up at once, and checked at once.
                 server.check.health = server.check.rise;
             }
@@ -818,8 +875,16 @@ impl States {
     /// Turns checks of a server on or off.
     pub fn enable_check(&mut self, id: ServerId, checker: Checker, on: bool) {
         let check = self.of_mut(id).check_of(checker);
-        if check.is_configured {
-            check.is_enabled = on;
+        if !check.is_configured {
+            return;
+        }
+        check.is_enabled = on;
+        let in_maintenance = Admin::CONFIGURED_MAINTENANCE.with(Admin::FORCED_MAINTENANCE);
+        if on && checker == Checker::Health && !self.of(id).admin.has(in_maintenance) {
+            self.moving(id, |states| {
+                states.of_mut(id).set_initial();
+                None
+            });
         }
     }
 

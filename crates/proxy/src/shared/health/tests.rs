@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::{
-    CheckStatus, Config, InitState, OnError, Proxy, Server, ServerAddress, ServerOptions,
+    CheckStatus, Config, InitState, OnError, OutlierEjection, Proxy, Server, ServerAddress,
+    ServerOptions,
 };
 use net::Addr;
 
+use super::super::outlier::Verdict;
 use super::check::{CheckOutcome, Checker};
+use super::ejection::Place;
 use super::states::{Admin, Cause, OpState, Seen, States};
 use crate::ids::{ProxyId, ServerId};
 
@@ -89,12 +92,7 @@ fn told(states: &mut States) -> Vec<String> {
 }
 
 fn status(states: &States, place: usize) -> String {
-    let view = states.server_view(id(place));
-    let decides = match view.tracked {
-        Some((_, place)) => states.server_view(id(place)),
-        None => view.clone(),
-    };
-    view.status(&decides)
+    states.server_view(id(place)).status
 }
 
 #[test]
@@ -227,7 +225,7 @@ fn a_server_that_tracks_goes_with_the_other() {
 fn draining_and_maintenance() {
     let mut states = states(false, vec![line("s", |_| {})]);
     states.set_admin(id(0), Admin::FORCED_DRAIN, "");
-    assert_eq!(status(&states, 0), "DRAIN");
+    assert_eq!(status(&states, 0), "DRAIN 1/3");
     states.clear_admin(id(0), Admin::FORCED_DRAIN);
     states.set_admin(id(0), Admin::UNRESOLVED, "No IP for server");
     assert_eq!(status(&states, 0), "MAINT (resolution)");
@@ -417,4 +415,105 @@ fn what_servers_send_is_shown_harmlessly() {
         told[0].contains("info: \"a <22>quote<22> <3C>tag<3E><0D><0A><C3><A9>\""),
         "{told:?}"
     );
+}
+
+fn ejecting(name: &str, max_percent: u32) -> Arc<Server> {
+    line(name, |options| {
+        options.checks.enabled = false;
+        options.checks.ejection = Some(OutlierEjection {
+            ejection: Duration::from_secs(10),
+            max_percent,
+            ..OutlierEjection::default()
+        });
+    })
+}
+
+fn judged(states: &mut States, place: usize) {
+    states.judged(id(place), Verdict::Errors(5), Seen::WrongResponse);
+}
+
+#[test]
+fn an_ejected_server_is_probed_and_comes_back() {
+    let mut states = states(false, vec![ejecting("a", 50), ejecting("b", 50)]);
+    judged(&mut states, 0);
+    assert_eq!(status(&states, 0), "NOLB");
+    assert!(!states.of(id(0)).is_usable());
+    assert_eq!(
+        told(&mut states),
+        [
+            "1 Server be/a is ejected, reason: 5 consecutive errors, last one was: Wrong http response, for 10000ms. 1 active and \
+             0 backup servers online. 0 sessions requeued, 0 total in queue."
+        ]
+    );
+    // Half of the backend may be out, and who is out does not go out again.
+    judged(&mut states, 1);
+    judged(&mut states, 0);
+    assert_eq!(told(&mut states), Vec::<String>::new());
+    assert_eq!(states.end_ejections(), Some(10_000));
+    states.now_ms += 9_999;
+    assert_eq!(states.end_ejections(), Some(1));
+    states.now_ms += 1;
+    assert_eq!(states.end_ejections(), None);
+    assert_eq!(states.place(id(0)), Place::Probed);
+    assert_eq!(status(&states, 0), "NOLB");
+    states.probed(id(0), true, Seen::GoodResponse);
+    assert!(states.of(id(0)).is_usable());
+    assert_eq!(status(&states, 0), "no check");
+    assert_eq!(
+        told(&mut states).last().map(String::as_str),
+        Some(
+            "5 Server be/a is back, reason: probe succeeded. 2 active and 0 backup servers online. 0 sessions requeued, 0 total in \
+             queue."
+        )
+    );
+    assert_eq!(states.server_view(id(0)).ejections, Some(1));
+}
+
+#[test]
+fn ejections_in_a_row_grow_up_to_a_bound() {
+    let mut states = states(false, vec![ejecting("a", 100)]);
+    let out_for = |states: &States| match states.place(id(0)) {
+        Place::Out { until_ms } => until_ms - states.now_ms,
+        other => panic!("{other:?}"),
+    };
+    judged(&mut states, 0);
+    for lengths in 1..=12_u64 {
+        assert_eq!(out_for(&states), 10_000 * lengths.min(10));
+        states.now_ms += 10_000 * lengths.min(10);
+        states.end_ejections();
+        states.probed(id(0), false, Seen::Closed);
+    }
+    assert!(told(&mut states).iter().any(|text| {
+        text.contains("is ejected, reason: probe failed: Close from server (http), for 20000ms")
+    }));
+    states.now_ms += 100_000;
+    states.end_ejections();
+    states.probed(id(0), true, Seen::GoodResponse);
+    // It was back for a shorter time than it was out.
+    states.now_ms += 99_999;
+    judged(&mut states, 0);
+    assert_eq!(out_for(&states), 100_000);
+    states.now_ms += 100_000;
+    states.end_ejections();
+    states.probed(id(0), true, Seen::GoodResponse);
+    states.now_ms += 100_000;
+    judged(&mut states, 0);
+    assert_eq!(out_for(&states), 10_000);
+}
+
+#[test]
+fn maintenance_ends_an_ejection_and_a_server_that_is_down_has_none() {
+    let mut states = states(false, vec![ejecting("a", 100)]);
+    judged(&mut states, 0);
+    assert_eq!(
+        told(&mut states).last().map(String::as_str),
+        Some("0 no server")
+    );
+    states.set_admin(id(0), Admin::FORCED_MAINTENANCE, "");
+    states.clear_admin(id(0), Admin::FORCED_MAINTENANCE);
+    assert!(states.of(id(0)).is_usable());
+    states.stop(id(0), Cause::Cli);
+    judged(&mut states, 0);
+    states.start(id(0), Cause::Cli);
+    assert!(states.of(id(0)).is_usable());
 }

@@ -15,6 +15,8 @@ pub struct ServerView {
     pub state: OpState,
     /// Why it is in maintenance or drains.
     pub admin: Admin,
+    /// Both, in the words of HAProxy's statistics: `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and their kin.
+    pub status: String,
     /// It is a backup.
     pub is_backup: bool,
     /// New sessions may go there.
@@ -29,6 +31,10 @@ pub struct ServerView {
     pub agent: CheckView,
     /// The server that it tracks: the places of its backend and its own.
     pub tracked: Option<(usize, usize)>,
+    /// The health that decides: its own, or that of the server at the end of the chain of tracked servers.
+    pub deciding: HealthLevel,
+    /// `observe` is set on the server whose checks decide.
+    pub is_observed: bool,
     /// Time since the last change of its state.
     pub since_change: Duration,
     /// How long it was down, until now.
@@ -39,6 +45,19 @@ pub struct ServerView {
     pub failed_checks: u64,
     /// How often `observe` found too many errors.
     pub failed_observations: u64,
+    /// How often traffic took it out; none without `outlier-ejection`.
+    pub ejections: Option<u64>,
+}
+
+/// A health between its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthLevel {
+    /// From 0 to `rise + fall - 1`; up from `rise` on.
+    pub health: u32,
+    /// Successes after which the server is up.
+    pub rise: u32,
+    /// Failures after which it is down.
+    pub fall: u32,
 }
 
 /// A check of a server at a moment.
@@ -50,6 +69,8 @@ pub struct CheckView {
     pub is_enabled: bool,
     /// The server is in maintenance.
     pub is_paused: bool,
+    /// One is under way.
+    pub is_running: bool,
     /// What the last one came to.
     pub status: CheckStatus,
     /// What that means.
@@ -68,6 +89,24 @@ pub struct CheckView {
     pub fall: u32,
 }
 
+impl CheckView {
+    /// It is enabled, and the server is not in maintenance: statistics show what it found.
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        self.is_enabled && !self.is_paused
+    }
+
+    /// Its health and the bounds of that.
+    #[must_use]
+    pub const fn level(&self) -> HealthLevel {
+        HealthLevel {
+            health: self.health,
+            rise: self.rise,
+            fall: self.fall,
+        }
+    }
+}
+
 /// A backend's state at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendView {
@@ -83,54 +122,12 @@ pub struct BackendView {
     pub down_transitions: u64,
 }
 
-impl ServerView {
-    /// Its state in statistics, by the server whose checks decide (`tracked`, else itself): `UP 1/3`, `DOWN`, `NOLB`, `MAINT`, `DRAIN`,
-    /// `no check` and their kin.
-    #[must_use]
-    pub fn status(&self, decides: &ServerView) -> String {
-        if self.admin.has(Admin::MAINTENANCE) {
-            let cause = match (
-                self.admin.has(Admin::FORCED_MAINTENANCE),
-                self.admin.has(Admin::UNRESOLVED),
-            ) {
-                (true, _) => "MAINT",
-                (false, true) => "MAINT (resolution)",
-                (false, false) => "MAINT (via",
-            };
-            return cause.to_owned();
-        }
-        let check = &decides.check;
-        let agent = &decides.agent;
-        let is_up = self.state != OpState::Stopped;
-        if agent.is_enabled && !is_up && agent.health == 0 && agent.result >= CheckResult::Failed {
-            return "DOWN (agent)".to_owned();
-        }
-        let (goes, of) = match is_up {
-            true => ((check.health + 1).saturating_sub(check.rise), check.fall),
-            false => (check.health, check.rise),
-        };
-        let drains = self.admin.has(Admin::DRAIN) || self.weight == 0;
-        let is_steady = check.health + 1 == check.rise + check.fall;
-        match self.state {
-            OpState::Stopped if check.is_enabled && check.health > 0 => {
-                format!("DOWN {goes}/{of}")
-            }
-            OpState::Stopped => "DOWN".to_owned(),
-            _ if drains => "DRAIN".to_owned(),
-            _ if !check.is_enabled && !agent.is_enabled => "no check".to_owned(),
-            OpState::Stopping if is_steady || !check.is_enabled => "NOLB".to_owned(),
-            OpState::Stopping => format!("NOLB {goes}/{of}"),
-            _ if is_steady || !check.is_enabled => "UP".to_owned(),
-            _ => format!("UP {goes}/{of}"),
-        }
-    }
-}
-
 fn check_view(check: &CheckState) -> CheckView {
     CheckView {
         is_configured: check.is_configured,
         is_enabled: check.is_enabled,
         is_paused: check.is_paused,
+        is_running: check.is_running,
         status: check.status,
         result: check.result,
         code: check.code,
@@ -146,6 +143,7 @@ impl States {
     /// A server as it is now.
     pub fn server_view(&self, id: ServerId) -> ServerView {
         let server = self.of(id);
+        let decides = self.of(self.deciding(id));
         let since_ms = self.now_ms.saturating_sub(server.last_change_ms);
         let down_ms = match server.state {
             OpState::Stopped => server.down_ms + since_ms,
@@ -154,6 +152,7 @@ impl States {
         ServerView {
             state: server.state,
             admin: server.admin,
+            status: self.status(id),
             is_backup: server.is_backup,
             is_usable: server.is_usable(),
             weight: server.weight,
@@ -163,11 +162,14 @@ impl States {
             tracked: server
                 .track
                 .map(|target| (target.backend.place(), target.place())),
+            deciding: check_view(&decides.check).level(),
+            is_observed: decides.is_observed,
             since_change: Duration::from_millis(since_ms),
             down_time: Duration::from_millis(down_ms),
             down_transitions: server.down_transitions,
             failed_checks: server.failed_checks,
             failed_observations: server.failed_observations,
+            ejections: server.ejection.as_ref().map(|ejection| ejection.count),
         }
     }
 
@@ -189,12 +191,12 @@ impl States {
     /// When the next check of a server is due, and whether it may run.
     pub fn plan(&self, id: ServerId, checker: Checker) -> super::CheckPlan {
         let server = self.of(id);
-        let check = match checker {
-            Checker::Health => &server.check,
-            Checker::Agent => &server.agent,
+        let (check, is_suspended) = match checker {
+            Checker::Health => (&server.check, server.admin.has(Admin::MAINTENANCE)),
+            Checker::Agent => (&server.agent, false),
         };
         super::CheckPlan {
-            runs: check.is_enabled && !check.is_paused,
+            runs: check.is_enabled && !check.is_paused && !is_suspended,
             interval: check.interval(server.state == OpState::Stopped),
         }
     }

@@ -22,6 +22,7 @@ pub mod script;
 mod servers;
 mod sessions;
 mod smuggling;
+mod sources;
 mod timeouts;
 mod traces;
 mod tunnels;

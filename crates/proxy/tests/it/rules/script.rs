@@ -4,6 +4,8 @@
 //! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar, `¤e9` the byte e9); it connects when first named
 //! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
 //! s1 to 127.0.0.1:81               it was opened to this address
+//! s1 from 10.0.0.1:0               it comes from this address, which is not the proxy's (`-`: from none)
+//! s1 fast, s1 slow                 its first bytes may leave with the SYN, may not
 //! s1 < GET / HTTP/1.1|host: a||    exactly this has come
 //! s1 <~ GET /                      what has come starts so
 //! c1 fin, c1 rst                   the peer's end, its reset
@@ -256,6 +258,13 @@ impl Play {
                 let wanted = text.parse().map_err(|_| "no address")?;
                 self.state(place, |pipe| pipe.to == Some(Addr::Inet(wanted)))
             }
+            ("from", _) => {
+                let shown = |addr: &Option<Addr>| addr.as_ref().map(Addr::to_string);
+                let wanted = (text != "-").then(|| text.to_owned());
+                self.state(place, |pipe| shown(&pipe.foreign) == wanted)
+            }
+            ("fast", _) => self.state(place, |pipe| pipe.fast_open),
+            ("slow", _) => self.state(place, |pipe| !pipe.fast_open),
             ("end", _) => self.state(place, |pipe| pipe.ended),
             ("reset", _) => self.state(place, |pipe| pipe.reset),
             ("open", _) => self.state(place, |pipe| {

@@ -164,6 +164,35 @@ fn maintenance_closes_idle_connections() {
 }
 
 #[test]
+fn a_connection_that_stands_after_maintenance_began_does_not_become_idle() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    process.play(0, &format!("c1{ASK}\ns1 to 127.0.0.1:81"));
+    process.change(0, ServerChange::Maintenance(true));
+    process.round();
+    process.play(0, &format!("s1 ok\ns1{ANSWER}\nc1 <~ HTTP/1.1 200\ns1 end"));
+    assert!(process.shared.delete_server(0, 0).is_ok());
+}
+
+#[test]
+fn a_connection_that_is_opened_after_maintenance_began_does_not_become_idle() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    exchange(&mut process, 1, 1, 1, 81);
+    // The server is chosen; the other worker is asked for its connection.
+    process.play(0, &format!("c1{ASK}"));
+    process.change(0, ServerChange::Maintenance(true));
+    for worker in [1, 0] {
+        let play = &mut process.workers[worker];
+        play.engine.on_round_end(&mut play.driver);
+        play.settle();
+    }
+    process.play(
+        0,
+        &format!("s1 to 127.0.0.1:81\ns1 ok\ns1{ANSWER}\nc1 <~ HTTP/1.1 200\ns1 end"),
+    );
+    assert!(process.shared.delete_server(0, 0).is_ok());
+}
+
+#[test]
 fn a_place_is_used_again_once_every_worker_has_released_it() {
     let mut process = Process::new("server one 127.0.0.1:81");
     let mut places = Vec::new();
@@ -199,6 +228,19 @@ fn a_server_that_moves_leaves_its_idle_connections() {
         .move_server(0, 0, config::model::ServerAddress::Fixed(to));
     process.round();
     process.play(0, "s1 end");
+    exchange(&mut process, 0, 1, 2, 99);
+}
+
+#[test]
+fn a_connection_to_where_a_server_was_does_not_become_idle() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    process.play(0, &format!("c1{ASK}\ns1 to 127.0.0.1:81"));
+    let to = Addr::Inet("127.0.0.1:99".parse().expect("an address"));
+    process
+        .shared
+        .move_server(0, 0, config::model::ServerAddress::Fixed(to));
+    process.round();
+    process.play(0, &format!("s1 ok\ns1{ANSWER}\nc1 <~ HTTP/1.1 200\ns1 end"));
     exchange(&mut process, 0, 1, 2, 99);
 }
 

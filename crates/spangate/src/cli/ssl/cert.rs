@@ -8,8 +8,8 @@ use proxy::CertificateView;
 use tls::KeyForm;
 
 use super::{
-    Asked, Command, Kind, Level, Reply, aborted, command, committed, detail, name, names, ocsp,
-    refused, shown_name, status, tls,
+    Asked, Command, Kind, Level, Reply, aborted, certificates_changed, command, committed, detail,
+    name, names, ocsp, refused, shown_name, status, tls,
 };
 
 pub(in super::super) const COMMANDS: &[Command] = &[
@@ -48,7 +48,10 @@ pub(in super::super) const COMMANDS: &[Command] = &[
         "commit a certificate file",
         |asked| match name(asked) {
             None => refused("'commit ssl cert' expects a filename\n"),
-            Some(name) => committed(name, tls(asked).commit_certificate(name)),
+            Some(name) => {
+                let edited = tls(asked).commit_certificate(name);
+                committed(name, certificates_changed(asked, edited))
+            }
         },
     ),
     command(
@@ -68,7 +71,10 @@ pub(in super::super) const COMMANDS: &[Command] = &[
         "delete an unused certificate file",
         |asked| match name(asked) {
             None => refused("'del ssl cert' expects a certificate name\n"),
-            Some(name) => KIND.delete(name, tls(asked).delete_certificate(name)),
+            Some(name) => {
+                let edited = tls(asked).delete_certificate(name);
+                KIND.delete(name, certificates_changed(asked, edited))
+            }
         },
     ),
     command(

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proxy::ListView;
 
-use super::{Asked, Command, Level, Reply, command, refused, tls};
+use super::{Asked, Command, Level, Reply, certificates_changed, command, refused, tls};
 
 pub(in super::super) const COMMANDS: &[Command] = &[
     command(
@@ -116,7 +116,7 @@ fn add(asked: &Asked<'_>) -> Reply {
         true => Err("only one line of payload is supported!".to_owned()),
         false => tls(asked).add_to_list(list, line.trim_end_matches('\n')),
     };
-    match added {
+    match certificates_changed(asked, added) {
         Ok((certificate, count)) => {
             let dots = ".".repeat(count);
             Reply::Dump(format!(
@@ -146,7 +146,7 @@ fn delete(asked: &Asked<'_>) -> Reply {
             tls(asked).delete_from_list(list, certificate, line)
         }
     };
-    match deleted {
+    match certificates_changed(asked, deleted) {
         Ok(()) => Reply::Said(format!(
             "Entry '{certificate}' deleted in crtlist '{list}'!\n"
         )),

@@ -26,6 +26,14 @@ fn tls<'a>(asked: &'a Asked<'_>) -> &'a Tls {
     asked.subjects.running.tls()
 }
 
+/// Has certificates that came or changed asked for, after an edit that may have succeeded.
+fn certificates_changed<T, E>(asked: &Asked<'_>, edited: Result<T, E>) -> Result<T, E> {
+    if edited.is_ok() {
+        asked.subjects.ocsp.refresh(&asked.subjects.running);
+    }
+    edited
+}
+
 /// The first word, a file's name; none where there is no word.
 fn name<'a>(asked: &Asked<'a>) -> Option<&'a str> {
     asked.rest.first().copied()

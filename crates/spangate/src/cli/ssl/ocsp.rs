@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use health::OcspRefusal;
 use proxy::EditError;
-use tls::{CertId, CertStatus, OcspResponse, Responder};
+use tls::{CertId, CertStatus, Material, OcspResponse, Responder};
 
 use super::detail::{lower_hex, upper_hex};
-use super::{Asked, Command, Level, Reply, command, refused, tls};
+use super::{Asked, Command, Level, Reply, certificates_changed, command, name, refused, tls};
 
 pub(in super::super) const COMMANDS: &[Command] = &[
     command(
@@ -24,6 +25,20 @@ pub(in super::super) const COMMANDS: &[Command] = &[
         Level::Admin,
         "update a certificate's OCSP Response from a base64-encode DER",
         set,
+    ),
+    command(
+        "show ssl ocsp-updates",
+        "",
+        Level::Admin,
+        "display information about the next 'nb' ocsp responses that will be updated automatically",
+        updates,
+    ),
+    command(
+        "update ssl ocsp-response",
+        "<certfile>",
+        Level::Admin,
+        "send ocsp request and update stored ocsp response",
+        update,
     ),
 ];
 
@@ -55,7 +70,7 @@ fn set(asked: &Asked<'_>) -> Reply {
         return refused("'set ssl ocsp-response' received invalid base64 encoded response.\n");
     };
     let now_s = net::sys::now().wall_ns / 1_000_000_000;
-    match tls(asked).set_ocsp(&response, now_s) {
+    match certificates_changed(asked, tls(asked).set_ocsp(&response, now_s)) {
         Ok(_) => Reply::Said("OCSP Response updated!\n".to_owned()),
         Err(EditError::Wrong(why)) => Reply::Refused(format!("{why}.\n")),
         Err(_) => refused(
@@ -92,7 +107,9 @@ fn list(asked: &Asked<'_>) -> Reply {
     let mut out = String::from("# Certificate IDs\n");
     let mut seen = Vec::new();
     for view in tls(asked).certificates() {
-        let has_status = view.material.ocsp().is_some() || view.source.ocsp_update == Some(true);
+        let words = &asked.subjects.running.config.global.tls.ocsp;
+        let is_asked_for = words.are_on(view.source.ocsp_update) && has_responder(&view.material);
+        let has_status = view.material.ocsp().is_some() || is_asked_for;
         let Some(id) = CertId::of(&view.material).filter(|_| has_status) else {
             continue;
         };
@@ -109,6 +126,52 @@ fn list(asked: &Asked<'_>) -> Reply {
         seen.push(id);
     }
     Reply::Dump(out)
+}
+
+fn updates(asked: &Asked<'_>) -> Reply {
+    let zone = &asked.subjects.running.process.local_time;
+    let date = |seconds: u64| sample::zoned_log_date(seconds, zone);
+    let mut out = String::from(
+        "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last Update Status | Last Update Status (str)\n",
+    );
+    let now_s = net::sys::now().wall_ns / 1_000_000_000;
+    for each in asked.subjects.ocsp.list() {
+        let _ = writeln!(
+            out,
+            "{} | {} | {} | {} | {} | {} | {} | {}",
+            lower_hex(each.id.der()),
+            each.name,
+            date(if each.next_s == 0 { now_s } else { each.next_s }),
+            each.last_s.map_or_else(|| "-".to_owned(), date),
+            each.successes,
+            each.failures,
+            each.outcome.number(),
+            each.outcome_text()
+        );
+    }
+    Reply::Dump(out)
+}
+
+fn update(asked: &Asked<'_>) -> Reply {
+    let Some(name) = name(asked) else {
+        return refused("'update ssl ocsp-response' expects a filename\n");
+    };
+    let subjects = asked.subjects;
+    let why = match subjects.ocsp.ask_now(&subjects.running, name) {
+        Ok(()) => return Reply::Done,
+        Err(OcspRefusal::UnknownCertificate) => {
+            "Unknown certificate! 'update ssl ocsp-response' expects an already known certificate file name."
+        }
+        Err(OcspRefusal::NoResponse) => {
+            "'update ssl ocsp-response' only works on certificates that already have a known OCSP response."
+        }
+    };
+    Reply::Refused(format!("{why}\nCan't send ocsp request for {name}!\n"))
+}
+
+/// Whether a certificate names a responder.
+fn has_responder(material: &Material) -> bool {
+    material.certificate().and_then(sample::ocsp_uri).is_some()
 }
 
 /// What names a certificate, in lines behind `indent`.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Client;
 
@@ -121,6 +121,26 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Re
     let builder = std::thread::Builder::new().name("test".into());
     builder.spawn(work).expect("a thread");
     receiver
+}
+
+/// Asks until there is an answer.
+pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = now() + DEADLINE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(now() < deadline, "{what}: not within {DEADLINE:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a deadline of a test is real time"
+)]
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// Reads with a deadline, for as long as it is no signal that ends it: one that the process ignores, as of its children,

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
-use opentelemetry_proto::tonic::metrics::v1::{metric::Data, number_data_point};
+use opentelemetry_proto::tonic::metrics::v1::{Metric, metric::Data, number_data_point};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
@@ -28,6 +28,8 @@ pub struct Receiver {
     pub logs: Vec<LogRecord>,
     /// The last value of each series: name and attributes.
     pub sums: BTreeMap<String, i64>,
+    /// The last of each name.
+    pub metrics: BTreeMap<String, Metric>,
     pub resources: Vec<Resource>,
     /// Names of instrumentation scopes.
     pub scopes: Vec<String>,
@@ -63,6 +65,7 @@ impl Receiver {
             spans: Vec::new(),
             logs: Vec::new(),
             sums: BTreeMap::new(),
+            metrics: BTreeMap::new(),
             resources: Vec::new(),
             scopes: Vec::new(),
         }
@@ -117,12 +120,16 @@ impl Receiver {
             }
             "POST /v1/metrics HTTP/1.1" => {
                 let request = ExportMetricsServiceRequest::decode(body).expect("metrics");
-                let scopes = request.resource_metrics.into_iter();
-                let scopes = scopes.flat_map(|of| of.scope_metrics);
-                for metric in scopes.flat_map(|scope| scope.metrics) {
-                    let points = match metric.data {
-                        Some(Data::Sum(sum)) => sum.data_points,
-                        Some(Data::Gauge(gauge)) => gauge.data_points,
+                let mut scopes = Vec::new();
+                for of in request.resource_metrics {
+                    self.resources.extend(of.resource);
+                    scopes.extend(of.scope_metrics);
+                }
+                for metric in scopes.into_iter().flat_map(|scope| scope.metrics) {
+                    let points = match &metric.data {
+                        Some(Data::Sum(sum)) => &sum.data_points[..],
+                        Some(Data::Gauge(gauge)) => &gauge.data_points,
+                        Some(Data::Histogram(_)) => &[],
                         other => panic!("{other:?}"),
                     };
                     for point in points {
@@ -131,6 +138,7 @@ impl Receiver {
                             self.sums.insert(name, value);
                         }
                     }
+                    self.metrics.insert(metric.name.clone(), metric);
                 }
             }
             other => panic!("{other}"),
@@ -166,7 +174,8 @@ pub fn value(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-fn shown(attributes: &[KeyValue]) -> String {
+/// Attributes as `key=value`, in their order.
+pub fn shown(attributes: &[KeyValue]) -> String {
     let one = |pair: &KeyValue| {
         let value = value(attributes, &pair.key).unwrap_or_default();
         format!("{}={value}", pair.key)

@@ -21,6 +21,26 @@ pub fn inherit(command: &mut Command, fds: Vec<RawFd>) {
     unsafe { command.pre_exec(keep) };
 }
 
+pub fn is_root() -> bool {
+    // SAFETY: no pointers.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Lets the program that `command` starts have these descriptors, as numbers from 3 on.
+pub fn inherit_from_3(command: &mut Command, fds: Vec<RawFd>) {
+    let place = move || {
+        for (number, fd) in (3..).zip(&fds) {
+            // SAFETY: no pointers; dup2 may be called between fork and exec. What it replaces is closed by the exec anyway.
+            if unsafe { libc::dup2(*fd, number) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure calls only what may be called between fork and exec.
+    unsafe { command.pre_exec(place) };
+}
+
 /// Sends a signal; whether there is such a process.
 pub fn signal(pid: u32, signal: i32) -> bool {
     // SAFETY: no pointers.

@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
-    PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
+    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DistinguishedName,
+    DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
 };
 
 use super::{Folder, Output, Running, address, skipped, sys};
@@ -45,9 +45,33 @@ impl Authority {
     }
 
     pub fn issue_kind(&self, names: &[&str], kind: Kind) -> String {
+        self.issue_with(names, kind, |_| {})
+    }
+
+    /// One that names the responder which is asked for its status.
+    pub fn issue_asked_at(&self, names: &[&str], responder: &str) -> String {
+        self.issue_with(names, Kind::Ecdsa, |params| {
+            // RFC 5280 §4.2.2.1: a sequence of pairs of a method (OCSP) and an address.
+            let method = [6, 8, 0x2b, 6, 1, 5, 5, 7, 0x30, 1];
+            let location = element(0x86, responder.as_bytes());
+            let pair = element(0x30, &[&method[..], &location].concat());
+            let id = [1, 3, 6, 1, 5, 5, 7, 1, 1];
+            let list = element(0x30, &pair);
+            let extension = CustomExtension::from_oid_content(&id, list);
+            params.custom_extensions.push(extension);
+        })
+    }
+
+    fn issue_with(
+        &self,
+        names: &[&str],
+        kind: Kind,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> String {
         let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(all).expect("names");
         params.distinguished_name = named(names[0]);
+        change(&mut params);
         let key = KeyPair::generate_for(match kind {
             Kind::Ecdsa => &PKCS_ECDSA_P256_SHA256,
             Kind::Rsa => &PKCS_RSA_SHA256,
@@ -56,6 +80,13 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         certificate.pem() + &key.serialize_pem()
     }
+}
+
+/// An element of DER with a short content.
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(content.len()).expect("short");
+    assert!(len < 0x80);
+    [&[tag, len], content].concat()
 }
 
 fn named(name: &str) -> DistinguishedName {

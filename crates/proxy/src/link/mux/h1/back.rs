@@ -62,6 +62,7 @@ impl Back {
     }
 
     /// The next step of what a server sent.
+    #[inline(always)]
     pub fn pull<'a>(
         &mut self,
         input: &'a [u8],

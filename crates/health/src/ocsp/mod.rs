@@ -1,0 +1,198 @@
+//! The status of certificates, asked for at the responders that they name (manual §5.1 ocsp-update, RFC 6960).
+//!
+//! [`schedule`] says when which certificate is due, [`fetch`] asks its responder. One request goes on at a time. What came is
+//! checked against the issuer before it is stapled, and every outcome is logged.
+
+mod fetch;
+mod schedule;
+
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use proxy::{EditError, OcspSubject, Running};
+use tls::{CertId, OcspResponse};
+use tokio::sync::Notify;
+
+use crate::Control;
+pub use schedule::OcspUpdate;
+use schedule::{Delays, Due, Schedule};
+
+/// The process looks at the clock that often at least: it may be set while it waits.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// How an update went, as the runtime interface numbers it (management guide §9.3 show ssl ocsp-updates).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OcspOutcome {
+    /// None has ended.
+    #[default]
+    Unknown,
+    /// The response is stapled.
+    Done,
+    /// There was no answer, or one with another status than 200.
+    Http,
+    /// The answer is no response of OCSP.
+    Header,
+    /// The response is about another certificate, out of date, or not signed by the issuer.
+    Check,
+    /// It cannot be stapled.
+    Insertion,
+}
+
+impl OcspOutcome {
+    /// Its number.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// In HAProxy's words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            OcspOutcome::Unknown => "Unknown",
+            OcspOutcome::Done => "Update successful",
+            OcspOutcome::Http => "HTTP error",
+            OcspOutcome::Header => "Missing \"ocsp-response\" header",
+            OcspOutcome::Check => "OCSP response check failure",
+            OcspOutcome::Insertion => "Error during insertion",
+        }
+    }
+}
+
+/// Why a certificate's status cannot be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcspRefusal {
+    /// There is no such certificate.
+    UnknownCertificate,
+    /// It has no status that could be replaced, names no responder, or its issuer is not known.
+    NoResponse,
+}
+
+/// The updates of a process: what its thread works through, and what commands see and change.
+#[derive(Debug)]
+pub struct OcspUpdates {
+    schedule: Mutex<Schedule>,
+    changed: Notify,
+    is_off: bool,
+}
+
+impl OcspUpdates {
+    /// For the certificates of a configuration.
+    #[must_use]
+    pub fn new(running: &Running) -> OcspUpdates {
+        let words = &running.config.global.tls.ocsp;
+        let updates = OcspUpdates {
+            schedule: Mutex::new(Schedule::new(Delays {
+                min_s: u64::from(words.delay_min_s),
+                max_s: u64::from(words.delay_max_s),
+            })),
+            changed: Notify::new(),
+            is_off: words.is_off,
+        };
+        updates.refresh(running);
+        updates
+    }
+
+    /// Takes in which certificates there are now, and which of them are to be asked for.
+    pub fn refresh(&self, running: &Running) {
+        let subjects = running.tls().ocsp_subjects();
+        self.schedule().refresh(subjects, self.is_off, now_s());
+        self.changed.notify_one();
+    }
+
+    /// Has the status of a certificate, by its name, asked for at once.
+    ///
+    /// # Errors
+    /// See [`OcspRefusal`].
+    pub fn ask_now(&self, running: &Running, name: &str) -> Result<(), OcspRefusal> {
+        let subject = match running.tls().ocsp_subject(name) {
+            Err(EditError::Unknown) => return Err(OcspRefusal::UnknownCertificate),
+            Err(_) => return Err(OcspRefusal::NoResponse),
+            Ok(subject) => subject,
+        };
+        if !self.schedule().ask_now(subject) {
+            return Err(OcspRefusal::NoResponse);
+        }
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// The certificates whose status is asked for by itself, those first that are due first.
+    #[must_use]
+    pub fn list(&self) -> Vec<OcspUpdate> {
+        self.schedule().list()
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now_s() -> u64 {
+    net::sys::now().wall_ns / 1_000_000_000
+}
+
+/// Asks for what is due, until the process stops.
+pub(crate) async fn run(control: Rc<Control>) {
+    let updates = &control.ocsp;
+    loop {
+        let due = updates.schedule().due(now_s());
+        match due {
+            Due::Now(subject) => update(&control, subject).await,
+            Due::In(seconds) => {
+                let wait = Duration::from_secs(seconds).min(LOOK_AGAIN);
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = updates.changed.notified() => {}
+                }
+            }
+            Due::Never => updates.changed.notified().await,
+        }
+    }
+}
+
+/// Asks for one status, and says in the logs what came of it.
+async fn update(control: &Control, subject: OcspSubject) {
+    let http_proxy = control.running.config.global.tls.ocsp.http_proxy.as_ref();
+    let fetched = fetch::fetch(&subject.uri, &subject.id.request(), http_proxy).await;
+    let (outcome, why) = match fetched.and_then(|response| take(control, &subject, &response)) {
+        Ok(expires_s) => (OcspOutcome::Done, Ok(expires_s)),
+        Err((outcome, why)) => (outcome, Err(why)),
+    };
+    let ended = control
+        .ocsp
+        .schedule()
+        .ended(&subject.id, outcome, why, now_s());
+    // A certificate that went while its responder was asked has no line.
+    if let Some(ended) = ended {
+        (control.tell)(&format!("<OCSP-UPDATE> {}", ended.log_text()));
+    }
+}
+
+/// What went wrong, and why where there is more to say.
+type Fault = (OcspOutcome, String);
+
+/// Has a response stapled. When it expires, seconds after the UNIX epoch.
+fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u64>, Fault> {
+    let check = |why: String| (OcspOutcome::Check, why);
+    let response = OcspResponse::parse(der).map_err(|error| check(error.to_string()))?;
+    is_about(&response, &subject.id).map_err(check)?;
+    let now = Duration::from_secs(now_s());
+    response
+        .check_signature(&subject.issuer, now)
+        .map_err(|error| check(error.to_string()))?;
+    let tls = control.running.tls();
+    match tls.set_ocsp(der, now.as_secs()) {
+        Ok(_) => Ok(response.next_update_s),
+        Err(EditError::Wrong(why)) => Err((OcspOutcome::Insertion, why)),
+        Err(_) => Err((OcspOutcome::Insertion, String::new())),
+    }
+}
+
+fn is_about(response: &OcspResponse, id: &CertId) -> Result<(), String> {
+    match response.id == *id {
+        true => Ok(()),
+        false => Err("OCSP response for another certificate".to_owned()),
+    }
+}

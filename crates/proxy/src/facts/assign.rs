@@ -1,0 +1,112 @@
+//! Variables of scope `proc` from expressions that belong to no stream: `set-var` of section `global`, and the command `set var`.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use net::{Addr, Now, WorkerId};
+use sample::vars::{SetConditions, Source};
+use sample::{Assignment, Compiler, Place, Scope, Session, VarRef, VarScope};
+
+use super::{Ambient, View};
+use crate::running::Running;
+use crate::shared::Shared;
+
+/// Why a variable was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AssignError {
+    /// Nothing in the configuration names it, so that nothing could read it.
+    Unnamed,
+    /// What is wrong with the expression or the format.
+    Expression(String),
+}
+
+impl Running {
+    /// Sets the variable `name` (`proc.…`) to what an expression, or a log format, gives now.
+    ///
+    /// # Errors
+    /// See [`AssignError`].
+    pub fn assign_proc_var(
+        &self,
+        shared: &Arc<Shared>,
+        name: &str,
+        (is_format, text): (bool, &[u8]),
+        now: Now,
+    ) -> Result<(), AssignError> {
+        let mut compiler = Compiler::new();
+        for proxy in &self.config.proxies {
+            let index = compiler.declare_proxy(&proxy.name, proxy.is_frontend, proxy.is_backend);
+            for server in &proxy.servers {
+                compiler.declare_server(index, &server.name);
+            }
+        }
+        let var = self.proc_vars_of(&mut compiler, name)?;
+        let wrong = |error: sample::ExprError| AssignError::Expression(error.message);
+        let source = match is_format {
+            true => Source::Format(
+                compiler
+                    .log_format_styled(text, Place::CLI, sample::Style::Plain)
+                    .map_err(wrong)?,
+            ),
+            false => {
+                let (expr, used) = compiler.expr(&[text], Place::CLI).map_err(wrong)?;
+                debug_assert_eq!(used, 1);
+                Source::Expr(expr)
+            }
+        };
+        // Its slots have no place in this configuration.
+        if compiler.slots().proc > self.config.slots.proc {
+            return Err(AssignError::Expression(
+                "it names a variable of the process that the configuration does not name".into(),
+            ));
+        }
+        let assignment = Assignment {
+            var,
+            when: SetConditions::default(),
+            source,
+        };
+        let ambient = Ambient {
+            shared: Arc::clone(shared),
+            worker: WorkerId(0),
+            stopping: false,
+            random: Cell::new(now.wall_ns),
+        };
+        self.assign(&assignment, &ambient, now);
+        Ok(())
+    }
+
+    /// Declares all variables of the process, so that each has the slot that it has here; gives the one of that name.
+    fn proc_vars_of(&self, compiler: &mut Compiler, name: &str) -> Result<VarRef, AssignError> {
+        let mut names: Vec<(u32, &str)> = self.config.var_names.of(VarScope::Proc).collect();
+        names.sort_unstable();
+        let mut found = None;
+        for (slot, known) in names {
+            let known = format!("proc.{known}");
+            let var = compiler.var(&known).ok().filter(|var| var.slot == slot);
+            let var = var.ok_or(AssignError::Unnamed)?;
+            if known == name {
+                found = Some(var);
+            }
+        }
+        found.ok_or(AssignError::Unnamed)
+    }
+
+    /// Carries out an assignment to a variable of the process.
+    pub(super) fn assign(&self, assignment: &Assignment, ambient: &Ambient, now: Now) {
+        let nobody = Addr::Unix(Vec::new().into());
+        let session = Session::new(now, nobody.clone(), nobody, u32::MAX, 0);
+        let servers = ambient.shared.server_tables();
+        let view = View {
+            running: self,
+            servers: &servers,
+            ambient,
+            now_ms: now.ms(),
+            sockets: None,
+            client: None,
+            server: None,
+        };
+        let scope = Scope::without_stream(now, &view, &session);
+        let change = assignment.eval(&scope, &mut Vec::new());
+        let (before, after) = self.proc_vars.change(assignment.var.slot, change);
+        ambient.shared.var_bytes_change(before, after);
+    }
+}

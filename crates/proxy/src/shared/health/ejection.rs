@@ -1,0 +1,164 @@
+//! `outlier-ejection`: servers that traffic took out, beside what checks say.
+//!
+//! `In → Out → Probed → In`: an ejected server gets nothing until its time is over, then one request, whose outcome brings it back
+//! or ejects it for longer.
+
+use config::model::OutlierEjection;
+
+use super::super::outlier::Verdict;
+use super::states::{Admin, OpState, Seen, States};
+use super::{Level, message};
+use crate::ids::{ProxyId, ServerId};
+
+/// The most that the first ejection's time is multiplied by.
+const LENGTHS_MAX: u32 = 10;
+
+/// Where a server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Requests go there.
+    #[default]
+    In,
+    /// None do.
+    Out { until_ms: u64 },
+    /// One does, to probe it.
+    Probed,
+}
+
+/// A server's ejections.
+#[derive(Debug)]
+pub(crate) struct Ejection {
+    rules: OutlierEjection,
+    pub place: Place,
+    /// Ejections in a row, up to [`LENGTHS_MAX`].
+    lengths: u32,
+    /// When the last one ended, and how long it was.
+    back_ms: u64,
+    length_ms: u64,
+    /// How often it was ejected.
+    pub count: u64,
+}
+
+impl Ejection {
+    pub fn new(rules: OutlierEjection) -> Ejection {
+        Ejection {
+            rules,
+            place: Place::In,
+            lengths: 0,
+            back_ms: 0,
+            length_ms: 0,
+            count: 0,
+        }
+    }
+
+    /// Goes out now; gives for how long.
+    fn leave(&mut self, now_ms: u64) -> u64 {
+        let is_in_a_row =
+            self.place == Place::Probed || now_ms.saturating_sub(self.back_ms) < self.length_ms;
+        self.lengths = match is_in_a_row {
+            true => (self.lengths + 1).min(LENGTHS_MAX),
+            false => 1,
+        };
+        let first_ms = self.rules.ejection.as_millis() as u64;
+        self.length_ms = first_ms * u64::from(self.lengths);
+        self.place = Place::Out {
+            until_ms: now_ms + self.length_ms,
+        };
+        self.count += 1;
+        self.length_ms
+    }
+}
+
+fn reason(verdict: Verdict, last: Seen) -> String {
+    match verdict {
+        Verdict::Errors(errors) => {
+            let last = last.text();
+            format!("{errors} consecutive errors, last one was: {last}")
+        }
+        Verdict::SuccessRate(good, all) => format!("{good} of {all} requests succeeded"),
+        Verdict::Latency(mean_us, others_us) => {
+            let ms = |us: u64| us.div_ceil(1000);
+            let (mean, others) = (ms(mean_us), ms(others_us));
+            format!("latency {mean}ms, that of the others {others}ms")
+        }
+    }
+}
+
+impl States {
+    /// Where a server is; those without the option are always in.
+    pub fn place(&self, id: ServerId) -> Place {
+        let ejection = self.of(id).ejection.as_ref();
+        ejection.map_or(Place::In, |ejection| ejection.place)
+    }
+
+    /// Traffic says that a server is to go out: it does, unless it is out or down, or too many of the backend are out.
+    pub fn judged(&mut self, id: ServerId, verdict: Verdict, last: Seen) {
+        let Some(ejection) = &self.of(id).ejection else {
+            return;
+        };
+        let most_percent = ejection.rules.max_percent as usize;
+        let servers = &self.backend(id.backend).servers;
+        let is_there =
+            |server: &&super::states::ServerHealth| !server.admin.has(Admin::MAINTENANCE);
+        let all = servers.iter().filter(is_there).count();
+        let is_out = |server: &&super::states::ServerHealth| server.is_ejected();
+        let out = servers.iter().filter(is_there).filter(is_out).count();
+        let is_down = self.of(id).state == OpState::Stopped;
+        if !is_down && self.place(id) == Place::In && (out + 1) * 100 <= most_percent * all {
+            self.eject(id, &reason(verdict, last));
+        }
+    }
+
+    fn eject(&mut self, id: ServerId, reason: &str) {
+        let now_ms = self.now_ms;
+        self.moving(id, |states| {
+            let ejection = states.of_mut(id).ejection.as_mut()?;
+            let length_ms = ejection.leave(now_ms);
+            let title = message::title(states, id);
+            let text = format!("{title} is ejected, reason: {reason}, for {length_ms}ms");
+            Some((Level::Alert, text, true))
+        });
+    }
+
+    /// The request that probes a server has an outcome.
+    pub fn probed(&mut self, id: ServerId, is_good: bool, seen: Seen) {
+        if self.place(id) != Place::Probed {
+            return;
+        }
+        if !is_good {
+            return self.eject(id, &format!("probe failed: {}", seen.text()));
+        }
+        let now_ms = self.now_ms;
+        self.moving(id, |states| {
+            let ejection = states.of_mut(id).ejection.as_mut()?;
+            ejection.place = Place::In;
+            ejection.back_ms = now_ms;
+            let text = format!(
+                "{} is back, reason: probe succeeded",
+                message::title(states, id)
+            );
+            Some((Level::Notice, text, true))
+        });
+    }
+
+    /// Servers whose time out is over are probed. Gives when to look again, in milliseconds from now; none where no server is out.
+    pub fn end_ejections(&mut self) -> Option<u64> {
+        let mut next_ms: Option<u64> = None;
+        for backend in 0..self.backends.len() {
+            for place in 0..self.backends[backend].servers.len() {
+                let id = ServerId::at(ProxyId::at(backend), place);
+                let Place::Out { until_ms } = self.place(id) else {
+                    continue;
+                };
+                if until_ms > self.now_ms {
+                    let left_ms = until_ms - self.now_ms;
+                    next_ms = Some(next_ms.map_or(left_ms, |next| next.min(left_ms)));
+                } else if let Some(ejection) = &mut self.of_mut(id).ejection {
+                    ejection.place = Place::Probed;
+                    self.touch(id);
+                }
+            }
+        }
+        next_ms
+    }
+}

@@ -1,0 +1,225 @@
+//! Servers that come, move, change their names and go while the process runs.
+
+use std::sync::Arc;
+
+use config::model::{ServerAddress, ServerOptions};
+use net::WorkerId;
+
+use super::health::Admin;
+use super::{Count, ServerRecord, ServerTables, Shared};
+use crate::ids::{ProxyId, ServerId};
+
+/// Why a server keeps its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameError {
+    /// There is none.
+    NotFound,
+    /// It may get requests.
+    NotInMaintenance,
+    /// The configuration refers to it by its name.
+    Referenced,
+    /// Another server of its backend has that name.
+    NameTaken,
+}
+
+/// Why a server is not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteError {
+    /// There is none.
+    NotFound,
+    /// Other lines of the configuration name it.
+    Named,
+    /// It may still get requests.
+    NotInMaintenance,
+    /// Requests or connections still use it.
+    InUse,
+}
+
+impl Shared {
+    /// The servers of all backends, as they are now.
+    #[must_use]
+    pub fn server_tables(&self) -> Arc<ServerTables> {
+        self.tables.now()
+    }
+
+    /// The version of the tables of now.
+    #[inline(always)]
+    pub(crate) fn server_tables_version(&self) -> u64 {
+        self.tables.version()
+    }
+
+    /// Adds a server to a backend, in maintenance. `make` makes it, knowing the servers of now. Gives its place; none where the
+    /// backend cannot have more servers.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub(crate) fn add_server<E>(
+        &self,
+        backend: ProxyId,
+        make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
+    ) -> Result<Option<ServerId>, E> {
+        // Before the tables, as everywhere.
+        let mut states = self.health.lock();
+        let mut change = self.tables.change();
+        let record = make(change.tables())?;
+        let server = change.free_place(backend);
+        if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
+            return Ok(None);
+        }
+        let number = self.counts.server_number(server);
+        if !self.tallies.reach_server(number) || !self.latencies.reach_server(number) {
+            return Ok(None);
+        }
+        self.clear_server(server, (true, 0));
+        states.now_ms = self.health.now_ms();
+        states.add(server, &record);
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(backend);
+        self.tell_of_servers();
+        Ok(Some(server))
+    }
+
+    /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
+    ///
+    /// Gives who has to be given a round.
+    ///
+    /// # Errors
+    /// Why it cannot be deleted.
+    pub fn delete_server(
+        &self,
+        backend: usize,
+        server: usize,
+    ) -> Result<Vec<WorkerId>, DeleteError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
+        let mut change = self.tables.change();
+        let is_there = change
+            .tables()
+            .find(server)
+            .is_some_and(|record| !record.is_deleted);
+        if !is_there {
+            return Err(DeleteError::NotFound);
+        }
+        if change.tables().at(server).is_named {
+            return Err(DeleteError::Named);
+        }
+        if !self.servers.is_in_maintenance(server) {
+            return Err(DeleteError::NotInMaintenance);
+        }
+        if states.is_tracked(server) {
+            return Err(DeleteError::InUse);
+        }
+        let is_unused = self.servers.is_unused(server)
+            && self.count(Count::Server(server)) == 0
+            && self.count(Count::Connections(server)) == 0;
+        if !is_unused {
+            return Err(DeleteError::InUse);
+        }
+        change.delete(server);
+        states.remove(server);
+        drop(change);
+        self.servers.touch(server.backend);
+        self.tell_of_servers();
+        Ok(self.workers().collect())
+    }
+
+    /// Changes where a server is. Idle connections to the old address are closed as workers take notice. Gives the workers that have
+    /// to be given a round.
+    pub fn move_server(
+        &self,
+        backend: usize,
+        server: usize,
+        address: ServerAddress,
+    ) -> Vec<WorkerId> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(server) else {
+            return Vec::new();
+        };
+        let record = record.moved(address);
+        change.put(server, record);
+        drop(change);
+        self.tell_of_servers();
+        self.change_states(|states| {
+            states.clear_admin(server, Admin::UNRESOLVED);
+            states.touch(server);
+        })
+    }
+
+    /// Gives a server in maintenance another name, by the places of its backend and its own. The workers have to be given a round.
+    ///
+    /// # Errors
+    /// Why it keeps the one it has.
+    pub fn rename_server(
+        &self,
+        backend: usize,
+        server: usize,
+        name: &str,
+    ) -> Result<(), RenameError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
+        let mut change = self.tables.change();
+        let tables = change.tables();
+        let record = tables.find(server).filter(|record| !record.is_deleted);
+        let record = record.ok_or(RenameError::NotFound)?;
+        if !self.servers.is_in_maintenance(server) {
+            return Err(RenameError::NotInMaintenance);
+        }
+        if record.is_named || states.is_tracked(server) {
+            return Err(RenameError::Referenced);
+        }
+        if record.name == name {
+            return Ok(());
+        }
+        let is_taken = tables
+            .of(server.backend)
+            .any(|(_, other)| !other.is_deleted && other.name == name);
+        if is_taken {
+            return Err(RenameError::NameTaken);
+        }
+        states.rename(server, name);
+        let record = record.edited(|line| name.clone_into(&mut line.name));
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(server.backend);
+        self.tell_of_servers();
+        Ok(())
+    }
+
+    /// Changes options of a server that neither its state nor balancing depends on, by the places of its backend and its own. Gives the
+    /// workers that have to be given a round.
+    pub fn edit_server(
+        &self,
+        backend: usize,
+        server: usize,
+        edit: impl FnOnce(&mut ServerOptions),
+    ) -> Vec<WorkerId> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(server) else {
+            return Vec::new();
+        };
+        let record = record.edited(|line| edit(&mut line.options));
+        change.put(server, record);
+        drop(change);
+        self.tell_of_servers();
+        self.workers().collect()
+    }
+
+    fn tell_of_servers(&self) {
+        if let Some(herald) = self.health.herald() {
+            herald.servers_changed();
+        }
+    }
+
+    /// Places of deleted servers that wait to be released.
+    pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
+        self.tables.retired()
+    }
+
+    /// Nothing of a worker refers to the place of a deleted server.
+    pub(crate) fn release_server(&self, worker: WorkerId, server: ServerId) {
+        self.tables.release(worker, server);
+    }
+}

@@ -1,0 +1,366 @@
+//! The states of servers: what changes them, and what follows from a change.
+
+use std::sync::Arc;
+
+use config::model::CheckResult;
+use net::WorkerId;
+
+use super::health::{
+    self, Admin, BackendView, Cause, CheckOutcome, CheckPlan, Checker, HealthCounter, Herald,
+    Level, News, OpState, Place, Seen, ServerView,
+};
+use super::{Count, ServerChange, Shared, Wake, servers};
+use crate::engine::Killed;
+use crate::ids::{ProxyId, ServerId};
+
+/// The load of a server and its limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLoad {
+    /// Its weight, 0 to 256.
+    pub weight: u32,
+    /// The same as configured.
+    pub initial_weight: u32,
+    /// Requests at a time; 0 for any number.
+    pub maxconn: u32,
+    /// Streams.
+    pub sessions: u32,
+    /// Connections.
+    pub connections: u32,
+    /// Connections that are idle; counted where `pool-max-conn` limits them.
+    pub idle: u32,
+    /// Requests that wait for it.
+    pub queued: u32,
+}
+
+impl Shared {
+    /// Who is told of changes of servers.
+    pub fn set_herald(&self, herald: Arc<dyn Herald>) {
+        self.health.set_herald(herald);
+    }
+
+    /// Writes what all servers are at the beginning.
+    pub(super) fn show_all(&self) {
+        let mut states = self.health.lock();
+        for backend in (0..self.servers.backends()).map(ProxyId::at) {
+            for server in self.servers.of(backend) {
+                self.show(&mut states, server);
+            }
+        }
+    }
+
+    /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
+    /// given a round.
+    pub fn change_server(
+        &self,
+        backend: usize,
+        server: usize,
+        change: ServerChange,
+    ) -> Vec<WorkerId> {
+        self.change_server_for(backend, server, change, Cause::Cli)
+    }
+
+    /// The same, with who asks for it: messages tell it.
+    pub(crate) fn change_server_for(
+        &self,
+        backend: usize,
+        server: usize,
+        change: ServerChange,
+        cause: Cause,
+    ) -> Vec<WorkerId> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        self.change_states(|states| {
+            let mut admin = |flag, on| match on {
+                true => states.set_admin(id, flag, ""),
+                false => states.clear_admin(id, flag),
+            };
+            match change {
+                ServerChange::Maintenance(on) => admin(Admin::FORCED_MAINTENANCE, on),
+                ServerChange::Drain(on) => admin(Admin::FORCED_DRAIN, on),
+                ServerChange::Unresolved(on) => admin(Admin::UNRESOLVED, on),
+                ServerChange::Down(true) => {
+                    states.set_health(id, Checker::Health, OpState::Stopped, cause);
+                }
+                ServerChange::Down(false) => {
+                    states.set_health(id, Checker::Health, OpState::Running, cause);
+                }
+                ServerChange::Health(checker, to) => {
+                    states.set_health(id, checker, to, cause);
+                }
+                ServerChange::Checks(checker, on) => {
+                    states.enable_check(id, checker, on);
+                    if let Some(herald) = self.health.herald() {
+                        herald.reschedule(backend, server);
+                    }
+                }
+                ServerChange::Weight(weight) => states.set_weight(id, weight),
+                ServerChange::Maxconn(maxconn) => {
+                    self.servers.set_maxconn(id, maxconn);
+                    states.touch(id);
+                }
+            }
+        })
+    }
+
+    /// Ends the streams of a server for a user.
+    pub(crate) fn kill_sessions(&self, backend: usize, server: usize) {
+        if let Some(herald) = self.health.herald() {
+            herald.end_streams(Killed::Server(backend, server));
+        }
+    }
+
+    /// A check of a server is under way, or over. Its outcome is told by [`Shared::check_ended`].
+    pub fn set_check_running(
+        &self,
+        backend: usize,
+        server: usize,
+        checker: Checker,
+        is_running: bool,
+    ) {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
+        states.of_mut(id).check_of(checker).is_running = is_running;
+    }
+
+    /// Adds to a counter of a server's health what another process had counted.
+    pub(crate) fn preload_health(&self, server: ServerId, what: HealthCounter, value: u64) {
+        self.health.lock().preload(server, what, value);
+    }
+
+    /// Puts the counters of a server's health back to zero.
+    pub(crate) fn clear_server_health(&self, server: ServerId) {
+        self.health.lock().clear_counters(server);
+    }
+
+    /// The same of a backend, without its servers.
+    pub(crate) fn clear_backend_health(&self, backend: ProxyId) {
+        let mut states = self.health.lock();
+        states.backends[backend.place()].down_transitions = 0;
+    }
+
+    /// A check of a server has ended. Gives the workers that have to be given a round.
+    pub fn check_ended(
+        &self,
+        backend: usize,
+        server: usize,
+        checker: Checker,
+        outcome: CheckOutcome,
+    ) -> Vec<WorkerId> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        if outcome.status.result() >= CheckResult::Passed {
+            self.servers.forget_errors(id);
+        }
+        self.change_states(|states| states.checked(id, checker, outcome))
+    }
+
+    /// A request with a server came to something: counted where the server is observed.
+    #[cold]
+    pub(crate) fn observe(&self, server: ServerId, seen: Seen, wake: &mut impl Wake) {
+        if let Some(errors) = self.servers.observed(server, seen) {
+            let woken = self.change_states(|states| states.observed(server, errors, seen));
+            woken.into_iter().for_each(|worker| wake.wake(worker));
+            if let Some(herald) = self.health.herald() {
+                herald.reschedule(server.backend.place(), server.place());
+            }
+        }
+    }
+
+    /// A request with a server came to something after so many microseconds: counted where the server may be ejected.
+    #[cold]
+    pub(crate) fn judge(
+        &self,
+        server: ServerId,
+        seen: Seen,
+        latency_us: u64,
+        now_ms: u64,
+        wake: &mut impl Wake,
+    ) {
+        let Some(is_failure) = self.servers.is_failure(server, seen) else {
+            return;
+        };
+        if self.servers.is_ejected(server) {
+            // It went there before.
+            return;
+        }
+        let woken = if self.servers.is_probed(server) {
+            self.change_states(|states| states.probed(server, !is_failure, seen))
+        } else {
+            let latency_us = (!is_failure).then_some(latency_us);
+            match self.servers.judge(server, latency_us, now_ms) {
+                Some(verdict) => self.change_states(|states| states.judged(server, verdict, seen)),
+                None => return,
+            }
+        };
+        woken.into_iter().for_each(|worker| wake.wake(worker));
+    }
+
+    /// The shares of servers that start slowly have grown, and servers whose ejection is over are probed. Gives the workers that have to be given a round, and when to call again, in
+    /// milliseconds from now; none where no server starts.
+    pub fn warm_up(&self) -> (Vec<WorkerId>, Option<u64>) {
+        let mut next_ms = None;
+        let woken = self.change_states(|states| {
+            let (starting, next) = states.warm_up();
+            starting.into_iter().for_each(|server| states.touch(server));
+            let ejected = states.end_ejections();
+            next_ms = next.into_iter().chain(ejected).min();
+        });
+        (woken, next_ms)
+    }
+
+    /// When the next check of a server is due, and whether it may run.
+    #[must_use]
+    pub fn check_plan(&self, backend: usize, server: usize, checker: Checker) -> CheckPlan {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        self.health.lock().plan(id, checker)
+    }
+
+    /// A server as it is now.
+    #[must_use]
+    pub fn server_view(&self, backend: usize, server: usize) -> ServerView {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        states.server_view(ServerId::at(ProxyId::at(backend), server))
+    }
+
+    /// A backend as it is now.
+    #[must_use]
+    pub fn backend_view(&self, backend: usize) -> BackendView {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        states.backend_view(ProxyId::at(backend))
+    }
+
+    /// Sessions of a server, of a backend and in the queue of a server: what `http-check send-state` tells.
+    #[must_use]
+    pub fn sessions(&self, backend: usize, server: usize) -> (u32, u32, u32) {
+        let backend = ProxyId::at(backend);
+        let id = ServerId::at(backend, server);
+        (
+            self.count(Count::Server(id)),
+            self.count(Count::Backend(backend)),
+            self.servers.waiting(id),
+        )
+    }
+
+    /// Changes the states of servers; everything that follows from it is done when it returns.
+    pub(super) fn change_states(&self, change: impl FnOnce(&mut health::States)) -> Vec<WorkerId> {
+        let mut states = self.health.lock();
+        states.now_ms = self.health.now_ms();
+        change(&mut states);
+        let mut woken = Vec::new();
+        for transition in states.transitions() {
+            self.settle(&mut states, transition, &mut woken);
+        }
+        woken
+    }
+
+    /// Writes what a server is for the data path. Gives whether it is in maintenance now and was not before.
+    fn show(&self, states: &mut health::States, server: ServerId) -> bool {
+        let health = states.of(server);
+        let is_in = |flags| health.admin.has(flags);
+        let mut flags = 0;
+        if is_in(Admin::MAINTENANCE) {
+            flags |= servers::MAINTENANCE;
+        } else if health.state == OpState::Stopped {
+            flags |= servers::DOWN;
+        }
+        if is_in(Admin::DRAIN) || health.state == OpState::Stopping {
+            flags |= servers::DRAIN;
+        }
+        match states.place(server) {
+            Place::In => {}
+            Place::Out { .. } => flags |= servers::EJECTED,
+            Place::Probed => {
+                flags |= servers::PROBED;
+                self.servers.allow_probe(server);
+            }
+        }
+        let enters = flags & servers::MAINTENANCE != 0 && !self.servers.is_in_maintenance(server);
+        self.servers
+            .set(server, flags, health.weight, states.share(server));
+        enters
+    }
+
+    fn settle(
+        &self,
+        states: &mut health::States,
+        transition: health::Transition,
+        woken: &mut Vec<WorkerId>,
+    ) {
+        let server = transition.server;
+        let enters_maintenance = self.show(states, server);
+        let mut grants = Vec::new();
+        self.queues.review(server.backend, self, &mut grants);
+        let requeued = grants.len();
+        if enters_maintenance {
+            // Its idle connections are to be closed.
+            self.tables.change().renew();
+            woken.extend(self.workers());
+        }
+        self.post(grants, &mut |worker| woken.push(worker));
+        let Some(herald) = self.health.herald() else {
+            return;
+        };
+        let backend = server.backend.place();
+        let is_out = matches!(states.place(server), Place::Out { .. });
+        if states.of(server).state == OpState::Starting || is_out {
+            herald.reschedule(backend, server.place());
+        }
+        for other in transition.ends_sessions_of {
+            herald.end_streams(Killed::ServerDown(backend, other.place()));
+        }
+        if let Some(message) = transition.message {
+            let mut text = message.text;
+            if let Some(numbers) = message.numbers {
+                let sessions = self.count(Count::Server(server));
+                let waiting = self.servers.waiting(server);
+                numbers.append(&mut text, sessions, requeued, waiting);
+            }
+            text.push('.');
+            herald.tell(&News {
+                backend,
+                server: Some(server.place()),
+                level: message.level,
+                text,
+                shown: None,
+            });
+        }
+        if transition.backend_is_down {
+            let of = states.backend(server.backend);
+            let (kind, name) = (of.kind, &of.name);
+            herald.tell(&News {
+                backend,
+                server: None,
+                level: Level::Emergency,
+                text: format!("{kind} {name} has no server available!"),
+                shown: Some(format!("{kind} '{name}' has no server available!")),
+            });
+        }
+    }
+
+    /// What commands and statistics tell of a server's load and limits.
+    #[must_use]
+    pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        ServerLoad {
+            weight: self.servers.weight(server),
+            initial_weight: self.servers.initial_weight(server),
+            maxconn: self.servers.maxconn(server),
+            sessions: self.count(Count::Server(server)),
+            connections: self.count(Count::Connections(server)),
+            idle: self.servers.idle(server),
+            queued: self.servers.waiting(server),
+        }
+    }
+
+    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
+    #[must_use]
+    pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let connections = self.counts.each(Count::Connections(server));
+        let streams = self.counts.each(Count::Server(server));
+        let pairs = connections.zip(streams);
+        pairs
+            .map(|(connections, streams)| connections.saturating_sub(streams))
+            .collect()
+    }
+}

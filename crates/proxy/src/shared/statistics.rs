@@ -1,0 +1,240 @@
+//! What is counted of proxies, listeners, servers and the process, summed over the workers, and put back to zero.
+
+use net::WorkerId;
+
+use super::latency::{LatencyRow, Whose};
+use super::tallies::{
+    BackCount, BackExtra, BackRow, BackSums, FrontCount, FrontRow, FrontSums, ServerRow, Tallies,
+};
+use super::{Count, Pace, Shared};
+use crate::ids::{BindId, ProxyId, ServerId};
+
+/// What the process did and does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Client connections since the start.
+    pub connections: u64,
+    /// Client connections of the last second.
+    pub connection_rate: u32,
+    /// The most client connections within a second.
+    pub connection_rate_max: u32,
+    /// The most sessions within a second.
+    pub session_rate_max: u32,
+    /// Sessions of the last second: connections that the rules of connections let pass.
+    pub session_rate: u32,
+    /// Requests since the start.
+    pub requests: u64,
+}
+
+impl Shared {
+    /// `worker`'s row of a frontend.
+    #[inline]
+    pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
+        self.tallies.front(worker, frontend)
+    }
+
+    /// `worker`'s row of a listener of a frontend with `option socket-stats`.
+    pub(crate) fn bind_row(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
+        self.tallies.bind(worker, bind)
+    }
+
+    /// `worker`'s row of a backend.
+    #[inline]
+    pub(crate) fn back_row(&self, worker: WorkerId, backend: ProxyId) -> &BackRow {
+        self.tallies.back(worker, backend)
+    }
+
+    /// `worker`'s row of a server.
+    #[inline]
+    pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
+        self.tallies
+            .server(worker, self.counts.server_number(server))
+    }
+
+    /// The number of a server among all.
+    pub(crate) fn server_number(&self, server: ServerId) -> usize {
+        self.counts.server_number(server)
+    }
+
+    /// `worker`'s histograms of the times of streams.
+    pub(crate) fn latency_row(&self, worker: WorkerId, whose: Whose) -> &LatencyRow {
+        self.latencies.row(worker, whose)
+    }
+
+    /// The histograms of all workers together.
+    pub(crate) fn latency(&self, whose: Whose) -> stats::latency::Latency {
+        self.latencies.sums(whose)
+    }
+
+    /// What a frontend has counted.
+    pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// What a listener of a frontend with `option socket-stats` has counted.
+    pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
+        self.tallies.bind_sums(bind)
+    }
+
+    /// What a backend has counted.
+    pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
+        let tables = self.server_tables();
+        let servers = tables.of(backend);
+        let servers = servers.map(|(server, _)| self.counts.server_number(server));
+        let mut sums = self.tallies.back_sums(backend, servers);
+        let streams = self.counts.total(Pace::Streams(backend));
+        sums.counts.add(BackCount::Streams, streams);
+        sums
+    }
+
+    /// What a server has counted.
+    pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
+        let mut sums = self.tallies.server_sums(self.counts.server_number(server));
+        let streams = self.counts.total(Pace::Server(server));
+        sums.counts.add(BackCount::Streams, streams);
+        sums
+    }
+
+    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
+    /// listeners have counts of their own.
+    pub(crate) fn clear_frontend(
+        &self,
+        frontend: ProxyId,
+        binds: usize,
+        (all, now_ms): (bool, u64),
+    ) {
+        self.counts.clear_most(Count::Frontend(frontend));
+        for pace in [
+            Pace::Sessions(frontend),
+            Pace::Connections(frontend),
+            Pace::Requests(frontend),
+        ] {
+            self.counts.clear_peak(pace, now_ms);
+        }
+        if all {
+            let sums = self.front_sums(frontend);
+            self.tallies.front_extra(frontend).subtract(&sums);
+        }
+        for place in 0..binds {
+            let bind = BindId { frontend, place };
+            self.counts.clear_most(Count::Bind(bind));
+            if all {
+                let sums = self.bind_sums(bind);
+                self.tallies.bind_extra(bind).subtract(&sums);
+            }
+        }
+    }
+
+    /// The same of a backend, without its servers.
+    pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Backend(backend));
+        self.counts.clear_peak(Pace::Streams(backend), now_ms);
+        let extra = self.tallies.back_extra(backend);
+        extra.clear_peaks();
+        if all {
+            extra.subtract(&self.back_sums(backend).counts);
+        }
+    }
+
+    /// The same of a server.
+    pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
+        self.counts.clear_most(Count::Server(server));
+        self.counts.clear_peak(Pace::Server(server), now_ms);
+        let number = self.counts.server_number(server);
+        let extra = self.tallies.server_extra(number);
+        extra.clear_peaks();
+        self.tallies.clear_longest(number);
+        if all {
+            extra.subtract(&self.server_sums(server).counts);
+            self.tallies.restart_averages(number);
+        }
+    }
+
+    /// The same of the process: its peaks.
+    pub(crate) fn clear_process(&self, now_ms: u64) {
+        for pace in [
+            Pace::ProcessConnections,
+            Pace::ProcessSessions,
+            Pace::TlsClients,
+            Pace::TlsClientKeys,
+            Pace::TlsServerKeys,
+        ] {
+            self.counts.clear_peak(pace, now_ms);
+        }
+    }
+
+    /// What all workers have in common of a server's counts.
+    pub(crate) fn server_extra(&self, server: ServerId) -> &BackExtra {
+        self.tallies.server_extra(self.counts.server_number(server))
+    }
+
+    /// The counters of everything, for those that a file brings along.
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    /// The most at once, all workers together.
+    pub(crate) fn most(&self, what: Count) -> u32 {
+        self.counts.most(what)
+    }
+
+    /// The most events within a second, all workers together.
+    pub(crate) fn peak_rate(&self, what: Pace) -> u32 {
+        self.counts.peak(what)
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds.
+    pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
+        self.counts.last_ms(what)
+    }
+
+    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
+    #[must_use]
+    pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
+        let proxy = ProxyId::at(proxy);
+        let of = |what| self.counts.total(what);
+        (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
+    }
+
+    /// Connections that a proxy has now as a frontend, and streams as a backend.
+    #[must_use]
+    pub fn current(&self, proxy: usize) -> (u32, u32) {
+        let proxy = ProxyId::at(proxy);
+        (
+            self.count(Count::Frontend(proxy)),
+            self.count(Count::Backend(proxy)),
+        )
+    }
+
+    /// Requests that wait for any server of a backend.
+    #[must_use]
+    pub fn unassigned(&self, backend: usize) -> u32 {
+        self.queued(ProxyId::at(backend))
+    }
+
+    /// Streams that a server was given since the start, by the places of its backend and its own.
+    #[must_use]
+    pub fn server_streams(&self, backend: usize, server: usize) -> u64 {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        self.counts.total(Pace::Server(server))
+    }
+
+    /// What the process did and does.
+    #[must_use]
+    pub fn activity(&self, now_ms: u64) -> Activity {
+        let proxies = (0..self.servers.backends()).map(ProxyId::at);
+        Activity {
+            connections: self.counts.total(Pace::ProcessConnections),
+            connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            connection_rate_max: self.peak_rate(Pace::ProcessConnections),
+            session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            session_rate_max: self.peak_rate(Pace::ProcessSessions),
+            requests: proxies
+                .map(|proxy| self.counts.total(Pace::Requests(proxy)))
+                .sum(),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What statistics tell of frontends, listeners, backends and servers since the start: each worker adds to rows of its own, all
+//! read.
+//!
+//! A row lies in cache lines of its own. An addition is one instruction without a lock, since a cell has one writer. What a
+//! reader changes (`clear counters`, counters that are loaded from a file) goes to a correction beside the cells, which is added
+//! when they are read. What meters count already has no cell that is written here: the reader takes it from there.
+
+mod rows;
+mod times;
+
+pub use rows::{BackCount, FrontCount, FrontSums};
+pub(crate) use rows::{BackExtra, BackRow, Class, FrontExtra, FrontRow};
+pub(crate) use times::ServerRow;
+use times::TimeSums;
+pub use times::{BackSums, Times};
+
+use std::sync::atomic::Ordering;
+
+use config::model::Config;
+use net::WorkerId;
+
+use super::grow::Grow;
+use crate::ids::{BindId, ProxyId};
+
+/// One worker's rows.
+#[derive(Debug)]
+struct Own {
+    fronts: Box<[FrontRow]>,
+    /// Of proxies with `option socket-stats`.
+    binds: Box<[FrontRow]>,
+    backs: Box<[BackRow]>,
+    servers: Grow<ServerRow>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tallies {
+    workers: Vec<Own>,
+    /// By proxy: bind lines of the proxies before it.
+    binds_before: Vec<u32>,
+    front_extras: Box<[FrontExtra]>,
+    bind_extras: Box<[FrontExtra]>,
+    back_extras: Box<[BackExtra]>,
+    server_extras: Grow<BackExtra>,
+}
+
+fn rows<T: Default>(count: usize) -> Box<[T]> {
+    (0..count).map(|_| T::default()).collect()
+}
+
+impl Tallies {
+    pub fn new(config: &Config, workers: usize) -> Tallies {
+        let proxies = config.proxies.len();
+        let mut binds_before = Vec::new();
+        let (mut servers, mut binds) = (0, 0);
+        for proxy in &config.proxies {
+            binds_before.push(binds as u32);
+            servers += proxy.servers.len();
+            if proxy.options.socket_stats {
+                binds += proxy.binds.len();
+            }
+        }
+        let own = || Own {
+            fronts: rows(proxies),
+            binds: rows(binds),
+            backs: rows(proxies),
+            servers: Grow::new(rows(servers)),
+        };
+        Tallies {
+            workers: (0..workers).map(|_| own()).collect(),
+            binds_before,
+            front_extras: rows(proxies),
+            bind_extras: rows(binds),
+            back_extras: rows(proxies),
+            server_extras: Grow::new(rows(servers)),
+        }
+    }
+
+    fn bind_place(&self, bind: BindId) -> usize {
+        self.binds_before[bind.frontend.place()] as usize + bind.place
+    }
+
+    // ---- the rows of a worker
+
+    /// A frontend's.
+    #[inline]
+    pub fn front(&self, worker: WorkerId, proxy: ProxyId) -> &FrontRow {
+        &self.workers[worker.0 as usize].fronts[proxy.place()]
+    }
+
+    /// That of a listener of a frontend with `option socket-stats`.
+    pub fn bind(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
+        &self.workers[worker.0 as usize].binds[self.bind_place(bind)]
+    }
+
+    /// A backend's.
+    #[inline]
+    pub fn back(&self, worker: WorkerId, proxy: ProxyId) -> &BackRow {
+        &self.workers[worker.0 as usize].backs[proxy.place()]
+    }
+
+    /// A server's, by its number among all.
+    #[inline]
+    pub fn server(&self, worker: WorkerId, server: usize) -> &ServerRow {
+        self.workers[worker.0 as usize].servers.at(server)
+    }
+
+    /// Makes room for a server with this number; false where there is none.
+    pub fn reach_server(&self, server: usize) -> bool {
+        let mut workers = self.workers.iter();
+        workers.all(|own| own.servers.reach(server, ServerRow::default))
+            && self.server_extras.reach(server, BackExtra::default)
+    }
+
+    /// So many wait in a backend now, and of them so many for this server.
+    pub fn queue_peak(&self, proxy: ProxyId, all: u32, server: Option<(usize, u32)>) {
+        self.back_extra(proxy).queue_peak(all);
+        if let Some((server, waiting)) = server {
+            self.server_extra(server).queue_peak(waiting);
+        }
+    }
+
+    // ---- what all workers have in common
+
+    /// A frontend's.
+    pub fn front_extra(&self, proxy: ProxyId) -> &FrontExtra {
+        &self.front_extras[proxy.place()]
+    }
+
+    /// That of a listener of a frontend with `option socket-stats`.
+    pub fn bind_extra(&self, bind: BindId) -> &FrontExtra {
+        &self.bind_extras[self.bind_place(bind)]
+    }
+
+    /// A backend's.
+    pub fn back_extra(&self, proxy: ProxyId) -> &BackExtra {
+        &self.back_extras[proxy.place()]
+    }
+
+    /// A server's, by its number among all.
+    pub fn server_extra(&self, server: usize) -> &BackExtra {
+        self.server_extras.at(server)
+    }
+
+    // ---- sums
+
+    /// A frontend's.
+    pub fn front_sums(&self, proxy: ProxyId) -> FrontSums {
+        let rows = self.workers.iter().map(|own| &own.fronts[proxy.place()]);
+        self.front_extra(proxy).sums(rows)
+    }
+
+    /// Those of a listener of a frontend with `option socket-stats`.
+    pub fn bind_sums(&self, bind: BindId) -> FrontSums {
+        let place = self.bind_place(bind);
+        let rows = self.workers.iter().map(|own| &own.binds[place]);
+        self.bind_extra(bind).sums(rows)
+    }
+
+    /// A backend's; its times are those of its servers.
+    pub fn back_sums(&self, proxy: ProxyId, servers: impl Iterator<Item = usize>) -> BackSums {
+        let rows = self.workers.iter().map(|own| &own.backs[proxy.place()]);
+        let mut times = TimeSums::default();
+        for row in servers.flat_map(|server| self.server_rows(server)) {
+            times.add(&TimeSums::of(row));
+        }
+        BackSums::of(self.back_extra(proxy), rows, times)
+    }
+
+    /// A server's, by its number among all.
+    pub fn server_sums(&self, server: usize) -> BackSums {
+        let mut times = TimeSums::default();
+        let rows = self.server_rows(server);
+        rows.for_each(|row| times.add(&TimeSums::of(row)));
+        let rows = self.server_rows(server).map(|row| &row.counts);
+        BackSums::of(self.server_extra(server), rows, times)
+    }
+
+    fn server_rows(&self, server: usize) -> impl Iterator<Item = &ServerRow> {
+        self.workers.iter().map(move |own| own.servers.at(server))
+    }
+
+    /// The averages of a server's times begin anew.
+    pub fn restart_averages(&self, server: usize) {
+        self.server_rows(server)
+            .for_each(ServerRow::restart_averages);
+    }
+
+    /// Forgets the longest times of a server.
+    pub fn clear_longest(&self, server: usize) {
+        let cells = self.server_rows(server).flat_map(|row| row.longest.all());
+        cells.for_each(|cell| cell.store(0, Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,302 @@
+//! What is counted, the cells of one worker, and their sums.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// What is counted of a frontend, and of a listener with `option socket-stats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FrontCount {
+    Connections,
+    Sessions,
+    /// Sessions that speak HTTP/1, HTTP/2.
+    SessionsH1,
+    SessionsH2,
+    /// Requests, and those of them that came over HTTP/2.
+    Requests,
+    RequestsH2,
+    BytesFromClients,
+    BytesToServers,
+    BytesFromServers,
+    BytesToClients,
+    DeniedConnections,
+    DeniedSessions,
+    DeniedRequests,
+    DeniedResponses,
+    /// Requests that were not understood or did not come in time.
+    FailedRequests,
+    /// Requests that the frontend answered by itself.
+    Intercepted,
+    FailedRewrites,
+    InternalErrors,
+    /// By class of the status: others, then 1xx to 5xx.
+    ResponsesOther,
+    Responses1xx,
+    Responses2xx,
+    Responses3xx,
+    Responses4xx,
+    Responses5xx,
+}
+
+/// What is counted of a backend and of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum BackCount {
+    Streams,
+    /// Streams whose server balancing chose.
+    Balanced,
+    BytesFromClients,
+    BytesToServers,
+    BytesFromServers,
+    BytesToClients,
+    DeniedRequests,
+    DeniedResponses,
+    /// Connections to servers: tried, failed, used again.
+    Connects,
+    FailedConnects,
+    Reuses,
+    Retries,
+    /// Retries that the budget refused.
+    RefusedRetries,
+    Redispatches,
+    FailedResponses,
+    ClientAborts,
+    ServerAborts,
+    FailedRewrites,
+    InternalErrors,
+    /// By class of the status: others, then 1xx to 5xx.
+    ResponsesOther,
+    Responses1xx,
+    Responses2xx,
+    Responses3xx,
+    Responses4xx,
+    Responses5xx,
+}
+
+/// How many cells a row has.
+pub const FRONT_CELLS: usize = FrontCount::Responses5xx as usize + 1;
+/// The same of backends and servers.
+pub const BACK_CELLS: usize = BackCount::Responses5xx as usize + 1;
+
+/// What rows count.
+pub trait Counted: Copy {
+    /// The first of the cells of classes of responses.
+    const RESPONSES: usize;
+    /// The first of the four cells of bytes, in the order that [`Row::add_bytes`] takes them in.
+    const BYTES: usize;
+
+    fn place(self) -> usize;
+}
+
+impl Counted for FrontCount {
+    const RESPONSES: usize = FrontCount::ResponsesOther as usize;
+    const BYTES: usize = FrontCount::BytesFromClients as usize;
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+impl Counted for BackCount {
+    const RESPONSES: usize = BackCount::ResponsesOther as usize;
+    const BYTES: usize = BackCount::BytesFromClients as usize;
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+/// One worker's counts of one thing.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Row<C, const N: usize> {
+    cells: [AtomicU64; N],
+    of: PhantomData<fn(C)>,
+}
+
+/// Of a frontend or listener.
+pub(crate) type FrontRow = Row<FrontCount, FRONT_CELLS>;
+/// Of a backend or server.
+pub(crate) type BackRow = Row<BackCount, BACK_CELLS>;
+
+impl<C, const N: usize> Default for Row<C, N> {
+    fn default() -> Self {
+        Row {
+            cells: std::array::from_fn(|_| AtomicU64::new(0)),
+            of: PhantomData,
+        }
+    }
+}
+
+/// Adds to a cell that only the calling thread writes.
+#[inline(always)]
+pub(super) fn bump(cell: &AtomicU64, by: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+impl<C: Counted, const N: usize> Row<C, N> {
+    /// Only the worker that owns the row may say so.
+    #[inline(always)]
+    pub fn add(&self, what: C, by: u64) {
+        bump(&self.cells[what.place()], by);
+    }
+
+    /// Bytes from clients, to servers, from servers and to clients.
+    #[inline(always)]
+    pub fn add_bytes(&self, bytes: [u64; 4]) {
+        for (place, by) in bytes.into_iter().enumerate() {
+            bump(&self.cells[C::BYTES + place], by);
+        }
+    }
+
+    /// A response of this class left.
+    #[inline(always)]
+    pub fn add_response(&self, class: Class) {
+        bump(&self.cells[C::RESPONSES + class.0], 1);
+    }
+}
+
+/// The place of a status among the classes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Class(usize);
+
+impl Class {
+    #[inline(always)]
+    pub fn of(status: u16) -> Class {
+        match status {
+            100..=599 => Class(usize::from(status / 100)),
+            _ => Class(0),
+        }
+    }
+}
+
+/// What all workers together have counted of a thing, by what [`FrontCount`] or [`BackCount`] names.
+#[derive(Clone, Copy, Debug)]
+pub struct Sums<C, const N: usize> {
+    counts: [u64; N],
+    of: PhantomData<fn(C)>,
+}
+
+/// Of a frontend or listener.
+pub type FrontSums = Sums<FrontCount, FRONT_CELLS>;
+
+impl<C: Counted, const N: usize> Sums<C, N> {
+    pub(crate) fn add(&mut self, what: C, by: u64) {
+        let sum = &mut self.counts[what.place()];
+        *sum = sum.wrapping_add(by);
+    }
+
+    /// One of the counts.
+    #[must_use]
+    pub fn get(&self, what: C) -> u64 {
+        self.counts[what.place()]
+    }
+}
+
+/// What all workers have in common of a thing.
+#[derive(Debug)]
+pub(crate) struct Extra<C, const N: usize> {
+    /// Added to the sum over the workers.
+    corrections: Row<C, N>,
+    /// The most that waited at once.
+    pub(super) queue_max: AtomicU32,
+}
+
+/// Of a frontend or listener.
+pub(crate) type FrontExtra = Extra<FrontCount, FRONT_CELLS>;
+/// Of a backend or server.
+pub(crate) type BackExtra = Extra<BackCount, BACK_CELLS>;
+
+impl<C, const N: usize> Default for Extra<C, N> {
+    fn default() -> Self {
+        Extra {
+            corrections: Row::default(),
+            queue_max: AtomicU32::new(0),
+        }
+    }
+}
+
+impl<C: Counted, const N: usize> Extra<C, N> {
+    /// The sums of the rows of all workers, corrected.
+    pub(super) fn sums<'a>(&self, rows: impl Iterator<Item = &'a Row<C, N>>) -> Sums<C, N>
+    where
+        C: 'a,
+    {
+        let mut counts = self.corrections.read();
+        rows.for_each(|row| row.add_to(&mut counts));
+        Sums {
+            counts,
+            of: PhantomData,
+        }
+    }
+
+    /// Adds to what was counted: what another process had.
+    pub fn preload(&self, what: C, value: u64) {
+        self.corrections.cells[what.place()].fetch_add(value, Relaxed);
+    }
+
+    /// Takes these sums off what was counted.
+    pub fn subtract(&self, sums: &Sums<C, N>) {
+        self.corrections.subtract(&sums.counts);
+    }
+
+    /// So many wait now.
+    pub(super) fn queue_peak(&self, waiting: u32) {
+        self.queue_max.fetch_max(waiting, Relaxed);
+    }
+
+    /// Forgets how many waited at once.
+    pub fn clear_peaks(&self) {
+        self.queue_max.store(0, Relaxed);
+    }
+}
+
+impl<C, const N: usize> Row<C, N> {
+    fn add_to(&self, sums: &mut [u64; N]) {
+        for (sum, cell) in sums.iter_mut().zip(&self.cells) {
+            *sum = sum.wrapping_add(cell.load(Relaxed));
+        }
+    }
+
+    fn read(&self) -> [u64; N] {
+        std::array::from_fn(|place| self.cells[place].load(Relaxed))
+    }
+
+    fn subtract(&self, sums: &[u64; N]) {
+        for (cell, sum) in self.cells.iter().zip(sums) {
+            cell.fetch_sub(*sum, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_statuses() {
+        let row = BackRow::default();
+        for status in [0, 99, 101, 200, 204, 301, 404, 599, 600, 999] {
+            row.add_response(Class::of(status));
+        }
+        let sums = BackExtra::default().sums([&row].into_iter());
+        let classes = BackCount::ResponsesOther as usize;
+        assert_eq!(sums.counts[classes..], [4, 1, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn clearing_and_loading_correct_the_sums_and_leave_the_cells() {
+        let (row, extra) = (BackRow::default(), BackExtra::default());
+        let sums = || extra.sums([&row].into_iter());
+        let streams = || sums().get(BackCount::Streams);
+        row.add(BackCount::Streams, 5);
+        extra.preload(BackCount::Streams, 1024);
+        assert_eq!(streams(), 1029);
+        extra.subtract(&sums());
+        assert_eq!(streams(), 0);
+        row.add(BackCount::Streams, 2);
+        assert_eq!(streams(), 2);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a worker tells its master of its start, through a pipe: messages, and at the end that it serves and what its files say of
+//! the master.
+
+use std::io::{self, Read, Write};
+
+use config::model::MasterTune;
+
+/// Bytes of messages that are kept.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Around the record at the end. Messages have no NUL.
+const BEGINS: u8 = 0;
+const ENDS: u8 = b'R';
+/// A flag and a number between the two.
+const RECORD_BYTES: usize = 1 + 1 + size_of::<u32>() + 1;
+
+/// What a master reads.
+#[derive(Debug, PartialEq)]
+pub(super) struct Start {
+    /// What was said meanwhile.
+    pub messages: String,
+    /// None when the worker ended instead of serving.
+    pub serves: Option<MasterTune>,
+}
+
+/// Tells that the worker serves, after what was said of its start.
+///
+/// # Errors
+/// The master has gone.
+pub(crate) fn tell(mut pipe: impl Write, messages: &str, tune: MasterTune) -> io::Result<()> {
+    pipe.write_all(messages.as_bytes())?;
+    let [a, b, c, d] = tune.reloads_max.to_ne_bytes();
+    let stays = u8::from(tune.stays_on_failure);
+    pipe.write_all(&[BEGINS, stays, a, b, c, d, ENDS])
+}
+
+/// Reads until the worker serves or ends.
+pub(super) fn read(mut pipe: impl Read) -> Start {
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => said.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+        if let Some((messages, tune)) = split(&said) {
+            return Start {
+                messages: String::from_utf8_lossy(messages).into_owned(),
+                serves: Some(tune),
+            };
+        }
+        if said.len() > 2 * KEPT_BYTES_MAX {
+            // The end alone matters from here on.
+            said.drain(KEPT_BYTES_MAX..said.len() - RECORD_BYTES);
+        }
+    }
+    Start {
+        messages: String::from_utf8_lossy(&said).into_owned(),
+        serves: None,
+    }
+}
+
+/// The messages and the record behind them, if it is there.
+fn split(said: &[u8]) -> Option<(&[u8], MasterTune)> {
+    match said.split_last_chunk::<RECORD_BYTES>()? {
+        (messages, &[BEGINS, stays, a, b, c, d, ENDS]) => {
+            let tune = MasterTune {
+                stays_on_failure: stays != 0,
+                reloads_max: u32::from_ne_bytes([a, b, c, d]),
+            };
+            Some((messages, tune))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a byte at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.len().min(1);
+            self.0.read(&mut into[..count])
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_read() {
+        for reloads_max in [0, 50, u32::from_ne_bytes([ENDS; 4]), u32::MAX] {
+            let tune = MasterTune {
+                stays_on_failure: reloads_max == 50,
+                reloads_max,
+            };
+            let mut pipe = Vec::new();
+            tell(&mut pipe, "Some WORDS\nR", tune).expect("memory takes it");
+            let whole = Start {
+                messages: "Some WORDS\nR".to_owned(),
+                serves: Some(tune),
+            };
+            assert_eq!(read(&pipe[..]), whole);
+            assert_eq!(read(Slow(&pipe)), whole);
+            let cut = read(&pipe[..pipe.len() - 1]);
+            assert_eq!(cut.serves, None, "it ended before");
+        }
+    }
+
+    #[test]
+    fn no_more_than_a_bound_is_kept() {
+        let mut pipe = vec![b'x'; 5 * KEPT_BYTES_MAX];
+        tell(&mut pipe, "", MasterTune::default()).expect("memory takes it");
+        let start = read(&pipe[..]);
+        assert_eq!(start.serves, Some(MasterTune::default()));
+        assert!(start.messages.len() <= 2 * KEPT_BYTES_MAX);
+    }
+}

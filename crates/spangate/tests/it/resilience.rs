@@ -1,0 +1,196 @@
+//! What keeps a failure from spreading: `retry-budget` and `outlier-ejection` (docs/resilience.md).
+
+use crate::common;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+
+use common::http::Client;
+use common::origin::Origin;
+use common::{DEFAULTS, Proxy, address, listener};
+
+const UNAVAILABLE: &[u8] = b"HTTP/1.1 503 x\r\ncontent-length: 0\r\n\r\n";
+
+/// The frontend of these tests, with its metrics at `/metrics`.
+fn front(backend: &str) -> String {
+    format!(
+        "{DEFAULTS}frontend fe\n bind \"fd@${{FRONT}}\"\n \
+         http-request use-service prometheus-exporter if {{ path /metrics }}\n default_backend be\nbackend be\n{backend}"
+    )
+}
+
+fn metrics(front: &TcpListener) -> String {
+    Client::connect(address(front)).get("/metrics").text()
+}
+
+/// Ends the program and gives what it said.
+fn told(proxy: Proxy) -> String {
+    proxy.running.signal(libc::SIGTERM);
+    proxy.running.end().stderr
+}
+
+#[test]
+fn a_budget_bounds_retries() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let failing = Origin::start(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        UNAVAILABLE.to_vec()
+    });
+    let listener = listener();
+    // The budget allows ten retries in ten seconds, however many requests come.
+    let config = front(&format!(
+        " retries 3\n retry-on 503\n retry-budget 0% min 1\n server s {}\n",
+        failing.at
+    ));
+    let proxy = Proxy::start(&config, &[("FRONT", &listener)]);
+    for _ in 0..6 {
+        let answer = Client::connect(address(&listener)).get("/");
+        assert_eq!(answer.status, 503);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 6 + 10);
+    let metrics = metrics(&listener);
+    for line in [
+        "haproxy_backend_retries_refused_total{proxy=\"be\"} 3",
+        "haproxy_server_retries_refused_total{proxy=\"be\",server=\"s\"} 3",
+        "haproxy_server_retry_warnings_total{proxy=\"be\",server=\"s\"} 10",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    told(proxy);
+}
+
+#[test]
+fn a_retry_of_a_connection_that_the_budget_refuses_ends_with_the_first_fault() {
+    let gone = listener();
+    let at = address(&gone);
+    drop(gone);
+    let listener = listener();
+    // Three tries would take two seconds.
+    let config = front(&format!(
+        " timeout connect 1s\n retries 2\n retry-budget 0% min 0\n server s {at}\n"
+    ));
+    let proxy = Proxy::start(&config, &[("FRONT", &listener)]);
+    let answer = Client::connect(address(&listener)).get("/");
+    assert_eq!(answer.status, 503);
+    let metrics = metrics(&listener);
+    for line in [
+        "haproxy_server_connection_attempts_total{proxy=\"be\",server=\"s\"} 1",
+        "haproxy_backend_retries_refused_total{proxy=\"be\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    told(proxy);
+}
+
+/// Does something until it holds, which it has to in time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "ejections go by their own clock, and nothing tells when they have ended"
+)]
+fn repeat(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < common::DEADLINE, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Asks until the metrics have a line.
+fn until(front: &TcpListener, line: &str) {
+    repeat(line, || metrics(front).contains(line));
+}
+
+/// A server that answers with a status of the test's choice, and how often it was asked.
+fn switched(status: u16) -> (Origin, Arc<AtomicU16>, Arc<AtomicUsize>) {
+    let status = Arc::new(AtomicU16::new(status));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (answer, count) = (Arc::clone(&status), Arc::clone(&asked));
+    let origin = Origin::start(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let status = answer.load(Ordering::SeqCst);
+        format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").into_bytes()
+    });
+    (origin, status, asked)
+}
+
+#[test]
+fn a_server_that_fails_is_ejected_and_comes_back() {
+    let (failing, status, asked) = switched(500);
+    let (good, _, _) = switched(200);
+    let listener = listener();
+    let config = front(&format!(
+        " default-server outlier-ejection errors 3 ejection 200ms\n server a {}\n server b {}\n",
+        failing.at, good.at
+    ));
+    let proxy = Proxy::start(&config, &[("FRONT", &listener)]);
+    let get = || Client::connect(address(&listener)).get("/").status;
+    let asks = |times| {
+        repeat("requests for the first server", || {
+            get();
+            asked.load(Ordering::SeqCst) >= times
+        });
+    };
+    asks(3);
+    until(
+        &listener,
+        "haproxy_server_status{proxy=\"be\",server=\"a\",state=\"NOLB\"} 1",
+    );
+    // The probe of a server that still fails ejects it again.
+    asks(4);
+    until(
+        &listener,
+        "haproxy_server_ejections_total{proxy=\"be\",server=\"a\"} 2",
+    );
+    status.store(200, Ordering::SeqCst);
+    asks(5);
+    until(
+        &listener,
+        "haproxy_server_status{proxy=\"be\",server=\"a\",state=\"UP\"} 1",
+    );
+    until(
+        &listener,
+        "haproxy_server_ejections_total{proxy=\"be\",server=\"b\"} 0",
+    );
+    let told = told(proxy);
+    for text in [
+        "Server be/a is ejected, reason: 3 consecutive errors, last one was: Wrong http response, for 200ms. 1 active and 0 backup \
+         servers online.",
+        "Server be/a is ejected, reason: probe failed: Wrong http response, for 400ms.",
+        "Server be/a is back, reason: probe succeeded. 2 active and 0 backup servers online.",
+    ] {
+        assert!(told.contains(text), "{text}\n{told}");
+    }
+}
+
+#[test]
+fn a_circuit_opens_and_one_request_closes_it() {
+    let (failing, status, asked) = switched(503);
+    let listener = listener();
+    let config = front(&format!(
+        " server s {} outlier-ejection success-rate 50% requests 4 ejection 300ms max-ejected 100%\n",
+        failing.at
+    ));
+    let proxy = Proxy::start(&config, &[("FRONT", &listener)]);
+    let get = || Client::connect(address(&listener)).get("/").status;
+    for _ in 0..4 {
+        assert_eq!(get(), 503);
+    }
+    // Open: the server is not asked.
+    status.store(200, Ordering::SeqCst);
+    assert_eq!(get(), 503);
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+    // The server answers the probe with 200, and the circuit closes.
+    repeat("a good answer", || get() == 200);
+    assert_eq!(get(), 200);
+    assert_eq!(asked.load(Ordering::SeqCst), 6);
+    let told = told(proxy);
+    for text in [
+        "Server be/s is ejected, reason: 0 of 4 requests succeeded, for 300ms.",
+        "backend 'be' has no server available!",
+        "Server be/s is back, reason: probe succeeded.",
+    ] {
+        assert!(told.contains(text), "{text}\n{told}");
+    }
+}
