@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use crate::common::cli::ask_any;
 use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
-use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, listener};
+use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, eventually, listener};
 
 /// A proxy with a runtime interface, and what asks it.
 pub fn start(
@@ -259,14 +259,8 @@ fn frontends_pause_and_close() {
 
 /// Waits until nobody listens any more.
 fn until_refused(at: SocketAddr) {
-    for _ in 0..2_000 {
-        match TcpStream::connect(at) {
-            Err(_) => return,
-            // Accepted by a listener that is about to close.
-            Ok(stream) => drop(stream),
-        }
-    }
-    panic!("somebody listens still");
+    // A connection may still be accepted by a listener that is about to close.
+    eventually("nobody listens", || TcpStream::connect(at).err());
 }
 
 #[test]

@@ -696,13 +696,13 @@ backend be
     // Streams end when the page says so.
     let mut client = Client::connect(address(&front));
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    let busy = until_any_holds(&socket, "show stat", |csv| {
-        number(&rows(csv), "be/BACKEND", "scur") == 1
-    });
-    let server = match number(&rows(&busy), "be/s", "scur") {
-        1 => "s",
-        _ => "plain",
+    let busy_one = |csv: &str| {
+        let rows = rows(csv);
+        let is_busy = |server: &&str| number(&rows, &format!("be/{server}"), "scur") == 1;
+        ["s", "plain"].into_iter().find(is_busy)
     };
+    let busy = until_any_holds(&socket, "show stat", |csv| busy_one(csv).is_some());
+    let server = busy_one(&busy).expect("a server with a stream");
     act("shutdown", server, "DONE");
     let cut = client.response().map(|response| response.status);
     assert!(matches!(cut, Some(502 | 503) | None), "{cut:?}");
