@@ -488,7 +488,7 @@ fn threads(pid: u32) -> Vec<String> {
             return names;
         }
         assert!(std::time::Instant::now() < deadline, "{names:?}");
-        std::thread::yield_now();
+        crate::common::before_the_next_look();
     }
 }
 

@@ -159,7 +159,7 @@ backend unmeasured
         "{text}"
     );
     // The one that was slow is kept, and stands for its bucket of each metric.
-    let kept = format!("# {{trace_id=\"{trace}\"}} 0.0");
+    let kept = format!("# {{trace_id=\"{trace}\"}} ");
     for metric in ["frontend_total", "backend_response", "server_response"] {
         let begins = format!("haproxy_{metric}_time_seconds_bucket{{");
         let mut lines = text.lines().filter(|line| line.starts_with(&begins));

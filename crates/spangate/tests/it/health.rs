@@ -25,7 +25,7 @@ fn until(front: &TcpListener, path: &str, holds: impl Fn(&str) -> bool) -> Strin
         if holds(&text) || begun.elapsed() > DEADLINE {
             return text;
         }
-        std::thread::yield_now();
+        crate::common::before_the_next_look();
     }
 }
 
@@ -298,18 +298,10 @@ fn a_program_checks_servers() {
 /// A real server, where there is one.
 #[test]
 fn redis_itself_is_checked() {
-    let port = common::Port::reserve();
-    let number = port.number;
-    let at = format!("127.0.0.1:{number}");
+    let folder = common::Folder::new();
+    let socket = folder.path("redis.sock").display().to_string();
     let program = std::process::Command::new("redis-server")
-        .args([
-            "--port",
-            &number.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-        ])
+        .args(["--port", "0", "--unixsocket", &socket, "--save", ""])
         .stdout(std::process::Stdio::null())
         .spawn();
     let Ok(mut redis) = program else {
@@ -317,10 +309,10 @@ fn redis_itself_is_checked() {
     };
     let teller = listener();
     let config = format!(
-        "{DEFAULTS}{}backend b\n option redis-check\n server s {at} check inter 50ms rise 1 fall 1 init-state down\n",
+        "{DEFAULTS}{}backend b\n timeout check 5s\n option redis-check\n server s unix@{socket} check inter 50ms rise 1 fall 1 init-state down\n",
         tell("nbsrv(b)")
     );
-    let proxy = Proxy::start(&config, &[("TELL", &teller)]);
+    let proxy = Proxy::start_in(folder, &config, &[("TELL", &teller)]);
     assert_eq!(until(&teller, "/", |text| text == "1"), "1");
     redis.kill().expect("an end");
     redis.wait().expect("an end");

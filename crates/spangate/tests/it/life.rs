@@ -123,7 +123,7 @@ fn a_second_process_takes_over_without_a_lost_request() {
         let from = answered.load(SeqCst);
         // A client that fails ends: then nobody counts any more.
         while answered.load(SeqCst) < from + more {
-            std::thread::yield_now();
+            crate::common::before_the_next_look();
             for client in &clients {
                 if let Ok(Err(error)) = client.try_recv() {
                     panic!("{error}");

@@ -11,6 +11,7 @@ mod crash;
 mod delivery;
 mod diagnosis;
 mod differential;
+mod documents;
 mod exporter;
 mod grpc;
 mod grpc_calls;

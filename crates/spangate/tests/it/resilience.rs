@@ -93,7 +93,7 @@ fn repeat(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
         assert!(begun.elapsed() < common::DEADLINE, "{what}");
-        std::thread::yield_now();
+        crate::common::before_the_next_look();
     }
 }
 

@@ -3,13 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-use super::DEADLINE;
-
-/// Times that [`until`] asks, and how long it pauses.
-const ASKED_MAX: u32 = 2000;
-const PAUSE: Duration = Duration::from_millis(10);
+use super::{DEADLINE, before_the_next_look, now};
 
 /// What `flt-otel <line>` answers.
 pub fn ask(path: &Path, line: &str) -> String {
@@ -37,19 +32,16 @@ pub fn until_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> Str
 }
 
 /// Asks until something holds of the answer to any command.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "workers and exporters go by their own clocks, and nothing tells when they have"
-)]
 pub fn until_any_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
-    for _ in 0..ASKED_MAX {
+    let deadline = now() + DEADLINE;
+    loop {
         let answer = ask_any(path, line);
         if holds(&answer) {
             return answer;
         }
-        std::thread::sleep(PAUSE);
+        assert!(now() < deadline, "in the end: {answer}");
+        before_the_next_look();
     }
-    panic!("in the end: {}", ask_any(path, line));
 }
 
 /// What `flt-otel status` says of a pipeline.

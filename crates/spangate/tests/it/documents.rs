@@ -1,0 +1,113 @@
+//! The documents: their configurations are valid, and their links lead somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Folder, Output, run};
+
+fn root() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates
+        .and_then(Path::parent)
+        .expect("the workspace")
+        .to_owned()
+}
+
+/// The README and all files of `docs`, with their text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let folder = fs::read_dir(root().join("docs")).expect("docs");
+    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.expect("a file").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    paths.push(root().join("README.md"));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a text");
+        (path, text)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// The blocks of code of a language.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let begin = format!("\n```{language}\n");
+    let after = text.split(&begin).skip(1);
+    after
+        .map(|rest| rest.split("\n```").next().unwrap_or(rest))
+        .collect()
+}
+
+/// Runs a check on each block of a language; how many there are.
+fn check(language: &str, run: impl Fn(&str) -> Output) -> usize {
+    let mut checked = 0;
+    for (path, text) in documents() {
+        for block in blocks(&text, language) {
+            let folder = Folder::new();
+            let file = folder.write("file", &format!("{block}\n"));
+            let output = run(&file);
+            let path = path.display();
+            assert!(
+                output.status.success(),
+                "{path}:\n{block}\n{}",
+                output.stderr
+            );
+            checked += 1;
+        }
+    }
+    checked
+}
+
+#[test]
+fn configurations_of_proxies_are_valid() {
+    assert!(check("haproxy", |file| run(&["-c", "-f", file])) >= 3);
+}
+
+#[test]
+fn configurations_of_collectors_are_valid() {
+    let validate = |file: &str| run(&["collect", "validate", "--config", file]);
+    assert!(check("yaml", validate) >= 1);
+}
+
+/// The anchor of a heading, as forges make it.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text
+        .chars()
+        .filter(|one| one.is_alphanumeric() || " -_".contains(*one));
+    kept.map(|one| if one == ' ' { '-' } else { one }).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let documents = documents();
+    let mut followed = 0;
+    for (path, text) in &documents {
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap_or_default();
+            if link.contains("://") || link.contains(' ') {
+                continue;
+            }
+            let (file, name) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => path.clone(),
+                file => path.parent().expect("a folder").join(file),
+            };
+            let from = path.display();
+            let target = target
+                .canonicalize()
+                .unwrap_or_else(|error| panic!("{from}: {link}: {error}"));
+            followed += 1;
+            if name.is_empty() {
+                continue;
+            }
+            let (_, text) = documents
+                .iter()
+                .find(|(path, _)| *path == target)
+                .unwrap_or_else(|| panic!("{from}: {link}: not a document"));
+            let mut headings = text.lines().filter(|line| line.starts_with('#'));
+            assert!(
+                headings.any(|line| anchor(line) == name),
+                "{from}: {link}: no such heading"
+            );
+        }
+    }
+    assert!(followed > 20, "{followed} links");
+}
