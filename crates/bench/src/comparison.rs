@@ -77,7 +77,7 @@ impl Comparison {
             return Err("rounds, seconds, connections and workers are at least 1".into());
         }
         let mut programs = peers::with_haproxy(subject, haproxy)?;
-        programs.retain(|program| program.peer.name != "nginx");
+        programs.retain(|program| program.peer.reads_haproxy);
         Ok(Comparison {
             programs,
             origin: origin::start_here(1, Bodies::new())?,

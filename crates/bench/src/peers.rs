@@ -1,5 +1,6 @@
 //! The proxies that are compared: how each is found, configured and started. One file a proxy, one table of them.
 
+mod caddy;
 pub mod haproxy;
 mod nginx;
 mod spangate;
@@ -18,12 +19,14 @@ use crate::process::Process;
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every proxy that can be compared, the subject first.
-pub const ALL: &[Peer] = &[spangate::PEER, haproxy::PEER, nginx::PEER];
+pub const ALL: &[Peer] = &[spangate::PEER, haproxy::PEER, nginx::PEER, caddy::PEER];
 
 /// A proxy: its name, where its program lies, and how it is started with a setting.
 pub struct Peer {
     /// The name in tables and files.
     pub name: &'static str,
+    /// It reads HAProxy's language.
+    pub reads_haproxy: bool,
     /// It has the filter `opentelemetry`.
     pub traces: bool,
     /// Its language has words for HTTP/2 to servers.

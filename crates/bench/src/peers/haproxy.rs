@@ -18,6 +18,7 @@ const OBSERVED: &str = "    option socket-stats
 /// HAProxy as installed on this system.
 pub const PEER: Peer = Peer {
     name: "haproxy",
+    reads_haproxy: true,
     traces: false,
     http2_servers: true,
     checks_servers: true,

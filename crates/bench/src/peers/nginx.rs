@@ -12,6 +12,7 @@ const TEMPLATE: &str = include_str!("../../templates/nginx.conf");
 /// nginx as installed on this system.
 pub const PEER: Peer = Peer {
     name: "nginx",
+    reads_haproxy: false,
     traces: false,
     http2_servers: false,
     checks_servers: false,

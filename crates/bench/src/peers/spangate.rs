@@ -5,6 +5,7 @@ use super::{Peer, haproxy};
 /// Spangate as built with this benchmark.
 pub const PEER: Peer = Peer {
     name: "spangate",
+    reads_haproxy: true,
     traces: true,
     http2_servers: true,
     checks_servers: true,

@@ -1,0 +1,76 @@
+//! Caddy with a configuration equal to HAProxy's.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Listener, Peer, Servers, Setting, fill, on_path};
+
+const TEMPLATE: &str = include_str!("../../templates/Caddyfile");
+
+/// Caddy as installed on this system.
+pub const PEER: Peer = Peer {
+    name: "caddy",
+    reads_haproxy: false,
+    traces: false,
+    http2_servers: true,
+    checks_servers: false,
+    find: || on_path("caddy"),
+    command,
+};
+
+fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command> {
+    let log = match setting.log {
+        Some(sink) => format!("\tlog {{\n\t\toutput net udp/{sink}\n\t}}"),
+        None => String::new(),
+    };
+    let (scheme, protocols, pem) = match &setting.listener {
+        Listener::Http => ("http", "h1", None),
+        Listener::Https(pem) => ("https", "h1", Some(pem)),
+        Listener::Http2(pem) => ("https", "h1 h2", Some(pem)),
+        Listener::ClearHttp2 => ("http", "h1 h2c", None),
+    };
+    let tls = pem
+        .map(|pem| format!("\ttls {pem} {pem}"))
+        .unwrap_or_default();
+    let kept = setting.connections_max;
+    let keepalive = match setting.servers {
+        Servers::Kept | Servers::Http2 => format!(
+            "\t\t\tkeepalive 300s\n\t\t\tkeepalive_idle_conns {kept}\n\t\t\tkeepalive_idle_conns_per_host {kept}"
+        ),
+        Servers::Default => String::new(),
+        Servers::Fresh => "\t\t\tkeepalive off".to_owned(),
+    };
+    let versions = match setting.servers {
+        Servers::Http2 => "h2c 2",
+        _ => "1.1",
+    };
+    let text = fill(
+        TEMPLATE,
+        &[
+            ("scheme", &scheme),
+            ("protocols", &protocols),
+            ("tls", &tls),
+            ("log", &log),
+            ("keepalive", &keepalive),
+            ("versions", &versions),
+            ("listen", &setting.listen),
+            ("port", &setting.listen.port()),
+            ("origin", &setting.origin),
+        ],
+    );
+    let file = dir.join("Caddyfile");
+    fs::write(&file, text)?;
+    let mut command = Command::new(program);
+    command
+        .args(["run", "--adapter", "caddyfile", "--config"])
+        .arg(&file)
+        // What it keeps of its own goes away with the folder.
+        .env("XDG_DATA_HOME", dir)
+        .env("XDG_CONFIG_HOME", dir);
+    if let Some(workers) = setting.workers {
+        command.env("GOMAXPROCS", workers.to_string());
+    }
+    Ok(command)
+}
