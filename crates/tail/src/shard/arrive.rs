@@ -131,7 +131,8 @@ impl Shard {
             return Some(number);
         }
         // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
-        let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
+        let decided =
+            place == LATE || self.decided_early || self.trace_bytes_max > 0 || self.span_ingest;
         if decided {
             self.memory.flush();
         }
@@ -140,8 +141,8 @@ impl Shard {
             self.late(past, arrival, span);
             return None;
         }
-        if self.table.pending() >= self.traces_max && !self.block_on_overflow {
-            self.evict();
+        if self.table.pending() >= self.traces_max {
+            self.decide_oldest();
         }
         self.counters.new_traces += 1;
         Some(

@@ -1,11 +1,10 @@
-//! Deciding: traces that are due, that are pushed out, too large, or left at the end.
+//! Deciding: traces that are due, that make room for others, that are too large, or left at the end.
 
 use super::arrive::{restated, threshold_of};
 use super::output::Mark;
 use super::{Decider, Progress, Shard};
 use crate::account::Cause;
 use crate::policy::{Decision, Fate, Trace};
-use crate::settings::Emit;
 use crate::store::log::NONE;
 use crate::store::{Entry, Form, touch};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -127,7 +126,7 @@ impl Shard {
     }
 
     /// Too much waits for the exporter.
-    fn is_congested(&self) -> bool {
+    pub(super) fn is_congested(&self) -> bool {
         self.written_bytes() >= self.options.export_bytes_max
     }
 
@@ -297,23 +296,19 @@ impl Shard {
         }
     }
 
-    /// Makes room for a new trace: the oldest goes before its time.
-    pub(super) fn evict(&mut self) {
+    /// Makes room for a new trace: the oldest is decided before its time, on the spans that have come.
+    pub(super) fn decide_oldest(&mut self) {
         let Some((number, _)) = self.table.oldest() else {
             return;
         };
         let Some((entry, hash)) = self.take(number) else {
             return;
         };
-        self.counters.traces_too_early += 1;
-        if let Decider::Group(Emit::Service, _) = &self.decider {
-            let decision = Decision {
-                fate: Fate::Sampled,
-                policy: None,
-            };
-            return self.conclude(&entry, hash, decision);
-        }
-        self.account.lose(Cause::TooEarly, entry.spans.into());
+        let decision = self.decide(&entry);
+        self.counters.traces_early += 1;
+        self.counters.traces_dropped_early += u64::from(decision.fate != Fate::Sampled);
+        self.decided_early = true;
+        self.conclude(&entry, hash, decision);
     }
 
     /// A trace that became too large is not sampled, at once.

@@ -136,6 +136,8 @@ pub struct Shard {
     trace_bytes_max: u64,
     drop_pending_on_shutdown: bool,
     span_ingest: bool,
+    /// A trace made room for another one since the traces of a request were looked for.
+    decided_early: bool,
     /// Late spans of a trace that was not sampled are dropped; else they begin it anew.
     remember_not_sampled: bool,
 
@@ -250,6 +252,7 @@ impl Shard {
             trace_bytes_max: 0,
             drop_pending_on_shutdown: false,
             span_ingest: false,
+            decided_early: false,
             remember_not_sampled: true,
             budget,
             charged_bytes: 0,
