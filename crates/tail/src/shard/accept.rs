@@ -275,7 +275,7 @@ impl Shard {
     /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
     /// after their decision.
     pub(super) fn find(&mut self, intake: &Intake) -> (u64, u64) {
-        self.memory.flush();
+        self.decisions.flush();
         self.decided_early = false;
         let places = &mut self.scratch.places;
         places.clear();
@@ -297,7 +297,7 @@ impl Shard {
             let touched = new_ones
                 .filter(|(place, _)| **place == NEW)
                 .fold(0, |touched, (_, note)| {
-                    touched ^ self.memory.touch(note.hash)
+                    touched ^ self.decisions.touch(note.hash)
                 });
             std::hint::black_box(touched);
             for (place, note) in places[start..].iter_mut().zip(group) {
@@ -310,7 +310,7 @@ impl Shard {
                 if *place != NEW {
                     continue;
                 }
-                match self.memory.recall(note.hash) {
+                match self.decisions.recall(note.hash) {
                     None => new += 1,
                     Some(past) => {
                         *place = LATE;

@@ -134,10 +134,11 @@ impl Shard {
         let decided =
             place == LATE || self.decided_early || self.trace_bytes_max > 0 || self.span_ingest;
         if decided {
-            self.memory.flush();
+            self.decisions.flush();
         }
-        if decided && let Some(past) = self.memory.recall(note.hash) {
+        if decided && let Some(past) = self.decisions.recall(note.hash) {
             self.note_decided(note.id, past.kept, past.policy);
+            self.decisions.refresh(note.hash, past, self.now_ns);
             self.late(past, arrival, span);
             return None;
         }

@@ -120,7 +120,7 @@ impl Shard {
             self.flush();
         }
         self.release();
-        self.counters.decisions_forgotten = self.memory.forgotten();
+        self.counters.decisions_forgotten = self.decisions.forgotten();
         self.charge();
         progress
     }
@@ -198,7 +198,7 @@ impl Shard {
             Fate::Sampled => {
                 self.counters.traces_sampled += 1;
                 self.account.keep(spans);
-                self.memory
+                self.decisions
                     .remember(hash, true, decision.policy, self.now_ns);
                 self.note_decided(entry.id, true, decision.policy);
                 self.emit(entry, decision.policy);
@@ -207,7 +207,7 @@ impl Shard {
                 self.counters.traces_dropped += 1;
                 self.account
                     .drop_by(decision.policy.unwrap_or_default(), spans);
-                self.memory
+                self.decisions
                     .remember(hash, false, decision.policy, self.now_ns);
                 self.note_decided(entry.id, false, decision.policy);
             }
@@ -215,7 +215,7 @@ impl Shard {
                 self.counters.traces_not_sampled += 1;
                 self.account.not_sampled(spans);
                 if self.remember_not_sampled {
-                    self.memory.remember(hash, false, None, self.now_ns);
+                    self.decisions.remember(hash, false, None, self.now_ns);
                     self.note_decided(entry.id, false, None);
                 }
             }
@@ -320,7 +320,7 @@ impl Shard {
         if let Some((entry, _)) = self.take(number) {
             self.counters.traces_too_large += 1;
             self.account.lose(Cause::TooLarge, entry.spans.into());
-            self.memory.remember(hash, false, None, self.now_ns);
+            self.decisions.remember(hash, false, None, self.now_ns);
             self.note_decided(entry.id, false, None);
         }
     }

@@ -178,3 +178,29 @@ fn group_by_trace_makes_room() {
         assert_eq!(shard.counters.traces_early, 15);
     }
 }
+
+#[test]
+fn a_kept_trace_is_remembered_whatever_is_dropped_where_a_cache_is_set() {
+    let large = named("large", PolicyKind::SpanCount { min: 2, max: 0 });
+    for (sampled_cache_size, kept) in [(0, false), (20, true)] {
+        let mut shard = shard(&TailSampling {
+            traces_max: 10,
+            sampled_cache_size,
+            ..settings(vec![large.clone()])
+        });
+        shard.accept(&spans(0..1, 2), 0).unwrap();
+        for second in 1..100 {
+            assert_eq!(
+                tick(&mut shard, second * SECOND_NS).len(),
+                if second == 1 { 2 } else { 0 }
+            );
+            shard
+                .accept(&spans(second * 10..second * 10 + 10, 1), second * SECOND_NS)
+                .unwrap();
+        }
+        tick(&mut shard, 100 * SECOND_NS);
+        shard.accept(&spans(0..1, 1), 100 * SECOND_NS).unwrap();
+        assert_eq!(shard.counters.late_sampled > 0, kept);
+        assert_eq!(tick(&mut shard, 101 * SECOND_NS).len(), usize::from(kept));
+    }
+}

@@ -28,8 +28,8 @@ const OPTIONS: &[Opt] = &[
 
 #[rustfmt::skip]
 const DECISION_CACHE: &[Opt] = &[
-    opt("sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were kept; 0: none"),
-    opt("non_sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were dropped; 0: none"),
+    opt("sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were kept: at least so many are remembered, and `num_traces`; 0, as the other: the last `num_traces` of both"),
+    opt("non_sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were dropped, likewise"),
 ];
 
 /// Types of every level.
