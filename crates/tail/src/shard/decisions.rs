@@ -16,7 +16,7 @@ pub enum Decisions {
         /// `sampled_cache_size`
         kept: Memory,
         /// `non_sampled_cache_size`
-        not_kept: Memory,
+        not_kept: Box<Memory>,
     },
 }
 
@@ -39,7 +39,7 @@ impl Decisions {
         }
         Decisions::Apart {
             kept: Memory::within(own(kept), bytes_max / 2),
-            not_kept: Memory::within(own(not_kept), bytes_max / 2),
+            not_kept: Box::new(Memory::within(own(not_kept), bytes_max / 2)),
         }
     }
 
@@ -50,7 +50,7 @@ impl Decisions {
             Decisions::Together(memory) => Decisions::Together(grown(memory)),
             Decisions::Apart { kept, not_kept } => Decisions::Apart {
                 kept: grown(kept),
-                not_kept: grown(not_kept),
+                not_kept: Box::new(grown(not_kept)),
             },
         };
     }
