@@ -3,8 +3,6 @@
 /// Why a span left that no decision dropped and that was not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its trace was pushed out by others before its time (`num_traces` without `block_on_overflow`).
-    TooEarly,
     /// Its trace became larger than `maximum_trace_size_bytes`.
     TooLarge,
     /// The process ended, and pending traces were to be dropped.
@@ -16,12 +14,11 @@ pub enum Cause {
 }
 
 /// How many causes there are.
-const CAUSES: usize = 5;
+const CAUSES: usize = 4;
 
 impl Cause {
     /// All of them.
     pub const ALL: [Cause; CAUSES] = [
-        Cause::TooEarly,
         Cause::TooLarge,
         Cause::Shutdown,
         Cause::ExportRefused,
@@ -152,8 +149,11 @@ pub struct Counters {
     pub traces_not_sampled: u64,
     /// The same, `dropped`.
     pub traces_dropped: u64,
-    /// `sampling_trace_dropped_too_early`; groupbytrace: `traces_evicted`.
-    pub traces_too_early: u64,
+    /// Traces that were decided before their time, on the spans that had come, because `num_traces` was reached;
+    /// groupbytrace: `traces_evicted`.
+    pub traces_early: u64,
+    /// Those of them that were not kept: `sampling_trace_dropped_too_early`.
+    pub traces_dropped_early: u64,
     /// `traces_dropped_too_large`
     pub traces_too_large: u64,
     /// `early_releases_from_cache_decision{sampled="true"}`: late spans that were kept.
@@ -189,7 +189,7 @@ mod tests {
         account.keep(10);
         account.not_sampled(20);
         account.drop_by(3, 5);
-        account.lose(Cause::TooEarly, 7);
+        account.lose(Cause::TooLarge, 7);
         account.late_kept(2);
         account.late_dropped(4);
         account.settle(6, None);

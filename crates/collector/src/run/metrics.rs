@@ -272,7 +272,6 @@ struct Sum {
     in_export: u64,
     not_sampled: u64,
     late_dropped: u64,
-    too_early: u64,
     too_large: u64,
     counters: Counters,
     policies: Vec<(String, tail::policy::Votes)>,
@@ -286,14 +285,14 @@ impl Sum {
         self.in_export += account.in_export;
         self.not_sampled += account.not_sampled;
         self.late_dropped += account.late_dropped;
-        self.too_early += account.lost_to(Cause::TooEarly);
         self.too_large += account.lost_to(Cause::TooLarge);
         let sum = &mut self.counters;
         sum.new_traces += counters.new_traces;
         sum.traces_sampled += counters.traces_sampled;
         sum.traces_not_sampled += counters.traces_not_sampled;
         sum.traces_dropped += counters.traces_dropped;
-        sum.traces_too_early += counters.traces_too_early;
+        sum.traces_early += counters.traces_early;
+        sum.traces_dropped_early += counters.traces_dropped_early;
         sum.traces_too_large += counters.traces_too_large;
         sum.late_sampled += counters.late_sampled;
         sum.late_not_sampled += counters.late_not_sampled;
@@ -354,12 +353,11 @@ fn tails(view: &View, page: &mut Sheet) {
     page.about("spangate_tail_held_bytes", "gauge", "bytes that they take");
     page.line("spangate_tail_held_bytes", &[], view.budget.used_bytes());
     type Value = fn(&Sum) -> u64;
-    let spans: [(&str, Value); 6] = [
+    let spans: [(&str, Value); 5] = [
         ("pending", |sum| sum.pending_spans),
         ("in_export", |sum| sum.in_export),
         ("not_sampled", |sum| sum.not_sampled),
         ("late_dropped", |sum| sum.late_dropped),
-        ("too_early", |sum| sum.too_early),
         ("too_large", |sum| sum.too_large),
     ];
     page.about(
@@ -376,6 +374,13 @@ fn tails(view: &View, page: &mut Sheet) {
             ];
             page.line("spangate_tail_spans", &labels, value(sum));
         }
+    }
+    const EARLY: &str = "spangate_tail_traces_decided_early";
+    let help = "traces decided before their time, because num_traces was reached";
+    page.about(EARLY, "counter", help);
+    for (pipeline, id, sum) in &sums {
+        let labels = [("pipeline", *pipeline), ("processor", *id)];
+        page.line(EARLY, &labels, sum.counters.traces_early);
     }
     let is_sampling = |id: &str| id.split('/').next() == Some("tail_sampling");
     let (sampling, grouping): (Vec<_>, Vec<_>) =
@@ -447,7 +452,7 @@ fn tail_sampling(sums: &Sums<'_>, page: &mut Sheet) {
                 sum.pending_traces
             }),
             ("sampling_trace_dropped_too_early", "counter", &[], |sum| {
-                sum.counters.traces_too_early
+                sum.counters.traces_dropped_early
             }),
             ("traces_dropped_too_large", "counter", &[], |sum| {
                 sum.counters.traces_too_large
@@ -558,7 +563,7 @@ fn group_by_trace(sums: &Sums<'_>, page: &mut Sheet) {
                 sum.counters.traces_sampled
             }),
             ("traces_evicted", "counter", &[], |sum| {
-                sum.counters.traces_too_early
+                sum.counters.traces_early
             }),
         ],
     );

@@ -75,7 +75,7 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
     (
         "tail_sampling",
         "  tail_sampling: { num_traces: 100, decision_wait: 10s, expected_new_traces_per_sec: 1000, policies: [ { name: a, type: always_sample } ] }",
-        "a.yaml:6:32: processors::tail_sampling::num_traces: is 100, but 1000 new traces a second wait for 'decision_wait': 10000 are there at a time, and the oldest are dropped undecided",
+        "a.yaml:6:32: processors::tail_sampling::num_traces: is 100, but 1000 new traces a second wait for 'decision_wait': 10000 are there at a time, and the oldest are decided early",
     ),
     (
         "groupbytrace",

@@ -1,6 +1,6 @@
 //! Taking a request, whole or not at all.
 
-use super::intake::{How, Intake, Known, Run};
+use super::intake::{How, Intake, Known, Run, SPANS_MAX};
 use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Slots};
 use crate::scan::{GROUP, Malformed, Scanner, Visitor};
@@ -9,6 +9,9 @@ use crate::store::{Entry, Refused, Tag};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const FOUND_TOGETHER: usize = 64;
+
+/// Bytes that a trace takes on its way out beside its spans, about.
+const TRACE_OUT_BYTES: u64 = 64;
 
 /// No trace is known.
 pub(super) const NEW: u64 = u64::MAX;
@@ -77,9 +80,19 @@ impl<'a> Visitor<'a> for Gather<'a, '_, '_> {
     }
 }
 
-/// Notes a request that is known to be well formed part by part, and takes each.
+/// What is done with each part of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The hashes of traces that do not wait are gathered.
+    Count,
+    /// It is taken.
+    Take,
+}
+
+/// Notes a request that is known to be well formed part by part.
 struct Parts<'a, 's> {
     shard: &'s mut Shard,
+    purpose: Purpose,
     intake: Intake,
     request: &'a [u8],
     resource: Option<(Vec<u8>, &'a [u8])>,
@@ -108,7 +121,7 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
 
     fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed> {
         if self.intake.is_full() {
-            self.commit();
+            self.end_part();
             self.intake.go_on();
             if let (Some(run), Some(last)) = (&mut self.run, self.intake.runs.last()) {
                 run.resource = last.resource;
@@ -128,9 +141,12 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
 }
 
 impl Parts<'_, '_> {
-    fn commit(&mut self) {
+    fn end_part(&mut self) {
         self.shard.find(&self.intake);
-        self.shard.commit(&self.intake, self.request);
+        match self.purpose {
+            Purpose::Count => self.shard.gather_new(&self.intake),
+            Purpose::Take => self.shard.commit(&self.intake, self.request),
+        }
     }
 }
 
@@ -211,10 +227,17 @@ impl Shard {
         walked.map_err(Rejected::Malformed)?;
         let reserved;
         if overflow {
-            reserved = self.admit(intake, intake.spans, request.len() as u64)?;
-            self.commit_parts(request, scanner, intake);
+            let mut new = intake.spans;
+            if self.may_be_full(new) {
+                self.scratch.hashes.clear();
+                self.in_parts(Purpose::Count, request, scanner, intake);
+                new = self.count_gathered();
+            }
+            reserved = self.admit(intake, new, request.len() as u64)?;
+            self.in_parts(Purpose::Take, request, scanner, intake);
         } else {
             let (new, late_bytes) = self.find(intake);
+            let new = self.new_traces(intake, new);
             reserved = self.admit(intake, new, late_bytes)?;
             self.commit(intake, request);
         }
@@ -223,12 +246,19 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes a request of more spans than are noted at once; [`Shard::admit`] had room for all of them.
-    fn commit_parts(&mut self, request: &[u8], scanner: &mut Scanner, intake: &mut Intake) {
+    /// Goes over a request of more spans than are noted at once.
+    fn in_parts(
+        &mut self,
+        purpose: Purpose,
+        request: &[u8],
+        scanner: &mut Scanner,
+        intake: &mut Intake,
+    ) {
         let spans = intake.spans;
         intake.clear();
         let mut parts = Parts {
             shard: self,
+            purpose,
             intake: std::mem::take(intake),
             request,
             resource: None,
@@ -237,7 +267,7 @@ impl Shard {
         };
         let again = scanner.walk(request, &mut parts);
         debug_assert!(again.is_ok(), "it was well formed before");
-        parts.commit();
+        parts.end_part();
         *intake = parts.intake;
         debug_assert_eq!(intake.spans, spans, "the same spans were found");
     }
@@ -245,7 +275,8 @@ impl Shard {
     /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
     /// after their decision.
     pub(super) fn find(&mut self, intake: &Intake) -> (u64, u64) {
-        self.memory.flush();
+        self.decisions.flush();
+        self.decided_early = false;
         let places = &mut self.scratch.places;
         places.clear();
         let (mut new, mut late_bytes) = (0, 0);
@@ -266,7 +297,7 @@ impl Shard {
             let touched = new_ones
                 .filter(|(place, _)| **place == NEW)
                 .fold(0, |touched, (_, note)| {
-                    touched ^ self.memory.touch(note.hash)
+                    touched ^ self.decisions.touch(note.hash)
                 });
             std::hint::black_box(touched);
             for (place, note) in places[start..].iter_mut().zip(group) {
@@ -279,7 +310,7 @@ impl Shard {
                 if *place != NEW {
                     continue;
                 }
-                match self.memory.recall(note.hash) {
+                match self.decisions.recall(note.hash) {
                     None => new += 1,
                     Some(past) => {
                         *place = LATE;
@@ -291,14 +322,65 @@ impl Shard {
         (new, late_bytes)
     }
 
+    /// So many more traces may pass `num_traces`.
+    fn may_be_full(&self, new: u64) -> bool {
+        self.table.pending().saturating_add(new) > self.traces_max
+    }
+
+    /// The new traces of a request that was looked for; exact where they may pass `num_traces`, else the spans of them.
+    pub(super) fn new_traces(&mut self, intake: &Intake, new_spans: u64) -> u64 {
+        if !self.may_be_full(new_spans) {
+            return new_spans;
+        }
+        self.scratch.hashes.clear();
+        self.gather_new(intake);
+        self.count_gathered()
+    }
+
+    /// Adds the hashes of the new traces of what was looked for.
+    fn gather_new(&mut self, intake: &Intake) {
+        let notes = intake.notes.iter().zip(&self.scratch.places);
+        let new = notes.filter(|(_, place)| **place == NEW);
+        self.scratch.hashes.extend(new.map(|(note, _)| note.hash));
+    }
+
+    fn count_gathered(&mut self) -> u64 {
+        let hashes = &mut self.scratch.hashes;
+        hashes.sort_unstable();
+        hashes.dedup();
+        let traces = hashes.len() as u64;
+        hashes.clear();
+        hashes.shrink_to(SPANS_MAX);
+        traces
+    }
+
+    /// Bytes of what leaves so that so many more traces have places: the oldest are decided, and may be kept.
+    fn early_bytes(&self, early: u64, intake: &Intake) -> u64 {
+        let oldest = self.table.waiting().take(early as usize);
+        let mut bytes = oldest
+            .map(|entry| u64::from(entry.bytes) + TRACE_OUT_BYTES)
+            .sum();
+        if early > self.table.pending() {
+            // Traces of the request itself.
+            bytes += intake.span_bytes + intake.header_bytes + intake.spans * TRACE_OUT_BYTES;
+        }
+        bytes
+    }
+
     /// Reserves room for what a request brings, at most; gives the bytes, which are released once it is taken.
+    ///
+    /// Where `num_traces` has no room for its new traces, and nobody waits for that (`block_on_overflow`), the oldest are decided
+    /// early as it is taken. A request that brings more of them than there can ever be is taken when nothing waits.
     pub(super) fn admit(
         &mut self,
         intake: &Intake,
         new: u64,
         late_bytes: u64,
     ) -> Result<u64, Rejected> {
-        if self.block_on_overflow && !self.has_places(intake, new) {
+        let pending = self.table.pending();
+        let early = pending.saturating_add(new).saturating_sub(self.traces_max);
+        let waits = self.block_on_overflow && pending > 0;
+        if early > 0 && (waits || self.is_congested()) {
             return Err(Rejected::Refused(self.refused()));
         }
         let growth = self
@@ -306,7 +388,8 @@ impl Shard {
             .growth_bytes(intake.spans, intake.span_bytes, intake.largest)
             + self.table.growth_bytes(new)
             + intake.header_bytes
-            + late_bytes * 2;
+            + late_bytes * 2
+            + self.early_bytes(early, intake);
         if !self.budget.reserve(growth) {
             self.log.trim();
             return Err(Rejected::Refused(self.refused()));
@@ -323,26 +406,6 @@ impl Shard {
         }
         self.learn.begin(left);
         left
-    }
-
-    /// `num_traces` has room for the new traces, which have so many spans. A request that brings more than there can ever
-    /// be is taken when nothing waits.
-    fn has_places(&mut self, intake: &Intake, new: u64) -> bool {
-        let free = self.traces_max.saturating_sub(self.table.pending());
-        if new <= free || self.table.pending() == 0 {
-            return true;
-        }
-        let hashes = &mut self.scratch.hashes;
-        hashes.clear();
-        let notes = intake.notes.iter().zip(&self.scratch.places);
-        hashes.extend(
-            notes
-                .filter(|(_, place)| **place == NEW)
-                .map(|(note, _)| note.hash),
-        );
-        hashes.sort_unstable();
-        hashes.dedup();
-        hashes.len() as u64 <= free
     }
 
     /// When there will be room: when the traces of the oldest segment are all decided.

@@ -131,17 +131,19 @@ impl Shard {
             return Some(number);
         }
         // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
-        let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
+        let decided =
+            place == LATE || self.decided_early || self.trace_bytes_max > 0 || self.span_ingest;
         if decided {
-            self.memory.flush();
+            self.decisions.flush();
         }
-        if decided && let Some(past) = self.memory.recall(note.hash) {
+        if decided && let Some(past) = self.decisions.recall(note.hash) {
             self.note_decided(note.id, past.kept, past.policy);
+            self.decisions.refresh(note.hash, past, self.now_ns);
             self.late(past, arrival, span);
             return None;
         }
-        if self.table.pending() >= self.traces_max && !self.block_on_overflow {
-            self.evict();
+        if self.table.pending() >= self.traces_max {
+            self.decide_oldest();
         }
         self.counters.new_traces += 1;
         Some(

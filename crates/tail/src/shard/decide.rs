@@ -1,11 +1,10 @@
-//! Deciding: traces that are due, that are pushed out, too large, or left at the end.
+//! Deciding: traces that are due, that make room for others, that are too large, or left at the end.
 
 use super::arrive::{restated, threshold_of};
 use super::output::Mark;
 use super::{Decider, Progress, Shard};
 use crate::account::Cause;
 use crate::policy::{Decision, Fate, Trace};
-use crate::settings::Emit;
 use crate::store::log::NONE;
 use crate::store::{Entry, Form, touch};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -121,13 +120,13 @@ impl Shard {
             self.flush();
         }
         self.release();
-        self.counters.decisions_forgotten = self.memory.forgotten();
+        self.counters.decisions_forgotten = self.decisions.forgotten();
         self.charge();
         progress
     }
 
     /// Too much waits for the exporter.
-    fn is_congested(&self) -> bool {
+    pub(super) fn is_congested(&self) -> bool {
         self.written_bytes() >= self.options.export_bytes_max
     }
 
@@ -199,7 +198,7 @@ impl Shard {
             Fate::Sampled => {
                 self.counters.traces_sampled += 1;
                 self.account.keep(spans);
-                self.memory
+                self.decisions
                     .remember(hash, true, decision.policy, self.now_ns);
                 self.note_decided(entry.id, true, decision.policy);
                 self.emit(entry, decision.policy);
@@ -208,7 +207,7 @@ impl Shard {
                 self.counters.traces_dropped += 1;
                 self.account
                     .drop_by(decision.policy.unwrap_or_default(), spans);
-                self.memory
+                self.decisions
                     .remember(hash, false, decision.policy, self.now_ns);
                 self.note_decided(entry.id, false, decision.policy);
             }
@@ -216,7 +215,7 @@ impl Shard {
                 self.counters.traces_not_sampled += 1;
                 self.account.not_sampled(spans);
                 if self.remember_not_sampled {
-                    self.memory.remember(hash, false, None, self.now_ns);
+                    self.decisions.remember(hash, false, None, self.now_ns);
                     self.note_decided(entry.id, false, None);
                 }
             }
@@ -297,23 +296,19 @@ impl Shard {
         }
     }
 
-    /// Makes room for a new trace: the oldest goes before its time.
-    pub(super) fn evict(&mut self) {
+    /// Makes room for a new trace: the oldest is decided before its time, on the spans that have come.
+    pub(super) fn decide_oldest(&mut self) {
         let Some((number, _)) = self.table.oldest() else {
             return;
         };
         let Some((entry, hash)) = self.take(number) else {
             return;
         };
-        self.counters.traces_too_early += 1;
-        if let Decider::Group(Emit::Service, _) = &self.decider {
-            let decision = Decision {
-                fate: Fate::Sampled,
-                policy: None,
-            };
-            return self.conclude(&entry, hash, decision);
-        }
-        self.account.lose(Cause::TooEarly, entry.spans.into());
+        let decision = self.decide(&entry);
+        self.counters.traces_early += 1;
+        self.counters.traces_dropped_early += u64::from(decision.fate != Fate::Sampled);
+        self.decided_early = true;
+        self.conclude(&entry, hash, decision);
     }
 
     /// A trace that became too large is not sampled, at once.
@@ -325,7 +320,7 @@ impl Shard {
         if let Some((entry, _)) = self.take(number) {
             self.counters.traces_too_large += 1;
             self.account.lose(Cause::TooLarge, entry.spans.into());
-            self.memory.remember(hash, false, None, self.now_ns);
+            self.decisions.remember(hash, false, None, self.now_ns);
             self.note_decided(entry.id, false, None);
         }
     }

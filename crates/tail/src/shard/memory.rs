@@ -140,6 +140,10 @@ impl Memory {
         }
         let policy = policy.map_or(NO_POLICY, u64::from) & NO_POLICY;
         let word = Memory::fingerprint(hash) | policy << 2 | if kept { KEPT } else { 0 } | USED;
+        self.push(hash, word, now_ns);
+    }
+
+    fn push(&mut self, hash: u64, word: u64, now_ns: u64) {
         self.queue.push((hash, word));
         self.queued_ns = now_ns;
         if self.queue.len() == QUEUE {
@@ -228,6 +232,26 @@ impl Memory {
     /// What was decided on a trace, if it is still known.
     #[must_use]
     pub fn recall(&self, hash: u64) -> Option<Past> {
+        let (_, about_ns, word) = self.find(hash)?;
+        let policy = word >> 2 & NO_POLICY;
+        Some(Past {
+            kept: word & KEPT != 0,
+            policy: (policy != NO_POLICY).then_some(policy as u16),
+            about_ns,
+        })
+    }
+
+    /// Remembers a decision that is known as if it were made now.
+    pub fn refresh(&mut self, hash: u64, now_ns: u64) {
+        if let Some((age, _, word)) = self.find(hash)
+            && age > 0
+        {
+            self.push(hash, word, now_ns);
+        }
+    }
+
+    /// The word of a decision, with the age of its generation, of which the newest has 0, and when that began.
+    fn find(&self, hash: u64) -> Option<(usize, u64, u64)> {
         if self.buckets == 0 {
             return None;
         }
@@ -247,12 +271,7 @@ impl Memory {
                     full &= *word != 0;
                 }
                 if found && let Some(word) = words.iter().find(is_it) {
-                    let policy = word >> 2 & NO_POLICY;
-                    return Some(Past {
-                        kept: word & KEPT != 0,
-                        policy: (policy != NO_POLICY).then_some(policy as u16),
-                        about_ns: generation.began_ns,
-                    });
+                    return Some((age, generation.began_ns, *word));
                 }
                 if !full {
                     break;

@@ -10,6 +10,7 @@
 mod accept;
 mod arrive;
 mod decide;
+mod decisions;
 mod intake;
 mod memory;
 mod output;
@@ -27,8 +28,8 @@ use crate::policy::{Decision, Matcher, Program, Refusal};
 use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
 use crate::store::{Budget, Entry, Headers, Learner, Log, Queue, Refused, Table};
+use decisions::Decisions;
 use intake::Intake;
-use memory::Memory;
 use output::Builder;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -136,6 +137,8 @@ pub struct Shard {
     trace_bytes_max: u64,
     drop_pending_on_shutdown: bool,
     span_ingest: bool,
+    /// A trace made room for another one since the traces of a request were looked for.
+    decided_early: bool,
     /// Late spans of a trace that was not sampled are dropped; else they begin it anew.
     remember_not_sampled: bool,
 
@@ -146,7 +149,7 @@ pub struct Shard {
     table: Table,
     log: Log,
     headers: Headers,
-    memory: Memory,
+    decisions: Decisions,
     /// Traces whose root came, and when they are due; the wait after a root is constant, so that they are in order.
     rooted: Queue<(u64, u64)>,
     builder: Builder,
@@ -218,11 +221,8 @@ impl Shard {
         shard.span_ingest = settings.strategy == Strategy::SpanIngest;
         // There the Collector forgets what was never decided, unless it has a cache for it.
         shard.remember_not_sampled = !shard.span_ingest || settings.non_sampled_cache_size > 0;
-        // Without caches the Collector remembers the last `num_traces` traces.
-        let cached =
-            divided(settings.sampled_cache_size) + divided(settings.non_sampled_cache_size);
         let bytes_max = shard.budget.bytes_max() / MEMORY_PART / u64::from(settings.shards.max(1));
-        shard.memory = Memory::within(cached.max(traces_max), bytes_max);
+        shard.decisions = Decisions::new(settings, bytes_max);
         Ok(shard)
     }
 
@@ -250,6 +250,7 @@ impl Shard {
             trace_bytes_max: 0,
             drop_pending_on_shutdown: false,
             span_ingest: false,
+            decided_early: false,
             remember_not_sampled: true,
             budget,
             charged_bytes: 0,
@@ -258,7 +259,7 @@ impl Shard {
             table: Table::default(),
             log: Log::new(options.segment_bytes),
             headers: Headers::default(),
-            memory: Memory::new(0),
+            decisions: Decisions::none(),
             rooted: Queue::default(),
             builder: Builder::new(options.batch_spans_max, options.batch_bytes_max),
             ready: VecDeque::new(),
@@ -318,7 +319,7 @@ impl Shard {
         self.log.held_bytes()
             + self.table.held_bytes()
             + self.headers.held_bytes()
-            + self.memory.held_bytes()
+            + self.decisions.held_bytes()
             + self.builder.bytes()
             + self.export_bytes
             + self.rooted.held_bytes()

@@ -1,7 +1,6 @@
 //! What outlives a process: decisions go out as they are made, and come back when what was left is taken again.
 
 use super::Shard;
-use super::memory::Memory;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A trace was decided, or a late span followed its decision.
@@ -52,7 +51,7 @@ impl Shard {
     /// count as late. To be called before anything is accepted.
     pub fn recall_decided(&mut self, decided: &[Decided], now_ns: u64) {
         self.clock(now_ns);
-        self.memory = Memory::new(self.memory.decisions() + decided.len() as u64);
+        self.decisions.grow(decided.len() as u64);
         for one in decided {
             let hash = xxh3_64_with_seed(&one.id, self.options.seed);
             let known = |policy: &u16| {
@@ -60,9 +59,9 @@ impl Shard {
                 program.is_some_and(|program| program.name(*policy).is_some())
             };
             let policy = one.policy.filter(known);
-            self.memory.remember(hash, one.kept, policy, now_ns);
+            self.decisions.remember(hash, one.kept, policy, now_ns);
         }
-        self.memory.flush();
+        self.decisions.flush();
         self.charge();
     }
 

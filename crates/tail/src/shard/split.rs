@@ -182,6 +182,7 @@ impl Shard {
     pub fn reserve_chunk(&mut self, chunk: &mut Chunk, now_ns: u64) -> Result<(), Refused> {
         self.clock(now_ns);
         let (new, late_bytes) = self.find(&chunk.intake);
+        let new = self.new_traces(&chunk.intake, new);
         match self.admit(&chunk.intake, new, late_bytes) {
             Ok(bytes) => {
                 chunk.reserved_bytes += bytes;

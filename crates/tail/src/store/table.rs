@@ -250,6 +250,15 @@ impl Table {
         None
     }
 
+    /// The oldest traces that wait, in their order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        // All places of a page that are not written are those of tombstones.
+        let pages = self.pages.iter().filter_map(|leaf| leaf.page.as_ref());
+        pages
+            .flat_map(|page| page.iter())
+            .filter(|entry| !entry.is_gone())
+    }
+
     /// Reads what removing the oldest `traces` will need, so that the cache misses overlap; `seed` is that of the hashes.
     pub fn touch(&self, traces: usize, seed: u64) {
         let oldest = (self.head..self.tail).take(traces);

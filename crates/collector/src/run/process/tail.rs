@@ -53,6 +53,8 @@ pub struct Tail {
     full_until_ns: AtomicU64,
     /// And what senders are told then, in nanoseconds.
     retry_after_ns: AtomicU64,
+    /// What is said once, when the first trace is decided early; empty once it is.
+    early: Mutex<String>,
 }
 
 /// A shard, and what it has told the account.
@@ -71,7 +73,7 @@ struct State {
     until: Until,
 }
 
-/// Starts one before `next`. To be called within the runtime.
+/// Starts one before `next`; `name` is its id in the log. To be called within the runtime.
 ///
 /// # Errors
 /// Which policy cannot be compiled, and why.
@@ -81,7 +83,7 @@ pub fn start(
     budget: &Arc<Budget>,
     (account, next): (&Arc<Account>, Arc<dyn Consumer>),
     keeping: Option<(Keeping, Vec<Decided>)>,
-    log: &Log,
+    (name, log): (&str, &Log),
 ) -> Result<Arc<Tail>, String> {
     let (count, make_splitter): (u32, Box<dyn Fn() -> Option<Splitter> + Send + Sync>) = match rules
     {
@@ -137,6 +139,7 @@ pub fn start(
         drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
+        early: Mutex::new(rules.early(name)),
     });
     for place in 0..tail.shards.len() {
         let driver = drive(Arc::downgrade(&tail), place, log.clone());
@@ -150,6 +153,22 @@ impl Rules<'_> {
         match self {
             Rules::Sample(settings) => settings.shards,
             Rules::Group(settings) => settings.workers,
+        }
+    }
+
+    /// What is said when traces are decided early.
+    fn early(&self, name: &str) -> String {
+        match self {
+            Rules::Sample(settings) => format!(
+                "processor '{name}': num_traces ({}) is reached: the oldest traces are decided before decision_wait is over, on the \
+                 spans that have come; raise num_traces",
+                settings.traces_max
+            ),
+            Rules::Group(settings) => format!(
+                "processor '{name}': num_traces ({}) is reached: the oldest traces go on before wait_duration is over; raise \
+                 num_traces",
+                settings.traces_max
+            ),
         }
     }
 }
@@ -171,8 +190,8 @@ impl State {
     fn tell(&mut self, account: &Account) {
         let own = self.shard.account();
         let by_policy: u64 = own.dropped.iter().sum();
-        let pushed_out = own.lost_to(Cause::TooEarly) + own.lost_to(Cause::TooLarge);
-        let dropped = own.not_sampled + by_policy + own.late_dropped + pushed_out;
+        let too_large = own.lost_to(Cause::TooLarge);
+        let dropped = own.not_sampled + by_policy + own.late_dropped + too_large;
         let at_end = own.lost_to(Cause::Shutdown);
         account.lose(dropped - self.dropped, Loss::Dropped);
         account.lose(at_end - self.lost_at_end, Loss::Shutdown);
@@ -345,6 +364,17 @@ impl Tail {
         }
     }
 
+    /// Says that traces are decided early, when a shard had the first.
+    fn warn_once(&self, owned: &Owned, log: &Log) {
+        if owned.state().shard.counters().traces_early == 0 {
+            return;
+        }
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if !early.is_empty() {
+            log.warn(&std::mem::take(&mut *early));
+        }
+    }
+
     /// While it is paused, nothing is decided.
     pub fn pause(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Relaxed);
@@ -439,6 +469,7 @@ async fn drive(tail: Weak<Tail>, place: usize, log: Log) {
             more = tail.decide(owned, work, &mut ready);
         }
         tail.hand_on(&mut ready, &log);
+        tail.warn_once(owned, &log);
         drop(tail);
         match more && ready.is_empty() {
             true => tokio::task::yield_now().await,

@@ -296,7 +296,7 @@ impl<'a> Build<'a> {
             &self.budget,
             (account, next),
             keeping,
-            &self.setup.log,
+            (&id.to_string(), &self.setup.log),
         );
         let tail = started.map_err(|why| self.fault("processor", id, &why))?;
         self.stages.push(Stage::Tail(Arc::clone(&tail)));

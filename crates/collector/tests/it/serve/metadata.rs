@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
 use super::*;
 
 /// Sets attributes to all that is known of a client.
@@ -14,19 +12,6 @@ const TELLING: &str = "attributes: { actions: [ \
     { key: from, action: insert, from_context: client.address }, \
     { key: user, action: insert, from_context: auth.username }, \
     { key: secret, action: insert, from_context: auth.password } ] }";
-
-const METERED: &str = "telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }";
-
-/// The collector's own metrics.
-async fn metrics(collector: &Collector) -> String {
-    let page = address(collector, "metrics");
-    let mut stream = tokio::net::TcpStream::connect(page).await.expect("a page");
-    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    stream.write_all(request).await.expect("a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("an answer");
-    answer
-}
 
 /// A collector that takes OTLP with these options, and writes what passes some processors to a file.
 fn telling(options: &str, processors: &str, names: &str, file: &TempFile) -> Collector {

@@ -1,14 +1,15 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
 mod formats;
+mod full;
 mod metadata;
 mod options;
 mod storage;
 mod waiting;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use spangate_collector::config::{self, Config, Signal};
 use spangate_collector::run::account::Balance;
 use spangate_collector::run::consume::Refusal;
 use spangate_collector::run::process::memory::resident_bytes;
-use spangate_collector::run::{Collector, Host, Log, Setup, Sharing};
+use spangate_collector::run::{Collector, Host, Level, Log, Setup, Sharing};
 use telemetry::settings;
 use tokio::time::Instant;
 
@@ -200,6 +201,40 @@ async fn send(client: &Client, body: Bytes) -> Outcome {
 
 fn traces(collector: &Collector) -> Balance {
     collector.view.accounts[Signal::Traces as usize].balance()
+}
+
+/// A section `telemetry` with a page of metrics.
+const METERED: &str = "telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }";
+
+/// The collector's own metrics.
+async fn metrics(collector: &Collector) -> String {
+    let page = address(collector, "metrics");
+    let mut stream = tokio::net::TcpStream::connect(page).await.expect("a page");
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request)
+        .await
+        .expect("a request");
+    let mut answer = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer)
+        .await
+        .expect("an answer");
+    answer
+}
+
+/// The lines of at least this level that a collector of this configuration logs, and it.
+fn start_logged(level: Level, yaml: &str) -> (Collector, Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::<Mutex<Vec<String>>>::default();
+    let taken = Arc::clone(&lines);
+    let log = Log::new(move |own, line| {
+        if own >= level {
+            taken.lock().expect("no panic").push(line.to_owned());
+        }
+    });
+    let collector = Collector::start(&load(yaml), Setup { log, ..setup() });
+    (
+        collector.unwrap_or_else(|error| panic!("{}", error.0)),
+        lines,
+    )
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -77,6 +77,8 @@ struct Case {
     wait_ms: u64,
     wait_after_root_ms: u64,
     traces_max: u64,
+    /// Decisions that are remembered of each kind, beside `traces_max`.
+    cache: u64,
     seed: u64,
 }
 
@@ -87,6 +89,7 @@ impl Default for Case {
             wait_ms: 500,
             wait_after_root_ms: 0,
             traces_max: 100_000,
+            cache: 0,
             seed: 1,
         }
     }
@@ -107,6 +110,8 @@ fn run_with(case: &Case, templates: bool) -> (Shard, usize) {
         decision_wait_ns: case.wait_ms * MS,
         wait_after_root_ns: case.wait_after_root_ms * MS,
         traces_max: case.traces_max,
+        sampled_cache_size: case.cache,
+        non_sampled_cache_size: case.cache,
         ..TailSampling::default()
     };
     let with = Options {
@@ -138,9 +143,10 @@ fn run_with(case: &Case, templates: bool) -> (Shard, usize) {
         out == oracle.out,
         "the same spans with the same things around them"
     );
+    let counters = &shard.counters;
     assert_eq!(
-        shard.account.lost_to(Cause::TooEarly),
-        oracle.too_early as u64
+        (counters.traces_early, counters.traces_dropped_early),
+        (oracle.early, oracle.dropped_early)
     );
     assert_eq!((shard.account.pending, shard.pending_traces()), (0, 0));
     assert_eq!(shard.headers.count(), 0, "headers go with their segments");
@@ -188,14 +194,19 @@ fn many_policies_together() {
 }
 
 #[test]
-fn traces_that_are_pushed_out() {
-    let (shard, _) = run(Case {
-        traces_max: 7,
-        // So that none of the pushed-out ones is decided twice within what is remembered.
-        wait_ms: 2000,
-        ..Case::default()
-    });
-    assert!(shard.account.lost_to(Cause::TooEarly) > 0);
+fn traces_that_make_room_for_others() {
+    for kind in all_kinds() {
+        let (shard, _) = run(Case {
+            policies: vec![named("p", kind)],
+            traces_max: 7,
+            cache: 100_000,
+            wait_ms: 2000,
+            ..Case::default()
+        });
+        let counters = &shard.counters;
+        assert!(counters.traces_early > counters.traces_dropped_early);
+        assert!(counters.traces_dropped_early > 0);
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) fn spans(traces: std::ops::Range<u64>, spans: u64) -> Vec<u8> {
     out
 }
 
-fn settings(policies: Vec<Policy>) -> TailSampling {
+pub(super) fn settings(policies: Vec<Policy>) -> TailSampling {
     TailSampling {
         policies,
         decision_wait_ns: SECOND_NS,
@@ -101,29 +101,6 @@ fn a_large_request_is_taken_in_parts() {
     out.sort();
     expected.sort();
     assert!(out == expected);
-}
-
-#[test]
-fn blocking_refuses_what_has_no_place() {
-    let mut shard = shard(&TailSampling {
-        traces_max: 10,
-        block_on_overflow: true,
-        ..settings(vec![always()])
-    });
-    assert!(
-        shard.accept(&spans(0..20, 2), 0).is_ok(),
-        "more than there can be, but nothing waits"
-    );
-    assert!(shard.accept(&spans(0..5, 2), 0).is_ok(), "no new traces");
-    assert!(matches!(
-        shard.accept(&spans(30..31, 1), 0),
-        Err(Rejected::Refused(_))
-    ));
-    assert_eq!(tick(&mut shard, SECOND_NS).len(), 50);
-    assert!(shard.accept(&spans(40..50, 9), SECOND_NS).is_ok());
-    assert!(shard.accept(&spans(50..51, 9), SECOND_NS).is_err());
-    assert_eq!(shard.account.lost_to(Cause::TooEarly), 0);
-    check(&shard);
 }
 
 #[test]
@@ -331,22 +308,6 @@ fn group_by_trace_keeps_all_and_starts_again_for_late_spans() {
         expected.sort();
         assert!(out == expected, "{emit:?}");
         assert_eq!(shard.account.exported, shard.account.accepted);
-    }
-}
-
-#[test]
-fn group_by_trace_pushes_out() {
-    for (emit, released) in [(Emit::Trace, 5), (Emit::Service, 20)] {
-        let settings = GroupByTrace {
-            emit,
-            traces_max: 5,
-            ..GroupByTrace::default()
-        };
-        let mut shard = Shard::group_by_trace(&settings, options(), Arc::new(Budget::new(1 << 30)));
-        shard.accept(&spans(0..20, 1), 0).unwrap();
-        check(&shard);
-        assert_eq!(tick(&mut shard, SECOND_NS).len(), released);
-        assert_eq!(shard.counters.traces_too_early, 15);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A shard beside a plain program that does the same with decoded messages.
 
 mod exact;
+mod full;
 mod limits;
 mod oracle;
 mod recover;

@@ -58,7 +58,9 @@ pub struct Oracle {
     order: Vec<Vec<u8>>,
     decided: HashMap<Vec<u8>, bool>,
     pub out: Vec<Piece>,
-    pub too_early: usize,
+    /// Traces that made room for others, and those of them that were not kept.
+    pub early: u64,
+    pub dropped_early: u64,
 }
 
 impl Oracle {
@@ -72,7 +74,8 @@ impl Oracle {
             order: Vec::new(),
             decided: HashMap::new(),
             out: Vec::new(),
-            too_early: 0,
+            early: 0,
+            dropped_early: 0,
         }
     }
 
@@ -99,7 +102,9 @@ impl Oracle {
         if !self.waiting.contains_key(id) {
             if self.waiting.len() >= self.traces_max {
                 let oldest = self.order.remove(0);
-                self.too_early += self.waiting.remove(&oldest).unwrap().spans.len();
+                let kept = self.decide(oldest);
+                self.early += 1;
+                self.dropped_early += u64::from(!kept);
             }
             self.order.push(id.clone());
             let trace = Trace {
@@ -126,14 +131,19 @@ impl Oracle {
             .cloned()
             .collect();
         for id in due {
-            let trace = self.waiting.remove(&id).unwrap();
             self.order.retain(|other| *other != id);
-            let kept = decide(&self.policies, &id, &trace.spans);
-            self.decided.insert(id, kept);
-            if kept {
-                self.out.extend(trace.pieces);
-            }
+            self.decide(id);
         }
+    }
+
+    fn decide(&mut self, id: Vec<u8>) -> bool {
+        let trace = self.waiting.remove(&id).unwrap();
+        let kept = decide(&self.policies, &id, &trace.spans);
+        self.decided.insert(id, kept);
+        if kept {
+            self.out.extend(trace.pieces);
+        }
+        kept
     }
 }
 

@@ -94,7 +94,7 @@ fn whole(section: &Section<'_>, settings: &TailSampling) {
     let waiting = u128::from(expected) * u128::from(settings.decision_wait_ns) / 1_000_000_000;
     if waiting > u128::from(settings.traces_max) {
         let message = format!(
-            "is {}, but {expected} new traces a second wait for 'decision_wait': {waiting} are there at a time, and the oldest are dropped undecided",
+            "is {}, but {expected} new traces a second wait for 'decision_wait': {waiting} are there at a time, and the oldest are decided early",
             settings.traces_max
         );
         section.warn("num_traces", &message);

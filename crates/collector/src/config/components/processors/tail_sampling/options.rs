@@ -13,7 +13,7 @@ const OPTIONS: &[Opt] = &[
     opt("policies", Kind::Sections(POLICY), "", "ordered list of policies, each with a `name` and a `type`"),
     opt("decision_wait", Kind::Duration, "30s", "from a trace's first span to its decision"),
     opt("decision_wait_after_root_received", Kind::Duration, "0s", "the decision comes earlier once the root is there; 0: off"),
-    opt("num_traces", Kind::Int(1, COUNT_MAX), "50000", "traces that wait; the oldest is dropped for one more"),
+    opt("num_traces", Kind::Int(1, COUNT_MAX), "50000", "traces that wait; the oldest is decided early for one more"),
     opt("block_on_overflow", Kind::Flag, "false", "senders wait instead"),
     opt("expected_new_traces_per_sec", Kind::Int(0, COUNT_MAX), "0", "new traces a second: room for them is made at the start"),
     opt("decision_cache", Kind::Section(&[DECISION_CACHE]), "", "decisions that outlive their traces"),
@@ -28,8 +28,8 @@ const OPTIONS: &[Opt] = &[
 
 #[rustfmt::skip]
 const DECISION_CACHE: &[Opt] = &[
-    opt("sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were kept; 0: none"),
-    opt("non_sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were dropped; 0: none"),
+    opt("sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were kept: at least so many are remembered, and `num_traces`; 0, as the other: the last `num_traces` of both"),
+    opt("non_sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were dropped, likewise"),
 ];
 
 /// Types of every level.
