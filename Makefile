@@ -5,6 +5,7 @@
 # make bench   requests/s, latency, CPU and memory beside HAProxy and nginx (BENCH="--case 50B-c64")
 # make docs    the API documentation, in target/doc
 # make fuzz    each fuzz target for FUZZ_SECONDS
+# make package  the Debian package, in target/debian
 # make lint    formatting, clippy, and cargo-deny where it is installed
 
 # The gate: instructions of the program's own, not those of the C library, that one request may take, keep-alive; plain, and with an
@@ -31,7 +32,7 @@ BENCH_PROGRAM := target/release/spangate-bench
 # The proxy alone, and the bench without what needs its crates.
 PROXY_BENCH := target/proxy/spangate-bench
 
-.PHONY: all build proxy demo test gate bench docs fuzz lint
+.PHONY: all build proxy demo test gate bench docs fuzz package lint
 
 all: build
 
@@ -72,6 +73,9 @@ fuzz:
 	@for target in $$($(CARGO) +nightly fuzz list); do \
 		$(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
+
+package:
+	@CARGO="$(CARGO)" tools/package
 
 lint:
 	$(CARGO) fmt --all --check

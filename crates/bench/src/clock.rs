@@ -1,6 +1,6 @@
 //! The one place of this crate that reads the clock.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A point in time to be reached, or not.
 #[derive(Clone, Copy, Debug)]
@@ -25,4 +25,11 @@ impl Deadline {
 )]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// The time since the UNIX epoch.
+#[expect(clippy::disallowed_methods, reason = "certificates hold from now on")]
+pub fn since_epoch() -> Duration {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
 }

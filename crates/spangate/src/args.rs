@@ -3,38 +3,151 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use crate::usage::{Opt, Shell, Value, file, flag, subcommands, with};
+
+/// What an option does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    File,
+    Check,
+    Condition,
+    Version,
+    Details,
+    BareVersion,
+    Branch,
+    Usage,
+    Documentation,
+    Manual,
+    Completions,
+    Verbose,
+    Quiet,
+    Master,
+    NotifyingMaster,
+    MasterSocket,
+    Foreground,
+    Daemon,
+    WarningsAreErrors,
+    Remarks,
+    Listing,
+    Keywords,
+    IgnoreResolution,
+    Pidfile,
+    Maxconn,
+    ProxyMaxconn,
+    Memory,
+    LocalPeer,
+    Directory,
+    Finish,
+    Terminate,
+    OldSocket,
+    Files,
+    /// What it turns off does not exist here: pollers, splicing, kernel TLS and the like.
+    Nothing,
+    /// Known to HAProxy and not implemented here yet: refused, so that nobody counts on it.
+    Later,
+}
+
+const fn joined(name: &'static str, value: &'static str, about: &'static str) -> Opt {
+    let value = Value::Joined(value);
+    Opt { name, value, about }
+}
+
+const fn pids(name: &'static str, about: &'static str) -> Opt {
+    let value = Value::Numbers("[pid ]*");
+    Opt { name, value, about }
+}
+
+/// The options, in the order of the help text.
+#[rustfmt::skip]
+const OPTIONS: &[(Does, Opt)] = &[
+    (Does::File, file("-f", "<cfgfile|cfgdir>", "adds a configuration file, or the files of a directory")),
+    (Does::Files, flag("--", "all following words are configuration files")),
+    (Does::Version, flag("-v", "displays version")),
+    (Does::Details, flag("-vv", "shows known build options")),
+    (Does::BareVersion, flag("-vq", "only displays version")),
+    (Does::Branch, flag("-vqs", "only displays short version")),
+    (Does::Branch, flag("-vqb", "only displays branch")),
+    (Does::Check, flag("-c", "checks the configuration files and exits")),
+    (Does::Verbose, flag("-V", "with -c: says so when the files are valid")),
+    (Does::Condition, with("-cc", "\"<condition>\"", "evaluates a condition and exits: 0 true, 1 false, 2 error")),
+    (Does::Foreground, flag("-d", "stays in the foreground")),
+    (Does::Foreground, flag("-db", "only disables background mode")),
+    (Does::WarningsAreErrors, flag("-dW", "fails if any warning is emitted")),
+    (Does::Remarks, flag("-dD", "shows remarks on suspicious lines too")),
+    (Does::Listing, joined("-dC", "[key][,line]", "shows the configuration without comments; with a key names and addresses are hashes")),
+    (Does::Keywords, joined("-dK", "{class[,...]}", "lists the known keywords (use 'help' for the classes)")),
+    (Does::IgnoreResolution, flag("-dr", "ignores server address resolution failures")),
+    (Does::Quiet, flag("-q", "quiet mode: displays no messages")),
+    (Does::Daemon, flag("-D", "goes daemon")),
+    (Does::Master, flag("-W", "master-worker mode: SIGUSR2 reloads")),
+    (Does::NotifyingMaster, flag("-Ws", "master-worker mode that notifies the service manager")),
+    (Does::MasterSocket, with("-S", "<bind>[,<bind options>...]", "runtime interface of the master")),
+    (Does::Maxconn, with("-n", "<maxconn>", "sets the maximum total # of connections (uses ulimit -n)")),
+    (Does::ProxyMaxconn, with("-N", "<maxpconn>", "sets the default, per-proxy maximum # of connections")),
+    (Does::LocalPeer, with("-L", "<name>", "sets the local peer name (default to hostname)")),
+    (Does::Memory, with("-m", "<max megs>", "limits the usable amount of memory (in MB)")),
+    (Does::Pidfile, file("-p", "<pidfile>", "writes pids of all children to this file")),
+    (Does::Directory, file("-C", "<dir>", "changes to this directory before the files are read")),
+    (Does::Finish, pids("-sf", "old pids finish what they serve")),
+    (Does::Terminate, pids("-st", "old pids end at once")),
+    (Does::OldSocket, file("-x", "<unix_socket>", "takes the listening sockets over from the process at this socket")),
+    (Does::Nothing, flag("-4", "accepted without effect: IPv4 responses of resolvers only")),
+    (Does::Nothing, joined("-dM", "[<byte>,...]", "accepted without effect: debugging of memory")),
+    (Does::Nothing, flag("-de", "accepted without effect: without epoll")),
+    (Does::Nothing, flag("-dp", "accepted without effect: without poll")),
+    (Does::Nothing, flag("-dS", "accepted without effect: without splicing")),
+    (Does::Nothing, flag("-dF", "accepted without effect: without fast forwarding")),
+    (Does::Nothing, flag("-dZ", "accepted without effect: without zero-copy forwarding")),
+    (Does::Nothing, flag("-dT", "accepted without effect: without kernel TLS")),
+    (Does::Nothing, flag("-dI", "accepted without effect: with insecure forks")),
+    (Does::Later, flag("-dA", "collection of libraries")),
+    (Does::Later, flag("-dG", "resolution without getaddrinfo()")),
+    (Does::Later, flag("-dL", "dump of loaded libraries")),
+    (Does::Later, flag("-dR", "listening without SO_REUSEPORT")),
+    (Does::Later, flag("-dV", "TLS without verification")),
+    (Does::Later, flag("-dc", "dump of the CPUs")),
+    (Does::Later, flag("-dt", "traces")),
+    (Does::Usage, flag("-h", "displays this text")),
+    (Does::Usage, flag("--help", "displays this text")),
+    (Does::Documentation, flag("--documentation", "prints the reference of all configuration keywords")),
+    (Does::Manual, flag("--manual", "prints the manual page, for man(1)")),
+    (Does::Completions, with("--completions", "bash|zsh|fish", "prints the completion script of a shell")),
+];
+
+/// The options that can be used.
+pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {
+    let usable = OPTIONS.iter().filter(|(does, _)| *does != Does::Later);
+    usable.map(|(_, option)| option)
+}
+
 /// What `-h` prints.
-pub(crate) const USAGE: &str = "\
-Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]
-        [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]
-        -v displays version ; -vv shows known build options.
-        -vq/-vqs/-vqb only displays version, short version, branch.
-        -c checks the configuration files and exits ; -V says so when they are valid.
-        -cc \"<condition>\" evaluates a condition and exits: 0 true, 1 false, 2 error.
-        -d stays in the foreground ; -db only disables background mode.
-        -4, -dM[<byte>,...], -de, -dp, -dS, -dF, -dZ, -dT and -dI are accepted: what they turn off does not exist here.
-        -dW fails on a configuration warning ; -dD shows remarks too.
-        -dC[key][,line] shows the configuration without comments ; with a key names and addresses are hashes
-        -dK{class[,...]} lists the known keywords (use 'help' for the classes)
-        -dr ignores server address resolution failures
-        -q quiet mode : don't display messages
-        -D goes daemon
-        -W master-worker mode ; -Ws tells the service manager as well. SIGUSR2 reloads.
-        -S <bind>[,<bind options>...] runtime interface of the master
-        -n sets the maximum total # of connections (uses ulimit -n)
-        -N sets the default, per-proxy maximum # of connections
-        -L set local peer name (default to hostname)
-        -m limits the usable amount of memory (in MB)
-        -p writes pids of all children to this file
-        -C changes to this directory before the files are read
-        -sf/-st [pid ]* finishes/terminates old pids.
-        -x <unix_socket> takes the listening sockets over from the process at this socket
-        --documentation prints the reference of all configuration keywords.
-       spangate collect --help
-        runs the configuration of an OpenTelemetry Collector.
-       spangate tracegen --help
-        sends traces, as a load for whatever takes OTLP.
-";
+pub(crate) fn usage() -> String {
+    let mut text = "Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]\n        \
+                    [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]\n"
+        .to_owned();
+    for option in options() {
+        text.push_str(&format!("        {}\n", option.line()));
+    }
+    for command in subcommands() {
+        let first = command.about.lines().next().unwrap_or_default();
+        text.push_str(&format!(
+            "       spangate {} --help\n        {first}\n",
+            command.name
+        ));
+    }
+    text
+}
+
+/// The entry of a word: the option itself, or the one that the word begins with where that takes its value in the same word.
+fn entry(word: &str) -> Option<&'static (Does, Opt)> {
+    let exact = OPTIONS.iter().find(|(_, option)| option.name == word);
+    exact.or_else(|| {
+        let mut joined = OPTIONS
+            .iter()
+            .filter(|(_, option)| matches!(option.value, Value::Joined(_)));
+        joined.find(|(_, option)| word.starts_with(option.name))
+    })
+}
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +165,10 @@ pub(crate) enum Command {
     },
     Usage,
     Documentation,
+    /// `--manual`
+    Manual,
+    /// `--completions`
+    Completions(Shell),
 }
 
 /// How old processes are told to go (`-sf`, `-st`).
@@ -102,21 +219,6 @@ pub(crate) struct Args {
     pub master_sockets: Vec<String>,
 }
 
-/// Options that turn off what does not exist here: resolvers of their own, pollers, splicing, fast forwarding, kernel TLS, the check
-/// before a fork.
-const MOOT: &[&str] = &["-4", "-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
-
-/// Options that are known and do nothing yet: refused, so that nobody counts on them.
-const LATER: &[(&str, &str)] = &[
-    ("-dA", "collection of libraries"),
-    ("-dG", "resolution without getaddrinfo()"),
-    ("-dL", "dump of loaded libraries"),
-    ("-dR", "listening without SO_REUSEPORT"),
-    ("-dV", "TLS without verification"),
-    ("-dc", "dump of the CPUs"),
-    ("-dt", "traces"),
-];
-
 impl Args {
     /// Parses the arguments after the program's name.
     ///
@@ -132,52 +234,65 @@ impl Args {
                     .next()
                     .ok_or_else(|| format!("Missing {what} after '{word}'."))
             };
-            match word.as_str() {
-                "-f" => args.files.push(value("file name")?),
-                "-c" => args.command = Command::Check,
-                "-cc" => args.command = Command::Condition(value("condition")?),
-                "-v" => args.command = Command::Version { details: false },
-                "-vv" => args.command = Command::Version { details: true },
-                "-h" | "--help" => args.command = Command::Usage,
-                "--documentation" => args.command = Command::Documentation,
-                "-V" => args.verbose = true,
-                "-q" => args.quiet = true,
-                "-W" => args.master = Some(Master::Plain),
-                "-Ws" => args.master = Some(Master::Notifying),
-                "-d" | "-db" => args.foreground = true,
-                "-D" => args.daemon = true,
-                "-dW" => args.warnings_are_errors = true,
-                "-dD" => args.remarks = true,
-                "-dr" => args.ignore_resolution_failures = true,
-                "-vq" => args.command = Command::BareVersion { branch: false },
-                "-vqs" | "-vqb" => args.command = Command::BareVersion { branch: true },
-                _ if word.starts_with("-dC") => {
-                    args.listing = Some(config::listing::Form::parse(&word[3..]));
+            let (does, option) = entry(&word).ok_or_else(|| format!("Unknown option '{word}'."))?;
+            let rest = &word[option.name.len()..];
+            match does {
+                Does::File => args.files.push(value("file name")?),
+                Does::Check => args.command = Command::Check,
+                Does::Condition => args.command = Command::Condition(value("condition")?),
+                Does::Version => args.command = Command::Version { details: false },
+                Does::Details => args.command = Command::Version { details: true },
+                Does::BareVersion => args.command = Command::BareVersion { branch: false },
+                Does::Branch => args.command = Command::BareVersion { branch: true },
+                Does::Usage => args.command = Command::Usage,
+                Does::Documentation => args.command = Command::Documentation,
+                Does::Manual => args.command = Command::Manual,
+                Does::Completions => {
+                    let name = value("shell")?;
+                    let shell = Shell::named(&name)
+                        .ok_or_else(|| format!("'{name}' is none of bash, zsh and fish."))?;
+                    args.command = Command::Completions(shell);
                 }
-                _ if word.starts_with("-dK") => args.keywords = Some(word[3..].to_owned()),
-                _ if MOOT.contains(&word.as_str()) => {}
-                _ if word.starts_with("-dM") => {}
-                "-p" => args.pidfile = Some(value("file name")?),
-                "-n" => args.maxconn = Some(number(&word, &value("number")?)?),
-                "-N" => args.proxy_maxconn = Some(number(&word, &value("number")?)?),
-                "-m" => args.memory_megabytes = Some(number(&word, &value("number")?)?),
-                "-L" => args.local_peer = Some(value("name")?),
-                "-C" => args.directory = Some(value("directory")?),
-                "-S" => args.master_sockets.push(value("address")?),
-                "-x" => args.old_socket = Some(value("socket")?).filter(|path| path != "/dev/null"),
-                "-sf" | "-st" => {
+                Does::Verbose => args.verbose = true,
+                Does::Quiet => args.quiet = true,
+                Does::Master => args.master = Some(Master::Plain),
+                Does::NotifyingMaster => args.master = Some(Master::Notifying),
+                Does::MasterSocket => args.master_sockets.push(value("address")?),
+                Does::Foreground => args.foreground = true,
+                Does::Daemon => args.daemon = true,
+                Does::WarningsAreErrors => args.warnings_are_errors = true,
+                Does::Remarks => args.remarks = true,
+                Does::Listing => args.listing = Some(config::listing::Form::parse(rest)),
+                Does::Keywords => args.keywords = Some(rest.to_owned()),
+                Does::IgnoreResolution => args.ignore_resolution_failures = true,
+                Does::Pidfile => args.pidfile = Some(value("file name")?),
+                Does::Maxconn => args.maxconn = Some(number(&word, &value("number")?)?),
+                Does::ProxyMaxconn => args.proxy_maxconn = Some(number(&word, &value("number")?)?),
+                Does::Memory => args.memory_megabytes = Some(number(&word, &value("number")?)?),
+                Does::LocalPeer => args.local_peer = Some(value("name")?),
+                Does::Directory => args.directory = Some(value("directory")?),
+                Does::OldSocket => {
+                    args.old_socket = Some(value("socket")?).filter(|path| path != "/dev/null");
+                }
+                Does::Finish | Does::Terminate => {
                     let mut pids = Vec::new();
                     while let Some(Ok(pid)) = words.peek().map(|word| word.parse::<i32>()) {
                         pids.push(pid);
                         words.next();
                     }
                     args.old = Some(OldProcesses {
-                        gracefully: word == "-sf",
+                        gracefully: *does == Does::Finish,
                         pids,
                     });
                 }
-                "--" => args.files.extend(words.by_ref()),
-                _ => return Err(unknown(&word)),
+                Does::Files => args.files.extend(words.by_ref()),
+                Does::Nothing => {}
+                Does::Later => {
+                    let what = option.about;
+                    return Err(format!(
+                        "Option '{word}' ({what}) is known but not implemented yet."
+                    ));
+                }
             }
         }
         Ok(args)
@@ -187,15 +302,6 @@ impl Args {
 fn number<T: std::str::FromStr>(option: &str, word: &str) -> Result<T, String> {
     word.parse()
         .map_err(|_| format!("'{word}' after '{option}' is not a number."))
-}
-
-fn unknown(word: &str) -> String {
-    match LATER.iter().find(|(option, _)| *option == word) {
-        Some((option, what)) => {
-            format!("Option '{option}' ({what}) is known but not implemented yet.")
-        }
-        None => format!("Unknown option '{word}'."),
-    }
 }
 
 #[cfg(test)]
@@ -212,6 +318,13 @@ mod tests {
         assert!(args.foreground && args.warnings_are_errors);
         assert_eq!(args.files, ["h1/cfg"]);
         assert_eq!(args.command, Command::Run);
+    }
+
+    #[test]
+    fn values_in_the_same_word() {
+        assert_eq!(parse("-dKcfg,acl").unwrap().keywords.unwrap(), "cfg,acl");
+        assert!(parse("-dC").unwrap().listing.is_some());
+        assert_eq!(parse("-dM55,x").unwrap(), Args::default());
     }
 
     #[test]
@@ -235,6 +348,8 @@ mod tests {
                 .contains("not implemented yet")
         );
         assert!(parse("-zz").unwrap_err().contains("Unknown option"));
+        assert!(parse("-dt").unwrap_err().contains("(traces)"));
+        assert!(parse("--completions sh").unwrap_err().contains("bash"));
         assert!(parse("-f").unwrap_err().contains("Missing file name"));
     }
 }

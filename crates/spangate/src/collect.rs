@@ -12,6 +12,7 @@ use collector::run::account::Balance;
 use collector::run::{Collector, Log, Setup};
 use tokio::signal::unix::{SignalKind, signal};
 
+pub(crate) use options::COMMAND;
 use options::{Command, Options};
 
 /// What `validate` gives where a pipeline would not be started.
@@ -22,13 +23,13 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     let options = match Options::parse(arguments) {
         Ok(options) => options,
         Err(message) => {
-            crate::say_error(&format!("spangate collect: {message}\n{}", options::USAGE));
+            crate::say_error(&format!("spangate collect: {message}\n{}", COMMAND.usage()));
             return ExitCode::FAILURE;
         }
     };
     match options.command {
         Command::Help => {
-            crate::say(options::USAGE);
+            crate::say(&COMMAND.usage());
             ExitCode::SUCCESS
         }
         Command::Documentation => {

@@ -30,6 +30,22 @@ pub(crate) struct Loaded {
 pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
     let mut diagnostics = Diagnostics::new();
     let inputs = read_inputs(args, &mut diagnostics)?;
+    load_inputs(args, inputs, diagnostics)
+}
+
+/// Reads texts that are in no file.
+///
+/// # Errors
+/// Everything that is wrong was printed.
+pub(crate) fn load_texts(args: &Args, texts: Vec<Input>) -> Result<Loaded, Refused> {
+    load_inputs(args, texts, Diagnostics::new())
+}
+
+fn load_inputs(
+    args: &Args,
+    inputs: Vec<Input>,
+    mut diagnostics: Diagnostics,
+) -> Result<Loaded, Refused> {
     let rendering = rendering(args);
     let info = build::info();
     let mut environment = Environment::of_process();
@@ -108,7 +124,7 @@ fn read_inputs(args: &Args, diagnostics: &mut Diagnostics) -> Result<Vec<Input>,
     }
     let inputs = config::source::load(&args.files, diagnostics);
     if inputs.is_empty() && diagnostics.alerts() == 0 {
-        say_error(crate::args::USAGE);
+        say_error(&crate::args::usage());
         return Err(Refused);
     }
     Ok(inputs)

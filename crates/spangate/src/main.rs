@@ -21,6 +21,7 @@ mod master;
 mod pace;
 mod panics;
 mod process;
+mod proxy_command;
 mod serve;
 mod server_state;
 mod sockets;
@@ -30,6 +31,7 @@ mod status_lines;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;
+mod usage;
 #[cfg(not(feature = "export"))]
 mod without_export;
 #[cfg(not(feature = "export"))]
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     // HAProxy has no words here: they name programs of their own.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("collect") => return collect::run(arguments),
+        Some("proxy") => return proxy_command::run(arguments),
         Some("tracegen") => return tracegen::run(arguments),
         _ => {}
     }
@@ -70,7 +73,15 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Usage => {
-            say(args::USAGE);
+            say(&args::usage());
+            ExitCode::SUCCESS
+        }
+        Command::Manual => {
+            say(&usage::manual_page());
+            ExitCode::SUCCESS
+        }
+        Command::Completions(shell) => {
+            say(&usage::completions(*shell));
             ExitCode::SUCCESS
         }
         Command::Condition(condition) => evaluate(condition),

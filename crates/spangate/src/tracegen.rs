@@ -5,6 +5,7 @@ mod send;
 
 use std::process::ExitCode;
 
+pub(crate) use options::COMMAND;
 use options::{Command, Options};
 
 /// Runs the command with the arguments behind it.
@@ -12,12 +13,15 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     let options = match Options::parse(arguments) {
         Ok(options) => options,
         Err(message) => {
-            crate::say_error(&format!("spangate tracegen: {message}\n{}", options::USAGE));
+            crate::say_error(&format!(
+                "spangate tracegen: {message}\n{}",
+                COMMAND.usage()
+            ));
             return ExitCode::FAILURE;
         }
     };
     if options.command == Command::Help {
-        crate::say(options::USAGE);
+        crate::say(&COMMAND.usage());
         return ExitCode::SUCCESS;
     }
     let threads = options.workers.clamp(1, options::WORKERS_MAX) as usize;

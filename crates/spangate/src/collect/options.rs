@@ -2,20 +2,29 @@
 
 use std::ffi::OsString;
 
-pub(super) const USAGE: &str = "\
-usage: spangate collect [validate] --config FILE [--config FILE]... [OPTIONS]
+use crate::usage::{Subcommand, file, flag, with};
 
-Runs the configuration of an OpenTelemetry Collector. Several files are merged; env:NAME and yaml:TEXT are sources too.
-
-  validate              checks the configuration and exits: 0 good, 1 wrong, 3 a pipeline would not be started
-  --config SOURCE       a file, file:PATH, env:NAME or yaml:TEXT; may be repeated
-  --set KEY=VALUE       sets one value, such as processors.batch.timeout=2s; may be repeated
-  --strict              a pipeline that cannot be started is an error, whatever its signal
-  --drop-part ID        leaves a component out of all pipelines; may be repeated
-  --feature-gates LIST  +processor.tailsamplingprocessor.recordpolicy; others are named and ignored
-  --threads N           threads that serve (as many as there are processors)
-  --documentation       prints the reference of all options of the configuration
-";
+/// The command, for help texts.
+#[rustfmt::skip]
+pub(crate) const COMMAND: Subcommand = Subcommand {
+    name: "collect",
+    synopsis: "[validate] --config FILE [--config FILE]... [OPTIONS]",
+    about: "Runs the configuration of an OpenTelemetry Collector.\n\
+            Several files are merged; env:NAME and yaml:TEXT are sources too.",
+    words: &[(
+        "validate",
+        "checks the configuration and exits: 0 good, 1 wrong, 3 a pipeline would not be started",
+    )],
+    options: &[
+        file("--config", "SOURCE", "a file, file:PATH, env:NAME or yaml:TEXT; may be repeated"),
+        with("--set", "KEY=VALUE", "sets one value, such as processors.batch.timeout=2s; may be repeated"),
+        flag("--strict", "a pipeline that cannot be started is an error, whatever its signal"),
+        with("--drop-part", "ID", "leaves a component out of all pipelines; may be repeated"),
+        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; others are named and ignored"),
+        with("--threads", "N", "threads that serve (as many as there are processors)"),
+        flag("--documentation", "prints the reference of all options of the configuration"),
+    ],
+};
 
 /// Most threads that make sense.
 const THREADS_MAX: usize = 256;
@@ -137,6 +146,14 @@ fn set(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_option_of_the_table_is_known() {
+        for option in COMMAND.options {
+            let error = parsed(option.name).err().unwrap_or_default();
+            assert!(!error.contains("unknown argument"), "{error}");
+        }
+    }
 
     fn parsed(line: &str) -> Result<Options, String> {
         Options::parse(line.split_whitespace().map(OsString::from))

@@ -6,38 +6,44 @@ use std::time::Duration;
 
 use collector::generate::{Latency, Shape};
 
-pub(super) const USAGE: &str = "\
-usage: spangate tracegen [OPTIONS]
+use crate::usage::{Subcommand, flag, with};
 
-Sends traces over OTLP, and tells what was taken, refused and lost.
-
-  --endpoint URL         where (http://127.0.0.1:4317; for http its path is added: http://127.0.0.1:4318/v1/traces)
-  --protocol NAME        grpc or http (grpc)
-  --gzip                 compresses requests
-  --insecure-skip-verify takes any certificate of https
-  --rate N               traces a second; 0: as fast as they are taken (0)
-  --workers N            requests at a time (4)
-  --traces N             ends after as many (with neither this nor --duration: until Ctrl-C)
-  --duration SECONDS     ends after so long
-  --retry                sends again what was refused, when the receiver says so; else it is counted as refused
-  --services N           services that spans are of (24)
-  --instances N          processes of each (2)
-  --spans N              spans of a trace (8)
-  --attributes N         attributes of a span: ten as servers of HTTP have them, more without a meaning (10)
-  --attribute-bytes N    bytes of those without a meaning (12)
-  --unique N             attributes of 32 bytes that no other span has (0)
-  --errors PERCENT       traces with a failure (2)
-  --latency MS:PERCENT,… how many traces take up to how long (20:50,100:30,400:20)
-  --slow PERCENT         slow traces (2)
-  --slow-ms N            milliseconds that those take at least (2000)
-  --late PERCENT         spans that come later than the rest of their trace (0)
-  --late-by SECONDS      how much later (15)
-  --batch N              spans of a request (512)
-  --batch-delay SECONDS  a request that is not full goes after this time (5)
-  --whole-traces         requests of whole traces; else of spans of one process, as SDKs send them
-  --seed N               two runs with the same send the same (1)
-  --quiet                no progress
-";
+/// The command, for help texts.
+#[rustfmt::skip]
+pub(crate) const COMMAND: Subcommand = Subcommand {
+    name: "tracegen",
+    synopsis: "[OPTIONS]",
+    about: "Sends traces over OTLP, and tells what was taken, refused and lost.",
+    words: &[],
+    options: &[
+        with("--endpoint", "URL", "where (http://127.0.0.1:4317; for http its path is added: http://127.0.0.1:4318/v1/traces)"),
+        with("--protocol", "NAME", "grpc or http (grpc)"),
+        flag("--gzip", "compresses requests"),
+        flag("--insecure-skip-verify", "takes any certificate of https"),
+        with("--rate", "N", "traces a second; 0: as fast as they are taken (0)"),
+        with("--workers", "N", "requests at a time (4)"),
+        with("--traces", "N", "ends after as many (with neither this nor --duration: until Ctrl-C)"),
+        with("--duration", "SECONDS", "ends after so long"),
+        flag("--retry", "sends again what was refused, when the receiver says so; else it is counted as refused"),
+        with("--services", "N", "services that spans are of (24)"),
+        with("--instances", "N", "processes of each (2)"),
+        with("--spans", "N", "spans of a trace (8)"),
+        with("--attributes", "N", "attributes of a span: ten as servers of HTTP have them, more without a meaning (10)"),
+        with("--attribute-bytes", "N", "bytes of those without a meaning (12)"),
+        with("--unique", "N", "attributes of 32 bytes that no other span has (0)"),
+        with("--errors", "PERCENT", "traces with a failure (2)"),
+        with("--latency", "MS:PERCENT,…", "how many traces take up to how long (20:50,100:30,400:20)"),
+        with("--slow", "PERCENT", "slow traces (2)"),
+        with("--slow-ms", "N", "milliseconds that those take at least (2000)"),
+        with("--late", "PERCENT", "spans that come later than the rest of their trace (0)"),
+        with("--late-by", "SECONDS", "how much later (15)"),
+        with("--batch", "N", "spans of a request (512)"),
+        with("--batch-delay", "SECONDS", "a request that is not full goes after this time (5)"),
+        flag("--whole-traces", "requests of whole traces; else of spans of one process, as SDKs send them"),
+        with("--seed", "N", "two runs with the same send the same (1)"),
+        flag("--quiet", "no progress"),
+    ],
+};
 
 /// Requests at a time.
 pub(super) const WORKERS_MAX: u32 = 1024;
@@ -157,6 +163,14 @@ fn number<N: FromStr + PartialOrd + std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_option_of_the_table_is_known() {
+        for option in COMMAND.options {
+            let error = parsed(option.name).err().unwrap_or_default();
+            assert!(!error.contains("unknown argument"), "{error}");
+        }
+    }
 
     fn parsed(line: &str) -> Result<Options, String> {
         Options::parse(line.split_whitespace().map(OsString::from))

@@ -25,6 +25,7 @@ mod life;
 mod logs;
 mod master;
 mod otel;
+mod proxy_command;
 mod resilience;
 mod runtime;
 mod service_manager;
