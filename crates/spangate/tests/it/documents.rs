@@ -13,17 +13,20 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// The README and all files of `docs`, with their text.
+/// The documents at the top and all files of `docs`, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
-    let folder = fs::read_dir(root().join("docs")).expect("docs");
-    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.expect("a file").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
-    paths.push(root().join("README.md"));
+    let paths = [root(), root().join("docs")]
+        .into_iter()
+        .flat_map(|folder| {
+            let entries = fs::read_dir(folder).expect("a folder");
+            entries.map(|entry| entry.expect("a file").path())
+        });
+    let documents = paths.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a text");
         (path, text)
     };
-    paths.into_iter().map(read).collect()
+    documents.map(read).collect()
 }
 
 /// The blocks of code of a language.
