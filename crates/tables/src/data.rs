@@ -90,6 +90,28 @@ impl Data {
     /// How many there are.
     pub const COUNT: usize = ROWS.len();
 
+    /// The one of this number, `data as u8`, for constants.
+    ///
+    /// # Panics
+    /// There is none.
+    #[must_use]
+    pub const fn numbered(number: u8) -> Data {
+        ROWS[number as usize].data
+    }
+
+    /// The element of an array that takes its place in tables that store the array (`gpc0` is `gpc[0]`).
+    #[must_use]
+    pub const fn in_array(self) -> Option<(Data, u32)> {
+        match self {
+            Data::Gpt0 => Some((Data::Gpt, 0)),
+            Data::Gpc0 => Some((Data::Gpc, 0)),
+            Data::Gpc1 => Some((Data::Gpc, 1)),
+            Data::Gpc0Rate => Some((Data::GpcRate, 0)),
+            Data::Gpc1Rate => Some((Data::GpcRate, 1)),
+            _ => None,
+        }
+    }
+
     /// All, in the order of listings.
     pub fn all() -> impl ExactSizeIterator<Item = Data> {
         ROWS.iter().map(|row| row.data)

@@ -4,6 +4,17 @@ use crate::data::{Data, Shape};
 use crate::definition::{Column, Definition};
 use crate::rate;
 
+/// A general purpose counter and its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum General {
+    /// `gpc0`, `gpc0_rate`
+    Gpc0,
+    /// `gpc1`, `gpc1_rate`
+    Gpc1,
+    /// This element of `gpc` and `gpc_rate`.
+    Gpc(u32),
+}
+
 /// An entry and the time of the moment.
 #[derive(Debug)]
 pub struct Entry<'a> {
@@ -98,6 +109,23 @@ impl Entry<'_> {
         })
     }
 
+    /// Adds to a general counter: to its rate and to its count, each where it is stored. Gives the count, else the events of the
+    /// rate's current period; none where neither is stored.
+    pub fn add_general(&mut self, counter: General, amount: u64) -> Option<i64> {
+        let (count, rate, index) = match counter {
+            General::Gpc0 => (Data::Gpc0, Data::Gpc0Rate, 0),
+            General::Gpc1 => (Data::Gpc1, Data::Gpc1Rate, 0),
+            General::Gpc(index) => (Data::Gpc, Data::GpcRate, index),
+        };
+        let events = self.add(rate, index, amount);
+        let sum = self.add(count, index, amount);
+        let result = sum.or(events);
+        if result.is_some() {
+            self.touch();
+        }
+        result
+    }
+
     /// Takes one from a count that is not 0.
     pub fn take_one(&mut self, data: Data) {
         if let Some((at, _)) = self.place(data, 0) {
@@ -145,10 +173,13 @@ impl Entry<'_> {
         self.cells.get_mut(at..)?.first_chunk_mut()
     }
 
-    /// The first cell of an element; none where it is not stored.
+    /// The first cell of an element, or of the element of an array that takes its place; none where neither is stored.
     #[inline]
     fn place(&self, data: Data, index: u32) -> Option<(usize, Column)> {
-        let column = self.definition.column(data)?;
+        let Some(column) = self.definition.column(data) else {
+            let (array, index) = data.in_array()?;
+            return self.place(array, index);
+        };
         if index >= column.elements {
             return None;
         }

@@ -162,14 +162,14 @@ impl Tracked {
         mut held: Held,
         is_backends: bool,
         now_ms: u64,
-        late: &[Event],
+        late: impl IntoIterator<Item = Event>,
     ) {
         held.is_backends = is_backends;
         held.with(now_ms, |entry| {
             entry.add(Data::ConnCur, 0, 1);
             count(entry, Event::Connection);
             for event in late {
-                count(entry, *event);
+                count(entry, event);
             }
             entry.touch();
         });

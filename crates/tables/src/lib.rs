@@ -21,6 +21,6 @@ mod tests;
 
 pub use data::{Argument, Data, Shape};
 pub use definition::{ARRAY_MAX, Column, Definition, KeyType, ServerKey, StoreError};
-pub use entry::Entry;
+pub use entry::{Entry, General};
 pub use held::{Event, Held, Tracked};
 pub use table::{Place, Removal, Table};

@@ -87,8 +87,8 @@ fn held_entries_stay() {
     let table = table(2, Some(10), &stores);
     let mut tracked = Tracked::default();
     let hold = |now_ms| table.hold(b"a", now_ms).expect("room");
-    tracked.track(0, hold(0), false, 0, &[]);
-    tracked.track(2, hold(1), false, 1, &[]);
+    tracked.track(0, hold(0), false, 0, []);
+    tracked.track(2, hold(1), false, 1, []);
     let current = |now_ms| table.with(b"a", now_ms, |entry| entry.get(Data::ConnCur, 0));
     assert_eq!(current(500), Some(Some(2)));
     assert_eq!(table.remove(b"a", 500), Removal::InUse);
@@ -295,7 +295,7 @@ fn many_threads_lose_no_count() {
                     let mut tracked = Tracked::default();
                     let key = (round * (thread + 1) % 10_000).to_string();
                     if let Some(held) = table.hold(key.as_bytes(), now_ms) {
-                        tracked.track(0, held, false, now_ms, &[Event::Request]);
+                        tracked.track(0, held, false, now_ms, [Event::Request]);
                         tracked.count(Event::Request, now_ms);
                     }
                     tracked.end(now_ms);
