@@ -35,7 +35,7 @@ pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> 
     for section in proxies {
         let lines = section.statements.iter().map(Line::new);
         for line in lines.filter(|line| line.keyword() == "stick") {
-            let named = line
+            let mut named = line
                 .texts(0)
                 .into_iter()
                 .skip_while(|word| *word != "table");

@@ -506,7 +506,7 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "http-request track-sc0 src",
-        "keyword 'http-request track-sc0' is known but not implemented yet",
+        "unable to find table 'f' referenced by track-sc0",
         "track-sc0",
     ),
     (
