@@ -507,7 +507,7 @@ const FRONTEND: &[Case] = &[
     (
         "http-request track-sc0 src",
         "unable to find table 'f' referenced by track-sc0",
-        "track-sc0",
+        "src",
     ),
     (
         "http-request return status 99",
