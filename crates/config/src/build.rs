@@ -44,6 +44,7 @@ pub mod sections;
 pub mod server;
 pub mod stats_page;
 pub mod stream_actions;
+pub mod tables;
 pub mod tcp;
 pub mod tcp_rules;
 pub mod threads;
@@ -117,6 +118,8 @@ pub struct Shared<'a> {
     pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// The stick tables.
+    pub tables: Vec<Arc<::tables::Table>>,
     /// Pattern sets that actions edit, and where.
     pub edited_patterns: Vec<(String, Span)>,
     /// The files that rules stand in.
@@ -172,6 +175,7 @@ impl<'a> Shared<'a> {
             userlists: Vec::new(),
             log_profiles: Vec::new(),
             flags: Vec::new(),
+            tables: Vec::new(),
             edited_patterns: Vec::new(),
             files: Vec::new(),
             inherited_rules: Vec::new(),
@@ -199,7 +203,9 @@ pub fn build(
 ) -> Config {
     let mut compiler = Compiler::new();
     let names = names::collect(tree, &mut compiler, diagnostics);
+    let tables = tables::collect(tree, &mut compiler);
     let mut shared = Shared {
+        tables,
         log_profiles: log_profile::names(tree),
         collector_names: collector::names(tree),
         settings,
@@ -241,6 +247,7 @@ pub fn build(
         contexts,
         files: std::mem::take(&mut shared.files),
         otel: std::mem::take(&mut shared.otel),
+        tables: std::mem::take(&mut shared.tables),
         collectors: std::mem::take(&mut shared.collectors),
         mailers: std::mem::take(&mut shared.mailers),
     };

@@ -294,8 +294,10 @@ pub fn find_in<'a, P>(
     word: &str,
     place: Places,
 ) -> Option<&'a Keyword<P>> {
-    let mut known = table.iter().filter(|keyword| keyword.matches(word));
-    known.find(|keyword| keyword.places.intersects(place))
+    let known = table.iter().filter(|keyword| keyword.matches(word));
+    let known = known.filter(|keyword| keyword.places.intersects(place));
+    // `sc-inc-gpc0` is no `sc-inc-gpc*`.
+    known.max_by_key(|keyword| keyword.name.len())
 }
 
 /// The entry for `word`.

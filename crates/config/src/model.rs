@@ -15,6 +15,7 @@ mod resilience;
 mod rules;
 mod server;
 mod statistics;
+mod tables;
 mod tls;
 
 pub use bind::*;
@@ -31,4 +32,5 @@ pub use resilience::*;
 pub use rules::*;
 pub use server::*;
 pub use statistics::*;
+pub use tables::*;
 pub use tls::*;

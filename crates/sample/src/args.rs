@@ -42,6 +42,8 @@ pub(crate) enum ArgKind {
     Server,
     /// A `userlist`.
     Userlist,
+    /// A stick table; that of the current proxy where its name is empty.
+    Table,
     /// A context that a filter `opentelemetry` extracts.
     Context,
     /// A map; how it is asked follows from the converter.
@@ -78,6 +80,7 @@ impl ArgKind {
             ArgKind::Backend | ArgKind::CurrentProxy => "backend",
             ArgKind::Server => "server",
             ArgKind::Userlist => "userlist",
+            ArgKind::Table => "table",
         }
     }
 
@@ -159,6 +162,7 @@ pub(crate) enum Arg {
         server: u32,
     },
     Userlist(std::sync::Arc<crate::auth::Userlist>),
+    Table(std::sync::Arc<tables::Table>),
     Condition(Condition),
     Map(Box<MapUse>),
 }

@@ -16,6 +16,10 @@ pub struct Expr {
     program: Arc<Program>,
 }
 
+/// More data may come, and change a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MayCome;
+
 /// What is done with the value of the fetch.
 enum Stage {
     Convert(Step),
@@ -97,6 +101,19 @@ impl Expr {
     #[must_use]
     pub fn eval<'a>(&'a self, scope: &Scope<'a>) -> Option<Value<'a>> {
         self.next(scope, &mut Cursor::default())
+    }
+
+    /// The same; an error where more data may change it.
+    ///
+    /// # Errors
+    /// More data may come, and give another sample or the first one.
+    pub fn settled<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value<'a>>, MayCome> {
+        let mut cursor = Cursor::default();
+        let value = self.next(scope, &mut cursor);
+        match cursor.may_change && !scope.last_chance {
+            true => Err(MayCome),
+            false => Ok(value),
+        }
     }
 
     /// Appends the sample as text, as HAProxy casts it to a string; whether there is one.

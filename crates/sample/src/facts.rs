@@ -10,6 +10,7 @@ use http::Head;
 use http::h1::Framing;
 
 use net::{Addr, Now};
+use tables::{Held, Tracked};
 
 use crate::captured::{Capture, CaptureSlots, Captured};
 use crate::vars::Assigned;
@@ -53,6 +54,8 @@ pub struct Session {
     pub vars: Vars,
     /// What converters assigned to them.
     pub assigned: Assigned,
+    /// Entries of stick tables that rules of connections and sessions track.
+    pub tracked: Tracked,
 }
 
 impl Session {
@@ -75,6 +78,7 @@ impl Session {
             log_origin: LogOrigin::default(),
             vars: Vars::default(),
             assigned: Assigned::default(),
+            tracked: Tracked::default(),
         }
     }
 
@@ -295,6 +299,8 @@ pub struct Txn {
     pub responding: bool,
     /// Contexts of traces that came with it (`otel.context`).
     pub contexts: ContextFacts,
+    /// Entries of stick tables that its own rules track.
+    pub tracked: Tracked,
 }
 
 impl Txn {
@@ -356,7 +362,9 @@ impl Txn {
             assigned,
             responding,
             contexts,
+            tracked,
         } = self;
+        debug_assert!(!tracked.any(), "what a stream tracks ends with it");
         *check_vars = None;
         *contexts = ContextFacts::default();
         (*id, *bytes_out, *bytes_in) = (0, 0, 0);
@@ -535,6 +543,13 @@ impl<'a> Scope<'a> {
             from_server: false,
             last_chance: true,
         }
+    }
+
+    /// The entry that a counter tracks (`sc0_…`): the stream's own, else the session's.
+    #[must_use]
+    pub fn tracked(&self, counter: usize) -> Option<&'a Held> {
+        let own = self.txn.and_then(|txn| txn.tracked.get(counter));
+        own.or_else(|| self.session.tracked.get(counter))
     }
 
     /// The client's address (`src`): the stream's own, else the session's.

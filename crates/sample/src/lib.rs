@@ -26,6 +26,7 @@ pub mod pattern;
 pub mod place;
 pub mod reference;
 pub mod sniff;
+pub mod table_key;
 pub mod value;
 pub mod vars;
 mod x509;

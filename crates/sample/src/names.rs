@@ -29,6 +29,7 @@ pub(crate) struct Names {
     /// Contexts that `otel.context` asks for, by their slots.
     pub contexts: Vec<String>,
     userlists: HashMap<String, Arc<Userlist>>,
+    tables: HashMap<String, Arc<tables::Table>>,
     pub var_names: VarNames,
     /// The proxy whose section is being compiled.
     pub current: Option<u32>,
@@ -73,6 +74,23 @@ impl Names {
     pub(crate) fn userlist(&self, name: &str) -> Result<Arc<Userlist>, String> {
         let list = self.userlists.get(name).cloned();
         list.ok_or_else(|| format!("unable to find userlist '{name}'"))
+    }
+
+    pub(crate) fn declare_table(&mut self, table: Arc<tables::Table>) {
+        self.tables.insert(table.definition().name.clone(), table);
+    }
+
+    /// A table by name, or that of the current proxy.
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<tables::Table>, String> {
+        let current = self
+            .current
+            .and_then(|index| self.proxies.get(index as usize));
+        let name = match name {
+            "" => current.map_or("", |proxy| &proxy.name),
+            _ => name,
+        };
+        let table = self.tables.get(name).cloned();
+        table.ok_or_else(|| format!("unable to find table '{name}'"))
     }
 
     /// The slot of a context, given on first sight.

@@ -63,6 +63,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
         ArgKind::Userlist => "users",
+        ArgKind::Table => "counters",
         ArgKind::Context => "context",
         ArgKind::Map(..) => "virt@map",
         ArgKind::StrOrVar => "txn.x",

@@ -314,8 +314,28 @@ pub(crate) fn compiler() -> Compiler {
     compiler.declare_server(backend, "srv2");
     let nobody = crate::auth::Userlist::new(Vec::new(), Vec::new());
     compiler.declare_userlist("users", std::sync::Arc::new(nobody));
+    for name in ["counters", "www"] {
+        compiler.declare_table(std::sync::Arc::new(tables::Table::new(counters(name))));
+    }
     compiler.enter_proxy(Some(0));
     compiler
+}
+
+/// A table of texts that stores everything.
+pub(crate) fn counters(name: &str) -> tables::Definition {
+    let mut definition = tables::Definition::new(name, tables::KeyType::String, 100);
+    definition.expire_ms = Some(60_000);
+    for data in tables::Data::all().filter(|data| data.in_array().is_none()) {
+        let arguments: &[&str] = match (data.is_array(), data.argument()) {
+            (true, tables::Argument::Period) => &["3", "10000"],
+            (true, tables::Argument::None) => &["3"],
+            (false, tables::Argument::Period) => &["10000"],
+            (false, tables::Argument::None) => &[],
+        };
+        let stored = definition.store(data, arguments, |text| text.parse().ok());
+        assert_eq!(stored, Ok(()), "{data:?}");
+    }
+    definition
 }
 
 /// The text of an expression that needs no request.

@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, bind, log_line, pages, unknown, values};
 use crate::keywords::{self, global::KEYWORDS};
-use crate::model::Global;
+use crate::model::{Global, StatusSet};
 use crate::tree::Prefix;
 use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Place};
@@ -73,6 +73,37 @@ pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 fn concerns_servers(keyword: &str) -> bool {
     keyword.starts_with("ssl-default-server-")
         || matches!(keyword, "ssl-server-verify" | "ca-base" | "crt-base")
+}
+
+/// `http-err-codes`, `http-fail-codes`: `[+-]<low>[-<high>][,…] […]`
+pub fn counted_statuses(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || format!("Missing status codes range for '{name}'."))?;
+    let counted = &mut build.global.counted_statuses;
+    let set = match name {
+        "http-err-codes" => &mut counted.errors,
+        _ => &mut counted.failures,
+    };
+    for at in 1..line.count() {
+        let word = line.arg(at);
+        let list = word.strip_prefix(['+', '-']).unwrap_or(word);
+        if list.len() == word.len() {
+            *set = StatusSet::default();
+        }
+        for part in list.split(',') {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            let status = |text: &str| {
+                let status = text.parse::<u16>().ok();
+                status.filter(|status| (100..=599).contains(status))
+            };
+            let (Some(low), Some(high)) = (status(low), status(high)) else {
+                let message = format!("Invalid status codes range '{word}' in '{name}'.");
+                return Err(line.fault(at, message));
+            };
+            set.put(low, high, !word.starts_with('-'));
+        }
+    }
+    Ok(())
 }
 
 /// `tune.idle-pool.shared`
@@ -625,6 +656,24 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
         "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.stick-counters" => {
+            let text = line.arg(1);
+            let bad = |what: &str| line.fault(1, format!("tune.stick-counters: {what}"));
+            let counters: i64 = match text {
+                "" => 0,
+                _ => text
+                    .parse()
+                    .map_err(|_| bad(&format!("'{text}' is an invalid number")))?,
+            };
+            tune.stick_counters = match u16::try_from(counters) {
+                Ok(counters @ ..=100) => counters,
+                _ => {
+                    return Err(bad(&format!(
+                        "the number of stick-counters must be between 1 and 100 (was {counters})"
+                    )));
+                }
+            };
+        }
         "tune.cli.max-payload-size" => tune.cli_payload_bytes = size(line, 0)?,
         "tune.sndbuf.client" => tune.sndbuf_client_bytes = Some(size(line, 1)?),
         "tune.sndbuf.server" => tune.sndbuf_server_bytes = Some(size(line, 1)?),

@@ -80,6 +80,9 @@ impl ProxyBuild<'_, '_> {
         let Proxy {
             // Of the section itself, or not allowed in `defaults`.
             name: _,
+            table: _,
+            stick_request: _,
+            stick_response: _,
             is_frontend: _,
             is_backend: _,
             id: _,

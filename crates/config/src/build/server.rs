@@ -436,6 +436,8 @@ macro_rules! switches {
 switches! {
     backup backup = true;
     no_backup backup = false;
+    non_stick non_stick = true;
+    stick non_stick = false;
     disabled disabled = true;
     enabled disabled = false;
     send_proxy send_proxy.v1 = true;

@@ -258,28 +258,3 @@ pub fn not_zero(cursor: &mut Cursor<'_>) -> Parse {
         false => Err(cursor.fault(format!("'{name}' expects a positive integer."))),
     }
 }
-
-/// `http-err-codes [+-]<low>[-<high>][,…] […]`
-pub fn status_codes(cursor: &mut Cursor<'_>) -> Parse {
-    let name = cursor.line.keyword();
-    cursor.line.need(cursor.at, || {
-        format!("Missing status codes range for '{name}'.")
-    })?;
-    while !cursor.peek().is_empty() {
-        let word = cursor.take();
-        for part in word.split(',') {
-            let part = part.strip_prefix(['+', '-']).unwrap_or(part);
-            let (low, high) = part.split_once('-').unwrap_or((part, part));
-            let known = |text: &str| {
-                text.parse::<u16>()
-                    .is_ok_and(|status| (100..=599).contains(&status))
-            };
-            if !known(low) || !known(high) {
-                return Err(
-                    cursor.fault(format!("Invalid status codes range '{word}' in '{name}'."))
-                );
-            }
-        }
-    }
-    Ok(())
-}

@@ -6,7 +6,7 @@ use super::{Keyword, Places};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
 use crate::build::stream_actions as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
-use crate::build::{limits, otel, patterns};
+use crate::build::{limits, otel, patterns, tables};
 
 /// Parses an action. It has a parser for each kind of rules that its row allows it in.
 #[derive(Clone, Copy, Debug)]
@@ -126,12 +126,12 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("replace-uri", REQUEST, target::replace_uri, "Rewrites the URI by a pattern."),
     http("replace-value", HTTP, headers::replace_value, "Rewrites the values of a header by a pattern."),
     http("return", MESSAGES, http::return_, "Answers with a response made here."),
-    K::not_yet("sc-add-gpc*", ALL, "Adds to a general purpose counter."),
-    K::not_yet("sc-inc-gpc*", ALL, "Increments a general purpose counter."),
-    K::not_yet("sc-inc-gpc0*", ALL, "Increments the first general purpose counter."),
-    K::not_yet("sc-inc-gpc1*", ALL, "Increments the second general purpose counter."),
-    K::not_yet("sc-set-gpt*", ALL, "Sets a general purpose tag."),
-    K::not_yet("sc-set-gpt0*", ALL, "Sets the first general purpose tag."),
+    any("sc-add-gpc*", ALL, tables::ADD_GPC, "Adds to a general purpose counter."),
+    any("sc-inc-gpc*", ALL, tables::INC_GPC, "Increments a general purpose counter."),
+    any("sc-inc-gpc0*", ALL, tables::INC_GPC0, "Increments the first general purpose counter."),
+    any("sc-inc-gpc1*", ALL, tables::INC_GPC1, "Increments the second general purpose counter."),
+    any("sc-set-gpt*", ALL, tables::SET_GPT, "Sets a general purpose tag."),
+    any("sc-set-gpt0*", ALL, tables::SET_GPT0, "Sets the first general purpose tag."),
     K::not_yet("send-retry", QUIC, "Asks the client to prove its address."),
     K::not_yet("send-spoe-group", STREAMS, "Sends messages to an agent."),
     K::not_yet("set-bandwidth-limit", STREAMS, "Turns a bandwidth limit on."),
@@ -166,7 +166,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("strict-mode", HTTP, http::strict_mode, "Whether a rewrite that fails fails the request."),
     K::yes("switch-mode", CONTENT, ActionParser::Tcp(tcp::switch_mode), "Goes over from TCP to HTTP."),
     http("tarpit", REQUEST, http::tarpit, "Holds the request, then answers with an error."),
-    K::not_yet("track-sc*", INCOMING.or(RESPONSE), "Tracks a key in a stick table."),
+    any("track-sc*", INCOMING.or(RESPONSE), tables::TRACK, "Tracks a key in a stick table."),
     any("unset-var*", ALL, stream::UNSET_VAR, "Removes a variable."),
     K::partly("use-service", REQUEST, ActionParser::Http(http::use_service), "services but `prometheus-exporter`", "Answers with an internal service."),
     K::not_yet("use-service", Places::TCP_CONTENT, "Answers with an internal service."),

@@ -17,7 +17,6 @@ pub enum Feature {
     Pings,
     Quic,
     SharedStats,
-    Tables,
     TlsLimits,
 }
 
@@ -38,7 +37,6 @@ impl Feature {
             Feature::Pings => "idle connections of HTTP/2 are not pinged yet",
             Feature::Quic => "QUIC is not implemented yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
-            Feature::Tables => "stick tables are not implemented yet",
             Feature::TlsLimits => "TLS connections are not limited by themselves yet",
         }
     }

@@ -4,7 +4,7 @@ use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
-    proxy, resilience, stats_page, tcp, tcp_rules,
+    proxy, resilience, stats_page, tables, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -118,8 +118,8 @@ pub const KEYWORDS: &[K] = &[
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
     K::yes("stats", DFB, stats_page::stats, "The statistics page."),
-    K::not_yet("stick", B, "Persistence by a table."),
-    K::not_yet("stick-table", FB, "A table of counters and persistence."),
+    K::yes("stick", B, tables::stick, "Persistence by a table."),
+    K::partly("stick-table", FB, tables::stick_table, "`peers` and `write-to`", "A table of counters and persistence."),
     K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),
     K::yes("tcp-request", NFB, tcp_rules::request, "Rules for connections, sessions and the first data of clients."),
     K::yes("tcp-response", NB, tcp_rules::response, "Rules for the first data of servers."),

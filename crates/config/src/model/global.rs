@@ -32,6 +32,8 @@ pub struct Config {
     pub otel: Vec<super::OtelFilter>,
     /// Sections `mailers`.
     pub mailers: Vec<Mailers>,
+    /// Stick tables, in the order of HAProxy's listings.
+    pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.
     pub collectors: Vec<super::CollectorSection>,
 }
@@ -120,6 +122,8 @@ pub struct Global {
     pub var_limits: sample::vars::VarLimits,
     /// `h1-case-adjust`: by names in lower case, what they are sent as.
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
+    /// What stick tables count as errors and failures.
+    pub counted_statuses: super::CountedStatuses,
     /// `tune.*`.
     pub tune: Tune,
     /// Health checks.
@@ -175,6 +179,8 @@ pub struct Tune {
     pub idle_pool_shared: bool,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
+    /// Counters of `track-sc` that a connection or stream has.
+    pub stick_counters: u16,
 }
 
 impl Default for Tune {
@@ -192,6 +198,7 @@ impl Default for Tune {
             cli_payload_bytes: 128 << 10,
             idle_pool_shared: true,
             maxaccept: None,
+            stick_counters: crate::build::tables::STICK_COUNTERS,
         }
     }
 }

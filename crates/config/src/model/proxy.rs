@@ -2,8 +2,8 @@
 
 use super::{
     BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
-    HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, TcpRule,
-    UseServer,
+    HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, StickRule,
+    TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -117,6 +117,10 @@ pub struct Proxy {
     pub use_server: Vec<UseServer>,
     /// `force-persist` and `ignore-persist`: the first that holds counts.
     pub persist_rules: Vec<PersistRule>,
+    /// `stick on|match|store-request`, in order.
+    pub stick_request: Vec<StickRule>,
+    /// `stick store-response`, in order.
+    pub stick_response: Vec<StickRule>,
     /// `persist rdp-cookie`: the cookie's name.
     pub rdp_cookie: Option<Octets>,
     /// `http-send-name-header`: the header that tells a server its name.
@@ -162,6 +166,8 @@ pub struct Proxy {
     pub unique_id_header: Option<Octets>,
     /// `stats …`: the statistics page; none where it has none.
     pub stats: Option<Arc<super::StatsPage>>,
+    /// `stick-table`
+    pub table: Option<Arc<tables::Table>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].

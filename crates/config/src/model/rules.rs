@@ -152,6 +152,8 @@ pub enum StreamAction {
     SetPriorityOffset(sample::Expr),
     /// `set-src`, `set-src-port`, `set-dst`, `set-dst-port`.
     SetAddress(AddressPart, sample::Expr),
+    /// `track-sc0`, `sc-inc-gpc` and their kin.
+    Table(super::TableAction),
 }
 
 /// The part of the addresses of a client's connection that a rule sets.

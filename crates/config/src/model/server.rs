@@ -202,6 +202,8 @@ pub struct ServerOptions {
     pub redir: Option<Octets>,
     /// Used only when no other server is.
     pub backup: bool,
+    /// `non-stick`: `stick` rules do not remember it.
+    pub non_stick: bool,
     /// In maintenance.
     pub disabled: bool,
     /// `init-addr`; none is `last,libc`.
@@ -258,6 +260,7 @@ impl Default for ServerOptions {
             has_dynamic_cookie: false,
             redir: None,
             backup: false,
+            non_stick: false,
             disabled: false,
             init_addr: Vec::new(),
             hash_key: HashKey::default(),

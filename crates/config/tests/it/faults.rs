@@ -506,8 +506,8 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "http-request track-sc0 src",
-        "keyword 'http-request track-sc0' is known but not implemented yet",
-        "track-sc0",
+        "unable to find table 'f' referenced by track-sc0",
+        "src",
     ),
     (
         "http-request return status 99",

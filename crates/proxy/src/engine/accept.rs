@@ -239,6 +239,11 @@ impl<D: Driver> Turn<'_, D> {
                 return self.cx.close_client(link);
             }
         }
+        if self.cx.running.has_tables
+            && let Some(session) = self.cx.core.links.session(link)
+        {
+            session.tracked.count(tables::Event::Session, now.ms());
+        }
         self.cx.mark(Pace::Sessions(frontend));
         self.cx.mark(Pace::ProcessSessions);
         self.cx.tell_bind(bind, FrontCount::Sessions);

@@ -114,7 +114,7 @@ fn named_server(
 }
 
 impl Stream {
-    fn bind(&mut self, server: ServerId) {
+    pub fn bind(&mut self, server: ServerId) {
         self.route.target = Some(server);
         self.route.persist.direct = true;
     }
@@ -128,7 +128,7 @@ fn next_field(head: &Head, name: Name, from: Option<FieldId>) -> Option<FieldId>
 
 /// Whether a request may be bound to a server: it is up, or it does not matter. Neither its weight nor its being a backup
 /// counts.
-fn may_bind(eval: &Eval<'_>, stream: &Stream, server: ServerId, forcible: bool) -> bool {
+pub(crate) fn may_bind(eval: &Eval<'_>, stream: &Stream, server: ServerId, forcible: bool) -> bool {
     let proxy = eval.running.proxy(server.backend);
     let forced = forcible && stream.route.persist.forced;
     eval.ambient.shared.servers.is_up(server) || proxy.options.persist || forced

@@ -3,6 +3,7 @@
 use config::model::HttpAction;
 use net::Driver;
 use sample::Txn;
+use tables::Event;
 
 use super::{Cause, Cx};
 use crate::ids::{BindId, ServerId};
@@ -171,6 +172,7 @@ impl<D: Driver> Cx<'_, D> {
     #[cold]
     pub(super) fn tell_fault(&self, stream: &Stream, cause: Cause) {
         self.tell(stream, fault(cause, stream.phase));
+        self.tell_failure(stream, cause);
     }
 
     /// One more of what the frontend counts.
@@ -201,12 +203,20 @@ impl<D: Driver> Cx<'_, D> {
             false => both(FrontCount::DeniedRequests, BackCount::DeniedRequests),
             true => both(FrontCount::DeniedResponses, BackCount::DeniedResponses),
         };
+        if matches!(end, End::Challenge(..) | End::Tarpit(_)) {
+            self.tell_tables(stream, Event::ClientError);
+        }
         let is_own = !stream.backend_counted || stream.backend == stream.frontend;
         let told = match end {
             End::Answer(set, rule) => {
                 let rules = set.rules(self.running.proxy(rule.proxy));
                 match rules.get(rule.place).map(|rule| &rule.action) {
-                    Some(HttpAction::Deny(_)) => denied(set.is_response()),
+                    Some(HttpAction::Deny(_)) => {
+                        if set == RuleSet::Request {
+                            self.tell_tables(stream, Event::ClientError);
+                        }
+                        denied(set.is_response())
+                    }
                     _ if set == RuleSet::Request && is_own => front(FrontCount::Intercepted),
                     _ => Told::default(),
                 }

@@ -201,9 +201,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
-        let crate::link::Role::Client(client) = entry.role else {
+        let crate::link::Role::Client(mut client) = entry.role else {
             return;
         };
+        client.session.tracked.end(self.io.now().ms());
         let shared = &core.ambient.shared;
         if self.running.config.global.var_limits.process > 0 {
             shared.var_bytes_change(client.session.vars.bytes(), 0);

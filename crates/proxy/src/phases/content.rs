@@ -148,6 +148,9 @@ impl<D: Driver> Cx<'_, D> {
         if crate::persist::watches_requests(self.running, stream) {
             self.with_eval(stream, crate::persist::request_cookies);
         }
+        if !self.running.proxy(stream.backend).stick_request.is_empty() {
+            self.stick_request(stream);
+        }
         if stream.txn.is_http {
             return stream.go(Phase::PrepareRequest);
         }

@@ -105,6 +105,9 @@ impl<D: Driver> Cx<'_, D> {
             let shared = &self.core.ambient.shared;
             shared.var_bytes_change(stream.txn.var_bytes(), 0);
         }
+        if self.running.has_tables {
+            self.end_tracking(stream);
+        }
         stream.phase = Phase::Done;
         stream.client.take()
     }

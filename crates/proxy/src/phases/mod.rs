@@ -27,6 +27,7 @@ mod select;
 mod servers;
 mod statistics;
 mod streams;
+mod tables;
 mod take_over;
 mod tunnel;
 

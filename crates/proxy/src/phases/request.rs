@@ -6,6 +6,7 @@ use http::{Head, Method};
 use net::Driver;
 use net::timers::NEVER_MS;
 use sample::{BodyFacts, LogOrigin};
+use tables::Event as Tally;
 use telemetry::Event;
 
 use super::{Cause, Cx};
@@ -109,7 +110,10 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.captured_response.push(None);
         }
         let next = match stream.was_tcp {
-            true => Phase::FrontendBody,
+            true => {
+                self.tell_tables(stream, Tally::Request);
+                Phase::FrontendBody
+            }
             false => Phase::FrontendContent(Inspection::default()),
         };
         stream.phase = next;
@@ -127,6 +131,8 @@ impl<D: Driver> Cx<'_, D> {
     pub fn request_refused(&mut self, stream: &mut Stream, bytes: usize, status: u16) {
         self.mark(Pace::Requests(stream.frontend));
         stream.txn.bytes_in = bytes as u64;
+        self.tell_tables(stream, Tally::Request);
+        self.tell_tables(stream, Tally::ClientError);
         self.fail(stream, Cause::BadRequest(status));
     }
 
@@ -157,6 +163,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let step = self.content_rules(stream, stream.frontend, inspection, next);
         if step == Step::Go && matches!(stream.phase, Phase::FrontendBody) {
+            self.tell_tables(stream, Tally::Request);
             self.log_at(stream, LogOrigin::Request);
         }
         step
@@ -172,7 +179,13 @@ impl<D: Driver> Cx<'_, D> {
             return stream.go(next);
         }
         self.trace(stream, Event::BackendTcpRequest);
-        self.content_rules(stream, stream.backend, inspection, next)
+        let step = self.content_rules(stream, stream.backend, inspection, next);
+        if self.running.has_tables && step == Step::Go {
+            let now_ms = self.now().ms();
+            let tracked = &stream.txn.tracked;
+            tracked.count_backends(Tally::Request, now_ms);
+        }
+        step
     }
 
     pub(super) fn frontend_request(&mut self, stream: &mut Stream, rules: Rules) -> Step {

@@ -199,6 +199,9 @@ impl<D: Driver> Cx<'_, D> {
         ];
         self.trace_all(stream, events);
         let resumed = rules.waits.map(|(rule, _)| rule.proxy);
+        if self.running.has_tables && resumed.is_none() {
+            self.stick_response(stream);
+        }
         let content = &self.running.proxy(stream.backend).tcp_response_content;
         if !content.is_empty()
             && resumed.is_none()

@@ -17,6 +17,9 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         };
         self.trace_server(stream);
+        if self.running.has_tables && !stream.txn.is_http {
+            self.stick_response(stream);
+        }
         if let Some(Mux::Back(back)) = self.core.links.get_mut(server).map(|link| &mut link.mux) {
             back.become_raw();
         }

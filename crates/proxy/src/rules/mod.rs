@@ -12,6 +12,7 @@ mod limits;
 mod patterns;
 mod rewrite;
 pub(crate) mod status;
+mod tables;
 mod target;
 mod tcp;
 mod traffic;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{Proto, TcpAction, TcpRule};
+use config::model::{Proto, StreamAction, TcpAction, TcpRule};
 use sample::LogOrigin;
 use telemetry::program::Direction;
 
@@ -166,6 +166,11 @@ impl<'a> Cx<'a> {
                 TcpAction::Var(assignment) => self.scene.eval.assign(stream, assignment),
                 TcpAction::Capture { expr, slot } => {
                     self.capture(stream, is_response, expr, *slot);
+                }
+                TcpAction::Stream(StreamAction::Table(action)) => {
+                    if self.table_action(stream, action, last_chance).is_err() {
+                        return ContentOutcome::Wait;
+                    }
                 }
                 TcpAction::Stream(action) => self.stream_action(stream, action),
                 TcpAction::DoLog { profile } => {

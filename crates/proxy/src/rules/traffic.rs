@@ -27,6 +27,10 @@ impl Cx<'_> {
             StreamAction::SetAddress(part, expr) => {
                 self.set_stream_address(stream, *part, expr);
             }
+            StreamAction::Table(action) => {
+                // Nothing more comes in HTTP rules; those of content ask by themselves.
+                let _ = self.table_action(stream, action, true);
+            }
             StreamAction::SetLogLevel(level) => stream.log.level = Some(*level),
             StreamAction::SetPriorityClass(expr) => {
                 if let Some(class) = self.eval().int(stream, expr) {
@@ -54,6 +58,7 @@ impl Cx<'_> {
             StreamAction::SetAddress(part, expr) => {
                 return self.set_address(*part, expr, connection);
             }
+            StreamAction::Table(action) => return self.connection_table_action(action),
             // The configuration has them in rules of streams only.
             StreamAction::SetLogLevel(_)
             | StreamAction::SetPriorityClass(_)

@@ -75,6 +75,8 @@ pub struct Running {
     pub(crate) shares_idle: bool,
     /// Some clients may send early data (`allow-0rtt`).
     pub(crate) takes_early_data: bool,
+    /// There are stick tables.
+    pub(crate) has_tables: bool,
     /// Some frontend has statistics for each listener (`option socket-stats`).
     pub(crate) socket_stats: bool,
     /// Some proxy has `option latency-histograms`.
@@ -165,6 +167,7 @@ impl Running {
             paces: is_paced(&config),
             shares_idle: config.global.tune.idle_pool_shared,
             takes_early_data: takes_early_data(&config),
+            has_tables: !config.tables.is_empty(),
             fullconn: fullconn(&config),
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),

@@ -68,6 +68,8 @@ pub(crate) struct Stream {
     pub rules_failed: bool,
     /// The realm of the challenge that the next page has (RFC 9110 §11.5).
     pub challenge: Option<Box<[u8]>>,
+    /// Keys that a server is to be remembered by (`stick`).
+    pub sticks: Vec<Stick>,
     /// In TCP: whether the bytes at hand begin with an HTTP request, which `request` holds then.
     pub sniffed: Sniffed,
 }
@@ -162,6 +164,13 @@ pub(crate) struct Log {
     pub level: Option<config::model::LogLevel>,
 }
 
+/// A key of a stick table that a server is to be remembered by.
+#[derive(Debug)]
+pub(crate) struct Stick {
+    pub table: Arc<tables::Table>,
+    pub key: Box<[u8]>,
+}
+
 /// What was found in the bytes of a TCP stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sniffed {
@@ -208,6 +217,7 @@ impl Stream {
             soft_rewrites: false,
             rules_failed: false,
             challenge: None,
+            sticks: Vec::new(),
             sniffed: Sniffed::default(),
         }
     }
@@ -244,6 +254,7 @@ impl Stream {
             soft_rewrites,
             rules_failed,
             challenge,
+            sticks,
             sniffed,
         } = self;
         *phase = Phase::RequestHead;
@@ -277,6 +288,7 @@ impl Stream {
             *flag = false;
         }
         *challenge = None;
+        sticks.clear();
         *sniffed = Sniffed::default();
     }
 

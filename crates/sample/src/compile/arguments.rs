@@ -185,6 +185,7 @@ impl Compiler {
             }
             ArgKind::Context => Arg::Int(i64::from(self.names.context(&text)?)),
             ArgKind::Userlist => Arg::Userlist(self.names.userlist(&text)?),
+            ArgKind::Table => Arg::Table(self.names.table(&text)?),
             ArgKind::Map(method, output) => self.map_argument(&written.text, method, output)?,
             ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),
         })

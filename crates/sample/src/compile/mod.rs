@@ -65,6 +65,19 @@ impl Compiler {
         self.names.declare_userlist(name, list);
     }
 
+    /// Tells a stick table, before an expression that names it (`src_conn_rate(name)`).
+    pub fn declare_table(&mut self, table: Arc<tables::Table>) {
+        self.names.declare_table(table);
+    }
+
+    /// The stick table of a name, of the current proxy where it is empty.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn table(&self, name: &str) -> Result<Arc<tables::Table>, String> {
+        self.names.table(name)
+    }
+
     /// Where what is compiled from now on is written, and the folder that names of pattern files are relative to.
     pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
         if self.source.file != file {

@@ -35,13 +35,6 @@ fn faults_are_told_where_they_are() {
             "unknown converter 'nope'",
         ),
         (
-            &["src,table_idle"],
-            Place::ALL,
-            0,
-            4..14,
-            "converter 'table_idle' is known but not implemented yet",
-        ),
-        (
             &["str(a),lower,upperr"],
             Place::ALL,
             0,

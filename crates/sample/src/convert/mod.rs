@@ -19,6 +19,7 @@ mod pick;
 mod protobuf;
 mod state;
 pub(crate) mod string;
+mod tables;
 pub(crate) mod token_key;
 mod variable;
 pub(crate) mod x509;
@@ -154,6 +155,7 @@ const FAMILIES: &[&[Convert]] = &[
     packet::CONVERTERS,
     forwarded::CONVERTERS,
     state::CONVERTERS,
+    tables::CONVERTERS,
     variable::CONVERTERS,
     x509::CONVERTERS,
 ];

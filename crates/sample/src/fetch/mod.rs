@@ -11,6 +11,7 @@ pub(crate) mod payload;
 pub(crate) mod protocols;
 pub(crate) mod proxies;
 pub(crate) mod stream;
+pub(crate) mod tables;
 pub(crate) mod timeouts;
 pub(crate) mod tls;
 mod variables;
@@ -256,6 +257,18 @@ const FAMILIES: &[&[Fetch]] = &[
     timeouts::FETCHES,
     otel::FETCHES,
     load::FETCHES,
+    tables::FETCHES,
+    tables::ANY,
+    tables::FIRST,
+    tables::SECOND,
+    tables::THIRD,
+    tables::SOURCE,
+    tables::OF_ANY,
+    tables::OF_FIRST,
+    tables::OF_SECOND,
+    tables::OF_THIRD,
+    tables::ARRAYS,
+    tables::SOURCE_ARRAYS,
     variables::FETCHES,
 ];
 

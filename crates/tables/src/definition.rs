@@ -1,0 +1,243 @@
+//! What a table is: its keys, its limits, what its entries store and where.
+
+use std::borrow::Cow;
+
+use crate::data::{Argument, Data};
+
+/// Elements of an array at most.
+pub const ARRAY_MAX: u32 = 100;
+/// Bytes that a key of type `string` or `binary` keeps where no `len` is written.
+const KEY_BYTES: u32 = 32;
+
+/// The type of a table's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// `ip`
+    Ip,
+    /// `ipv6`
+    Ipv6,
+    /// `integer`: 32 bits.
+    Integer,
+    /// `string`: what of a text stands before its first NUL byte, cut.
+    String,
+    /// `binary`: cut, or filled up with zeros.
+    Binary,
+}
+
+impl KeyType {
+    /// All.
+    pub const ALL: [KeyType; 5] = [
+        KeyType::Integer,
+        KeyType::Ip,
+        KeyType::Ipv6,
+        KeyType::String,
+        KeyType::Binary,
+    ];
+
+    /// The one of this name; `ipv4` is another name of `ip`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<KeyType> {
+        let name = if name == "ipv4" { "ip" } else { name };
+        KeyType::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyType::Ip => "ip",
+            KeyType::Ipv6 => "ipv6",
+            KeyType::Integer => "integer",
+            KeyType::String => "string",
+            KeyType::Binary => "binary",
+        }
+    }
+
+    /// Whether a `len` may follow.
+    #[must_use]
+    pub fn takes_len(self) -> bool {
+        matches!(self, KeyType::String | KeyType::Binary)
+    }
+
+    fn default_bytes(self) -> u32 {
+        match self {
+            KeyType::Ip | KeyType::Integer => 4,
+            KeyType::Ipv6 => 16,
+            // HAProxy counts the NUL byte of its default.
+            KeyType::String => KEY_BYTES - 1,
+            KeyType::Binary => KEY_BYTES,
+        }
+    }
+}
+
+/// What servers are remembered by (`srvkey`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerKey {
+    /// Their names.
+    #[default]
+    Name,
+    /// Their addresses and ports.
+    Addr,
+}
+
+/// Where the values of a data type are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The first cell.
+    pub(crate) at: u32,
+    /// Elements; 1 but for arrays.
+    pub elements: u32,
+    /// The period of a rate in milliseconds, else 0.
+    pub period_ms: u32,
+}
+
+/// Why a data type cannot be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// It is stored already.
+    Twice,
+    /// An argument is missing.
+    MissingArgument,
+    /// It takes fewer arguments.
+    ExtraArgument,
+    /// The length of the array is not from 1 to [`ARRAY_MAX`].
+    Length,
+    /// The period is none.
+    Period,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The table's name.
+    pub name: String,
+    /// The type of its keys.
+    pub key: KeyType,
+    /// Bytes of a key at most; of `string` without a NUL byte.
+    pub key_bytes: u32,
+    /// Entries at most.
+    pub size: u32,
+    /// How long an entry that nobody touches stays, milliseconds; none is until room is needed.
+    pub expire_ms: Option<u64>,
+    /// A full table takes no new entry.
+    pub no_purge: bool,
+    /// What servers are remembered by.
+    pub server_key: ServerKey,
+    /// Bytes that a rate of bytes counts as one.
+    pub bytes_factor: u32,
+    columns: [Option<Column>; Data::COUNT],
+    cells: u32,
+}
+
+impl Definition {
+    /// A table that stores nothing but its keys.
+    #[must_use]
+    pub fn new(name: &str, key: KeyType, size: u32) -> Definition {
+        Definition {
+            name: name.to_owned(),
+            key,
+            key_bytes: key.default_bytes(),
+            size,
+            expire_ms: None,
+            no_purge: false,
+            server_key: ServerKey::default(),
+            bytes_factor: 1,
+            columns: [None; Data::COUNT],
+            cells: 0,
+        }
+    }
+
+    /// Sets the type of the keys, with its default length.
+    pub fn set_key(&mut self, key: KeyType) {
+        self.key = key;
+        self.key_bytes = key.default_bytes();
+    }
+
+    /// Stores a data type. `arguments`: what stands between its parentheses; periods are read by `period_ms`.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn store(
+        &mut self,
+        data: Data,
+        arguments: &[&str],
+        period_ms: impl Fn(&str) -> Option<u32>,
+    ) -> Result<(), StoreError> {
+        if self.column(data).is_some() {
+            return Err(StoreError::Twice);
+        }
+        let mut arguments = arguments.iter();
+        let mut elements = 1;
+        if data.is_array() {
+            let length = arguments.next().ok_or(StoreError::MissingArgument)?;
+            let digits = length.bytes().take_while(u8::is_ascii_digit).count();
+            elements = length[..digits].parse().unwrap_or(0);
+            if !(1..=ARRAY_MAX).contains(&elements) {
+                return Err(StoreError::Length);
+            }
+        }
+        let period_ms = match (data.argument(), arguments.next()) {
+            (Argument::None, None) => 0,
+            (Argument::None, Some(_)) => return Err(StoreError::ExtraArgument),
+            (Argument::Period, None) => return Err(StoreError::MissingArgument),
+            (Argument::Period, Some(text)) => period_ms(text).ok_or(StoreError::Period)?,
+        };
+        self.columns[data as usize] = Some(Column {
+            at: self.cells,
+            elements,
+            period_ms,
+        });
+        self.cells += elements * data.shape().cells() as u32;
+        Ok(())
+    }
+
+    /// Stores what `stick` rules remember of a server.
+    pub fn store_server(&mut self) {
+        for data in [Data::ServerId, Data::ServerKey] {
+            // It may be stored already.
+            let _ = self.store(data, &[], |_| None);
+        }
+    }
+
+    /// Where a data type is; none where it is not stored.
+    #[must_use]
+    #[inline]
+    pub fn column(&self, data: Data) -> Option<Column> {
+        self.columns[data as usize]
+    }
+
+    /// Cells of an entry.
+    pub(crate) fn cells(&self) -> usize {
+        self.cells as usize
+    }
+
+    /// A key as it is compared and kept: cut, and without the zeros that a key of type `binary` is filled up with.
+    #[must_use]
+    pub fn comparable<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        let key = &key[..key.len().min(self.key_bytes as usize)];
+        match self.key {
+            KeyType::Ip | KeyType::Ipv6 | KeyType::Integer => key,
+            KeyType::String => {
+                let nul = key.iter().position(|byte| *byte == 0);
+                &key[..nul.unwrap_or(key.len())]
+            }
+            KeyType::Binary => {
+                let zeros = key.iter().rev().take_while(|byte| **byte == 0).count();
+                &key[..key.len() - zeros]
+            }
+        }
+    }
+
+    /// A kept key as it is shown: of type `binary` with all of its bytes.
+    #[must_use]
+    pub fn shown<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.key {
+            KeyType::Binary if key.len() < self.key_bytes as usize => {
+                let mut filled = key.to_vec();
+                filled.resize(self.key_bytes as usize, 0);
+                Cow::Owned(filled)
+            }
+            _ => Cow::Borrowed(key),
+        }
+    }
+}

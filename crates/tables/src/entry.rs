@@ -1,0 +1,193 @@
+//! One entry, lent under the lock of its shard.
+
+use crate::data::{Data, Shape};
+use crate::definition::{Column, Definition};
+use crate::rate;
+
+/// A general purpose counter and its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum General {
+    /// `gpc0`, `gpc0_rate`
+    Gpc0,
+    /// `gpc1`, `gpc1_rate`
+    Gpc1,
+    /// This element of `gpc` and `gpc_rate`.
+    Gpc(u32),
+}
+
+/// An entry and the time of the moment.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    pub(crate) definition: &'a Definition,
+    pub(crate) key: &'a [u8],
+    pub(crate) cells: &'a mut [u32],
+    pub(crate) holders: u32,
+    pub(crate) now_ms: u64,
+    pub(crate) touched_ms: &'a mut u64,
+    /// It was touched under this lock.
+    pub(crate) was_touched: bool,
+}
+
+impl Entry<'_> {
+    /// The key as it is kept ([`Definition::comparable`]).
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    /// Connections and streams that hold it.
+    #[must_use]
+    pub fn trackers(&self) -> u32 {
+        self.holders
+    }
+
+    /// Milliseconds until it is removed when nobody touches it; 0 where its table has no `expire`.
+    #[must_use]
+    pub fn expires_in_ms(&self) -> u64 {
+        let expire_ms = self.definition.expire_ms.unwrap_or(0);
+        (*self.touched_ms + expire_ms).saturating_sub(self.now_ms)
+    }
+
+    /// Milliseconds since it was touched; 0 where its table has no `expire`.
+    #[must_use]
+    pub fn idle_ms(&self) -> u64 {
+        let expire_ms = self.definition.expire_ms.unwrap_or(0);
+        expire_ms.saturating_sub(self.expires_in_ms())
+    }
+
+    /// Its time begins anew.
+    pub fn touch(&mut self) {
+        *self.touched_ms = self.now_ms;
+        self.was_touched = true;
+    }
+
+    /// A value as a number: a count, a total, the events of the last period. None where it is not stored, and for a name.
+    #[must_use]
+    pub fn get(&self, data: Data, index: u32) -> Option<i64> {
+        let (at, column) = self.place(data, index)?;
+        Some(match data.shape() {
+            Shape::Signed => i64::from(self.cells[at] as i32),
+            Shape::Count => i64::from(self.cells[at]),
+            Shape::Total => total(self.cells[at], self.cells[at + 1]) as i64,
+            Shape::Rate => {
+                let cells = [self.cells[at], self.cells[at + 1], self.cells[at + 2]];
+                let events = rate::read(&cells, column.period_ms, self.now_ms as u32);
+                let factor = match data.counts_bytes() {
+                    true => self.definition.bytes_factor,
+                    false => 1,
+                };
+                i64::from(events) * i64::from(factor)
+            }
+            Shape::Name => return None,
+        })
+    }
+
+    /// Adds to a value; gives what it is then, of a rate the events of the current period. None where it is not stored, and for
+    /// a name. Amounts of a rate of bytes are bytes.
+    pub fn add(&mut self, data: Data, index: u32, amount: u64) -> Option<i64> {
+        let (at, column) = self.place(data, index)?;
+        Some(match data.shape() {
+            Shape::Signed | Shape::Count => {
+                self.cells[at] = self.cells[at].wrapping_add(amount as u32);
+                i64::from(self.cells[at])
+            }
+            Shape::Total => {
+                let sum = total(self.cells[at], self.cells[at + 1]).wrapping_add(amount);
+                self.set_total(at, sum);
+                sum as i64
+            }
+            Shape::Rate => {
+                let events = match data.counts_bytes() {
+                    true => amount.div_ceil(u64::from(self.definition.bytes_factor)),
+                    false => amount,
+                };
+                let now_ms = self.now_ms as u32;
+                let cells = self.rate_at(at)?;
+                i64::from(rate::add(cells, column.period_ms, now_ms, events as u32))
+            }
+            Shape::Name => return None,
+        })
+    }
+
+    /// Adds to a general counter: to its rate and to its count, each where it is stored. Gives the count, else the events of the
+    /// rate's current period; none where neither is stored.
+    pub fn add_general(&mut self, counter: General, amount: u64) -> Option<i64> {
+        let (count, rate, index) = match counter {
+            General::Gpc0 => (Data::Gpc0, Data::Gpc0Rate, 0),
+            General::Gpc1 => (Data::Gpc1, Data::Gpc1Rate, 0),
+            General::Gpc(index) => (Data::Gpc, Data::GpcRate, index),
+        };
+        let events = self.add(rate, index, amount);
+        let sum = self.add(count, index, amount);
+        let result = sum.or(events);
+        if result.is_some() {
+            self.touch();
+        }
+        result
+    }
+
+    /// Takes one from a count that is not 0.
+    pub fn take_one(&mut self, data: Data) {
+        if let Some((at, _)) = self.place(data, 0) {
+            self.cells[at] = self.cells[at].saturating_sub(1);
+        }
+    }
+
+    /// Sets a value; of a rate, what it shows from now on. Whether it is stored.
+    pub fn set(&mut self, data: Data, index: u32, value: i64) -> bool {
+        let Some((at, _)) = self.place(data, index) else {
+            return false;
+        };
+        match data.shape() {
+            Shape::Signed | Shape::Count => self.cells[at] = value as u32,
+            Shape::Total => self.set_total(at, value as u64),
+            Shape::Rate => {
+                let now_ms = self.now_ms as u32;
+                if let Some(cells) = self.rate_at(at) {
+                    rate::set(cells, now_ms, value as u32);
+                }
+            }
+            // Names are set by `Table::store_server`.
+            Shape::Name => {}
+        }
+        true
+    }
+
+    /// The number of a name in the table's list; 0 for none.
+    pub(crate) fn name(&self, data: Data) -> u32 {
+        self.place(data, 0).map_or(0, |(at, _)| self.cells[at])
+    }
+
+    pub(crate) fn set_name(&mut self, data: Data, number: u32) {
+        if let Some((at, _)) = self.place(data, 0) {
+            self.cells[at] = number;
+        }
+    }
+
+    fn set_total(&mut self, at: usize, total: u64) {
+        self.cells[at] = total as u32;
+        self.cells[at + 1] = (total >> 32) as u32;
+    }
+
+    fn rate_at(&mut self, at: usize) -> Option<&mut rate::Cells> {
+        self.cells.get_mut(at..)?.first_chunk_mut()
+    }
+
+    /// The first cell of an element, or of the element of an array that takes its place; none where neither is stored.
+    #[inline]
+    fn place(&self, data: Data, index: u32) -> Option<(usize, Column)> {
+        let Some(column) = self.definition.column(data) else {
+            let (array, index) = data.in_array()?;
+            return self.place(array, index);
+        };
+        if index >= column.elements {
+            return None;
+        }
+        let at = column.at as usize + index as usize * data.shape().cells();
+        Some((at, column))
+    }
+}
+
+fn total(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}

@@ -1,0 +1,26 @@
+//! Stick tables: what is counted and remembered by key (manual §11), shared by all workers.
+//!
+//! A [`Table`] has a [`Definition`] and entries. An entry is found by its key in constant time; reads and changes of it run under
+//! the lock of its shard, for a few instructions. [`Held`] is a reference that keeps an entry from being removed; [`Tracked`] are the
+//! counters that a connection or a stream tracks.
+//!
+//! Invariants: this crate does no I/O and reads no clock: callers give the time. A table never has more entries than its
+//! `size`, and memory is taken for entries that exist or existed. An entry that nobody holds is removed when it has
+//! not been touched for `expire`, or when it is the oldest of a full table. No operation walks over all entries except listings.
+#![forbid(unsafe_code)]
+
+mod data;
+mod definition;
+mod entry;
+mod held;
+mod rate;
+mod shard;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use data::{Argument, Data, Shape};
+pub use definition::{ARRAY_MAX, Column, Definition, KeyType, ServerKey, StoreError};
+pub use entry::{Entry, General};
+pub use held::{Event, Held, Tracked};
+pub use table::{Place, Removal, Table};

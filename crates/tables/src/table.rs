@@ -1,0 +1,384 @@
+//! A table: its shards, and what is done with entries by key.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::data::Data;
+use crate::definition::Definition;
+use crate::entry::Entry;
+use crate::held::Held;
+use crate::shard::Shard;
+
+/// Entries for which a table gets one more shard.
+const ENTRIES_PER_SHARD: u32 = 1024;
+/// Shards of a table at most.
+const SHARDS_MAX: u32 = 64;
+/// Names of servers that a table remembers at most; a further one is not remembered.
+const NAMES_MAX: usize = 65_536;
+
+/// A stick table, shared by all workers.
+#[derive(Debug)]
+pub struct Table {
+    definition: Definition,
+    shards: Box<[Mutex<Shard>]>,
+    /// Entries, with those whose time is over and that were not removed yet.
+    used: AtomicU32,
+    /// Entries that were touched, wraps.
+    updates: AtomicU32,
+    /// Random: clients choose keys.
+    seed: u64,
+    names: Mutex<Names>,
+}
+
+/// Names of servers, by numbers from 1.
+#[derive(Debug, Default)]
+struct Names {
+    by_number: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+/// Where an entry is, for listings and commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    shard: u32,
+    at: u32,
+}
+
+/// What became of an entry that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// It was not there.
+    Absent,
+    /// Somebody holds it.
+    InUse,
+}
+
+impl Place {
+    /// A number that stands for it, shown as a pointer.
+    #[must_use]
+    pub fn pointer(self) -> u64 {
+        (u64::from(self.shard) + 1) << 36 | u64::from(self.at) << 4
+    }
+
+    /// The place that a pointer stands for.
+    #[must_use]
+    pub fn of_pointer(pointer: u64) -> Option<Place> {
+        let shard = u32::try_from(pointer >> 36).ok()?.checked_sub(1)?;
+        let at = (pointer >> 4) as u32;
+        (pointer & 15 == 0).then_some(Place { shard, at })
+    }
+}
+
+/// The lock of a shard. What was removed under it is no longer counted when it ends.
+struct Locked<'a> {
+    table: &'a Table,
+    shard: MutexGuard<'a, Shard>,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let removed = self.shard.take_removed();
+        if removed > 0 {
+            self.table.used.fetch_sub(removed, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Table {
+    /// An empty table.
+    #[must_use]
+    pub fn new(definition: Definition) -> Table {
+        let shards = (definition.size / ENTRIES_PER_SHARD).clamp(1, SHARDS_MAX);
+        let shards = 1_u32 << shards.ilog2();
+        Table {
+            definition,
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            used: AtomicU32::new(0),
+            updates: AtomicU32::new(0),
+            seed: RandomState::new().hash_one(0),
+            names: Mutex::default(),
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// Entries at this moment. Those whose time is over are removed first.
+    #[must_use]
+    pub fn used(&self, now_ms: u64) -> u32 {
+        if self.definition.expire_ms.is_some() {
+            for shard in 0..self.shards.len() {
+                let mut locked = self.lock(shard as u32);
+                locked.shard.purge(&self.definition, now_ms, u32::MAX);
+            }
+        }
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// How often entries were touched; wraps.
+    #[must_use]
+    pub fn updates(&self) -> u32 {
+        self.updates.load(Ordering::Relaxed)
+    }
+
+    /// Works with the entry of a key; none where it has none.
+    pub fn with<R>(
+        &self,
+        key: &[u8],
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> Option<R> {
+        let key = self.definition.comparable(key);
+        let (shard, hash) = self.hash(key);
+        let mut locked = self.lock(shard);
+        let at = locked.shard.find(&self.definition, hash, key, now_ms)?;
+        Some(self.work(&mut locked, at, now_ms, work))
+    }
+
+    /// The same; an entry is made where there is none. None where the table is full.
+    pub fn with_new<R>(
+        &self,
+        key: &[u8],
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> Option<R> {
+        let (mut locked, _, at) = self.obtain(key, now_ms)?;
+        Some(self.work(&mut locked, at, now_ms, work))
+    }
+
+    /// Holds the entry of a key, which is made where there is none. None where the table is full.
+    #[must_use]
+    pub fn hold(self: &Arc<Table>, key: &[u8], now_ms: u64) -> Option<Held> {
+        let (mut locked, shard, at) = self.obtain(key, now_ms)?;
+        locked.shard.hold(at);
+        drop(locked);
+        Some(Held::new(Arc::clone(self), Place { shard, at }))
+    }
+
+    /// Works with a name that [`Table::store_server`] has stored; none where the entry has none.
+    pub fn server_name(&self, entry: &Entry<'_>) -> Option<Arc<str>> {
+        let number = entry.name(Data::ServerKey).checked_sub(1)?;
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.by_number.get(number as usize).map(Arc::clone)
+    }
+
+    /// Remembers a server, by its number and its name or address, in the entry of a key, which is made where there is none.
+    pub fn store_server(&self, key: &[u8], now_ms: u64, id: u32, name: &str) {
+        let number = self.number(name);
+        self.with_new(key, now_ms, |entry| {
+            entry.set(Data::ServerId, 0, i64::from(id));
+            if let Some(number) = number {
+                entry.set_name(Data::ServerKey, number);
+            }
+            entry.touch();
+        });
+    }
+
+    /// Removes the entry of a key.
+    pub fn remove(&self, key: &[u8], now_ms: u64) -> Removal {
+        let key = self.definition.comparable(key);
+        let (shard, hash) = self.hash(key);
+        let mut locked = self.lock(shard);
+        let found = locked.shard.find(&self.definition, hash, key, now_ms);
+        remove(&mut locked.shard, found)
+    }
+
+    /// Removes the entry at a place.
+    pub fn remove_at(&self, place: Place, now_ms: u64) -> Removal {
+        let Some(mut locked) = self.lock_at(place) else {
+            return Removal::Absent;
+        };
+        let next = locked.shard.next_used(&self.definition, place.at, now_ms);
+        remove(&mut locked.shard, next.filter(|at| *at == place.at))
+    }
+
+    /// Works with the entry at a place; none where there is none.
+    pub fn at<R>(
+        &self,
+        place: Place,
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> Option<R> {
+        let mut locked = self.lock_at(place)?;
+        let next = locked.shard.next_used(&self.definition, place.at, now_ms);
+        next.filter(|at| *at == place.at)?;
+        Some(self.work(&mut locked, place.at, now_ms, work))
+    }
+
+    /// Shows entries from a place on, each with its place, until `show` answers false. Gives the place to go on from; none when all
+    /// were shown. Entries that come or go meanwhile may be shown or not. One shard is locked at a time.
+    pub fn list(
+        &self,
+        from: Place,
+        now_ms: u64,
+        mut show: impl FnMut(Place, &mut Entry<'_>) -> bool,
+    ) -> Option<Place> {
+        let mut place = from;
+        while let Some(mut locked) = self.lock_at(place) {
+            while let Some(at) = locked.shard.next_used(&self.definition, place.at, now_ms) {
+                place.at = at + 1;
+                let here = Place { at, ..place };
+                let goes_on = self.work(&mut locked, at, now_ms, |entry| show(here, entry));
+                if !goes_on {
+                    return Some(place);
+                }
+            }
+            place = Place {
+                shard: place.shard + 1,
+                at: 0,
+            };
+        }
+        None
+    }
+
+    // ---- for `Held`
+
+    pub(crate) fn work_at<R>(
+        &self,
+        place: Place,
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> R {
+        let mut locked = self.lock(place.shard);
+        self.work(&mut locked, place.at, now_ms, work)
+    }
+
+    pub(crate) fn hold_again(&self, place: Place) {
+        self.lock(place.shard).shard.hold(place.at);
+    }
+
+    /// `now_ms`: where it is known, an entry whose time is over is removed at once.
+    pub(crate) fn let_go(&self, place: Place, now_ms: Option<u64>) {
+        let mut locked = self.lock(place.shard);
+        locked.shard.let_go(place.at);
+        if let Some(now_ms) = now_ms
+            && locked.shard.is_over(&self.definition, place.at, now_ms)
+        {
+            locked.shard.remove(place.at);
+        }
+    }
+
+    // ---- inside
+
+    fn hash(&self, key: &[u8]) -> (u32, u32) {
+        let hash = xxh3_64_with_seed(key, self.seed);
+        let shard = (hash >> 32) as u32 & (self.shards.len() as u32 - 1);
+        (shard, hash as u32)
+    }
+
+    fn lock(&self, shard: u32) -> Locked<'_> {
+        let shard = &self.shards[shard as usize];
+        Locked {
+            table: self,
+            shard: shard.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    fn lock_at(&self, place: Place) -> Option<Locked<'_>> {
+        ((place.shard as usize) < self.shards.len()).then(|| self.lock(place.shard))
+    }
+
+    fn work<R>(
+        &self,
+        locked: &mut Locked<'_>,
+        at: u32,
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> R {
+        let mut entry = locked.shard.entry(&self.definition, at, now_ms);
+        let result = work(&mut entry);
+        if entry.was_touched {
+            self.updates.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// The entry of a key, which is made where there is none: its shard, locked, and its place.
+    fn obtain(&self, key: &[u8], now_ms: u64) -> Option<(Locked<'_>, u32, u32)> {
+        let of = &self.definition;
+        let key = of.comparable(key);
+        let (number, hash) = self.hash(key);
+        let mut locked = self.lock(number);
+        if let Some(at) = locked.shard.find(of, hash, key, now_ms) {
+            return Some((locked, number, at));
+        }
+        locked.shard.purge_some(of, now_ms);
+        let removed = locked.shard.take_removed();
+        self.used.fetch_sub(removed, Ordering::Relaxed);
+        if self.used.fetch_add(1, Ordering::Relaxed) >= of.size
+            && !self.make_room(number, &mut locked.shard, now_ms)
+        {
+            self.used.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let at = locked.shard.insert(of, hash, key, now_ms);
+        Some((locked, number, at))
+    }
+
+    /// Removes an entry of a full table: the oldest of this shard, or of another one that nobody works with. With `nopurge`, only one
+    /// whose time is over.
+    #[cold]
+    fn make_room(&self, number: u32, shard: &mut Shard, now_ms: u64) -> bool {
+        if self.clear_one(shard, now_ms) {
+            return true;
+        }
+        let others =
+            (1..self.shards.len()).map(|step| (number as usize + step) % self.shards.len());
+        for other in others {
+            // A lock that is taken is not waited for: its owner may wait for ours.
+            if let Ok(shard) = self.shards[other].try_lock() {
+                let mut locked = Locked { table: self, shard };
+                if self.clear_one(&mut locked.shard, now_ms) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn clear_one(&self, shard: &mut Shard, now_ms: u64) -> bool {
+        if !self.definition.no_purge {
+            return shard.evict();
+        }
+        shard.purge(&self.definition, now_ms, 1);
+        let removed = shard.take_removed();
+        self.used.fetch_sub(removed, Ordering::Relaxed);
+        removed > 0
+    }
+
+    /// The number of a name, given on first sight.
+    fn number(&self, name: &str) -> Option<u32> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = names.numbers.get(name) {
+            return Some(*number);
+        }
+        if names.by_number.len() >= NAMES_MAX {
+            return None;
+        }
+        let name: Arc<str> = name.into();
+        names.by_number.push(Arc::clone(&name));
+        let number = names.by_number.len() as u32;
+        names.numbers.insert(name, number);
+        Some(number)
+    }
+}
+
+fn remove(shard: &mut Shard, at: Option<u32>) -> Removal {
+    match at {
+        None => Removal::Absent,
+        Some(at) if shard.is_held(at) => Removal::InUse,
+        Some(at) => {
+            shard.remove(at);
+            Removal::Removed
+        }
+    }
+}
