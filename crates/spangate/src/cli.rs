@@ -38,6 +38,7 @@ mod sessions;
 mod ssl;
 mod stat;
 mod status;
+mod tables;
 #[cfg(test)]
 mod testing;
 mod vars;
@@ -85,6 +86,7 @@ const FAMILIES: &[&[Command]] = &[
     ssl::OCSP,
     ssl::SNI,
     ssl::TLS_KEYS,
+    tables::COMMANDS,
     vars::COMMANDS,
 ];
 

@@ -137,14 +137,25 @@ impl Table {
         now_ms: u64,
         work: impl FnOnce(&mut Entry<'_>) -> R,
     ) -> Option<R> {
+        self.find(key, now_ms, |_, entry| work(entry))
+    }
+
+    /// The same, with the place of the entry.
+    pub fn find<R>(
+        &self,
+        key: &[u8],
+        now_ms: u64,
+        work: impl FnOnce(Place, &mut Entry<'_>) -> R,
+    ) -> Option<R> {
         let key = self.definition.comparable(key);
         let (shard, hash) = self.hash(key);
         let mut locked = self.lock(shard);
         let at = locked.shard.find(&self.definition, hash, key, now_ms)?;
-        Some(self.work(&mut locked, at, now_ms, work))
+        let place = Place { shard, at };
+        Some(self.work(&mut locked, at, now_ms, |entry| work(place, entry)))
     }
 
-    /// The same; an entry is made where there is none. None where the table is full.
+    /// As [`Table::with`]; an entry is made where there is none. None where the table is full.
     pub fn with_new<R>(
         &self,
         key: &[u8],

@@ -22,7 +22,6 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show profiling", "[<what>]", Level::Operator, "what is profiled: nothing", |_| Reply::Dump(PROFILING.to_owned())),
     command("show resolvers", "[id]", Level::User, "the resolvers, of which there are none", resolvers),
     command("show startup-logs", "", Level::User, "messages of the start", |_| Reply::Dump(crate::startup::messages())),
-    command("show table", "<table>", Level::Operator, "the stick tables, of which there are none", table),
     command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
     command("show threads", "", Level::Operator, "the threads and the CPU time that they took", threads),
 ];
@@ -152,13 +151,6 @@ fn resolvers(asked: &Asked<'_>) -> Reply {
     match asked.rest {
         [] => Reply::Done,
         _ => Reply::Refused("Can't find that resolvers section\n".to_owned()),
-    }
-}
-
-fn table(asked: &Asked<'_>) -> Reply {
-    match asked.rest {
-        [] => Reply::Done,
-        _ => Reply::Refused("No such table\n".to_owned()),
     }
 }
 

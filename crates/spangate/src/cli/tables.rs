@@ -1,0 +1,431 @@
+//! `show table`, `set table` and `clear table` (management guide §9.3).
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use sample::{Value, table_key};
+use tables::{Argument, Data, Entry, KeyType, Place, Removal, Table};
+
+use super::{Asked, Command, Level, Reply, command};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    command("clear table", "<table> [<filter>]*", Level::Operator, "remove entries of a stick table (filter: data/key/ptr)", clear),
+    command("set table", "<table> <filter> [<filter>]*", Level::Operator, "change or add an entry of a stick table (filter: data/key/ptr)", set),
+    command("show table", "[<table> [<filter>]*]", Level::User, "the stick tables, or the entries of one (filter: data/key/ptr)", show),
+];
+
+/// Conditions of a command at most.
+const FILTERS_MAX: usize = 4;
+/// Entries that are looked at for one part of a listing.
+const ENTRIES_A_PART: usize = 128;
+
+const SHOW_USAGE: &str = "Optional argument only supports \"data.<store_data_type>\" <operator> <value> or key <key> or ptr <ptr>\n";
+const CLEAR_USAGE: &str = "Required arguments: <table> \"data.<store_data_type>\" <operator> <value> or <table> key <key> or <table> ptr <ptr>\n";
+const SET_USAGE: &str = "Required arguments: <table> key <key> [data.<store_data_type> <value>]* or <table> ptr <ptr> [data.<store_data_type> <value>]*\n";
+
+fn refused(text: &str) -> Reply {
+    Reply::Refused(text.to_owned())
+}
+
+fn now_ms() -> u64 {
+    net::sys::now().ms()
+}
+
+fn all<'a>(asked: &Asked<'a>) -> &'a [Arc<Table>] {
+    &asked.subjects.running.config.tables
+}
+
+fn find<'a>(asked: &Asked<'a>, name: &str) -> Result<&'a Arc<Table>, Reply> {
+    let mut tables = all(asked).iter();
+    let found = tables.find(|table| table.definition().name == name);
+    found.ok_or_else(|| refused("No such table\n"))
+}
+
+fn show(asked: &Asked<'_>) -> Reply {
+    let (name, rest) = match asked.rest {
+        [] => return Reply::Dump(all(asked).iter().map(|table| head(table)).collect()),
+        [name, rest @ ..] => (name, rest),
+    };
+    let table = match find(asked, name) {
+        Ok(table) => table,
+        Err(reply) => return reply,
+    };
+    let may_see = asked.level >= Level::Operator;
+    match rest {
+        ["key" | "ptr", ..] => {
+            let place = match Target::read(table, rest, SHOW_KEYS) {
+                Ok(target) => target,
+                Err(reply) => return reply,
+            };
+            let mut out = head(table);
+            if may_see {
+                place.with(table, |place, entry| line(table, place, entry, &mut out));
+                return Reply::Dump(out);
+            }
+            Reply::Done
+        }
+        [] | [_, ..] if rest.first().is_none_or(|word| word.starts_with("data.")) => {
+            let filters = match filters(table, rest) {
+                Ok(filters) => filters,
+                Err(reply) => return reply,
+            };
+            match may_see {
+                true => listing(Arc::clone(table), filters),
+                false => Reply::Dump(
+                    head(table) + "# contents not dumped due to insufficient privileges\n",
+                ),
+            }
+        }
+        _ => refused(SHOW_USAGE),
+    }
+}
+
+fn head(table: &Table) -> String {
+    let of = table.definition();
+    format!(
+        "# table: {}, type: {}, size:{}, used:{}\n",
+        of.name,
+        of.key.name(),
+        of.size,
+        table.used(now_ms())
+    )
+}
+
+/// The entries for which all filters hold, in parts.
+fn listing(table: Arc<Table>, filters: Vec<Filter>) -> Reply {
+    let mut next = Some(Place::default());
+    let first = head(&table).into_bytes();
+    let parts = std::iter::from_fn(move || {
+        let from = next?;
+        let mut out = String::new();
+        let mut left = ENTRIES_A_PART;
+        next = table.list(from, now_ms(), |place, entry| {
+            if filters.iter().all(|filter| filter.holds(entry)) {
+                line(&table, place, entry, &mut out);
+            }
+            left -= 1;
+            left > 0
+        });
+        Some(out.into_bytes())
+    });
+    Reply::Parts(Box::new(std::iter::once(first).chain(parts)))
+}
+
+fn line(table: &Table, place: Place, entry: &Entry<'_>, out: &mut String) {
+    // Writing to memory does not fail.
+    let _ = write_line(table, place, entry, out);
+}
+
+fn write_line(
+    table: &Table,
+    place: Place,
+    entry: &Entry<'_>,
+    out: &mut String,
+) -> std::fmt::Result {
+    let of = table.definition();
+    write!(out, "{:#x}: key=", place.pointer())?;
+    let key = of.shown(entry.key());
+    match of.key {
+        KeyType::Ip => match key.first_chunk::<4>() {
+            Some(octets) => write!(out, "{}", Ipv4Addr::from(*octets))?,
+            None => {}
+        },
+        KeyType::Ipv6 => match key.first_chunk::<16>() {
+            Some(octets) => write!(out, "{}", Ipv6Addr::from(*octets))?,
+            None => {}
+        },
+        KeyType::Integer => match key.first_chunk::<4>() {
+            Some(bytes) => write!(out, "{}", u32::from_be_bytes(*bytes))?,
+            None => {}
+        },
+        KeyType::String => write_text(&key, out)?,
+        KeyType::Binary => key.iter().try_for_each(|byte| write!(out, "{byte:02X}"))?,
+    }
+    write!(
+        out,
+        " use={} exp={} shard=0",
+        entry.trackers(),
+        entry.expires_in_ms()
+    )?;
+    for data in Data::all() {
+        let Some(column) = of.column(data) else {
+            continue;
+        };
+        for index in 0..column.elements {
+            out.push(' ');
+            out.push_str(&element_name(data, index));
+            if data.argument() == Argument::Period {
+                write!(out, "({})", column.period_ms)?;
+            }
+            out.push('=');
+            match entry.get(data, index) {
+                Some(value) => write!(out, "{value}")?,
+                None => out.push_str(table.server_name(entry).as_deref().unwrap_or("-")),
+            }
+        }
+    }
+    out.push('\n');
+    Ok(())
+}
+
+/// A text as HAProxy shows keys: what would end a word or a line is escaped.
+fn write_text(text: &[u8], out: &mut String) -> std::fmt::Result {
+    for byte in text {
+        match byte {
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            0x1b => out.push_str("\\e"),
+            b'\\' | b' ' | b'=' => {
+                out.push('\\');
+                out.push(char::from(*byte));
+            }
+            byte if byte.is_ascii_graphic() => out.push(char::from(*byte)),
+            byte => write!(out, "\\x{byte:02X}")?,
+        }
+    }
+    Ok(())
+}
+
+/// The name of a data type; of an element of an array with its index in front of the first `_` (`gpc3_rate`).
+fn element_name(data: Data, index: u32) -> String {
+    let name = data.name();
+    match (data.is_array(), name.split_once('_')) {
+        (false, _) => name.to_owned(),
+        (true, None) => format!("{name}{index}"),
+        (true, Some((before, behind))) => format!("{before}{index}_{behind}"),
+    }
+}
+
+/// The data type, and the element of it, of such a name.
+fn named(name: &str) -> Option<(Data, u32)> {
+    if let Some(data) = Data::named(name).filter(|data| !data.is_array()) {
+        return Some((data, 0));
+    }
+    let from = name.find(|one: char| one.is_ascii_digit())?;
+    let digits = name[from..].bytes().take_while(u8::is_ascii_digit).count();
+    let index = name[from..from + digits].parse().ok()?;
+    let array = [&name[..from], &name[from + digits..]].concat();
+    let data = Data::named(&array).filter(|data| data.is_array())?;
+    Some((data, index))
+}
+
+/// `data.<type> <operator> <value>`
+struct Filter {
+    data: Data,
+    index: u32,
+    holds: fn(&i64, &i64) -> bool,
+    value: i64,
+}
+
+impl Filter {
+    fn holds(&self, entry: &Entry<'_>) -> bool {
+        let value = entry.get(self.data, self.index);
+        value.is_some_and(|value| (self.holds)(&value, &self.value))
+    }
+}
+
+fn filters(table: &Table, words: &[&str]) -> Result<Vec<Filter>, Reply> {
+    let mut filters = Vec::new();
+    let mut words = words.chunks(3);
+    for (place, condition) in words.by_ref().take(FILTERS_MAX).enumerate() {
+        let number = place + 1;
+        let fault = |text: &str| Reply::Refused(format!("Filter entry #{number}: {text}\n"));
+        let Some(name) = condition[0].strip_prefix("data.") else {
+            return Err(extra(number, condition[0]));
+        };
+        let (data, index) = named(name).ok_or_else(|| fault("Unknown data type"))?;
+        if table.definition().column(data).is_none() && data.in_array().is_none() {
+            return Err(fault("Data type not stored in this table"));
+        }
+        let holds = match condition.get(1) {
+            Some(&"eq") => i64::eq,
+            Some(&"ne") => i64::ne,
+            Some(&"le") => i64::le,
+            Some(&"ge") => i64::ge,
+            Some(&"lt") => i64::lt,
+            Some(&"gt") => i64::gt,
+            _ => {
+                return Err(fault(
+                    "Require and operator among \"eq\", \"ne\", \"le\", \"ge\", \"lt\", \"gt\"",
+                ));
+            }
+        };
+        let value = condition.get(2).and_then(|value| value.parse().ok());
+        let value =
+            value.ok_or_else(|| fault("Require a valid integer value to compare against"))?;
+        filters.push(Filter {
+            data,
+            index,
+            holds,
+            value,
+        });
+    }
+    match words.next() {
+        Some(words) => Err(extra(FILTERS_MAX + 1, words[0])),
+        None => Ok(filters),
+    }
+}
+
+fn extra(number: usize, word: &str) -> Reply {
+    Reply::Refused(format!(
+        "Detected extra data in filter, {}th word of input, after '{word}'\n",
+        3 * number
+    ))
+}
+
+/// What `key <key>` and `ptr <ptr>` name.
+enum Target {
+    Key(Vec<u8>),
+    Place(Place),
+}
+
+const SHOW_KEYS: &str =
+    "Showing keys from tables of type other than ip, ipv6, string and integer is not supported\n";
+const CLEAR_KEYS: &str =
+    "Removing keys from tables of type other than ip, ipv6, string and integer is not supported\n";
+const SET_KEYS: &str =
+    "Inserting keys into tables of type other than ip, ipv6, string and integer is not supported\n";
+
+impl Target {
+    /// `binary`: what is said of tables whose keys cannot be written.
+    fn read(table: &Table, words: &[&str], binary: &str) -> Result<Target, Reply> {
+        let of = table.definition();
+        match words {
+            ["key"] => Err(refused("Key value expected\n")),
+            ["key", key, ..] => {
+                if of.key == KeyType::Binary {
+                    return Err(refused(binary));
+                }
+                let value = Value::text(*key);
+                let key = table_key::with_key(value, of, <[u8]>::to_vec);
+                key.map(Target::Key).ok_or_else(|| refused("Invalid key\n"))
+            }
+            ["ptr"] => Err(refused("Pointer expected (0xffff notation)\n")),
+            ["ptr", pointer, ..] => {
+                let digits = pointer.strip_prefix("0x");
+                let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+                let number = number.ok_or_else(|| refused("Malformed ptr.\n"))?;
+                let place = Place::of_pointer(number);
+                let place = place.filter(|place| table.at(*place, now_ms(), |_| ()).is_some());
+                place
+                    .map(Target::Place)
+                    .ok_or_else(|| refused("No entry can be found matching ptr.\n"))
+            }
+            _ => Err(refused(SET_USAGE)),
+        }
+    }
+
+    /// Works with the entry, if there is one.
+    fn with(&self, table: &Table, mut work: impl FnMut(Place, &mut Entry<'_>)) {
+        match self {
+            Target::Key(key) => {
+                table.find(key, now_ms(), work);
+            }
+            Target::Place(place) => {
+                table.at(*place, now_ms(), |entry| work(*place, entry));
+            }
+        }
+    }
+}
+
+fn clear(asked: &Asked<'_>) -> Reply {
+    let [name, rest @ ..] = asked.rest else {
+        return refused(CLEAR_USAGE);
+    };
+    let table = match find(asked, name) {
+        Ok(table) => table,
+        Err(reply) => return reply,
+    };
+    match rest {
+        ["key" | "ptr", ..] => {
+            let removal = match Target::read(table, rest, CLEAR_KEYS) {
+                Ok(Target::Key(key)) => table.remove(&key, now_ms()),
+                Ok(Target::Place(place)) => table.remove_at(place, now_ms()),
+                Err(reply) => return reply,
+            };
+            match removal {
+                Removal::Removed | Removal::Absent => Reply::Done,
+                Removal::InUse => refused("Entry currently in use, cannot remove\n"),
+            }
+        }
+        _ if rest.first().is_none_or(|word| word.starts_with("data.")) => {
+            let filters = match filters(table, rest) {
+                Ok(filters) => filters,
+                Err(reply) => return reply,
+            };
+            remove_all(table, &filters);
+            Reply::Done
+        }
+        _ => refused(CLEAR_USAGE),
+    }
+}
+
+/// Removes the entries for which all filters hold, but for those in use.
+fn remove_all(table: &Table, filters: &[Filter]) {
+    let mut next = Some(Place::default());
+    let mut found = Vec::with_capacity(ENTRIES_A_PART);
+    while let Some(from) = next {
+        next = table.list(from, now_ms(), |place, entry| {
+            if filters.iter().all(|filter| filter.holds(entry)) {
+                found.push(place);
+            }
+            found.len() < ENTRIES_A_PART
+        });
+        for place in found.drain(..) {
+            table.remove_at(place, now_ms());
+        }
+    }
+}
+
+fn set(asked: &Asked<'_>) -> Reply {
+    let [name, rest @ ..] = asked.rest else {
+        return refused(SET_USAGE);
+    };
+    let table = match find(asked, name) {
+        Ok(table) => table,
+        Err(reply) => return reply,
+    };
+    if rest.first().is_some_and(|word| word.starts_with("data.")) {
+        return refused(
+            "content-based lookup is only supported with the \"show\" and \"clear\" actions\n",
+        );
+    }
+    let target = match Target::read(table, rest, SET_KEYS) {
+        Ok(target) => target,
+        Err(reply) => return reply,
+    };
+    let mut result = Ok(());
+    let work = |entry: &mut Entry<'_>| {
+        result = set_values(table, entry, rest.get(2..).unwrap_or_default());
+        entry.touch();
+    };
+    let is_there = match &target {
+        Target::Key(key) => table.with_new(key, now_ms(), work),
+        Target::Place(place) => table.at(*place, now_ms(), work),
+    };
+    match (is_there, result) {
+        (None, _) => refused("Unable to allocate a new entry\n"),
+        (Some(()), Err(fault)) => refused(fault),
+        (Some(()), Ok(())) => Reply::Done,
+    }
+}
+
+fn set_values(table: &Table, entry: &mut Entry<'_>, words: &[&str]) -> Result<(), &'static str> {
+    for pair in words.chunks(2) {
+        let name = pair[0].strip_prefix("data.");
+        let name = name.ok_or("\"data.<type>\" followed by a value expected\n")?;
+        let (data, index) = named(name).ok_or("Unknown data type\n")?;
+        if table.definition().column(data).is_none() && data.in_array().is_none() {
+            return Err("Data type not stored in this table\n");
+        }
+        let value = pair.get(1).and_then(|value| value.parse().ok());
+        let value = value.ok_or("Require a valid integer value to store\n")?;
+        if !entry.set(data, index, value) {
+            return Err("index out of range in this data array\n");
+        }
+    }
+    Ok(())
+}
