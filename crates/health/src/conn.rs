@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use config::model::Source;
 use net::{Addr, proxy_protocol, socks4};
+use proxy::TlsPlace;
 use tls::{Buffer, Connector, Session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
@@ -61,13 +62,15 @@ struct Secure {
     plain: Buffer,
     out: Buffer,
     has_ended: bool,
+    /// It counts as a TLS connection.
+    _place: TlsPlace,
 }
 
 impl Conn {
     /// Connects, with all handshakes. `layer` says how far it came.
     pub async fn open(
         way: &Way,
-        connector: Option<Connector>,
+        secure: Option<(Connector, TlsPlace)>,
         lingers: bool,
         layer: &mut Layer,
     ) -> Result<Conn, Lost> {
@@ -97,8 +100,8 @@ impl Conn {
             }
             conn.stream.write_all(&bytes).await?;
         }
-        if let Some(connector) = connector {
-            conn.handshake(&connector, way).await?;
+        if let Some((connector, place)) = secure {
+            conn.handshake(&connector, place, way).await?;
         }
         *layer = Layer::Seven;
         Ok(conn)
@@ -117,7 +120,12 @@ impl Conn {
         }
     }
 
-    async fn handshake(&mut self, connector: &Connector, way: &Way) -> Result<(), Lost> {
+    async fn handshake(
+        &mut self,
+        connector: &Connector,
+        place: TlsPlace,
+        way: &Way,
+    ) -> Result<(), Lost> {
         let connector = match &way.alpn {
             Some(protocols) => {
                 let protocols: Vec<&[u8]> = protocols.iter().map(Vec::as_slice).collect();
@@ -132,6 +140,7 @@ impl Conn {
             plain: Buffer::default(),
             out: Buffer::default(),
             has_ended: false,
+            _place: place,
         };
         secure.session.start(&mut secure.out).map_err(failed)?;
         while !secure.session.is_established() {

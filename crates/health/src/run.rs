@@ -8,7 +8,7 @@ use config::model::{
 };
 use net::{Addr, Now};
 use proxy::CheckOutcome;
-use sample::{Assignment, Expr, LogFormat, Scope, Session, Txn, VarScope, Vars};
+use sample::{Assignment, ConnError, Expr, LogFormat, Scope, Session, Txn, VarScope, Vars};
 use syntax::hex;
 use tokio::time::{Instant, timeout_at};
 
@@ -181,7 +181,11 @@ impl Run<'_> {
             true => {
                 let of_server = self.connector();
                 let missing = || Verdict::new(CheckStatus::SocketError, "no TLS for this server");
-                Some(of_server.ok_or_else(missing)?)
+                let connector = of_server.ok_or_else(missing)?;
+                let too_many =
+                    || Verdict::new(CheckStatus::SocketError, ConnError::TlsTooMany.text());
+                let place = self.control.shared.enter_tls().ok_or_else(too_many)?;
+                Some((connector, place))
             }
         };
         let opening = Conn::open(&way, connector, connect.linger, &mut self.layer);

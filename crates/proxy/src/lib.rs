@@ -45,5 +45,5 @@ pub use running::{
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
     Door, HealthLevel, Herald, Level, News, OpState, RateLimit, Refused, RenameError, ServerChange,
-    ServerLoad, ServerRecord, ServerTables, ServerView, Shared, Snapshot,
+    ServerLoad, ServerRecord, ServerTables, ServerView, Shared, Snapshot, TlsPlace,
 };

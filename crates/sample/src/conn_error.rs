@@ -58,6 +58,7 @@ errors! {
     TlsEmpty 24 "SSL_EMPTY" "Connection closed during SSL handshake";
     TlsAbort 25 "SSL_ABORT" "Connection error during SSL handshake";
     TlsTimeout 26 "SSL_TIMEOUT" "Timeout during SSL handshake";
+    TlsTooMany 27 "SSL_TOO_MANY" "Too many SSL connections";
     TlsAuthority 30 "SSL_CA_FAIL" "SSL client CA chain cannot be verified";
     TlsCertificate 31 "SSL_CRT_FAIL" "SSL client certificate not trusted";
     TlsName 33 "SSL_MISMATCH_SNI" "Server presented an SSL certificate different from the expected one";

@@ -79,6 +79,7 @@ pub fn blank() -> Bind {
         accept_proxy: false,
         v4v6: false,
         v6only: false,
+        idle_ping: None,
         interface: None,
         tfo: false,
         transparent: false,
@@ -151,6 +152,15 @@ pub fn group(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 /// `id`
 pub fn id(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     bind.id = cursor.number(1..=i32::MAX as u32)?;
+    Ok(())
+}
+
+/// `idle-ping`
+pub fn idle_ping(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let text = cursor.value("a time")?;
+    let time = values::time(text)
+        .map_err(|bad| cursor.fault(values::time_message(bad, text, "idle-ping")))?;
+    bind.idle_ping = Some(time).filter(|time| !time.is_zero());
     Ok(())
 }
 

@@ -523,6 +523,18 @@ pub fn pool_purge_delay(
     Ok(())
 }
 
+/// `idle-ping`
+pub fn idle_ping(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    cursor.value("a time")?;
+    let time = shared.time(&cursor.line, cursor.at - 1, "idle-ping")?;
+    options.idle_ping = Some(time).filter(|time| !time.is_zero());
+    Ok(())
+}
+
 /// `cc`
 pub fn cc(options: &mut ServerOptions, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
     options.tcp.congestion = Some(tcp::congestion(cursor)?);

@@ -50,7 +50,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("group", WORD, bind::group, "Group of a UNIX socket, by name."),
     yes("guid-prefix", WORD, bind::guid_prefix, "Names that identify the listeners for ever."),
     yes("id", WORD, bind::id, "The listener's number in statistics."),
-    tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
+    yes("idle-ping", WORD, bind::idle_ping, "Interval of pings on idle HTTP/2 connections; one that does not answer is closed."),
     yes("interface", WORD, bind::interface, "Network interface to listen on."),
     moot("label", "nothing groups listeners by it, in HAProxy neither", WORD, "A label of the listener."),
     yes("level", WORD, bind::level, "Rights of the runtime interface: `user`, `operator` or `admin`."),

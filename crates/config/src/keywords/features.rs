@@ -14,10 +14,8 @@ pub enum Feature {
     Niceness,
     Passphrases,
     Peers,
-    Pings,
     Quic,
     SharedStats,
-    TlsLimits,
 }
 
 impl Feature {
@@ -34,10 +32,8 @@ impl Feature {
             Feature::Niceness => "the priority of the process is left as it is",
             Feature::Passphrases => "keys with a passphrase are not read yet",
             Feature::Peers => "peers are not implemented yet",
-            Feature::Pings => "idle connections of HTTP/2 are not pinged yet",
             Feature::Quic => "QUIC is not implemented yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
-            Feature::TlsLimits => "TLS connections are not limited by themselves yet",
         }
     }
 }

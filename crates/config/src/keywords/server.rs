@@ -52,7 +52,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("guid", WORD, server::guid, "A name that identifies the server for ever."),
     yes("hash-key", WORD, server::hash_key, "What consistent hashing places the server by: `id`, `id32`, `guid`, `addr` or `addr-port`."),
     yes("id", WORD, server::id, "The server's number in statistics."),
-    tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
+    yes("idle-ping", WORD, server::idle_ping, "Interval of pings on idle HTTP/2 connections; one that does not answer is closed."),
     yes("init-addr", WORD, server::init_addr, "Where the address of a name comes from at the start: `last`, `libc`, `none`, an address."),
     not_yet("log-bufsize", WORD, "Buffer of a log server."),
     not_yet("log-proto", WORD, "Framing of a log server."),

@@ -1,5 +1,7 @@
 //! Listening addresses (manual §5.1).
 
+use std::time::Duration;
+
 use super::BindTls;
 use net::{Addr, TcpOptions};
 use syntax::octets::Octets;
@@ -23,6 +25,8 @@ pub struct Bind {
     pub v4v6: bool,
     /// IPv6 does not take IPv4.
     pub v6only: bool,
+    /// The interval of pings on idle connections of HTTP/2.
+    pub idle_ping: Option<Duration>,
     /// Network interface.
     pub interface: Option<String>,
     /// TCP Fast Open.

@@ -226,6 +226,8 @@ pub struct ServerOptions {
     pub pool_max_conn: Option<u32>,
     /// Time after which unused idle connections are closed.
     pub pool_purge_delay: Duration,
+    /// The interval of pings on idle connections of HTTP/2.
+    pub idle_ping: Option<Duration>,
     /// Requests on one connection after the first one; none is unlimited.
     pub max_reuse: Option<u32>,
     /// TLS of traffic, of health checks or of both; see [`ServerOptions::tls`].
@@ -272,6 +274,7 @@ impl Default for ServerOptions {
             tfo: false,
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
+            idle_ping: None,
             max_reuse: None,
             tls_words: None,
             checks: ServerChecks::default(),

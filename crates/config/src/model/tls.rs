@@ -305,6 +305,10 @@ pub struct TlsGlobal {
     pub lifetime: Duration,
     /// `tune.ssl.hard-maxrecord`: bytes of a record; none is the largest of the protocol.
     pub hard_maxrecord_bytes: Option<u32>,
+    /// `tune.ssl.maxrecord`: payload bytes of a record at the beginning of a transfer; none is no limit of its own.
+    pub maxrecord_bytes: Option<u32>,
+    /// `tune.idletimer`: a pause after which a transfer begins anew.
+    pub idletimer: Duration,
     /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 is none.
     pub capture_bytes: u32,
 }
@@ -326,6 +330,8 @@ impl Default for TlsGlobal {
             cache_made: 1000,
             lifetime: Duration::from_secs(300),
             hard_maxrecord_bytes: None,
+            maxrecord_bytes: None,
+            idletimer: Duration::from_secs(1),
             capture_bytes: 0,
         }
     }

@@ -61,14 +61,14 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
     for number in 0..1_000 {
         text += &format!(
             "backend b{number}\n http-check expect status 200\n default-server inter 3s fall 2\n \
-             server s 127.0.0.1:1 check rise 3 idle-ping 5s slowstart 5s\n"
+             server s 127.0.0.1:1 check rise 3 resolve-prefer ipv4 slowstart 5s\n"
         );
     }
     let told = notices(&text);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
         told[0],
-        "no effect of server … idle-ping at t.cfg:11 and 999 more places : idle connections of HTTP/2 are not pinged yet."
+        "no effect of server … resolve-prefer at t.cfg:11 and 999 more places : the resolution of names at run time is not implemented yet."
     );
 }
 

@@ -78,6 +78,8 @@ struct Load {
     /// See [`Limits::idle_frames_max`].
     idle_frames: u32,
     glitches: u32,
+    /// Pings of ours that are not answered.
+    pings: u32,
 }
 
 impl Connection {

@@ -6,7 +6,7 @@ use net::{Accepted, Driver, ListenerId, SockId, proxy_protocol};
 use sample::{ConnError, LogOrigin, Session};
 
 use super::Turn;
-use crate::ids::{BindId, LinkId, ProxyId};
+use crate::ids::{BindId, LinkId};
 use crate::link::mux::h1::Front;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
@@ -28,7 +28,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Whether one more connection may be accepted; if so, its place is taken.
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
-        let admitted = !self.is_too_fast(bind.frontend) && self.cx.core.ambient.shared.admit(bind);
+        let admitted = !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind);
         match admitted {
             true => self.pass_on(bind),
             false => self.rest(listener),
@@ -87,7 +87,7 @@ impl<D: Driver> Turn<'_, D> {
         while index < self.state.resting.len() {
             let listener = self.state.resting[index];
             let bind = self.bind_of(listener);
-            if self.is_too_fast(bind.frontend) || self.cx.core.ambient.shared.is_full(bind) {
+            if self.is_too_fast(bind) || self.cx.core.ambient.shared.is_full(bind) {
                 index += 1;
             } else {
                 self.state.resting.swap_remove(index);
@@ -100,14 +100,16 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Whether a frontend has its share of this second (`maxconnrate`, `maxsessrate`, `rate-limit sessions`). If so, it is looked at
-    /// again when there may be room.
-    fn is_too_fast(&mut self, frontend: ProxyId) -> bool {
+    /// Whether a listener has its share of this second (`maxconnrate`, `maxsessrate`, `maxsslrate`, `rate-limit sessions`). If so, it is
+    /// looked at again when there may be room.
+    fn is_too_fast(&mut self, bind: BindId) -> bool {
         if !self.cx.running.paces {
             return false;
         }
+        let frontend = bind.frontend;
         let now_ms = self.cx.now().ms();
         let shared = &self.cx.core.ambient.shared;
+        let speaks_tls = self.cx.running.bind(bind).tls.is_some();
         let sessions = self.cx.running.proxy(frontend).rate_limit_sessions;
         let limits = [
             (sessions, Pace::Sessions(frontend)),
@@ -118,6 +120,12 @@ impl<D: Driver> Turn<'_, D> {
             (
                 shared.rate_limit(RateLimit::Connections),
                 Pace::ProcessConnections,
+            ),
+            (
+                shared
+                    .rate_limit(RateLimit::TlsSessions)
+                    .filter(|_| speaks_tls),
+                Pace::TlsClients,
             ),
         ];
         let reached = limits

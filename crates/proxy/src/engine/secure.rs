@@ -35,6 +35,8 @@ impl<D: Driver> Turn<'_, D> {
         let Some(acceptors) = self.cx.running.tls.bind(bind) else {
             return self.begin_session(link);
         };
+        // It counts before its handshake, so that one that fails counts too.
+        self.cx.mark(Pace::TlsClients);
         let timeout_ms = self.cx.running.timeouts(bind.frontend).client_hs;
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
@@ -46,10 +48,11 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     fn accept_session(&mut self, link: LinkId, acceptor: &Acceptor) {
+        let Some(place) = self.cx.core.ambient.shared.enter_tls() else {
+            return self.cx.close_client(link);
+        };
         match acceptor.accept() {
             Ok(session) => {
-                self.cx.mark(Pace::TlsClients);
-                let place = self.cx.core.ambient.shared.tls_connections().enter();
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
                     entry.secure = Some(Secure::new(session, place));
                 }

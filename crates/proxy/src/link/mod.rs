@@ -19,8 +19,8 @@ pub(crate) use client::{Client, Stage};
 pub(crate) use input::Input;
 use mux::Mux;
 pub(crate) use mux::h1::Wrote;
-pub(crate) use secure::Secure;
 use secure::{Outgoing, Wire};
+pub(crate) use secure::{Secure, ShortRecords};
 pub(crate) use server::{Server, Socks4};
 
 /// A connection.

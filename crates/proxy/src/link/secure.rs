@@ -1,6 +1,7 @@
 //! TLS of connections. What comes is opened in [`crate::engine`]; what leaves is gathered for a round and sealed here, so that a head
 //! and its body are one record.
 
+use config::model::TlsGlobal;
 use net::{Driver, Message, Sent, SockId};
 use tls::{Buffer, Session};
 
@@ -14,6 +15,8 @@ const STAGE_BYTES_MAX: usize = 4 << 10;
 const RECORD_BYTES: usize = 16 << 10;
 /// Payload that is sealed before the driver is asked whether it takes more.
 const SEAL_BYTES_MAX: usize = 64 << 10;
+/// A transfer has begun as long as it has not sent more than this.
+const TRANSFER_BEGINNING_BYTES: usize = 32 << 10;
 /// Connections that gather at a time: the first of a long round does not wait for the last.
 const GATHERING_MAX: usize = 32;
 
@@ -26,6 +29,14 @@ pub(crate) struct Secure {
     /// What is to be sealed at the end of the round.
     staged: Vec<u8>,
     is_gathering: bool,
+    transfer: Transfer,
+}
+
+/// What was sent without a pause.
+#[derive(Debug, Default)]
+struct Transfer {
+    bytes: usize,
+    last_ms: u64,
 }
 
 impl Secure {
@@ -35,6 +46,7 @@ impl Secure {
             _place: place,
             staged: Vec::new(),
             is_gathering: false,
+            transfer: Transfer::default(),
         })
     }
 
@@ -65,9 +77,42 @@ impl Wire<'_> {
     }
 }
 
+/// Records are shorter at the beginning of a transfer, so that its first bytes can be read before many have come (`tune.ssl.maxrecord`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShortRecords {
+    /// Payload of a record.
+    bytes: usize,
+    /// A transfer begins anew after such a pause (`tune.idletimer`).
+    idle_ms: u64,
+}
+
+impl ShortRecords {
+    /// As configured; none where records are as long as they can be.
+    pub fn new(global: &TlsGlobal) -> Option<ShortRecords> {
+        Some(ShortRecords {
+            bytes: global.maxrecord_bytes? as usize,
+            idle_ms: global.idletimer.as_millis() as u64,
+        })
+    }
+}
+
+impl Transfer {
+    /// So many bytes are to be sent; how many of them belong to the beginning.
+    fn note(&mut self, bytes: usize, now_ms: u64, short: &ShortRecords) -> usize {
+        if now_ms.saturating_sub(self.last_ms) >= short.idle_ms {
+            self.bytes = 0;
+        }
+        self.last_ms = now_ms;
+        let beginning = TRANSFER_BEGINNING_BYTES.saturating_sub(self.bytes);
+        self.bytes = self.bytes.saturating_add(bytes);
+        bytes.min(beginning)
+    }
+}
+
 /// What a worker's connections share for sealing.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
+    short: Option<ShortRecords>,
     sealed: Buffer,
     gathering: Vec<LinkId>,
     /// Memory for what is gathered.
@@ -76,8 +121,25 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Seals bytes behind what is sealed. A session whose keys may serve no more says nothing any more.
-    fn seal(&mut self, session: &mut Session, bytes: &[u8]) {
-        let _ = session.write(bytes, &mut self.sealed);
+    fn seal<D: Driver>(
+        &mut self,
+        io: &D,
+        session: &mut Session,
+        transfer: &mut Transfer,
+        bytes: &[u8],
+    ) {
+        let mut rest = bytes;
+        if let Some(short) = &self.short {
+            let beginning = transfer.note(bytes.len(), io.now().ms(), short);
+            let (first, behind) = bytes.split_at(beginning);
+            for record in first.chunks(short.bytes) {
+                let _ = session.write(record, &mut self.sealed);
+            }
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            let _ = session.write(rest, &mut self.sealed);
+        }
     }
 
     /// Sends what is sealed.
@@ -151,12 +213,13 @@ impl Outgoing {
                 let count = room.min(body.len() - taken);
                 staged.extend_from_slice(&body[taken..taken + count]);
                 taken += count;
-                self.seal(&mut secure.session, staged);
+                self.seal(io, &mut secure.session, &mut secure.transfer, staged);
                 staged.clear();
             }
             let count = SEAL_BYTES_MAX.min(body.len() - taken);
             if count > 0 {
-                self.seal(&mut secure.session, &body[taken..taken + count]);
+                let part = &body[taken..taken + count];
+                self.seal(io, &mut secure.session, &mut secure.transfer, part);
                 taken += count;
             }
             blocked |= self.send(io, sock);
@@ -180,7 +243,7 @@ impl Outgoing {
         }
         let mut staged = std::mem::take(&mut secure.staged);
         if !staged.is_empty() {
-            self.seal(&mut secure.session, &staged);
+            self.seal(io, &mut secure.session, &mut secure.transfer, &staged);
             link.blocked |= self.send(io, link.sock);
         }
         staged.clear();
@@ -191,6 +254,13 @@ impl Outgoing {
 }
 
 impl Links {
+    /// None yet. `short`: see [`ShortRecords`].
+    pub fn new(short: Option<ShortRecords>) -> Links {
+        let mut links = Links::default();
+        links.outgoing.short = short;
+        links
+    }
+
     /// A connection that has gathered something, at the end of a round.
     #[inline]
     pub fn next_gathering(&mut self) -> Option<LinkId> {

@@ -106,13 +106,15 @@ impl<D: Driver> Cx<'_, D> {
             // A server that is just being added.
             Some(None) => return self.no_handshake(stream, ConnError::TlsHandshake),
             // A name that cannot be asked for cannot be checked either.
-            Some(Some(connector)) => match connect(&connector, proto, names.asked.as_deref()) {
-                Ok(session) => {
-                    let place = self.core.ambient.shared.tls_connections().enter();
-                    Some(Secure::new(session, place))
+            Some(Some(connector)) => {
+                let Some(place) = self.core.ambient.shared.enter_tls() else {
+                    return self.no_handshake(stream, ConnError::TlsTooMany);
+                };
+                match connect(&connector, proto, names.asked.as_deref()) {
+                    Ok(session) => Some(Secure::new(session, place)),
+                    Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
                 }
-                Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
-            },
+            }
         };
         match self.open_server(stream, server, &names.ends) {
             Ok(sock) => {

@@ -43,7 +43,7 @@ use crate::backend::{Backends, View};
 use crate::facts::{Ambient, Eval};
 use crate::ids::{LinkId, StreamId, Timers};
 pub(crate) use crate::link::mux::h1::is_interim;
-use crate::link::{Links, Role};
+use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
 use crate::running::Running;
 use crate::shared::{Count, Pace, ServerTables, Shared};
@@ -119,7 +119,7 @@ impl Core {
             logging: Logging::new(running, &ambient),
             tracing: tracing::Worker::new(running, worker.0 as usize, seed),
             ambient,
-            links: Links::default(),
+            links: Links::new(ShortRecords::new(&running.config.global.tls)),
             timers: Timers::default(),
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),

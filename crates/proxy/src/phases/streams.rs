@@ -72,7 +72,7 @@ impl<D: Driver> Cx<'_, D> {
                 true => wait_ms.min(DRAIN_IDLE_MS),
                 false => wait_ms,
             };
-            return self.set_link_deadline(link, deadline(now, wait_ms));
+            return self.set_idle_deadline(link, deadline(now, wait_ms));
         }
         let Some(server) = self.core.links.server(link) else {
             return;
@@ -84,6 +84,21 @@ impl<D: Driver> Cx<'_, D> {
         let at_ms = match line.pool_purge_delay.as_millis() as u64 {
             0 => NEVER_MS,
             purge_ms => deadline(now, purge_ms),
+        };
+        self.set_idle_deadline(link, at_ms);
+    }
+
+    /// When a connection without streams ends. Where it is pinged meanwhile, its next ping may be due before.
+    pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
+        let now = self.now();
+        let connection = self.core.links.connection_mut(link);
+        let pings = connection.and_then(|connection| connection.pings.as_mut());
+        let at_ms = match pings {
+            None => ends_ms,
+            Some(pings) => {
+                (pings.ends_ms, pings.is_unanswered) = (ends_ms, false);
+                ends_ms.min(deadline(now, pings.interval_ms))
+            }
         };
         self.set_link_deadline(link, at_ms);
     }

@@ -443,6 +443,7 @@ fn is_paced(config: &Config) -> bool {
     !global.stats_sockets.is_empty()
         || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
+        || global.tls.maxsslrate.is_some()
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }
 

@@ -54,7 +54,8 @@ pub use switches::{Door, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
 pub(crate) use tallies::{Class, FrontRow};
-pub(crate) use tls::{TlsConnections, TlsPlace};
+pub(crate) use tls::TlsConnections;
+pub use tls::TlsPlace;
 pub(crate) use turns::Turn;
 
 /// See the module.
@@ -126,7 +127,7 @@ impl Shared {
             streams: AtomicU64::new(0),
             var_bytes: AtomicUsize::new(0),
             server_conns: room::Room::new(server_conns_max),
-            tls_connections: Arc::default(),
+            tls_connections: TlsConnections::new(config.global.tls.maxsslconn),
             dropped_logs: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
@@ -200,6 +201,12 @@ impl Shared {
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.panics.load(Relaxed)
+    }
+
+    /// A place for one more TLS connection; none where there are as many as there may be (`maxsslconn`).
+    #[must_use]
+    pub fn enter_tls(&self) -> Option<TlsPlace> {
+        self.tls_connections.enter()
     }
 
     /// TLS connections of the process.

@@ -24,6 +24,8 @@ pub enum RateLimit {
     Connections,
     /// Sessions a second (`maxsessrate`).
     Sessions,
+    /// TLS connections of clients a second (`maxsslrate`).
+    TlsSessions,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ pub(super) struct Switches {
     proxies: Vec<ProxySwitches>,
     connection_rate: AtomicU32,
     session_rate: AtomicU32,
+    tls_session_rate: AtomicU32,
 }
 
 const OPEN: u8 = 0;
@@ -58,6 +61,7 @@ impl Switches {
             proxies: proxies.collect(),
             connection_rate: AtomicU32::new(global.maxconnrate.unwrap_or(0)),
             session_rate: AtomicU32::new(global.maxsessrate.unwrap_or(0)),
+            tls_session_rate: AtomicU32::new(global.tls.maxsslrate.unwrap_or(0)),
         }
     }
 
@@ -109,6 +113,7 @@ impl Switches {
         match rate {
             RateLimit::Connections => &self.connection_rate,
             RateLimit::Sessions => &self.session_rate,
+            RateLimit::TlsSessions => &self.tls_session_rate,
         }
     }
 

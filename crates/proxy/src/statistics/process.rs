@@ -7,12 +7,10 @@ use crate::ids::ProxyId;
 use crate::shared::{FrontCount, Pace, RateLimit};
 
 /// What tells of features that do not exist here: HAProxy shows 0 where nothing uses them.
-const ABSENT: [Fact; 13] = [
-    Fact::MaxSslConns,
+const ABSENT: [Fact; 11] = [
     Fact::Maxpipes,
     Fact::PipesUsed,
     Fact::PipesFree,
-    Fact::SslRateLimit,
     Fact::CompressBpsIn,
     Fact::CompressBpsOut,
     Fact::CompressBpsRateLim,
@@ -89,6 +87,8 @@ impl View<'_> {
         facts.set(Fact::ConnRate, rate(Pace::ProcessConnections));
         facts.set(Fact::SessRate, rate(Pace::ProcessSessions));
         facts.set(Fact::SslRate, handshakes);
+        let limit = shared.rate_limit(RateLimit::TlsSessions).unwrap_or(0);
+        facts.set(Fact::SslRateLimit, limit);
         facts.set(Fact::MaxSslRate, shared.peak_rate(Pace::TlsClients));
         facts.set(Fact::SslFrontendKeyRate, keys);
         facts.set(
@@ -106,6 +106,7 @@ impl View<'_> {
             shared.peak_rate(Pace::TlsServerKeys),
         );
         let connections = shared.tls_connections();
+        facts.set(Fact::MaxSslConns, connections.max());
         facts.set(Fact::CurrSslConns, connections.now());
         facts.set(Fact::CumSslConns, connections.total());
         let cache = self.running.tls().cache_use();

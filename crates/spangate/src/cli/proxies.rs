@@ -214,12 +214,14 @@ fn set_maxconn(asked: &Asked<'_>) -> Reply {
 const RATE_LIMIT_USAGE: &str = "'set rate-limit' only supports :
    - 'connections global' to set the per-process maximum connection rate
    - 'sessions global' to set the per-process maximum session rate
+   - 'ssl-sessions global' to set the per-process maximum SSL session rate
 ";
 
 fn set_rate_limit(asked: &Asked<'_>) -> Reply {
     let (limit, value) = match asked.rest {
         ["connections", "global", value @ ..] => (RateLimit::Connections, value),
         ["sessions", "global", value @ ..] => (RateLimit::Sessions, value),
+        ["ssl-sessions", "global", value @ ..] => (RateLimit::TlsSessions, value),
         _ => return refused(RATE_LIMIT_USAGE),
     };
     let Some(value) = value.first() else {

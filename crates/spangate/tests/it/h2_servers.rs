@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use common::h2::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Raw, frame};
+use common::h2::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, Raw, frame};
 use common::http::Client;
 use common::origin::Origin;
 use common::{DEADLINE, DEFAULTS, Proxy, address, listener, sys};
@@ -311,4 +311,19 @@ fn servers_that_speak_something_else_are_refused() {
         assert!(before.logged().starts_with("502 "));
         before.proxy.stop();
     }
+}
+
+#[test]
+fn an_idle_server_that_does_not_answer_a_ping_loses_its_connection() {
+    let (ended, end) = channel();
+    let at = server(move |mut raw, _| {
+        let (stream, _) = raw.until(HEADERS).expect("a request");
+        raw.send(&response(stream, b"ok"));
+        let was_pinged = raw.until(PING).is_some();
+        let _ = ended.send((was_pinged, raw.goaway()));
+    });
+    let before = Before::start(at, "default-server idle-ping 20ms pool-purge-delay 1h");
+    assert_eq!(Client::connect(before.front).get("/").text(), "ok");
+    assert_eq!(end.recv_timeout(DEADLINE), Ok((true, None)));
+    before.proxy.stop();
 }

@@ -172,3 +172,33 @@ fn large_bodies_go_both_ways() {
     }
     proxy.stop();
 }
+
+#[test]
+fn records_are_short_at_the_beginning_of_a_transfer() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let origin = Origin::start(|_| ok(common::pattern(200_000)));
+    let front = listener();
+    let config = format!(
+        "global\n tune.ssl.maxrecord 1419\n{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\" ssl crt {crt}\n server s {}\n",
+        origin.at
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    let stream = TcpStream::connect(address(&front)).unwrap();
+    let mut wire = secure(stream, &authority, "one.test");
+    wire.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    wire.flush().unwrap();
+    let mut bytes = Vec::new();
+    wire.sock.read_to_end(&mut bytes).unwrap();
+    let (mut rest, mut sealed, mut longest) = (&bytes[..], 0, 0);
+    while let [_, _, _, a, b, more @ ..] = rest {
+        let len = usize::from(*a) << 8 | usize::from(*b);
+        // Of TLS 1.3 with a tag of 16 bytes and a byte for the kind.
+        assert!(sealed > 30_000 || len <= 1419 + 17, "{len} after {sealed}");
+        (sealed, longest) = (sealed + len, longest.max(len));
+        rest = &more[len..];
+    }
+    assert!(sealed > 200_000 && longest > 8_000, "{sealed} {longest}");
+    proxy.stop();
+}

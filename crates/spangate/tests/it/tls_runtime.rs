@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::cli::ask_any;
+use common::http::Client;
 use common::tls::{Authority, Kind, has, s_client};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 use rustls::pki_types::pem::PemObject as _;
@@ -350,5 +351,47 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     common::cli::until_any_holds(&cli, "show info", |info| {
         fact(info, "CurrSslConns") + 3 <= now
     });
+    proxy.stop();
+}
+
+#[test]
+fn tls_connections_and_their_rate_are_limited() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let cli = folder.path("cli");
+    let (front, clear) = (listener(), listener());
+    let config = format!(
+        "global\n nbthread 1\n maxsslconn 2\n maxsslrate 1000\n stats socket {} level admin\n{DEFAULTS}\nfrontend f\n \
+         bind \"fd@${{FRONT}}\" ssl crt {crt}\n bind \"fd@${{CLEAR}}\"\n \
+         http-request return status 200 content-type text/plain string ok\n",
+        cli.display(),
+    );
+    let named = [("FRONT", &front), ("CLEAR", &clear)];
+    let proxy = Proxy::start_in(folder, &config, &named);
+    let (to, client) = (address(&front), client(&authority, None));
+    let info = ask_any(&cli, "show info");
+    assert_eq!(fact(&info, "MaxSslConns"), 2);
+    assert_eq!(fact(&info, "SslRateLimit"), 1000);
+    let mut kept: Vec<Stream> = (0..2).map(|_| connect(&client, to, "one.test")).collect();
+    assert!(kept.iter_mut().all(get));
+    // One too many is closed; what does not speak TLS is served.
+    assert!(!get(&mut connect(&client, to, "one.test")));
+    assert_eq!(Client::connect(address(&clear)).get("/").status, 200);
+    kept.pop();
+    common::cli::until_any_holds(&cli, "show info", |info| fact(info, "CurrSslConns") == 1);
+    assert!(get(&mut connect(&client, to, "one.test")));
+
+    assert_eq!(
+        ask_any(&cli, "set rate-limit ssl-sessions global 1").trim(),
+        ""
+    );
+    assert_eq!(fact(&ask_any(&cli, "show info"), "SslRateLimit"), 1);
+    ask_any(&cli, "clear counters all");
+    // They are served all the same, one after the other.
+    for _ in 0..2 {
+        common::cli::until_any_holds(&cli, "show info", |info| fact(info, "CurrSslConns") == 1);
+        assert!(get(&mut connect(&client, to, "one.test")));
+    }
+    assert!(fact(&ask_any(&cli, "show info"), "MaxSslRate") <= 1);
     proxy.stop();
 }

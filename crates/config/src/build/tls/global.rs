@@ -1,5 +1,7 @@
 //! TLS in `global` (manual §3.1, §3.2).
 
+use std::time::Duration;
+
 use super::super::address;
 use super::super::global::GlobalBuild;
 use super::super::line::{Cursor, Line, Parse};
@@ -27,6 +29,8 @@ pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// The longest `tune.idletimer`.
+const IDLETIMER_MAX: Duration = Duration::from_millis(65_535);
 /// The port of a proxy that is named without one.
 const HTTP_PORT: u16 = 80;
 /// Longest file of Diffie-Hellman parameters that is read; one of 8192 bits has less than 3 kB.
@@ -318,8 +322,25 @@ macro_rules! bounds {
 }
 bounds! {
     hard_maxrecord hard_maxrecord_bytes;
+    maxrecord maxrecord_bytes;
     maxsslconn maxsslconn;
     maxsslrate maxsslrate;
+}
+
+/// `tune.idletimer <time>`
+pub fn idletimer(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || {
+        format!("'{name}' expects a timer value between 0 and 65535 ms.")
+    })?;
+    line.at_most(1)?;
+    let time = build.shared.time(line, 1, name)?;
+    if time > IDLETIMER_MAX {
+        let message = format!("'{name}' expects a timer value between 0 and 65535 ms.");
+        return Err(line.fault(1, message));
+    }
+    build.global.tls.idletimer = time;
+    Ok(())
 }
 
 /// A number as C's `atoi` reads it.

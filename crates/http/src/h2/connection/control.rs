@@ -142,7 +142,11 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, Error> {
-        self.idle_frame()?;
+        if frame.has(flag::ACK) && self.load.pings > 0 {
+            self.load.pings -= 1;
+        } else {
+            self.idle_frame()?;
+        }
         if frame.has(flag::ACK) {
             let bytes = payload.first_chunk().copied().unwrap_or_default();
             return Ok(Some(Event::Pong(u64::from_be_bytes(bytes))));

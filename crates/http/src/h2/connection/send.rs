@@ -148,6 +148,7 @@ impl Connection {
 
     /// Sends a PING; [`crate::h2::Event::Pong`] with the same payload is its answer.
     pub fn ping(&mut self, payload: u64, out: &mut Vec<u8>) {
+        self.load.pings = self.load.pings.saturating_add(1);
         frame::ping(0, &payload.to_be_bytes(), out);
     }
 

@@ -140,11 +140,54 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The time of a connection without streams is over.
     pub(in crate::engine) fn connection_timeout(&mut self, link: LinkId) {
+        let now_ms = self.cx.now().ms();
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
             return;
         };
-        if connection.children.is_empty() {
-            self.cx.end_connection(link);
+        if !connection.children.is_empty() {
+            return;
+        }
+        match &mut connection.pings {
+            Some(pings) if now_ms < pings.ends_ms && pings.is_unanswered => self.is_silent(link),
+            Some(pings) if now_ms < pings.ends_ms => {
+                pings.is_unanswered = true;
+                let at_ms = pings.ends_ms.min(now_ms.saturating_add(pings.interval_ms));
+                self.cx.set_link_deadline(link, at_ms);
+                let links = &mut self.cx.core.links;
+                links.with_codec(self.cx.io, link, |codec, frames| {
+                    codec.ping(now_ms, frames);
+                });
+            }
+            _ => self.cx.end_connection(link),
+        }
+    }
+
+    /// A peer has not answered a ping: it would not read a GOAWAY frame either.
+    fn is_silent(&mut self, link: LinkId) {
+        match self.cx.core.links.is_client(link) {
+            true => self.cx.close_client(link),
+            false => self.cx.close_server(link),
+        }
+    }
+
+    /// A peer answers a ping: a client may be silent for its time again, where no other timeout is for requests.
+    pub(super) fn ponged(&mut self, link: LinkId) {
+        let now = self.cx.now();
+        let links = &mut self.cx.core.links;
+        let timeouts = links.client(link).map(|client| {
+            let timeouts = &self.cx.running.proxy(client.frontend()).timeout;
+            (
+                timeouts.client,
+                timeouts.http_request.or(timeouts.http_keep_alive),
+            )
+        });
+        let pings = links.connection_mut(link);
+        let Some(pings) = pings.and_then(|connection| connection.pings.as_mut()) else {
+            return;
+        };
+        pings.is_unanswered = false;
+        if let Some((Some(silence), None)) = timeouts {
+            pings.ends_ms = deadline(now, silence.as_millis() as u64);
         }
     }
 
@@ -155,6 +198,6 @@ impl<D: Driver> Turn<'_, D> {
         };
         let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
         let at_ms = deadline(self.cx.now(), timeout_ms);
-        self.cx.set_link_deadline(link, at_ms);
+        self.cx.set_idle_deadline(link, at_ms);
     }
 }

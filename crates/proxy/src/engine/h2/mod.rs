@@ -32,11 +32,13 @@ impl<D: Driver> Turn<'_, D> {
     /// A client's connection goes on as HTTP/2.
     pub(super) fn become_h2(&mut self, link: LinkId) {
         let limits = self.cx.running.h2.clients;
+        let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
+            return;
+        };
+        let idle_ping = self.cx.running.bind(bind).idle_ping;
         let mut out = Vec::new();
-        let connection = h2::Connection::with_client(limits, &mut out);
-        if let Some(client) = self.cx.core.links.client(link) {
-            self.cx.tell_bind(client.bind, FrontCount::SessionsH2);
-        }
+        let connection = h2::Connection::with_client(limits, idle_ping, &mut out);
+        self.cx.tell_bind(bind, FrontCount::SessionsH2);
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
@@ -89,8 +91,10 @@ impl<D: Driver> Turn<'_, D> {
         };
         server.connecting = false;
         let (is_private, is_ending) = (server.private, server.is_ending);
+        let idle_ping = self.cx.servers.at(server.server).idle_ping;
+        let limits = self.cx.running.h2.servers;
         let mut out = Vec::new();
-        let mut connection = h2::Connection::with_server(self.cx.running.h2.servers, &mut out);
+        let mut connection = h2::Connection::with_server(limits, idle_ping, &mut out);
         connection.is_ending = is_ending;
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
@@ -234,7 +238,7 @@ impl<D: Driver> Turn<'_, D> {
                     self.request_refused(link);
                 }
             }
-            Event::Pong(_) => {}
+            Event::Pong(_) => self.ponged(link),
         }
         Feed::Used(used)
     }

@@ -23,8 +23,12 @@ struct Client {
 
 impl Client {
     fn new(global: &str, lines: &str) -> Client {
-        let text = format!("global\n{global}\n{DEFAULTS}{lines}\n");
-        let mut play = Play::new(&running(&text));
+        Client::of(&format!("global\n{global}\n{DEFAULTS}{lines}\n"))
+    }
+
+    /// With this configuration.
+    fn of(text: &str) -> Client {
+        let mut play = Play::new(&running(text));
         play.line("c1 connects").expect("a connection");
         let place = play.place("c1").expect("a connection");
         let mut out = Vec::new();
@@ -93,16 +97,30 @@ impl Client {
     /// The codes of all GOAWAY frames, whatever else came.
     fn raw_goaways(&self) -> Vec<Code> {
         const GOAWAY: u8 = 7;
+        let frames = self.raw_frames(GOAWAY).into_iter();
+        frames
+            .map(|(_, payload)| Code(u32::from(payload[7])))
+            .collect()
+    }
+
+    /// The flags and payloads of all frames of a kind.
+    fn raw_frames(&self, wanted: u8) -> Vec<(u8, Vec<u8>)> {
         let mut rest = self.play.driver.pipes[self.place].outbox.peek();
-        let mut codes = Vec::new();
-        while let [a, b, c, kind, _, _, _, _, _, more @ ..] = rest {
+        let mut frames = Vec::new();
+        while let [a, b, c, kind, flags, _, _, _, _, more @ ..] = rest {
             let len = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
-            if *kind == GOAWAY {
-                codes.push(Code(u32::from(more[7])));
+            if *kind == wanted {
+                frames.push((*flags, more[..len].to_vec()));
             }
             rest = &more[len..];
         }
-        codes
+        frames
+    }
+
+    /// How often it was pinged.
+    fn pings(&self) -> usize {
+        const PING: u8 = 6;
+        self.raw_frames(PING).len()
     }
 
     /// Lets the proxy work and reads what it says.
@@ -301,4 +319,55 @@ fn an_upload_that_is_gone_fails() {
             .unwrap_or_else(|error| panic!("{line}: {error}"));
         play.settle();
     }
+}
+
+#[test]
+fn a_connection_that_answers_pings_stays_for_its_time() {
+    let bind = DEFAULTS.replace("127.0.0.1:80", "127.0.0.1:80 idle-ping 1s");
+    let mut client = Client::of(&format!("{bind}{ANSWER}\n"));
+    client.get();
+    for count in 1..=6 {
+        client.line("wait 999");
+        assert_eq!(client.pings(), count - 1);
+        client.line("wait 1");
+        assert_eq!(client.pings(), count);
+    }
+    // The time for its next request runs all the same (7 s).
+    client.line("wait 999");
+    assert!(!client.has_ended());
+    client.line("wait 1");
+    assert!(client.has_ended());
+    assert_eq!(client.goaways, [Code::NO_ERROR]);
+
+    // Where only its silence has a time-out, an answer ends that.
+    let silence = bind
+        .replace("timeout http-request 5s", "")
+        .replace("timeout http-keep-alive 7s", "");
+    let mut client = Client::of(&format!("{silence}{ANSWER}\n"));
+    client.get();
+    for _ in 0..30 {
+        client.line("wait 1000");
+    }
+    assert_eq!((client.pings(), client.has_ended()), (30, false));
+    // A request goes before.
+    client.line("wait 500");
+    client.get();
+    client.line("wait 999");
+    assert_eq!((client.pings(), client.answers.len()), (30, 2));
+}
+
+#[test]
+fn a_connection_that_does_not_answer_a_ping_is_closed() {
+    let bind = DEFAULTS.replace("127.0.0.1:80", "127.0.0.1:80 idle-ping 1s");
+    let mut client = Client::of(&format!("{bind}{ANSWER}\n"));
+    client.get();
+    let mut wait = |line: &str| {
+        client.play.line(line).expect("it can be done");
+        client.play.settle();
+        (client.pings(), client.has_ended())
+    };
+    assert_eq!(wait("wait 1000"), (1, false));
+    assert_eq!(wait("wait 999"), (1, false));
+    assert_eq!(wait("wait 1"), (1, true));
+    assert_eq!(client.raw_goaways(), []);
 }

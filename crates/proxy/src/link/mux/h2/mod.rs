@@ -6,9 +6,13 @@
 
 mod send;
 
+use std::time::Duration;
+
 use http::Head;
 use http::h1::Framing;
 use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number};
+
+use net::timers::NEVER_MS;
 
 use crate::ids::{LinkId, StreamId};
 
@@ -24,26 +28,51 @@ pub(crate) struct Connection {
     pub is_ending: bool,
     /// Streams that a client has opened.
     pub streams: u32,
+    /// It is pinged while it is idle.
+    pub pings: Option<Pings>,
+}
+
+/// Pings of a connection without streams (`idle-ping`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pings {
+    pub interval_ms: u64,
+    /// When the connection ends by itself.
+    pub ends_ms: u64,
+    /// The last one is not answered.
+    pub is_unanswered: bool,
 }
 
 impl Connection {
     /// A client's connection; appends our first words to `out`.
-    pub fn with_client(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::server(limits, out))
+    pub fn with_client(
+        limits: Limits,
+        idle_ping: Option<Duration>,
+        out: &mut Vec<u8>,
+    ) -> Box<Connection> {
+        Connection::new(Codec::server(limits, out), idle_ping)
     }
 
     /// The same of a server's.
-    pub fn with_server(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::client(limits, out))
+    pub fn with_server(
+        limits: Limits,
+        idle_ping: Option<Duration>,
+        out: &mut Vec<u8>,
+    ) -> Box<Connection> {
+        Connection::new(Codec::client(limits, out), idle_ping)
     }
 
-    fn new(codec: Codec) -> Box<Connection> {
+    fn new(codec: Codec, idle_ping: Option<Duration>) -> Box<Connection> {
         Box::new(Connection {
             codec,
             children: Vec::new(),
             unread: 0,
             is_ending: false,
             streams: 0,
+            pings: idle_ping.map(|interval| Pings {
+                interval_ms: interval.as_millis() as u64,
+                ends_ms: NEVER_MS,
+                is_unanswered: false,
+            }),
         })
     }
 
