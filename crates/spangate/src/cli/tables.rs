@@ -1,7 +1,6 @@
 //! `show table`, `set table` and `clear table` (management guide §9.3).
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use sample::{Value, table_key};
@@ -126,22 +125,15 @@ fn write_line(
 ) -> std::fmt::Result {
     let of = table.definition();
     write!(out, "{:#x}: key=", place.pointer())?;
-    let key = of.shown(entry.key());
-    match of.key {
-        KeyType::Ip => match key.first_chunk::<4>() {
-            Some(octets) => write!(out, "{}", Ipv4Addr::from(*octets))?,
-            None => {}
-        },
-        KeyType::Ipv6 => match key.first_chunk::<16>() {
-            Some(octets) => write!(out, "{}", Ipv6Addr::from(*octets))?,
-            None => {}
-        },
-        KeyType::Integer => match key.first_chunk::<4>() {
-            Some(bytes) => write!(out, "{}", u32::from_be_bytes(*bytes))?,
-            None => {}
-        },
-        KeyType::String => write_text(&key, out)?,
-        KeyType::Binary => key.iter().try_for_each(|byte| write!(out, "{byte:02X}"))?,
+    match table_key::sample_of(entry.key(), of) {
+        Some(Value::Ipv4(ip)) => write!(out, "{ip}")?,
+        Some(Value::Ipv6(ip)) => write!(out, "{ip}")?,
+        Some(Value::Int(number)) => write!(out, "{number}")?,
+        Some(Value::Str(text)) => write_text(&text, out)?,
+        Some(Value::Bin(bytes)) => bytes
+            .iter()
+            .try_for_each(|byte| write!(out, "{byte:02X}"))?,
+        Some(Value::Bool(_) | Value::Method(..)) | None => {}
     }
     write!(
         out,

@@ -44,7 +44,7 @@ fn check(language: &str, run: impl Fn(&str) -> Output) -> usize {
     for (path, text) in documents() {
         for block in blocks(&text, language) {
             let folder = Folder::new();
-            let file = folder.write("file", &format!("{block}\n"));
+            let file = folder.write("file", format!("{block}\n"));
             let output = run(&file);
             let path = path.display();
             assert!(
