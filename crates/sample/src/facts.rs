@@ -42,6 +42,8 @@ pub struct Session {
     pub received_proxy: bool,
     /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
     pub handshake_ms: u32,
+    /// Oddities of the client's HTTP/2 so far (`fc_glitches`).
+    pub glitches: u32,
     /// What `fc_err` says: none unless the connection failed before its first stream.
     pub error: ConnError,
     /// What TLS of the connection is known to be; none on a clear one. With it `~` stands after the frontend in `%ft`.
@@ -74,6 +76,7 @@ impl Session {
             handshake_ms: 0,
             error: ConnError::None,
             tls: None,
+            glitches: 0,
             tlvs: None,
             log_origin: LogOrigin::default(),
             vars: Vars::default(),

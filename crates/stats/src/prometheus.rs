@@ -99,6 +99,25 @@ impl Format {
         let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
     }
 
+    /// A gauge that is not of the table of fields, with its series: labels and value.
+    pub fn gauge<'a>(
+        self,
+        (name, about): (&str, &str),
+        series: impl Iterator<Item = ([(&'static str, &'a str); 2], f64)>,
+        out: &mut String,
+    ) {
+        self.lines(name, about, Form::Gauge, out);
+        for ([first, second], value) in series {
+            let _ = write!(out, "{name}{{{}=\"", first.0);
+            escape(first.1, true, out);
+            let _ = write!(out, "\",{}=\"", second.0);
+            escape(second.1, true, out);
+            out.push_str("\"} ");
+            number(value, out);
+            out.push('\n');
+        }
+    }
+
     /// What stands behind the last metric.
     pub fn end(self, out: &mut String) {
         if self == Format::OpenMetrics {

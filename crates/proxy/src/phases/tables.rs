@@ -9,7 +9,7 @@ use tables::{Data, Event, ServerKey, Table};
 
 use super::{Cause, Cx};
 use crate::facts::Eval;
-use crate::ids::ServerId;
+use crate::ids::{LinkId, ServerId};
 use crate::shared::ServerRecord;
 use crate::stream::{Phase, Stick, Stream};
 
@@ -32,6 +32,17 @@ impl<D: Driver> Cx<'_, D> {
         let session = stream.client.and_then(|link| self.core.links.session(link));
         if let Some(session) = session {
             session.tracked.count(event, now_ms);
+        }
+    }
+
+    /// A client's connection has shown oddities of its protocol.
+    #[cold]
+    pub(crate) fn tell_glitches(&mut self, link: LinkId, count: u32) {
+        let now_ms = self.now().ms();
+        if let Some(client) = self.core.links.client_mut(link) {
+            let session = &mut client.session;
+            session.glitches = session.glitches.saturating_add(count);
+            session.tracked.count(Event::Glitches(count), now_ms);
         }
     }
 

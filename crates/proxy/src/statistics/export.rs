@@ -16,6 +16,8 @@ const ITEMS_A_STEP: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     process: bool,
+    /// The stick tables.
+    tables: bool,
     kinds: Vec<Kind>,
     /// Metrics that are named, and whether they are left out.
     named: HashMap<String, bool>,
@@ -82,11 +84,13 @@ impl Wanted {
         let kind = match scope {
             "" => {
                 self.process = false;
+                self.tables = false;
                 self.kinds.clear();
                 return Some(());
             }
             "*" => {
                 self.process = true;
+                self.tables = true;
                 self.kinds = KINDS.to_vec();
                 return Some(());
             }
@@ -94,8 +98,12 @@ impl Wanted {
                 self.process = true;
                 return Some(());
             }
-            // Nothing of these exists yet: there is nothing to tell of them.
-            "sticktable" | "resolver" => return Some(()),
+            "sticktable" => {
+                self.tables = true;
+                return Some(());
+            }
+            // They do not exist yet: there is nothing to tell of them.
+            "resolver" => return Some(()),
             "frontend" => Kind::Frontend,
             "backend" => Kind::Backend,
             "server" => Kind::Server,
@@ -130,6 +138,32 @@ impl Wanted {
     }
 }
 
+/// A metric of stick tables.
+struct TableGauge {
+    name: &'static str,
+    about: &'static str,
+    /// The time of now is in milliseconds.
+    value: fn(&tables::Table, u64) -> u32,
+}
+
+const TABLE_GAUGES: [TableGauge; 3] = [
+    TableGauge {
+        name: "haproxy_sticktable_size",
+        about: "Entries that a stick table has at most",
+        value: |table, _| table.definition().size,
+    },
+    TableGauge {
+        name: "haproxy_sticktable_used",
+        about: "Entries of a stick table",
+        value: tables::Table::used,
+    },
+    TableGauge {
+        name: "haproxy_sticktable_local_updates",
+        about: "Updates of a stick table; wraps at 2^32",
+        value: |table, _| table.updates(),
+    },
+];
+
 /// Where the writing of metrics is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -146,6 +180,8 @@ enum State {
     Sampling(Cursor),
     /// Metrics of a kind are written.
     Writing(Place),
+    /// The stick tables are next.
+    Tables,
     Over,
 }
 
@@ -190,6 +226,11 @@ impl Export {
             }
             State::Sampling(cursor) => self.sample(view, cursor),
             State::Writing(place) => self.write(place, out),
+            State::Tables => {
+                if self.wanted.tables {
+                    self.tables(view, out);
+                }
+            }
             State::Over => {}
         }
         let is_over = matches!(self.state, State::Over);
@@ -203,8 +244,26 @@ impl Export {
         self.samples.clear();
         self.state = match self.kinds.first() {
             Some(_) => State::Sampling(Cursor::default()),
-            None => State::Over,
+            None => State::Tables,
         };
+    }
+
+    /// The stick tables.
+    fn tables(&self, view: &View<'_>, out: &mut String) {
+        let tables = &view.running.config.tables;
+        for gauge in TABLE_GAUGES
+            .iter()
+            .filter(|gauge| self.wanted.has(gauge.name))
+        {
+            let series = tables.iter().map(|table| {
+                let of = table.definition();
+                let labels = [("name", of.name.as_str()), ("type", of.key.name())];
+                (labels, f64::from((gauge.value)(table, view.now.ms())))
+            });
+            if !tables.is_empty() {
+                self.format.gauge((gauge.name, gauge.about), series, out);
+            }
+        }
     }
 
     fn sample(&mut self, view: &View<'_>, mut cursor: Cursor) {
@@ -304,9 +363,11 @@ mod tests {
     fn parameters_of_a_request() {
         let wanted = |query: &str| Wanted::of(query.as_bytes());
         let all = wanted("").expect("no parameter");
-        assert!(all.process && all.kinds.len() == KINDS.len() && all.has("any"));
+        assert!(all.process && all.tables && all.kinds.len() == KINDS.len() && all.has("any"));
         let none = wanted("scope=").expect("an empty scope");
         assert!(!none.process && none.kinds.is_empty());
+        let tables = wanted("scope=sticktable").expect("a scope");
+        assert!(tables.tables && !tables.process && tables.kinds.is_empty());
         let two = wanted("scope=frontend&scope=%73erver&no-maint").expect("scopes");
         assert_eq!(two.kinds, [Kind::Frontend, Kind::Server]);
         assert!(two.hides_maintenance && !two.process);

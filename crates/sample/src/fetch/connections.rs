@@ -149,14 +149,17 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "oddities of the client's protocol: HTTP/1 counts none",
-        |_, scope, _| stream_of(scope)?.is_http.then_some(Value::Int(0)),
+        |_, scope, _| {
+            let glitches = i64::from(scope.session.glitches);
+            stream_of(scope)?.is_http.then_some(Value::Int(glitches))
+        },
     ),
     fetch(
         "bc_glitches",
         NONE,
         Kind::Int,
         &SERVER_CONNECTION,
-        "oddities of the server's protocol: HTTP/1 counts none",
+        "oddities of the server's protocol: none are counted",
         |_, scope, _| to_server(scope)?.is_http.then_some(Value::Int(0)),
     ),
     fetch(

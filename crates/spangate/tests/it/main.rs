@@ -31,6 +31,7 @@ mod runtime;
 mod service_manager;
 mod serving;
 mod statistics;
+mod tables;
 mod tls_bytes;
 mod tls_clients;
 mod tls_early;

@@ -192,7 +192,10 @@ impl Connection {
         fault: Fault,
         out: &mut Vec<u8>,
     ) -> Result<Event, Error> {
-        self.glitch()?;
+        // A request that HTTP/2 lets pass and HTTP refuses is no oddity of the protocol, as in HAProxy.
+        if !matches!(fault, Fault::BadRequest(_)) {
+            self.glitch()?;
+        }
         let (error, status) = match fault {
             Fault::Malformed(message) | Fault::BadRequest(message) => {
                 (Error::protocol(message), 400)

@@ -172,7 +172,9 @@ impl<D: Driver> Turn<'_, D> {
             connection.is_ending = true;
             connection.codec.shutdown(&mut out);
         }
+        let glitches = connection.codec.glitches();
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        let glitches = connection.codec.glitches() - glitches;
         connection.unread = match is_blocked {
             true => connection.unread + out.len(),
             false => 0,
@@ -182,6 +184,9 @@ impl<D: Driver> Turn<'_, D> {
             out.clear();
         }
         core.out = out;
+        if glitches > 0 && is_client {
+            self.cx.tell_glitches(link, glitches);
+        }
         let (used, event) = match read {
             Ok(read) => read,
             Err(_) => {

@@ -1,0 +1,195 @@
+//! Stick tables: limits of clients, persistence, and the commands that show and change tables (manual §11, management guide §9.3).
+
+use crate::common;
+use crate::common::cli::ask_any;
+use crate::common::http::Client;
+use crate::common::origin::{Origin, ok};
+use common::{DEFAULTS, Folder, Proxy, address, listener};
+
+fn get(front: &std::net::TcpListener, path: &str, fields: &str) -> (u16, String) {
+    let mut client = Client::connect(address(front));
+    client.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n"));
+    let response = client.response().expect("an answer");
+    (response.status, response.text())
+}
+
+#[test]
+fn clients_are_limited_by_what_they_did() {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    stick-table type string len 16 size 10 expire 1h store http_req_cnt,gpc0,http_req_rate(1h)
+    http-request track-sc0 req.hdr(x-user)
+    http-request sc-inc-gpc0(0) if {{ path /bad }}
+    http-request deny deny_status 403 if {{ sc0_get_gpc0 gt 0 }}
+    http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt 3 }}
+    http-request return status 200 content-type text/plain lf-string \"%[sc0_http_req_cnt]\"
+"
+    );
+    let proxy = Proxy::start(&config, &[("FE", &front)]);
+    for count in ["1", "2", "3"] {
+        let (status, text) = get(&front, "/", "x-user: ann\r\n");
+        assert_eq!((status, &*text), (200, count));
+    }
+    assert_eq!(get(&front, "/", "x-user: ann\r\n").0, 429);
+    assert_eq!(get(&front, "/", "x-user: bob\r\n").0, 200, "another key");
+    assert_eq!(get(&front, "/bad", "x-user: bob\r\n").0, 403);
+    assert_eq!(get(&front, "/", "x-user: bob\r\n").0, 403, "remembered");
+    assert_eq!(
+        get(&front, "/", "").1,
+        "",
+        "without a key nothing is tracked"
+    );
+    proxy.stop();
+}
+
+#[test]
+fn clients_stay_with_their_server() {
+    let front = listener();
+    let [one, two] = ["one", "two"].map(|name| Origin::start(move |_| ok(name)));
+    let config = format!(
+        "{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    default_backend be
+backend be
+    balance roundrobin
+    stick-table type string len 16 size 100 expire 1h
+    stick on req.hdr(x-user)
+    server one {}
+    server two {}
+",
+        one.at, two.at
+    );
+    let proxy = Proxy::start(&config, &[("FE", &front)]);
+    let user = |name: &str| get(&front, "/", &format!("x-user: {name}\r\n")).1;
+    let (ann, bob) = (user("ann"), user("bob"));
+    assert_ne!(ann, bob, "in turn");
+    for _ in 0..5 {
+        assert_eq!((user("ann"), user("bob")), (ann.clone(), bob.clone()));
+    }
+    proxy.stop();
+}
+
+/// The lines of `show table` without what differs from run to run: the pointer and the time.
+fn entries(told: &str) -> Vec<String> {
+    let lines = told.lines().filter(|line| line.starts_with("0x"));
+    let rest = lines.map(|line| {
+        let words = line.split(' ').skip(1);
+        let kept: Vec<&str> = words.filter(|word| !word.starts_with("exp=")).collect();
+        kept.join(" ")
+    });
+    let mut entries: Vec<String> = rest.collect();
+    entries.sort();
+    entries
+}
+
+#[test]
+fn tables_are_shown_and_changed_by_commands() {
+    let folder = Folder::new();
+    let (socket, front) = (folder.path("cli.sock"), listener());
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}
+frontend fe
+    bind \"fd@${{FE}}\"
+    http-request use-service prometheus-exporter if {{ path /metrics }}
+    http-request track-sc0 req.hdr(x-user) table users
+    http-request return status 200
+backend users
+    stick-table type string len 16 size 1k expire 1h store http_req_cnt,gpc(2),gpc0_rate(1m)
+backend addresses
+    stick-table type ip size 5 store conn_cnt
+",
+        socket.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front)]);
+    let ask = |line: &str| ask_any(&socket, line);
+    for user in ["ann", "ann", "a b=c"] {
+        get(&front, "/", &format!("x-user: {user}\r\n"));
+    }
+    let all = ask("show table");
+    assert!(
+        all.contains("# table: users, type: string, size:1024, used:2\n"),
+        "{all}"
+    );
+    assert!(
+        all.contains("# table: addresses, type: ip, size:5, used:0\n"),
+        "{all}"
+    );
+    let zero = "gpc0_rate(60000)=0 http_req_cnt";
+    let array = "gpc0=0 gpc1=0";
+    assert_eq!(
+        entries(&ask("show table users")),
+        [
+            format!("key=a\\ b\\=c use=0 shard=0 {zero}=1 {array}"),
+            format!("key=ann use=0 shard=0 {zero}=2 {array}"),
+        ]
+    );
+    let some = |condition: &str| entries(&ask(&format!("show table users {condition}"))).len();
+    assert_eq!(some("data.http_req_cnt gt 1"), 1);
+    assert_eq!(some("data.http_req_cnt ge 1 data.gpc1 eq 0"), 2);
+    assert_eq!(some("key ann"), 1);
+    assert_eq!(some("key nobody"), 0);
+
+    assert_eq!(
+        ask("set table users key eve data.http_req_cnt 7 data.gpc1 3"),
+        "\n"
+    );
+    assert_eq!(
+        entries(&ask("show table users key eve")),
+        [format!("key=eve use=0 shard=0 {zero}=7 gpc0=0 gpc1=3")]
+    );
+    assert_eq!(
+        ask("set table addresses key 10.0.0.1 data.conn_cnt 2"),
+        "\n"
+    );
+    assert_eq!(
+        entries(&ask("show table addresses")),
+        ["key=10.0.0.1 use=0 shard=0 conn_cnt=2"]
+    );
+    let pointer = ask("show table addresses");
+    let pointer = pointer.lines().find_map(|line| line.split_once(": key="));
+    let (pointer, _) = pointer.expect("an entry");
+    assert_eq!(ask(&format!("clear table addresses ptr {pointer}")), "\n");
+    assert_eq!(entries(&ask("show table addresses")).len(), 0);
+
+    for (command, told) in [
+        ("show table nothing", "No such table\n\n"),
+        ("show table users key", "Key value expected\n\n"),
+        ("show table addresses key x", "Invalid key\n\n"),
+        ("show table users ptr 12", "Malformed ptr.\n\n"),
+        (
+            "set table users key a data.conn_cnt 1",
+            "Data type not stored in this table\n\n",
+        ),
+        (
+            "set table users key a data.http_req_cnt",
+            "Require a valid integer value to store\n\n",
+        ),
+        (
+            "set table users key a data.gpc9 1",
+            "index out of range in this data array\n\n",
+        ),
+        (
+            "clear table users data.x eq 1",
+            "Filter entry #1: Unknown data type\n\n",
+        ),
+    ] {
+        assert_eq!(ask(command), told, "{command}");
+    }
+    let metrics = get(&front, "/metrics", "").1;
+    assert!(
+        metrics.contains("\nhaproxy_sticktable_size{name=\"addresses\",type=\"ip\"} 5\n"),
+        "{metrics}"
+    );
+
+    assert_eq!(ask("clear table users data.http_req_cnt eq 7"), "\n");
+    assert_eq!(some("key eve"), 0);
+    assert_eq!(ask("clear table users key ann"), "\n");
+    assert_eq!(some("key ann"), 0);
+    assert_eq!(ask("clear table users"), "\n");
+    assert_eq!(entries(&ask("show table users")).len(), 0);
+    proxy.stop();
+}
