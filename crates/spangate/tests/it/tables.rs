@@ -8,7 +8,7 @@ use common::{DEFAULTS, Folder, Proxy, address, listener};
 
 fn get(front: &std::net::TcpListener, path: &str, fields: &str) -> (u16, String) {
     let mut client = Client::connect(address(front));
-    client.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n"));
+    client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n"));
     let response = client.response().expect("an answer");
     (response.status, response.text())
 }
