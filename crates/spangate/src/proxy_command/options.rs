@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::usage::{Opt, Subcommand, Value, flag, with};
+use crate::usage::{Arguments, Opt, Subcommand, Value, flag, with};
 
 const fn optional(name: &'static str, value: &'static str, about: &'static str) -> Opt {
     let value = Value::Joined(value);
@@ -69,16 +69,10 @@ impl Options {
             from: ":8080".to_owned(),
             ..Options::default()
         };
-        let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
-        while let Some(word) = words.next() {
-            let (name, inline) = match word.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (word.as_str(), None),
-            };
-            let mut value = || {
-                let value = inline.clone().or_else(|| words.next());
-                value.ok_or_else(|| format!("{name} needs a value"))
-            };
+        let mut arguments = Arguments::new(arguments);
+        while let Some(argument) = arguments.next() {
+            let name = argument.name();
+            let mut value = || arguments.value(&argument);
             match name {
                 "--from" => options.from = listened(&value()?)?,
                 "--to" => options.to.push(server(&value()?)?),
@@ -88,12 +82,12 @@ impl Options {
                         file => Certificate::File(file.to_owned()),
                     });
                 }
-                "--trace" => options.trace = Some(inline.map(|url| of_url(&url)).transpose()?),
+                "--trace" => options.trace = Some(argument.inline().map(of_url).transpose()?),
                 "--change-host-header" => options.changes_host = true,
                 "--quiet" => options.quiet = true,
                 "--print-config" => options.print = true,
                 "--help" | "-h" => options.help = true,
-                _ => return Err(format!("unknown argument '{word}'")),
+                _ => return Err(format!("unknown argument '{}'", argument.word)),
             }
         }
         if options.to.is_empty() && !options.help {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use collector::generate::{Latency, Shape};
 
-use crate::usage::{Subcommand, flag, with};
+use crate::usage::{Arguments, Subcommand, flag, with};
 
 /// The command, for help texts.
 #[rustfmt::skip]
@@ -88,16 +88,10 @@ impl Options {
             seed: 1,
             ..Options::default()
         };
-        let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
-        while let Some(word) = words.next() {
-            let (name, inline) = match word.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (word.as_str(), None),
-            };
-            let mut value = || {
-                let value = inline.clone().or_else(|| words.next());
-                value.ok_or_else(|| format!("{name} needs a value"))
-            };
+        let mut arguments = Arguments::new(arguments);
+        while let Some(argument) = arguments.next() {
+            let name = argument.name();
+            let mut value = || arguments.value(&argument);
             let shape = &mut options.shape;
             match name {
                 "--endpoint" => options.endpoint = Some(value()?),
@@ -136,7 +130,7 @@ impl Options {
                 "--seed" => options.seed = number(name, &value()?, 0, u64::MAX)?,
                 "--quiet" => options.quiet = true,
                 "--help" | "-h" => options.command = Command::Help,
-                _ => return Err(format!("unknown argument '{word}'")),
+                _ => return Err(format!("unknown argument '{}'", argument.word)),
             }
         }
         Ok(options)

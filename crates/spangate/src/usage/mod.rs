@@ -1,9 +1,11 @@
 //! What the program says of its command line: tables of options, from which the help texts, the manual page and the completions
 //! of shells are made.
 
+mod arguments;
 mod completions;
 mod man;
 
+pub(crate) use arguments::Arguments;
 pub(crate) use completions::{Shell, completions};
 pub(crate) use man::manual_page;
 
