@@ -156,7 +156,7 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
         let _ = write!(out, "  {at:05}{mark} ");
         begins = false;
         while let Some(&byte) = bytes.get(at) {
-            let shown = shown(byte);
+            let shown = escaped(byte);
             if out.len() - start + shown.len() > LINE_COLUMNS {
                 break;
             }
@@ -171,7 +171,8 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
     }
 }
 
-fn shown(byte: u8) -> String {
+/// A byte of a message or of a key, as HAProxy shows it.
+pub(super) fn escaped(byte: u8) -> String {
     match byte {
         b'\t' => "\\t".to_owned(),
         b'\n' => "\\n".to_owned(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sample::{Value, table_key};
 use tables::{Argument, Data, Entry, KeyType, Place, Removal, Table};
 
+use super::errors::escaped;
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
@@ -129,7 +130,7 @@ fn write_line(
         Some(Value::Ipv4(ip)) => write!(out, "{ip}")?,
         Some(Value::Ipv6(ip)) => write!(out, "{ip}")?,
         Some(Value::Int(number)) => write!(out, "{number}")?,
-        Some(Value::Str(text)) => write_text(&text, out)?,
+        Some(Value::Str(text)) => write_text(&text, out),
         Some(Value::Bin(bytes)) => bytes
             .iter()
             .try_for_each(|byte| write!(out, "{byte:02X}"))?,
@@ -162,23 +163,14 @@ fn write_line(
     Ok(())
 }
 
-/// A text as HAProxy shows keys: what would end a word or a line is escaped.
-fn write_text(text: &[u8], out: &mut String) -> std::fmt::Result {
+/// A text as HAProxy shows keys: what would end a word is escaped, too.
+fn write_text(text: &[u8], out: &mut String) {
     for byte in text {
-        match byte {
-            b'\t' => out.push_str("\\t"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            0x1b => out.push_str("\\e"),
-            b'\\' | b' ' | b'=' => {
-                out.push('\\');
-                out.push(char::from(*byte));
-            }
-            byte if byte.is_ascii_graphic() => out.push(char::from(*byte)),
-            byte => write!(out, "\\x{byte:02X}")?,
+        if matches!(byte, b' ' | b'=') {
+            out.push('\\');
         }
+        out.push_str(&escaped(*byte));
     }
-    Ok(())
 }
 
 /// The name of a data type; of an element of an array with its index in front of the first `_` (`gpc3_rate`).
@@ -202,6 +194,15 @@ fn named(name: &str) -> Option<(Data, u32)> {
     let array = [&name[..from], &name[from + digits..]].concat();
     let data = Data::named(&array).filter(|data| data.is_array())?;
     Some((data, index))
+}
+
+/// The element that a name stands for, if the table stores it.
+fn stored(table: &Table, name: &str) -> Result<(Data, u32), &'static str> {
+    let (data, index) = named(name).ok_or("Unknown data type")?;
+    if table.definition().column(data).is_none() && data.in_array().is_none() {
+        return Err("Data type not stored in this table");
+    }
+    Ok((data, index))
 }
 
 /// `data.<type> <operator> <value>`
@@ -228,10 +229,7 @@ fn filters(table: &Table, words: &[&str]) -> Result<Vec<Filter>, Reply> {
         let Some(name) = condition[0].strip_prefix("data.") else {
             return Err(extra(number, condition[0]));
         };
-        let (data, index) = named(name).ok_or_else(|| fault("Unknown data type"))?;
-        if table.definition().column(data).is_none() && data.in_array().is_none() {
-            return Err(fault("Data type not stored in this table"));
-        }
+        let (data, index) = stored(table, name).map_err(fault)?;
         let holds = match condition.get(1) {
             Some(&"eq") => i64::eq,
             Some(&"ne") => i64::ne,
@@ -400,7 +398,7 @@ fn set(asked: &Asked<'_>) -> Reply {
     };
     match (is_there, result) {
         (None, _) => refused("Unable to allocate a new entry\n"),
-        (Some(()), Err(fault)) => refused(fault),
+        (Some(()), Err(fault)) => Reply::Refused(format!("{fault}\n")),
         (Some(()), Ok(())) => Reply::Done,
     }
 }
@@ -408,15 +406,12 @@ fn set(asked: &Asked<'_>) -> Reply {
 fn set_values(table: &Table, entry: &mut Entry<'_>, words: &[&str]) -> Result<(), &'static str> {
     for pair in words.chunks(2) {
         let name = pair[0].strip_prefix("data.");
-        let name = name.ok_or("\"data.<type>\" followed by a value expected\n")?;
-        let (data, index) = named(name).ok_or("Unknown data type\n")?;
-        if table.definition().column(data).is_none() && data.in_array().is_none() {
-            return Err("Data type not stored in this table\n");
-        }
+        let name = name.ok_or("\"data.<type>\" followed by a value expected")?;
+        let (data, index) = stored(table, name)?;
         let value = pair.get(1).and_then(|value| value.parse().ok());
-        let value = value.ok_or("Require a valid integer value to store\n")?;
+        let value = value.ok_or("Require a valid integer value to store")?;
         if !entry.set(data, index, value) {
-            return Err("index out of range in this data array\n");
+            return Err("index out of range in this data array");
         }
     }
     Ok(())
