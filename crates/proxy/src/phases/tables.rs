@@ -76,7 +76,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The bytes of a stream that is over, and what it tracked.
+    /// Counts the bytes of a stream that has ended, and releases the entries that it tracks.
     #[inline(never)]
     pub(super) fn end_tracking(&mut self, stream: &mut Stream) {
         let txn = &stream.txn;
@@ -124,6 +124,9 @@ impl<D: Driver> Cx<'_, D> {
     #[inline(never)]
     pub(super) fn stick_response(&mut self, stream: &mut Stream) {
         let rules = &self.running.proxy(stream.backend).stick_response;
+        if rules.is_empty() && stream.sticks.is_empty() {
+            return;
+        }
         let of_request = stream.sticks.len();
         self.with_eval(stream, |eval, stream| {
             for rule in rules {

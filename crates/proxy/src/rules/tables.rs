@@ -50,9 +50,7 @@ impl Cx<'_> {
                 let Some(amount) = self.table_number(stream, amount) else {
                     return Ok(());
                 };
-                self.with_tracked(stream, *counter, |entry| {
-                    add(entry, *general, amount);
-                });
+                self.with_tracked(stream, *counter, |entry| add(entry, *general, amount));
             }
             TableAction::SetTag {
                 counter,
@@ -161,14 +159,9 @@ fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
     table_key::with_key(key, table.definition(), |key| table.hold(key, now.ms()))?
 }
 
+/// HAProxy adds amounts of 32 bits.
 fn add(entry: &mut Entry<'_>, general: General, amount: i64) {
-    // HAProxy keeps 32 bits; adding nothing touches as well.
-    if entry
-        .add_general(general, u64::from(amount as u32))
-        .is_some()
-    {
-        entry.touch();
-    }
+    entry.add_general(general, u64::from(amount as u32));
 }
 
 fn set_tag(entry: &mut Entry<'_>, index: Option<u32>, value: i64) {
