@@ -1,5 +1,5 @@
-//! Metrics: what rows and histograms tell by names and labels, whoever writes them. All series of a metric stand together in what is
-//! written, so rows are sampled first.
+//! Metrics made of rows and histograms: their names, labels and series, for every output format. All series of a metric are written
+//! together, so rows are sampled first.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::tags::Nature;
 const SERVER_STATES: &[&str] = &["DOWN", "UP", "MAINT", "DRAIN", "NOLB"];
 const PROXY_STATES: &[&str] = &["DOWN", "UP"];
 const LISTENER_STATES: &[&str] = &["WAITING", "OPEN", "FULL"];
-/// Results of health checks by which metrics are split.
+/// Results of a health check: metrics of checks have one series for each of them.
 const CHECK_STATES: &[&str] = &[
     "HANA", "SOCKERR", "L4OK", "L4TOUT", "L4CON", "L6OK", "L6TOUT", "L6RSP", "L7TOUT", "L7RSP",
     "L7OK", "L7OKC", "L7STS", "PROCERR", "PROCTOUT", "PROCOK",

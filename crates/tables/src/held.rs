@@ -94,7 +94,7 @@ impl Held {
         other.with(&key, now_ms, work)
     }
 
-    /// Counts an event. Its time begins anew where something of it is stored.
+    /// Counts an event. If the entry stores it, the entry's `expire` starts again.
     pub fn count(&self, event: Event, now_ms: u64) {
         self.with(now_ms, |entry| count(entry, event));
     }

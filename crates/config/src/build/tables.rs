@@ -19,7 +19,7 @@ use crate::tree::{Section, Tree};
 /// Counters of a connection or stream where `tune.stick-counters` does not say.
 pub const STICK_COUNTERS: u16 = 3;
 
-/// Makes the tables of a tree and declares them. The last one comes first, as HAProxy lists them.
+/// Creates the stick tables of a configuration and declares their names. They are in reverse order, as `show table` lists them.
 pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> {
     let proxies = tree.sections.iter().filter(|section| is_proxy(section));
     let mut definitions: Vec<Definition> = Vec::new();

@@ -41,7 +41,7 @@ pub mod kind {
     pub const SSL_KEY_ALG: u8 = 0x25;
 }
 
-/// What a TLV of [`kind::SSL`] says of the client before its own list (`proxy-protocol.txt` §2.2.5).
+/// The fixed part of a TLV of [`kind::SSL`], which describes the client (`proxy-protocol.txt` §2.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SslClient {
     /// It speaks TLS.

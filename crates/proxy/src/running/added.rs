@@ -73,7 +73,7 @@ pub enum TlsSwitchError {
     NotPrepared,
     /// Neither on nor off was asked for.
     NoSide,
-    /// A file that its TLS needs cannot be used, in words.
+    /// A file of its TLS options cannot be used; the message for the user.
     Tls(String),
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct TlsConnections {
 pub struct TlsPlace(Arc<TlsConnections>);
 
 impl TlsConnections {
-    /// At most `max` at a time (`maxsslconn`); none for any number.
+    /// `max`: the most TLS connections at a time (`maxsslconn`); none: no limit.
     pub fn new(max: Option<u32>) -> Arc<TlsConnections> {
         Arc::new(TlsConnections {
             max,

@@ -1,4 +1,4 @@
-//! A sample as a key of a stick table: whether it has an entry, and what that stores (manual §7.3.1).
+//! `in_table` and `table_*`: look a sample up as a key of a stick table (manual §7.3.1).
 
 use ::tables::{Data, Entry, General};
 

@@ -61,7 +61,7 @@ pub(super) fn read(mut pipe: impl Read) -> Start {
     }
 }
 
-/// The messages and the record behind them, if it is there.
+/// Splits what a worker sent into its messages and the record that follows them; none if the record is missing.
 fn split(said: &[u8]) -> Option<(&[u8], MasterTune)> {
     match said.split_last_chunk::<RECORD_BYTES>()? {
         (messages, &[BEGINS, stays, a, b, c, d, ENDS]) => {

@@ -89,7 +89,7 @@ impl Decisions {
         }
     }
 
-    /// What was decided on a trace, if it is still known.
+    /// The decision on a trace; none if it was not made or is forgotten.
     #[inline]
     #[must_use]
     pub fn recall(&self, hash: u64) -> Option<Past> {

@@ -82,7 +82,7 @@ pub struct Counts {
     pub sent: AtomicU64,
     /// It did not, and they are lost.
     pub failed: AtomicU64,
-    /// There was no room for them while other exporters took theirs.
+    /// Records that this exporter lost because its queue was full while other exporters accepted their copies.
     pub passed_by: AtomicU64,
 }
 

@@ -13,7 +13,7 @@ impl Tls {
     /// Adds a line to a list. How many bind lines use it, and the certificate's name.
     ///
     /// # Errors
-    /// What is wrong with it, in words. Nothing changes then.
+    /// A message for the user. The list is unchanged then.
     pub fn add_to_list(&self, list: &str, line: &str) -> Result<(String, usize), String> {
         let mut files = self.files();
         let files = &mut *files;
