@@ -187,10 +187,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = stream.client else { return };
         stream.answered = true;
         if core.links.is_stream(client) {
+            let reads_on = !stream.down.came && stream.server.link().is_some();
             let head = &stream.response;
-            let wire = core
-                .links
-                .respond_stream(self.io, client, head, framing, how.tunnel);
+            let links = &mut core.links;
+            let wire = links.respond_stream(self.io, client, head, how, reads_on);
             stream.txn.bytes_out += wire as u64;
             return;
         }

@@ -19,6 +19,11 @@ struct Client {
     /// By stream: the status.
     answers: Vec<(u32, u16)>,
     goaways: Vec<Code>,
+    /// The streams whose responses ended, and those that were reset.
+    ended: Vec<u32>,
+    resets: Vec<u32>,
+    /// The payload of all responses.
+    data: Vec<u8>,
 }
 
 impl Client {
@@ -41,6 +46,9 @@ impl Client {
             read: 0,
             answers: Vec::new(),
             goaways: Vec::new(),
+            ended: Vec::new(),
+            resets: Vec::new(),
+            data: Vec::new(),
         };
         client.go_on();
         client
@@ -48,8 +56,13 @@ impl Client {
 
     /// Sends a request for `/`. None where no stream may be opened.
     fn get(&mut self) -> Option<StreamId> {
+        self.send(b"GET")
+    }
+
+    /// The same with a method.
+    fn send(&mut self, method: &[u8]) -> Option<StreamId> {
         let mut head = Head::default();
-        assert!(head.set_method(b"GET"));
+        assert!(head.set_method(method));
         head.set_target(b"/");
         head.append(b"host", b"a");
         let mut out = Vec::new();
@@ -137,7 +150,19 @@ impl Client {
             self.read += used;
             match event {
                 Event::More => break,
-                Event::Head { stream, .. } => self.answers.push((stream.0, head.status())),
+                Event::Head { stream, end, .. } => {
+                    self.answers.push((stream.0, head.status()));
+                    self.ended.extend(end.then_some(stream.0));
+                }
+                Event::Data {
+                    stream, range, end, ..
+                } => {
+                    let from = self.read - used;
+                    self.data
+                        .extend_from_slice(&all[from + range.start..from + range.end]);
+                    self.ended.extend(end.then_some(stream.0));
+                }
+                Event::Reset { stream, .. } => self.resets.push(stream.0),
                 Event::Goaway { code, .. } => self.goaways.push(code),
                 _ => {}
             }
@@ -370,4 +395,39 @@ fn a_connection_that_does_not_answer_a_ping_is_closed() {
     assert_eq!(wait("wait 999"), (1, false));
     assert_eq!(wait("wait 1"), (1, true));
     assert_eq!(client.raw_goaways(), []);
+}
+
+/// A client of HTTP/2 that has sent HEAD to a server that was asked with GET, and got the head of its response.
+fn asked_with_head() -> Client {
+    let mut client = Client::new(
+        "",
+        "http-request set-method GET\n http-reuse always\n server one 127.0.0.1:81",
+    );
+    client.send(b"HEAD");
+    client.line("s1 ok");
+    client.line("s1 > HTTP/1.1 200 OK|content-length: 6||abc");
+    assert_eq!(client.answers, [(1, 200)]);
+    client
+}
+
+#[test]
+fn a_response_to_head_ends_when_the_body_of_its_server_is_read() {
+    let mut client = asked_with_head();
+    assert_eq!(client.ended, [0; 0]);
+    client.line("s1 > def");
+    assert_eq!(client.ended, [1]);
+    // The next request finds the server's connection free.
+    client.send(b"GET");
+    client.line("s1 > HTTP/1.1 200 OK|content-length: 2||ok");
+    assert_eq!(client.answers, [(1, 200), (3, 200)]);
+    assert_eq!(client.ended, [1, 3]);
+    assert_eq!(client.data, b"ok");
+}
+
+#[test]
+fn a_response_to_head_is_whole_without_the_body_of_its_server() {
+    let mut client = asked_with_head();
+    client.line("s1 fin");
+    assert_eq!(client.ended, [1]);
+    assert_eq!(client.resets, [0; 0]);
 }

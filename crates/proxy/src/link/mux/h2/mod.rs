@@ -102,6 +102,9 @@ pub(crate) enum Sending {
     Head,
     /// Its payload leaves; so much of it is still announced, if its length was.
     Body { left: Option<u64> },
+    /// It has no payload, but that of the server is still read. The stream ends with it, so that the server's connection is
+    /// free for what the client asks next.
+    Bodiless,
     /// All of it has left, or what is left is thrown away.
     Over,
 }
@@ -164,10 +167,12 @@ impl StreamEnd {
         }
     }
 
-    /// A head has left: what follows it, which is no message's body in a tunnel.
-    pub fn head_left(&mut self, framing: Framing, is_tunnel: bool) {
+    /// A head has left: what follows it, which is no message's body in a tunnel. `reads_on`: payload comes from the other side
+    /// in any case.
+    pub fn head_left(&mut self, framing: Framing, is_tunnel: bool, reads_on: bool) {
         self.sending = match framing {
             _ if is_tunnel => Sending::Body { left: None },
+            Framing::None if reads_on => Sending::Bodiless,
             Framing::None | Framing::Length(0) => Sending::Over,
             Framing::Length(length) => Sending::Body { left: Some(length) },
             Framing::Chunked | Framing::UntilClose => Sending::Body { left: None },

@@ -7,7 +7,7 @@ use net::Driver;
 
 use super::{Sending, StreamEnd};
 use crate::ids::{LinkId, Timers};
-use crate::link::mux::h1::Wrote;
+use crate::link::mux::h1::{Answered, Wrote};
 use crate::link::mux::{Mux, h2};
 use crate::link::{Links, Role};
 
@@ -124,14 +124,15 @@ impl Links {
         parent.map_or_else(Vec::new, |parent| parent.children.clone())
     }
 
-    /// Sends the head of a response on a stream; how many bytes that takes.
+    /// Sends the head of a response on a stream; how many bytes that takes. `reads_on`: payload of the server is still to come,
+    /// also where the client gets none.
     pub fn respond_stream<D: Driver>(
         &mut self,
         io: &mut D,
         id: LinkId,
         head: &Head,
-        framing: Framing,
-        is_tunnel: bool,
+        how: Answered,
+        reads_on: bool,
     ) -> usize {
         let mut connected = None;
         // There is no 101 in HTTP/2 (RFC 9113 §8.6).
@@ -142,7 +143,7 @@ impl Links {
         let Some(end) = self.stream_end_mut(id) else {
             return 0;
         };
-        end.head_left(framing, is_tunnel);
+        end.head_left(how.framing, how.tunnel, reads_on);
         let ends = end.sending == Sending::Over;
         self.with_way(io, id, |way, frames| {
             way.codec.send_response(way.number, head, ends, frames);
@@ -169,7 +170,7 @@ impl Links {
         is_tunnel: bool,
     ) -> Option<usize> {
         let end = self.stream_end_mut(id)?;
-        end.head_left(framing, is_tunnel);
+        end.head_left(framing, is_tunnel, false);
         let (connection, ends) = (end.connection, end.sending == Sending::Over);
         let mut number = None;
         let wire = self.with_codec(io, connection, |codec, frames| {
@@ -240,12 +241,14 @@ impl Links {
         let Some(end) = self.stream_end_mut(id) else {
             return 0;
         };
-        if !matches!(end.sending, Sending::Body { .. }) {
-            return 0;
-        }
+        let has_payload = match end.sending {
+            Sending::Head | Sending::Over => return 0,
+            Sending::Bodiless => false,
+            Sending::Body { .. } => true,
+        };
         end.sending = Sending::Over;
         self.with_way(io, id, |way, frames| {
-            match trailers.fields().next().is_none() {
+            match !has_payload || trailers.fields().next().is_none() {
                 true => {
                     way.codec.send_data_head(way.number, 0, true, frames);
                 }
@@ -269,6 +272,13 @@ impl Links {
     /// Resets a stream that is still open. A client whose answer is complete gets `NO_ERROR`, one whose answer is not `INTERNAL_ERROR`,
     /// and a server `CANCEL`.
     pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        if self
+            .stream_end_mut(id)
+            .is_some_and(|end| end.sending == Sending::Bodiless)
+        {
+            // Its message is complete, whatever becomes of the server's.
+            self.stream_end(io, id, &Head::default());
+        }
         let Some(link) = self.get(id) else { return };
         let unused = link.input.len();
         let Mux::Stream(end) = &link.mux else { return };
@@ -276,7 +286,9 @@ impl Links {
         let code = match (connection, end.sending) {
             // All that is wanted was said (RFC 9113 §8.1).
             (Some(Role::Client(_)), Sending::Over) => Code::NO_ERROR,
-            (Some(Role::Client(_)), Sending::Head | Sending::Body { .. }) => Code::INTERNAL_ERROR,
+            (Some(Role::Client(_)), Sending::Head | Sending::Bodiless | Sending::Body { .. }) => {
+                Code::INTERNAL_ERROR
+            }
             _ => Code::CANCEL,
         };
         self.consumed(io, id, unused);
