@@ -204,7 +204,7 @@ impl Session {
     }
 
     /// Reads bytes of the wire, which are overwritten. Plain bytes go to `plain` until it has `room` of them or more, what is to be
-    /// sent to `out`, also in case of a failure. What is no whole record yet is kept.
+    /// sent to `out`, also in case of a failure. What is no whole record yet is kept; no whole record is.
     ///
     /// # Errors
     /// See [`Failure`]. Nothing is read or written after it.
@@ -238,6 +238,12 @@ impl Session {
             let mut pending = std::mem::take(&mut self.pending);
             let taken = self.process(&mut pending, room, plain, out)?;
             pending.drain(..taken);
+            if plain.len() >= room {
+                // Whole records may be left, which nobody would look at before more bytes come: they stay with the input.
+                let back = pending.len().min(count);
+                pending.truncate(pending.len() - back);
+                used -= back;
+            }
             self.pending = pending;
         }
         if self.pending.is_empty() && plain.len() < room {

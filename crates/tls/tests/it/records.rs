@@ -96,6 +96,42 @@ fn plain_bytes_beyond_the_room_wait_as_they_came() {
 }
 
 #[test]
+fn records_behind_a_handshake_that_came_in_two_parts_are_not_kept() {
+    for end in [false, true] {
+        let mut pair = Pair::usual();
+        pair.server
+            .read(&std::mem::take(&mut pair.client.says), usize::MAX);
+        pair.client
+            .read(&std::mem::take(&mut pair.server.says), usize::MAX);
+        // The last message of the handshake is cut; much follows it, and perhaps the end.
+        pair.client.write(&body(70_000));
+        if end {
+            pair.client.end();
+        }
+        let mut wire = std::mem::take(&mut pair.client.says);
+        pair.server.read(&wire[..10], usize::MAX);
+        let (mut at, mut got) = (10, Vec::new());
+        while at < wire.len() {
+            let (mut plain, mut out) = (Buffer::default(), Buffer::default());
+            let session = &mut pair.server.session;
+            let progress = session
+                .read(&mut wire[at..], 20_000, &mut plain, &mut out)
+                .unwrap();
+            at += progress.used;
+            got.extend_from_slice(&plain);
+            // Between two parts the server can write, and loses nothing by it.
+            if session.is_established() {
+                assert_eq!(session.write(b"answer", &mut out), Ok(true));
+                pair.client.read(&out, usize::MAX);
+            }
+            assert_eq!(progress.has_ended, end && at == wire.len());
+        }
+        assert!(got == body(70_000), "{} bytes", got.len());
+        assert!(pair.client.got.starts_with(b"answeranswer"));
+    }
+}
+
+#[test]
 fn a_changed_byte_is_a_failure_with_an_alert() {
     let mut pair = Pair::usual();
     pair.talk(usize::MAX);
