@@ -60,4 +60,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         8951,
         "a connection of HTTP/2 without streams whose close panicked stayed open, and nobody knew of it",
     ),
+    (
+        "tls, buffer",
+        23_260,
+        "of bytes behind a handshake that came in two parts, whole records waited where a write took them for read, and an answer was lost",
+    ),
 ];

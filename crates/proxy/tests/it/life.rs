@@ -173,13 +173,13 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Whether clients and servers are done with each other.
+    /// Whether clients and servers are done with each other, and no connection is on its way from one worker to another.
     fn is_over(&self) -> bool {
         let quiet = |worker: &Worker| {
             let nobody_comes = worker.coming.is_empty() || worker.driver.unlistened[0];
             worker.driver.names.is_empty() && worker.peers_wake_ms().is_none() && nobody_comes
         };
-        self.workers.iter().all(quiet)
+        self.stage.moving.is_empty() && self.workers.iter().all(quiet)
     }
 
     /// A little time, never beyond a deadline: what a timeout cuts is cut at its moment.

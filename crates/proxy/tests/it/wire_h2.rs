@@ -101,6 +101,7 @@ struct Asked {
     body: Payload,
     answer: Text,
     is_answered: bool,
+    is_reset: bool,
 }
 
 /// A client's end.
@@ -241,7 +242,7 @@ impl H2Client {
                 asked.is_answered = true;
             }
             // An answer that is whole stays so.
-            Event::Reset { .. } => self.broken |= !asked.is_answered,
+            Event::Reset { .. } => asked.is_reset = !asked.is_answered,
             _ => {}
         }
     }
@@ -282,6 +283,8 @@ impl Wire for H2Client {
         self.pump(out);
         while let Some(asked) = self.asked.get_mut(self.answered) {
             got.append(&mut asked.answer.bytes);
+            // To a client of HTTP/1 it is the end of the connection, behind the answers before.
+            self.broken |= asked.is_reset;
             if !asked.is_answered {
                 break;
             }
@@ -291,7 +294,7 @@ impl Wire for H2Client {
 
     fn is_quiet(&self) -> bool {
         // Who sends no more opens no windows either.
-        let is_over = |asked: &Asked| asked.body.is_sent() && asked.is_answered;
+        let is_over = |asked: &Asked| asked.is_reset || (asked.body.is_sent() && asked.is_answered);
         self.broken || self.asked.iter().all(is_over)
     }
 
