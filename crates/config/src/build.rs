@@ -6,6 +6,7 @@
 pub mod address;
 pub mod arguments;
 pub mod backend;
+pub mod bandwidth;
 pub mod bind;
 pub mod capabilities;
 pub mod check;
@@ -14,6 +15,7 @@ pub mod collector;
 pub mod cookie;
 pub mod descriptions;
 pub mod expressions;
+pub mod filter;
 pub mod frontend;
 pub mod global;
 pub mod h1_case;

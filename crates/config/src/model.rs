@@ -1,6 +1,7 @@
 //! The typed configuration: what runs. Immutable once built; names are resolved to indices, settings of `defaults` are copied and
 //! their rules shared, expressions are compiled.
 
+mod bandwidth;
 mod bind;
 mod certificate;
 mod check;
@@ -18,6 +19,7 @@ mod statistics;
 mod tables;
 mod tls;
 
+pub use bandwidth::*;
 pub use bind::*;
 pub use certificate::*;
 pub use check::*;

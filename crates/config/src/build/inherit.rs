@@ -81,6 +81,7 @@ impl ProxyBuild<'_, '_> {
             // Of the section itself, or not allowed in `defaults`.
             name: _,
             table: _,
+            bandwidth_limits: _,
             stick_request: _,
             stick_response: _,
             is_frontend: _,

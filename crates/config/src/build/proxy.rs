@@ -4,8 +4,8 @@
 use super::line::{Fault, Line, Parse};
 use super::server::Preset;
 use super::{
-    Shared, check, did_you_mean, health, logging, mail, options as option_parsers, order, otel,
-    tls, unknown, values,
+    Shared, bandwidth, check, did_you_mean, health, logging, mail, options as option_parsers,
+    order, otel, tls, unknown, values,
 };
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
@@ -69,6 +69,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.
     pub filters: Vec<otel::Declared>,
+    /// Its limits of bandwidth, in order.
+    pub bandwidth_limits: Vec<bandwidth::Declared>,
 }
 
 impl ProxyBuild<'_, '_> {

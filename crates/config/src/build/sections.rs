@@ -267,6 +267,7 @@ fn open<'a, 'd>(
         email_alert: super::mail::Pending::default(),
         otel_seen: otel::check::Seen::default(),
         filters: Vec::new(),
+        bandwidth_limits: Vec::new(),
     }
 }
 

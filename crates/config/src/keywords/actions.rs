@@ -6,7 +6,7 @@ use super::{Keyword, Places};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
 use crate::build::stream_actions as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
-use crate::build::{limits, otel, patterns, tables};
+use crate::build::{bandwidth, limits, otel, patterns, tables};
 
 /// Parses an action. It has a parser for each kind of rules that its row allows it in.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     any("sc-set-gpt0*", ALL, tables::SET_GPT0, "Sets the first general purpose tag."),
     K::not_yet("send-retry", QUIC, "Asks the client to prove its address."),
     K::not_yet("send-spoe-group", STREAMS, "Sends messages to an agent."),
-    K::not_yet("set-bandwidth-limit", STREAMS, "Turns a bandwidth limit on."),
+    any("set-bandwidth-limit", STREAMS, bandwidth::SET, "Turns a bandwidth limit on."),
     any("set-bc-mark", REQUESTS, stream::SET_BC_MARK, "Sets the mark of packets to the server."),
     any("set-bc-tos", REQUESTS, stream::SET_BC_TOS, "Sets the TOS of packets to the server."),
     any("set-dst", INCOMING, stream::SET_DST, "Sets the destination address."),

@@ -1,9 +1,11 @@
 //! Filters that a `filter` line adds (manual §9).
 
 use super::{Keyword, Places};
+use crate::build::proxy::ProxyParser;
+use crate::build::{bandwidth, otel};
 
-/// A filter. What follows its name is parsed with the sections that it names.
-pub type Filter = Keyword<()>;
+/// A filter, with what parses its line.
+pub type Filter = Keyword<ProxyParser>;
 
 const fn not_yet(name: &'static str, doc: &'static str) -> Filter {
     Keyword::not_yet(name, Places::NONE, doc)
@@ -12,14 +14,14 @@ const fn not_yet(name: &'static str, doc: &'static str) -> Filter {
 /// Every filter.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Filter] = &[
-    not_yet("bwlim-in", "Limits the bandwidth of uploads."),
-    not_yet("bwlim-out", "Limits the bandwidth of downloads."),
+    Keyword::yes("bwlim-in", Places::NONE, bandwidth::filter, "Limits the bandwidth of uploads."),
+    Keyword::yes("bwlim-out", Places::NONE, bandwidth::filter, "Limits the bandwidth of downloads."),
     not_yet("cache", "Where the cache stands among the filters."),
     not_yet("comp-req", "Compresses requests."),
     not_yet("comp-res", "Compresses responses."),
     not_yet("compression", "Where compression stands among the filters."),
     not_yet("fcgi-app", "Where FastCGI stands among the filters."),
-    Keyword::yes("opentelemetry", Places::NONE, (), "Spans, events and metrics of streams, as a file describes them."),
+    Keyword::yes("opentelemetry", Places::NONE, otel::statement, "Spans, events and metrics of streams, as a file describes them."),
     Keyword::gone("opentracing", Places::NONE, "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place."),
     not_yet("spoe", "Sends streams' data to an agent."),
     not_yet("trace", "Traces the calls of filters."),

@@ -3,7 +3,7 @@
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
-    backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
+    backend, cookie, filter, frontend, health, http_rules, legacy, logging, mail, pages, persist,
     proxy, resilience, stats_page, tables, tcp, tcp_rules,
 };
 
@@ -45,7 +45,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc302", DFB, pages::errorloc302, "The same as `errorloc`."),
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
     K::yes("external-check", DB, health::external_check, "The program of `option external-check`, and its `PATH`."),
-    K::partly("filter", DFB, otel::statement, "filters but `opentelemetry`", "Adds a filter to the proxy's streams: `opentelemetry`."),
+    K::partly("filter", DFB, filter::statement, "filters but `opentelemetry`, `bwlim-in` and `bwlim-out`", "Adds a filter to the proxy's streams."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend.").elsewhere(OnlyIn("frontend or listen")),
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),

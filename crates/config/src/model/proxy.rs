@@ -170,6 +170,8 @@ pub struct Proxy {
     pub table: Option<Arc<tables::Table>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
+    /// Filters `bwlim-in` and `bwlim-out`, in order.
+    pub bandwidth_limits: Vec<super::BandwidthLimit>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
     pub otel: Vec<usize>,
     /// In order.

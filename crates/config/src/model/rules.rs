@@ -152,6 +152,7 @@ pub enum StreamAction {
     SetPriorityOffset(sample::Expr),
     /// `set-src`, `set-src-port`, `set-dst`, `set-dst-port`.
     SetAddress(AddressPart, sample::Expr),
+    SetBandwidthLimit(super::BandwidthSwitch),
     /// `track-sc0`, `sc-inc-gpc` and their kin.
     Table(super::TableAction),
 }

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod arguments;
+mod bandwidth;
 mod checks;
 mod collectors;
 mod common;

@@ -135,10 +135,7 @@ impl<D: Driver> Turn<'_, D> {
             .client
             .and_then(|link: LinkId| self.cx.core.links.session(link));
         let deadlines = &stream.deadlines;
-        let due_ms = deadlines
-            .client_ms
-            .min(deadlines.server_ms)
-            .min(deadlines.wait_ms);
+        let due_ms = deadlines.first_ms();
         let line = &txn.request_line;
         let began = txn.timing.request_start.unwrap_or(txn.timing.start);
         Some(StreamView {

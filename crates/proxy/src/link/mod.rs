@@ -65,6 +65,8 @@ pub(crate) enum Hold {
     Peer = 2,
     /// A rule holds its message.
     Rule = 4,
+    /// A limit of bandwidth lets nothing pass for now.
+    Pace = 8,
 }
 
 /// The leftover buffer that an idle connection may keep; a larger one is given back.

@@ -3,6 +3,7 @@
 //! Payload that comes is sent on at once, as far as the other end takes it; the rest stays with the connection that it came on,
 //! which is not read any more until there is room. Filters have their place in [`Cx::forward_up`] and [`Cx::forward_down`].
 
+use config::model::Direction;
 use net::Driver;
 use net::timers::NEVER_MS;
 use telemetry::Event;
@@ -36,7 +37,8 @@ impl<D: Driver> Cx<'_, D> {
         let Some(server) = stream.server.link() else {
             return bytes.len();
         };
-        let wrote = self.core.links.send_data(self.io, server, bytes);
+        let most = self.may_pass(stream, Direction::Up, bytes.len());
+        let wrote = self.send_part(server, &bytes[..most]);
         stream.txn.bytes_to_server += wrote.wire as u64;
         if stream.replay.keeps {
             let bufsize = self.running.bufsize();
@@ -44,7 +46,17 @@ impl<D: Driver> Cx<'_, D> {
             stream.replay.keep(&bytes[..wrote.taken], room);
         }
         self.after_upload(stream, wrote);
+        self.has_passed(stream, Direction::Up, wrote.taken, bytes.len() - most);
         wrote.taken
+    }
+
+    /// Sends payload, if there is any.
+    #[inline]
+    fn send_part(&mut self, to: LinkId, bytes: &[u8]) -> Wrote {
+        match bytes.is_empty() {
+            true => Wrote::default(),
+            false => self.core.links.send_data(self.io, to, bytes),
+        }
     }
 
     /// Payload went to the server: who is slow now, and who may be silent for how long.
@@ -118,12 +130,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    fn send_waiting_up(&mut self, stream: &mut Stream) {
+    pub(super) fn send_waiting_up(&mut self, stream: &mut Stream) {
         if !stream.up.waiting.is_empty() {
             let mut waiting = std::mem::take(&mut stream.up.waiting);
             let taken = self.forward_up(stream, &waiting);
             waiting.drain(..taken);
             stream.up.waiting = waiting;
+            self.tunnel_ends_follow(stream);
         }
         self.finish_upload(stream);
     }
@@ -145,9 +158,11 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = stream.client else {
             return bytes.len();
         };
-        let wrote = self.core.links.send_data(self.io, client, bytes);
+        let most = self.may_pass(stream, Direction::Down, bytes.len());
+        let wrote = self.send_part(client, &bytes[..most]);
         stream.txn.bytes_out += wrote.wire as u64;
         self.after_download(stream, wrote);
+        self.has_passed(stream, Direction::Down, wrote.taken, bytes.len() - most);
         wrote.taken
     }
 
@@ -217,6 +232,7 @@ impl<D: Driver> Cx<'_, D> {
             let taken = self.forward_down(stream, &waiting);
             waiting.drain(..taken);
             stream.down.waiting = waiting;
+            self.tunnel_ends_follow(stream);
         }
         self.finish_download(stream);
     }

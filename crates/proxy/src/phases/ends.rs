@@ -171,7 +171,9 @@ impl<D: Driver> Cx<'_, D> {
     pub fn stream_timeout(&mut self, stream: &mut Stream) {
         let now_ms = self.now().ms();
         let deadlines = &mut stream.deadlines;
-        if deadlines.wait_ms <= now_ms {
+        if deadlines.pace_ms <= now_ms {
+            self.pace_over(stream);
+        } else if deadlines.wait_ms <= now_ms {
             deadlines.wait_ms = NEVER_MS;
             self.wait_over(stream);
         } else if deadlines.client_ms.min(deadlines.server_ms) > now_ms {

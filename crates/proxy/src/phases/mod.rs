@@ -4,6 +4,7 @@
 //! written beside it. Bodies move beside the phases once their head has left (see [`bodies`]).
 
 mod account;
+mod bandwidth;
 mod bodies;
 mod buffering;
 mod client_ends;

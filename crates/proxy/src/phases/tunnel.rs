@@ -122,6 +122,10 @@ impl<D: Driver> Cx<'_, D> {
 
     pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
         stream.up.came = true;
+        if !stream.up.waiting.is_empty() {
+            // The end follows what waits.
+            return;
+        }
         self.tunnel_half_over(stream, stream.server.link(), |tunnel| {
             tunnel.client_ended = true;
         });
@@ -136,6 +140,10 @@ impl<D: Driver> Cx<'_, D> {
         {
             // What waits for a rule gets its last chance.
             self.inspect_waiting_response(stream);
+        }
+        if stream.down.is_open && !stream.down.waiting.is_empty() {
+            // The end follows what waits.
+            return;
         }
         self.tunnel_half_over(stream, stream.client, |tunnel| tunnel.server_ended = true);
     }
@@ -156,6 +164,24 @@ impl<D: Driver> Cx<'_, D> {
             self.core.links.send_fin(self.io, other);
         }
         self.tunnel_maybe_over(stream);
+    }
+
+    /// What waited has left: the ends that came meanwhile follow.
+    pub(super) fn tunnel_ends_follow(&mut self, stream: &mut Stream) {
+        if let Phase::Tunnel(tunnel) = stream.phase
+            && stream.up.came
+            && stream.up.waiting.is_empty()
+            && !tunnel.client_ended
+        {
+            self.tunnel_client_ended(stream);
+        }
+        if let Phase::Tunnel(tunnel) = stream.phase
+            && stream.down.came
+            && stream.down.waiting.is_empty()
+            && !tunnel.server_ended
+        {
+            self.tunnel_server_ended(stream);
+        }
     }
 
     /// Both ends came: over once both sides have taken everything.

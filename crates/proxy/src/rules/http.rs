@@ -201,7 +201,7 @@ impl<'a> Cx<'a> {
                 true
             }
             HttpAction::Stream(action) => {
-                self.stream_action(stream, action);
+                self.stream_action(stream, rule.proxy, action);
                 true
             }
             HttpAction::OtelGroup(group) => {

@@ -5,6 +5,7 @@
 
 mod address;
 mod answers;
+mod bandwidth;
 mod captures;
 mod headers;
 mod http;

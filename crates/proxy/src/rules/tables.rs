@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{TableAction, TableNumber};
+use config::model::{Direction, TableAction, TableNumber};
 use net::Now;
 use sample::{Scope, Value, table_key};
 use tables::{Data, Entry, Event, General, Held, Table};
@@ -155,8 +155,16 @@ impl Cx<'_> {
 }
 
 /// The entry of a key, held.
-fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
+pub(super) fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
     table_key::with_key(key, table.definition(), |key| table.hold(key, now.ms()))?
+}
+
+/// The rate that counts payload.
+pub(super) fn rate_of(direction: Direction) -> Data {
+    match direction {
+        Direction::Up => Data::BytesInRate,
+        Direction::Down => Data::BytesOutRate,
+    }
 }
 
 /// HAProxy adds amounts of 32 bits.

@@ -172,7 +172,7 @@ impl<'a> Cx<'a> {
                         return ContentOutcome::Wait;
                     }
                 }
-                TcpAction::Stream(action) => self.stream_action(stream, action),
+                TcpAction::Stream(action) => self.stream_action(stream, proxy, action),
                 TcpAction::DoLog { profile } => {
                     let origin = match is_response {
                         false => LogOrigin::TcpRequest,

@@ -6,6 +6,7 @@ use net::Labels;
 use sample::{Expr, Scope};
 
 use super::Cx;
+use crate::ids::ProxyId;
 use crate::stream::Stream;
 
 /// The highest class and the highest offset in a queue; the lowest are as far below 0.
@@ -13,8 +14,13 @@ const CLASS_MAX: i64 = 2047;
 const OFFSET_MS_MAX: i64 = 524_287;
 
 impl Cx<'_> {
-    /// Does what the rule of a stream says.
-    pub(super) fn stream_action(&mut self, stream: &mut Stream, action: &StreamAction) {
+    /// Does what the rule of a stream says; `proxy`: whose rule it is.
+    pub(super) fn stream_action(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        action: &StreamAction,
+    ) {
         match action {
             StreamAction::SetMark(side, number) => {
                 let labels = marked(number, |expr| self.eval().int(stream, expr));
@@ -30,6 +36,9 @@ impl Cx<'_> {
             StreamAction::Table(action) => {
                 // Nothing more comes in HTTP rules; those of content ask by themselves.
                 let _ = self.table_action(stream, action, true);
+            }
+            StreamAction::SetBandwidthLimit(switch) => {
+                self.set_bandwidth_limit(stream, proxy, switch);
             }
             StreamAction::SetLogLevel(level) => stream.log.level = Some(*level),
             StreamAction::SetPriorityClass(expr) => {
@@ -60,7 +69,8 @@ impl Cx<'_> {
             }
             StreamAction::Table(action) => return self.connection_table_action(action),
             // The configuration has them in rules of streams only.
-            StreamAction::SetLogLevel(_)
+            StreamAction::SetBandwidthLimit(_)
+            | StreamAction::SetLogLevel(_)
             | StreamAction::SetPriorityClass(_)
             | StreamAction::SetPriorityOffset(_) => return,
         };

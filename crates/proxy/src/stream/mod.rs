@@ -3,6 +3,7 @@
 //! A stream has a client's end and a server's end. The client's is a connection; the server's is a connection or something inside
 //! the process. Between them lie two channels, one a direction.
 
+mod bandwidth;
 mod channel;
 mod followed;
 mod limits;
@@ -19,6 +20,7 @@ use sample::Txn;
 use crate::ids::{LinkId, Owner, ProxyId, StreamId, Timers};
 use crate::running::Moments;
 use crate::statistics::made::Made;
+pub(crate) use bandwidth::{Bandwidth, FULL, Limit};
 pub(crate) use channel::Channel;
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
@@ -48,6 +50,8 @@ pub(crate) struct Stream {
     pub replay: Replay,
     pub log: Log,
     pub tracing: Tracing,
+    /// What slows its payload down.
+    pub bandwidth: Bandwidth,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
     /// Statistics leave it out.
@@ -126,6 +130,8 @@ pub(crate) struct Deadlines {
     pub server_ms: u64,
     /// What the phase waits for.
     pub wait_ms: u64,
+    /// When a limit of bandwidth lets more pass.
+    pub pace_ms: u64,
 }
 
 impl Default for Deadlines {
@@ -134,6 +140,7 @@ impl Default for Deadlines {
             client_ms: NEVER_MS,
             server_ms: NEVER_MS,
             wait_ms: NEVER_MS,
+            pace_ms: NEVER_MS,
         }
     }
 }
@@ -142,7 +149,8 @@ impl Deadlines {
     /// The first of them.
     #[inline]
     pub fn first_ms(&self) -> u64 {
-        self.client_ms.min(self.server_ms).min(self.wait_ms)
+        let silence_ms = self.client_ms.min(self.server_ms);
+        silence_ms.min(self.wait_ms).min(self.pace_ms)
     }
 }
 
@@ -207,6 +215,7 @@ impl Stream {
             replay: Replay::default(),
             log: Log::default(),
             tracing: Tracing::default(),
+            bandwidth: Bandwidth::default(),
             backend_counted: false,
             ignored: false,
             was_tcp: false,
@@ -244,6 +253,7 @@ impl Stream {
             replay,
             log,
             tracing,
+            bandwidth,
             backend_counted,
             ignored,
             was_tcp,
@@ -274,6 +284,7 @@ impl Stream {
         replay.reset();
         *log = Log::default();
         tracing.reset();
+        bandwidth.reset();
         for flag in [
             backend_counted,
             ignored,

@@ -112,6 +112,10 @@ const TEXTS: &[(&str, &str)] = &[
         "retry-on all-retryable-errors 404\n retries 2\n option redispatch 1\n default-server maxconn 2\n\ttwo",
     ),
     ("buffer", "option http-buffer-request"),
+    (
+        "bandwidth",
+        "filter bwlim-in up default-limit 4m default-period 1s\n filter bwlim-out down default-limit 4m default-period 1s min-size 100\n http-request set-bandwidth-limit up\n http-request set-bandwidth-limit down",
+    ),
     ("accept-proxy", "\taccept-proxy"),
     (
         "send-proxy",

@@ -26,7 +26,6 @@ pub use scope::keywords as scope_keywords;
 
 use super::line::{Fault, Line, Parse};
 use super::proxy::ProxyBuild;
-use crate::keywords::{self, filters};
 use crate::tree::{Section, Span, Statement, Tree};
 use std::sync::Arc;
 
@@ -133,7 +132,7 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
 
 impl ProxyBuild<'_, '_> {
     /// Opens the filters of a section's statements; faults are told by [`statement`], which comes to the same lines.
-    pub fn open_filters(&mut self, statements: &[Statement]) {
+    pub fn open_otel_filters(&mut self, statements: &[Statement]) {
         for statement in statements.iter().filter(|line| line.keyword() == "filter") {
             let line = Line::new(statement);
             let Ok(Some(words)) = words(&line) else {
@@ -155,15 +154,10 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// `filter <name> …`
+/// `filter opentelemetry [id <id>] config <file> [<section>]`
 pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let name = line.need(1, || "'filter' expects the name of a filter.".into())?;
     let Some(words) = words(line)? else {
-        let Some(filter) = keywords::find(filters::KEYWORDS, name) else {
-            let hint = super::did_you_mean(name, filters::KEYWORDS.iter().map(|row| row.name));
-            return Err(line.fault(1, format!("unknown filter '{name}'{hint}.")));
-        };
-        return super::parser_of(filter, line, 1, build.shared).map(drop);
+        return Ok(());
     };
     let (at, file) = words.config;
     if let Some(error) = build.shared.filter_files.error(file) {

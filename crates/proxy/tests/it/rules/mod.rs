@@ -1,6 +1,7 @@
 //! Message rules, one script each.
 
 mod actions;
+mod bandwidth;
 mod connections;
 mod cookies;
 mod credentials;

@@ -1,0 +1,82 @@
+//! Payload that a limit of bandwidth holds back (`filter bwlim-in`, `filter bwlim-out`).
+
+use config::model::Direction;
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::Cx;
+use crate::link::Hold;
+use crate::stream::{Phase, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// How much of so much payload may pass now.
+    #[inline]
+    pub(super) fn may_pass(
+        &mut self,
+        stream: &mut Stream,
+        direction: Direction,
+        len: usize,
+    ) -> usize {
+        if stream.bandwidth.is_empty() {
+            return len;
+        }
+        let now_us = self.now().mono_ns / 1000;
+        stream.bandwidth.most(direction, len, now_us)
+    }
+
+    /// So much has passed. `rest` may not: its sender is not read until more may.
+    #[inline]
+    pub(super) fn has_passed(
+        &mut self,
+        stream: &mut Stream,
+        direction: Direction,
+        bytes: usize,
+        rest: usize,
+    ) {
+        if !stream.bandwidth.is_empty() {
+            self.pace(stream, direction, bytes, rest);
+        }
+    }
+
+    #[cold]
+    fn pace(&mut self, stream: &mut Stream, direction: Direction, bytes: usize, rest: usize) {
+        let now = self.now();
+        let now_us = now.mono_ns / 1000;
+        let wait_ms = stream.bandwidth.take(direction, bytes, rest, now_us);
+        if rest == 0 {
+            return;
+        }
+        let deadlines = &mut stream.deadlines;
+        let (sender, silence_ms) = match direction {
+            Direction::Up => (stream.client, &mut deadlines.client_ms),
+            Direction::Down => (stream.server.link(), &mut deadlines.server_ms),
+        };
+        // It is not read, so it is not silent.
+        *silence_ms = NEVER_MS;
+        deadlines.pace_ms = deadlines.pace_ms.min(now.ms() + wait_ms.max(1));
+        if let Some(sender) = sender {
+            self.core.links.hold(self.io, sender, Hold::Pace);
+        }
+        self.set_timer(stream);
+    }
+
+    /// More may pass.
+    pub(super) fn pace_over(&mut self, stream: &mut Stream) {
+        stream.deadlines.pace_ms = NEVER_MS;
+        if stream.up.is_open {
+            self.send_waiting_up(stream);
+        }
+        if stream.down.is_open {
+            self.send_waiting_down(stream);
+        }
+        for link in [stream.client, stream.server.link()].into_iter().flatten() {
+            self.core.links.release(self.io, link, Hold::Pace);
+            self.core.work.links.push(link);
+        }
+        match stream.phase {
+            Phase::Transfer => self.run(stream),
+            Phase::Tunnel(_) => self.tunnel_maybe_over(stream),
+            _ => {}
+        }
+    }
+}

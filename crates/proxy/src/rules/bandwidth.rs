@@ -1,0 +1,62 @@
+//! `set-bandwidth-limit` (manual §4.4, §9.7).
+
+use config::model::{Amount, BandwidthRate, BandwidthSwitch};
+
+use super::{Cx, tables};
+use crate::ids::ProxyId;
+use crate::stream::{FULL, Limit, Stream};
+
+impl Cx<'_> {
+    /// Turns a limit of the rule's proxy on for a stream. One whose key gives nothing stays off.
+    pub(super) fn set_bandwidth_limit(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        switch: &BandwidthSwitch,
+    ) {
+        let limits = &self.eval().running.proxy(proxy).bandwidth_limits;
+        let Some(filter) = limits.get(switch.limit) else {
+            return;
+        };
+        let (bytes, period_ms, shared) = match &filter.rate {
+            BandwidthRate::Stream { bytes, period_ms } => (
+                self.amount(stream, switch.bytes.as_ref(), *bytes),
+                self.amount(stream, switch.period_ms.as_ref(), *period_ms),
+                None,
+            ),
+            BandwidthRate::Shared { bytes, key, table } => {
+                let now = self.eval().now;
+                let held = self.eval().with_scope(stream, true, |scope| {
+                    tables::hold(key.eval(scope)?, table, now)
+                });
+                let Some(held) = held else { return };
+                let definition = table.definition();
+                let column = definition.column(tables::rate_of(filter.direction));
+                let period_ms = column.map_or(1, |column| column.period_ms.max(1));
+                (*bytes, period_ms, Some(held))
+            }
+        };
+        stream.bandwidth.turn_on(Limit {
+            of: (proxy, switch.limit),
+            direction: filter.direction,
+            min_bytes: filter.min_bytes.into(),
+            bytes: bytes.into(),
+            period_ms: period_ms.into(),
+            shared,
+            emptied_us: FULL,
+        });
+    }
+
+    /// What the rule gives, or the filter's value where it gives nothing or 0.
+    fn amount(&mut self, stream: &mut Stream, given: Option<&Amount>, default: u32) -> u32 {
+        let amount = match given {
+            None => None,
+            Some(Amount::Fixed(amount)) => Some(*amount),
+            Some(Amount::Expr(expr)) => {
+                let value = self.eval().int(stream, expr);
+                value.and_then(|value| u32::try_from(value).ok())
+            }
+        };
+        amount.filter(|amount| *amount > 0).unwrap_or(default)
+    }
+}

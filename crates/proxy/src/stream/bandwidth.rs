@@ -1,0 +1,267 @@
+//! The limits of bandwidth of a stream (manual §9.7): how much of its payload may pass now.
+//!
+//! A limit fills a bucket at its rate. The bucket holds what passes in [`BUCKET_US`], so that a stream neither begins with a burst
+//! nor passes in tiny parts. A shared limit also looks at the table's rate of bytes, so that all streams of a key
+//! together stay within it, and each has an equal share where they compete.
+
+use config::model::Direction;
+use tables::{Data, Held};
+
+use crate::ids::ProxyId;
+
+/// What a bucket holds: so much time of its rate, microseconds.
+const BUCKET_US: u64 = 20_000;
+
+/// Long ago: the bucket is full.
+pub(crate) const FULL: i64 = i64::MIN;
+
+/// The limits that rules turned on for a stream. Takes no memory before the first one.
+#[derive(Debug, Default)]
+pub(crate) struct Bandwidth {
+    limits: Vec<Limit>,
+}
+
+/// A limit that is on.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    /// The proxy that has it, and its place there.
+    pub of: (ProxyId, usize),
+    pub direction: Direction,
+    pub min_bytes: u64,
+    /// So many bytes in so many milliseconds, both at least 1.
+    pub bytes: u64,
+    pub period_ms: u64,
+    /// The entry that it is shared by.
+    pub shared: Option<Held>,
+    /// The time up to which the bucket was emptied, microseconds; [`FULL`] at first.
+    pub emptied_us: i64,
+}
+
+impl Bandwidth {
+    /// Turns a limit on. One that is on already starts again.
+    pub fn turn_on(&mut self, limit: Limit) {
+        match self.limits.iter_mut().find(|known| known.of == limit.of) {
+            Some(known) => *known = limit,
+            None => self.limits.push(limit),
+        }
+    }
+
+    /// Whether no limit is on.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.limits.is_empty()
+    }
+
+    /// All are off. Entries of tables are released.
+    pub fn reset(&mut self) {
+        self.limits.clear();
+    }
+
+    /// How much of `len` bytes may pass now.
+    pub fn most(&mut self, direction: Direction, len: usize, now_us: u64) -> usize {
+        let limits = self.limits.iter_mut();
+        let own = limits.filter(|limit| limit.direction == direction);
+        let most = own.map(|limit| limit.most(len as u64, now_us)).min();
+        most.map_or(len, |most| most as usize)
+    }
+
+    /// So many bytes have passed, of those that [`Bandwidth::most`] allowed; `rest` may not. Gives how long it waits,
+    /// milliseconds.
+    pub fn take(&mut self, direction: Direction, bytes: usize, rest: usize, now_us: u64) -> u64 {
+        let limits = self.limits.iter_mut();
+        let mut wait_us = 0;
+        for limit in limits.filter(|limit| limit.direction == direction) {
+            limit.take(bytes as u64, now_us);
+            wait_us = wait_us.max(limit.wait_us(rest as u64, now_us));
+        }
+        wait_us.div_ceil(1000)
+    }
+}
+
+impl Limit {
+    fn period_us(&self) -> u64 {
+        self.period_ms * 1000
+    }
+
+    /// How long so many bytes take.
+    fn time_us(&self, bytes: u64) -> u64 {
+        (bytes * self.period_us()).div_ceil(self.bytes)
+    }
+
+    /// The least that passes at a time of so many bytes.
+    fn least(&self, len: u64) -> u64 {
+        self.min_bytes.min(self.bytes).min(len).max(1)
+    }
+
+    /// What the bucket holds when it is full: at least the least that passes.
+    fn bucket_us(&self, least: u64) -> u64 {
+        BUCKET_US.max(self.time_us(least))
+    }
+
+    /// How much of so many bytes passes.
+    fn most(&mut self, len: u64, now_us: u64) -> u64 {
+        let least = self.least(len);
+        // What did not pass meanwhile is lost, as far as the bucket is full.
+        let full_us = now_us as i64 - self.bucket_us(least) as i64;
+        self.emptied_us = self.emptied_us.max(full_us);
+        let filled_us = u64::try_from(now_us as i64 - self.emptied_us).unwrap_or(0);
+        let most = (filled_us * self.bytes / self.period_us()).min(len);
+        if most < least {
+            return 0;
+        }
+        let Some((left, users)) = self.left_to_share(now_us) else {
+            return most;
+        };
+        match most.min(left.div_ceil(users)) {
+            share if share >= least => share,
+            _ if left >= least => least,
+            _ => 0,
+        }
+    }
+
+    /// What all streams of a shared limit may still pass in this period, and how many they are.
+    fn left_to_share(&self, now_us: u64) -> Option<(u64, u64)> {
+        let held = self.shared.as_ref()?;
+        let (passed, users) = held.with(now_us / 1000, |entry| {
+            (entry.get(self.counted(), 0), entry.trackers())
+        });
+        let passed = passed.and_then(|passed| u64::try_from(passed).ok());
+        let left = self.bytes.saturating_sub(passed.unwrap_or(0));
+        Some((left, u64::from(users.max(1))))
+    }
+
+    /// When more of what is left may pass. Between two parts a bucket becomes half full.
+    fn wait_us(&self, rest: u64, now_us: u64) -> u64 {
+        let least = self.least(rest);
+        let enough_us = self.time_us(least).max(BUCKET_US / 2);
+        let own_us = u64::try_from(self.emptied_us + enough_us as i64 - now_us as i64).unwrap_or(0);
+        let shared_us = match self.left_to_share(now_us) {
+            Some((left, users)) if left < least * users => self.time_us(least * users - left),
+            _ => 0,
+        };
+        own_us
+            .max(shared_us)
+            .clamp(1, self.period_us().max(enough_us))
+    }
+
+    fn take(&mut self, bytes: u64, now_us: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.emptied_us += self.time_us(bytes) as i64;
+        let counted = self.counted();
+        if let Some(held) = &self.shared {
+            held.with(now_us / 1000, |entry| {
+                entry.add(counted, 0, bytes);
+                entry.touch();
+            });
+        }
+    }
+
+    fn counted(&self) -> Data {
+        match self.direction {
+            Direction::Up => Data::BytesInRate,
+            Direction::Down => Data::BytesOutRate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(bytes: u64, period_ms: u64, min_bytes: u64) -> Limit {
+        Limit {
+            of: (ProxyId::default(), 0),
+            direction: Direction::Down,
+            min_bytes,
+            bytes,
+            period_ms,
+            shared: None,
+            emptied_us: FULL,
+        }
+    }
+
+    /// Bytes that pass in a second of virtual time, and in how many parts, where a sender has parts of `part` bytes.
+    fn in_a_second(limits: Vec<Limit>, part: usize) -> (usize, usize) {
+        let mut bandwidth = Bandwidth::default();
+        for (place, mut limit) in limits.into_iter().enumerate() {
+            limit.of.1 = place;
+            bandwidth.turn_on(limit);
+        }
+        let start_us = 5_000_000;
+        let (mut now_us, mut passed, mut parts) = (start_us, 0, 0);
+        while now_us < start_us + 1_000_000 {
+            let bytes = bandwidth.most(Direction::Down, part, now_us);
+            let wait_ms = bandwidth.take(Direction::Down, bytes, part - bytes, now_us);
+            passed += bytes;
+            parts += 1;
+            assert!(parts < 100_000, "it neither passes nor waits");
+            // Timers are late by up to a millisecond. A sender has the next part at once.
+            if bytes < part {
+                now_us += wait_ms.max(1) * 1000 + 700;
+            }
+        }
+        (passed, parts)
+    }
+
+    #[test]
+    fn so_much_passes_in_a_second() {
+        for (bytes, part) in [
+            (1_000_000, 16_384),
+            (1_000_000, 262_144),
+            (100_000_000, 16_384),
+            (2_000, 16_384),
+        ] {
+            let (passed, parts) = in_a_second(vec![limit(bytes, 1000, 0)], part);
+            let (low, high) = (bytes as usize * 97 / 100, bytes as usize * 103 / 100);
+            assert!((low..=high + 1).contains(&passed), "{passed} of {bytes}");
+            assert!(parts < 200 + passed / part, "{parts}");
+        }
+    }
+
+    #[test]
+    fn the_narrowest_limit_decides() {
+        let limits = vec![limit(1_000_000, 1000, 0), limit(50_000, 500, 0)];
+        let (passed, _) = in_a_second(limits, 16_384);
+        assert!((97_000..=103_000).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn the_other_direction_is_free() {
+        let mut bandwidth = Bandwidth::default();
+        bandwidth.turn_on(limit(1, 1000, 0));
+        assert_eq!(bandwidth.most(Direction::Up, 1 << 20, 5_000_000), 1 << 20);
+    }
+
+    #[test]
+    fn the_least_passes_at_once_or_not_at_all() {
+        let mut bandwidth = Bandwidth::default();
+        bandwidth.turn_on(limit(10_000, 1000, 2896));
+        let mut now_us = 5_000_000;
+        for _ in 0..20 {
+            let bytes = bandwidth.most(Direction::Down, 16_384, now_us);
+            assert!(bytes == 0 || bytes >= 2896, "{bytes}");
+            now_us += 1000 * bandwidth.take(Direction::Down, bytes, 16_384 - bytes, now_us);
+        }
+        // The end may be smaller.
+        now_us += 1_000_000;
+        assert_eq!(bandwidth.most(Direction::Down, 5, now_us), 5);
+    }
+
+    #[test]
+    fn what_the_peer_did_not_take_is_not_counted() {
+        let mut bandwidth = Bandwidth::default();
+        bandwidth.turn_on(limit(10_000, 1000, 0));
+        let now_us = 5_000_000;
+        assert_eq!(bandwidth.most(Direction::Down, 1000, now_us), 200);
+        bandwidth.take(Direction::Down, 50, 800, now_us);
+        assert_eq!(bandwidth.most(Direction::Down, 1000, now_us), 150);
+    }
+
+    #[test]
+    fn a_least_above_the_limit_does_not_stop_it() {
+        let (passed, _) = in_a_second(vec![limit(100, 100, 1 << 20)], 16_384);
+        assert!((900..=1100).contains(&passed), "{passed}");
+    }
+}
