@@ -86,7 +86,8 @@ impl<D: Driver> Cx<'_, D> {
             return self.fail(stream, Cause::BadResponse);
         }
         stream.wants_tunnel = tunnel;
-        if matches!(parsed.framing, Framing::None | Framing::Length(0)) {
+        let is_bodiless = matches!(parsed.framing, Framing::None | Framing::Length(0));
+        if is_bodiless && (tunnel || !self.has_end_to_come(stream)) {
             stream.down.came = true;
             stream.txn.response_body.is_whole = true;
         }
@@ -102,6 +103,14 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.phase = Phase::BackendResponse(Rules::default());
         self.run(stream);
+    }
+
+    /// Whether a server of HTTP/2 has still to end its stream, also where its response has no body: a stream that is let go before
+    /// that is reset, and what the server has to do with others behind it is lost.
+    fn has_end_to_come(&mut self, stream: &Stream) -> bool {
+        let server = stream.server.link();
+        let end = server.and_then(|server| self.core.links.stream_end_mut(server));
+        end.is_some_and(|end| !end.has_ended)
     }
 
     /// Whether a server of HTTP/1 that agrees to WebSocket has seen the key that was made for it (RFC 6455 §4.1).

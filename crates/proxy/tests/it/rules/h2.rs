@@ -431,3 +431,35 @@ fn a_response_to_head_is_whole_without_the_body_of_its_server() {
     assert_eq!(client.ended, [1]);
     assert_eq!(client.resets, [0; 0]);
 }
+
+/// A server's settings, and on its first stream the status 200, after which the stream goes on.
+const BEGINS: &str = "¤00¤00¤00¤04¤00¤00¤00¤00¤00¤00¤00¤01¤01¤04¤00¤00¤00¤01¤88";
+/// An empty frame of payload that ends the first stream.
+const ENDS: &str = "¤00¤00¤00¤00¤01¤00¤00¤00¤01";
+
+#[test]
+fn a_server_ends_its_stream_behind_a_response_without_a_body() {
+    let mut play = Play::new(&running(&format!(
+        "{DEFAULTS}server one 127.0.0.1:81 proto h2\n"
+    )));
+    for line in [
+        "c1 > HEAD / HTTP/1.1|host: a||",
+        "s1 ok",
+        &format!("s1 > {BEGINS}"),
+        "c1 <~ HTTP/1.1 200",
+        "nolog",
+        &format!("s1 > {ENDS}"),
+        "log 200 ----",
+    ] {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    }
+    // No RST_STREAM has left.
+    let sent = play.driver.pipes[1].outbox.peek();
+    let reset = [0, 0, 4, 3, 0, 0, 0, 0, 1];
+    assert!(
+        !sent.windows(reset.len()).any(|window| window == reset),
+        "{sent:?}"
+    );
+}
