@@ -308,15 +308,14 @@ fn url_param(line: &Line<'_>) -> Parse<Balance> {
         "balance url_param requires an URL parameter name.".into()
     })?;
     let name = line.octets(2);
-    match line.arg(3) {
-        "" => {}
-        "check_post" => {
-            return Err(line.fault(3, super::not_yet("balance url_param … check_post")));
-        }
+    let check_post = match line.arg(3) {
+        "" => false,
+        "check_post" => true,
         _ => return Err(line.fault(3, "balance url_param only accepts check_post modifier.")),
     };
-    line.at_most(2)?;
-    Ok(Balance::UrlParam { name })
+    // HAProxy takes a number of bytes that it waits for, which has no effect.
+    line.at_most(4)?;
+    Ok(Balance::UrlParam { name, check_post })
 }
 
 fn hdr(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<Balance> {

@@ -8,7 +8,7 @@ use super::{Shared, address, did_you_mean, log_line, names, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
 use crate::model::{
     ForeignSource, HashKey, InitAddr, Mode, Proto, Proxy, Server, ServerAddress, ServerOptions,
-    ServerTarget, Source,
+    ServerTarget, Source, SourcePorts,
 };
 use net::Addr;
 use sample::Place;
@@ -445,6 +445,7 @@ switches! {
     send_proxy_v2 send_proxy.v2 = true;
     no_send_proxy_v2 send_proxy.v2 = false;
     tfo tfo = true;
+    strict_maxconn strict_maxconn = true;
     no_tfo tfo = false;
 }
 
@@ -800,9 +801,10 @@ pub fn source(
 pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let addr = source_address(cursor, &format!("'source {text}'"), shared)?;
+    let (addr, ports) = source_address(cursor, &format!("'source {text}'"), shared)?;
     let mut source = Source {
         addr,
+        ports: ports.map(|(first, last)| Arc::new(SourcePorts::new(first, last))),
         foreign: None,
         interface: None,
     };
@@ -821,15 +823,14 @@ pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<O
     }
 }
 
-/// The address that was just taken.
-fn source_address(cursor: &Cursor<'_>, title: &str, shared: &Shared<'_>) -> Parse<Addr> {
+/// The address that was just taken, and its range of ports.
+fn source_address(
+    cursor: &Cursor<'_>,
+    title: &str,
+    shared: &Shared<'_>,
+) -> Parse<(Addr, Option<(u16, u16)>)> {
     let written = address::resolved(&cursor.line, cursor.at - 1, shared, title)?;
-    let (addr, port_range) = address::single(&written)
-        .map_err(|message| cursor.fault(format!("{title} : {message}.")))?;
-    match port_range {
-        Some(_) => Err(cursor.fault(super::not_yet("source … <port>-<port>"))),
-        None => Ok(addr),
-    }
+    address::single(&written).map_err(|message| cursor.fault(format!("{title} : {message}.")))
 }
 
 /// What follows `usesrc`.
@@ -844,7 +845,13 @@ fn foreign_source(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<For
             "clientip" => ForeignSource::ClientIp,
             text => {
                 let title = format!("'usesrc {text}'");
-                ForeignSource::Addr(source_address(cursor, &title, shared)?)
+                match source_address(cursor, &title, shared)? {
+                    (addr, None) => ForeignSource::Addr(addr),
+                    (_, Some(_)) => {
+                        let message = format!("{title} : port range not allowed here.");
+                        return Err(cursor.fault(message));
+                    }
+                }
             }
         },
     )

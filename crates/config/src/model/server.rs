@@ -3,6 +3,8 @@
 use super::{Proto, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use syntax::octets::Octets;
 
@@ -43,6 +45,8 @@ pub enum Balance {
     UrlParam {
         /// Its name.
         name: Octets,
+        /// In the body of a POST as well, where the query has none.
+        check_post: bool,
     },
     /// A hash of a header.
     Hdr {
@@ -224,6 +228,8 @@ pub struct ServerOptions {
     pub tfo: bool,
     /// Idle connections that are kept; none is unlimited.
     pub pool_max_conn: Option<u32>,
+    /// `strict-maxconn`: idle connections count in `maxconn`.
+    pub strict_maxconn: bool,
     /// Time after which unused idle connections are closed.
     pub pool_purge_delay: Duration,
     /// The interval of pings on idle connections of HTTP/2.
@@ -243,6 +249,13 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
+    /// How many idle connections are kept and counted; none where they are neither limited nor counted.
+    #[must_use]
+    pub fn idle_max(&self) -> Option<u32> {
+        self.pool_max_conn
+            .or(self.strict_maxconn.then_some(u32::MAX))
+    }
+
     /// TLS of connections for traffic; they are clear where none.
     #[must_use]
     pub fn tls(&self) -> Option<&ServerTls> {
@@ -273,6 +286,7 @@ impl Default for ServerOptions {
             tcp: TcpOptions::default(),
             tfo: false,
             pool_max_conn: None,
+            strict_maxconn: false,
             pool_purge_delay: Duration::from_secs(5),
             idle_ping: None,
             max_reuse: None,
@@ -340,10 +354,46 @@ impl SendProxy {
 pub struct Source {
     /// Address, with port 0 where none is written.
     pub addr: Addr,
+    /// The ports that connections come from, where a range is written.
+    pub ports: Option<Arc<SourcePorts>>,
     /// The address that servers see instead of it. Health checks still come from `addr`.
     pub foreign: Option<ForeignSource>,
     /// Network interface.
     pub interface: Option<String>,
+}
+
+/// `source <addr>:<port>-<port>`: ports that are used in turn, by all workers together.
+#[derive(Debug)]
+pub struct SourcePorts {
+    first: u16,
+    count: u32,
+    turn: AtomicU32,
+}
+
+impl SourcePorts {
+    /// From one port to another, both included; `first` is at most `last`.
+    #[must_use]
+    pub fn new(first: u16, last: u16) -> SourcePorts {
+        SourcePorts {
+            first,
+            count: u32::from(last.saturating_sub(first)) + 1,
+            turn: AtomicU32::new(0),
+        }
+    }
+
+    /// The next port.
+    #[must_use]
+    pub fn next(&self) -> u16 {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        // Below the count, which is at most 65,536.
+        self.first + (turn % self.count) as u16
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
 }
 
 /// `source … usesrc`: an address that need not be this machine's (manual §4.2 source).

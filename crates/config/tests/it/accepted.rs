@@ -568,7 +568,7 @@ fn balance_in_every_form() {
         }),
         (
             "url_param id",
-            |b| matches!(b, Balance::UrlParam { name } if name == "id"),
+            |b| matches!(b, Balance::UrlParam { name, .. } if name == "id"),
         ),
         (
             "hdr(Host) use_domain_only",

@@ -704,9 +704,9 @@ const BACKEND: &[Case] = &[
         "300",
     ),
     (
-        "server s 127.0.0.1:1 strict-maxconn inter 5s",
-        "keyword 'server … strict-maxconn' is known but not implemented yet by this version.",
-        "strict-maxconn",
+        "server s 127.0.0.1:1 log-bufsize 9 inter 5s",
+        "keyword 'server … log-bufsize' is known but not implemented yet by this version.",
+        "log-bufsize",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -831,7 +831,7 @@ const BACKEND: &[Case] = &[
     ),
     (
         "source 1.1.1.1 usesrc 1.1.1.1:1-2",
-        "keyword 'source … <port>-<port>' is known but not implemented yet by this version.",
+        "'usesrc 1.1.1.1:1-2' : port range not allowed here.",
         "1.1.1.1:1-2",
     ),
     (
@@ -959,7 +959,7 @@ fn a_bad_option_ends_its_line() {
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
     // What is not implemented is told, and what follows it.
-    let (count, shown) = alerts("server s 127.0.0.1:1 strict-maxconn inter fall rise");
+    let (count, shown) = alerts("server s 127.0.0.1:1 log-bufsize 9 inter fall rise");
     assert_eq!(count, 2, "{shown}");
 }
 

@@ -85,11 +85,6 @@ fn missing_arguments_are_named() {
     let backend = "Sections `defaults`, `frontend`, `listen` and `backend`";
     let server = "Options of `server`, `default-server` and `server-template` lines";
     let cases = [
-        (
-            backend,
-            "balance",
-            "backend x\n balance url_param a check_post\n",
-        ),
         (backend, "bind", "frontend x\n bind quic4@:443\n"),
         (backend, "bind", "frontend x\n bind vsock@1:443\n"),
         (backend, "filter", "frontend x\n filter compression\n"),
@@ -98,17 +93,11 @@ fn missing_arguments_are_named() {
         (backend, "mode", "backend x\n mode spop\n"),
         (backend, "mode", "listen x\n mode log\n"),
         (backend, "server", "backend x\n server s vsock@1:2\n"),
-        (backend, "source", "backend x\n source 0.0.0.0:1-2\n"),
         ("Section `global`", "log", "global\n log ring@r local0\n"),
         (
             server,
             "proto",
             "backend x\n server s 127.0.0.1:1 proto fcgi\n",
-        ),
-        (
-            server,
-            "source",
-            "backend x\n server s 127.0.0.1:1 source 0.0.0.0:1-2\n",
         ),
         (
             "Options of a `bind` line",

@@ -135,8 +135,8 @@ fn what_turns_a_feature_on_is_refused_and_its_tuning_is_no_error_more() {
         |options: &str| format!("defaults\n mode http\n{TIMEOUTS}frontend f\n bind :1 {options}\n");
     let cases = [
         (
-            backend("inter 5s fall 3 strict-maxconn"),
-            "server … strict-maxconn",
+            backend("inter 5s fall 3 log-bufsize 9"),
+            "server … log-bufsize",
         ),
         (frontend("quic-force-retry nbconn 2"), "bind … nbconn"),
     ];

@@ -57,7 +57,9 @@ fn values_are_the_bytes_that_were_written() {
     assert_eq!(&*capture.prefix, b"c\xe9");
     assert_eq!(&*proxy.capture_response[0].header, b"x-\xe9");
     assert!(matches!(&proxy.balance, Balance::Hdr { name, .. } if **name == *b"x-\xe9"));
-    assert!(matches!(&config.proxies[1].balance, Balance::UrlParam { name } if **name == *b"\xe9"));
+    assert!(
+        matches!(&config.proxies[1].balance, Balance::UrlParam { name, .. } if **name == *b"\xe9")
+    );
     let original = proxy.originalto.as_ref().expect("originalto");
     assert_eq!(&*original.header, b"x-\xe9");
     let server = &proxy.servers[0];

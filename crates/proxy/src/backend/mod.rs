@@ -268,5 +268,6 @@ pub(crate) fn hash_key(
 ) -> Option<u32> {
     let proxy = running.proxy(stream.backend);
     let request: Option<&Head> = stream.has_request().then_some(&stream.request);
-    balance::key(proxy, session, &stream.txn, request, expression)
+    let body = &stream.up.waiting;
+    balance::key(proxy, session, &stream.txn, request, body, expression)
 }

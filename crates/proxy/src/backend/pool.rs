@@ -233,6 +233,12 @@ impl Backends {
         })
     }
 
+    /// A connection that is idle, of a server: the one that has been longest in its pool.
+    pub fn idle_of(&self, server: ServerId) -> Option<LinkId> {
+        let pool = &self.0[server.backend.place()].idle[server.place()];
+        pool.links.first().copied()
+    }
+
     /// Whether a connection is where its place says.
     pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];

@@ -1,8 +1,10 @@
 //! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
 
+use std::net::SocketAddr;
+
 use config::model::{Balance, HttpReuse, Proto, ServerAddress};
 use http::Name;
-use net::{Close, Connect, ConnectError, Driver, Labels, SockId};
+use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 use tls::{Connector, Session};
 
@@ -16,6 +18,9 @@ use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
 use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
+
+/// Ports of a range (`source`) that one connection tries.
+const SOURCE_PORTS_TRIED_MAX: u32 = 16;
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
 const TURN_AROUND_MS: u64 = 1000;
@@ -262,19 +267,38 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server_dst = Some(to.clone());
         let source = self.source_of(stream, server);
         let from = ends.from.as_ref().or(source.map(|source| &source.addr));
-        stream.txn.server_src = from.cloned();
         let interface = source.and_then(|source| source.interface.as_deref());
-        self.make_room();
-        self.io.connect(&Connect {
-            to: line.socks4.as_ref().unwrap_or(to),
-            from,
-            is_foreign: ends.from.is_some(),
-            fast_open: line.tfo && self.sends_at_once(stream, server),
-            interface,
-            keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
-            tcp: &line.tcp,
-            labels: stream.route.labels,
-        })
+        self.make_room(server);
+        let fast_open = line.tfo && self.sends_at_once(stream, server);
+        let connect = |io: &mut D, from: Option<&Addr>| {
+            io.connect(&Connect {
+                to: line.socks4.as_ref().unwrap_or(to),
+                from,
+                is_foreign: ends.from.is_some(),
+                fast_open,
+                interface,
+                keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
+                tcp: &line.tcp,
+                labels: stream.route.labels,
+            })
+        };
+        let ports = source.and_then(|source| source.ports.as_deref());
+        let (Some(ports), Some(Addr::Inet(addr)), None) = (ports, from, &ends.from) else {
+            stream.txn.server_src = from.cloned();
+            return connect(self.io, from);
+        };
+        let mut tries = ports.count().min(SOURCE_PORTS_TRIED_MAX);
+        loop {
+            let from = Addr::Inet(SocketAddr::new(addr.ip(), ports.next()));
+            let sock = connect(self.io, Some(&from));
+            tries -= 1;
+            // A port that another connection to the server has.
+            if tries > 0 && sock == Err(ConnectError::Resource) {
+                continue;
+            }
+            stream.txn.server_src = Some(from);
+            return sock;
+        }
     }
 
     /// Whether a new connection is sent something as soon as it stands. A SYN that waits for data (`tfo`) would else never leave. As
@@ -288,13 +312,19 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.tries == 0 && (stream.txn.is_http || greets || has_data())
     }
 
-    /// Where descriptors are scarce, a connection that is idle makes room for a new one.
-    fn make_room(&mut self) {
+    /// Where descriptors are scarce, or a server may have no more connections (`strict-maxconn`), a connection that is idle makes room
+    /// for a new one.
+    fn make_room(&mut self, server: ServerId) {
         let core = &mut *self.core;
-        if !core.ambient.shared.is_full_of_server_conns() {
+        let shared = &core.ambient.shared;
+        let idle = if self.servers.at(server).strict_maxconn && shared.is_full_of_conns(server) {
+            core.backends.idle_of(server)
+        } else if shared.is_full_of_server_conns() {
+            core.backends.any_idle(&core.links)
+        } else {
             return;
-        }
-        match core.backends.any_idle(&core.links) {
+        };
+        match idle {
             Some(idle) => self.close_server(idle),
             None => {
                 let ambient = &core.ambient;

@@ -162,7 +162,7 @@ impl<D: Driver> Cx<'_, D> {
         let line = self.servers.at(server);
         let purge_ms = line.pool_purge_delay.as_millis() as u64;
         let keep = Keep {
-            max: line.pool_max_conn,
+            max: line.options.idle_max(),
             now_ms: now.ms(),
             window_ms: purge_ms.max(NEED_WINDOW_MIN_MS),
         };

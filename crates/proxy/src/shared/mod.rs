@@ -385,6 +385,11 @@ impl Shared {
         self.server_conns.is_full()
     }
 
+    /// See [`Servers::is_full_of_conns`].
+    pub(crate) fn is_full_of_conns(&self, server: ServerId) -> bool {
+        self.servers.is_full_of_conns(server)
+    }
+
     /// One more server connection.
     pub(crate) fn add_server_conn(&self) {
         self.server_conns.take();

@@ -451,6 +451,13 @@ impl Servers {
         self.server(server).idle.load(Ordering::Relaxed)
     }
 
+    /// Whether a server has as many connections as its `maxconn` says, the idle ones included. A request that is about to
+    /// connect is one of them. Idle connections are counted where `strict-maxconn` is set.
+    pub fn is_full_of_conns(&self, server: ServerId) -> bool {
+        let maxconn = self.maxconn(server);
+        maxconn > 0 && self.held(server).saturating_add(self.idle(server)) > maxconn
+    }
+
     /// Counts one less.
     pub fn leave_pool(&self, server: ServerId) {
         self.server(server).idle.fetch_sub(1, Ordering::Relaxed);

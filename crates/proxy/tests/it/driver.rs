@@ -27,6 +27,8 @@ pub struct Pipe {
     pub to: Option<Addr>,
     /// Where it comes from with `usesrc`.
     pub foreign: Option<Addr>,
+    /// The address that it comes from, where the proxy chose one.
+    pub source: Option<Addr>,
     /// The first bytes may leave with the SYN.
     pub fast_open: bool,
     /// An outgoing connection that does not stand yet.
@@ -449,6 +451,7 @@ impl Driver for SimDriver {
         pipe.connecting = true;
         pipe.to = Some(connect.to.clone());
         pipe.fast_open = connect.fast_open;
+        pipe.source = connect.from.cloned();
         pipe.foreign = connect.from.filter(|_| connect.is_foreign).cloned();
         pipe.labels = connect.labels;
         Ok(sock)

@@ -1,17 +1,18 @@
 //! What a request is hashed by, and the hash: bit for bit HAProxy's, so that a migrated backend keeps its distribution.
 
 use config::model::{Balance, HashFunction, HashType, Proxy};
-use http::Head;
+use http::{Head, Method};
 use net::Addr;
 use sample::{Session, Txn, hashes};
 
 /// The hash of what binds this request to a server; none for algorithms that do not hash, or where the request lacks it.
-/// `expression` makes the key of `balance hash`.
+/// `body`: what of the request's body is here. `expression` makes the key of `balance hash`.
 pub(crate) fn key(
     proxy: &Proxy,
     session: &Session,
     txn: &Txn,
     request: Option<&Head>,
+    body: &[u8],
     expression: impl FnOnce(&sample::Expr, &mut Vec<u8>) -> bool,
 ) -> Option<u32> {
     let how = proxy.hash_type;
@@ -32,12 +33,11 @@ pub(crate) fn key(
             };
             Some(hash(uri_part(uri, *whole, *len, *depth), how))
         }
-        Balance::UrlParam { name } => {
-            let query = request?.query()?;
-            let value = query.split(|byte| *byte == b'&').find_map(|pair| {
-                let value = pair.strip_prefix(name.as_bytes())?;
-                value.strip_prefix(b"=")
-            })?;
+        Balance::UrlParam { name, check_post } => {
+            let request = request?;
+            let query = request.query().and_then(|query| param(query, name));
+            let is_post = *check_post && request.method() == Method::Post;
+            let value = query.or_else(|| param(is_post.then_some(body)?, name))?;
             Some(hash(value, how))
         }
         Balance::Hdr {
@@ -62,6 +62,12 @@ pub(crate) fn key(
         }
         _ => None,
     }
+}
+
+/// The value of a parameter in a query, or in a form.
+fn param<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let mut pairs = query.split(|byte| *byte == b'&');
+    pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 
 /// `hash-type … <function> [avalanche]` over bytes (manual §4.2).
@@ -157,6 +163,7 @@ fn domain(host: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use config::model::HashMethod;
+    use net::Now;
 
     use super::*;
 
@@ -166,6 +173,30 @@ mod tests {
         assert_eq!(uri_part(b"/a/b/c?x", true, None, None), b"/a/b/c?x");
         assert_eq!(uri_part(b"/a/b/c?x", false, Some(3), None), b"/a/");
         assert_eq!(uri_part(b"/a/b/c?x", false, None, Some(1)), b"/a");
+    }
+
+    #[test]
+    fn a_parameter_is_looked_for_in_the_query_and_then_in_the_form_of_a_post() {
+        let mut proxy = Proxy::default();
+        let mut key_of = |check_post, method: &[u8], target: &[u8], body: &[u8]| {
+            proxy.balance = Balance::UrlParam {
+                name: b"id"[..].into(),
+                check_post,
+            };
+            let mut head = Head::default();
+            assert!(head.set_method(method));
+            head.set_target(target);
+            let nobody = Addr::Unix(Vec::new().into());
+            let session = Session::new(Now::default(), nobody.clone(), nobody, 0, 0);
+            let txn = Txn::default();
+            key(&proxy, &session, &txn, Some(&head), body, |_, _| false)
+        };
+        let wanted = key_of(false, b"GET", b"/?x=1&id=7", b"");
+        assert!(wanted.is_some());
+        assert_eq!(key_of(true, b"POST", b"/?id=7", b"id=8"), wanted);
+        assert_eq!(key_of(true, b"POST", b"/?x=1", b"y=2&id=7&z"), wanted);
+        assert_eq!(key_of(true, b"PUT", b"/", b"id=7"), None);
+        assert_eq!(key_of(false, b"POST", b"/", b"id=7"), None);
     }
 
     #[test]

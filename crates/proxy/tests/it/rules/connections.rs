@@ -212,3 +212,23 @@ fn draining() {
         "c1 > GET / HTTP/1.1|host: a||\nunfinished\nstop\nfinished",
     );
 }
+
+#[test]
+fn idle_connections_count_in_a_strict_maxconn() {
+    // The first request of another client may not use a connection that was used once.
+    let script =
+        "c1 > GET /1 HTTP/1.1|host: a||\ns1 ok\ns1 > HTTP/1.1 204 No Content||\nlog 204 ----
+         c2 > GET /2 HTTP/1.1|host: a||\ns2 ok\ns2 > HTTP/1.1 204 No Content||\nlog 204 ----";
+    let server = "http-reuse safe\nserver one 127.0.0.1:81 maxconn 1";
+    play("plain", server, &format!("{script}\ns1 open"));
+    play(
+        "strict",
+        &format!("{server} strict-maxconn"),
+        &format!("{script}\ns1 end"),
+    );
+    let two = format!(
+        "{} strict-maxconn",
+        server.replace("maxconn 1", "maxconn 2")
+    );
+    play("room for two", &two, &format!("{script}\ns1 open"));
+}

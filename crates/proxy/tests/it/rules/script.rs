@@ -5,6 +5,7 @@
 //! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
 //! s1 to 127.0.0.1:81               it was opened to this address
 //! s1 from 10.0.0.1:0               it comes from this address, which is not the proxy's (`-`: from none)
+//! s1 own 10.0.0.1:1000             the proxy has chosen this address of its own for it
 //! s1 fast, s1 slow                 its first bytes may leave with the SYN, may not
 //! s1 < GET / HTTP/1.1|host: a||    exactly this has come
 //! s1 <~ GET /                      what has come starts so
@@ -262,6 +263,10 @@ impl Play {
                 let shown = |addr: &Option<Addr>| addr.as_ref().map(Addr::to_string);
                 let wanted = (text != "-").then(|| text.to_owned());
                 self.state(place, |pipe| shown(&pipe.foreign) == wanted)
+            }
+            ("own", _) => {
+                let shown = |addr: &Option<Addr>| addr.as_ref().map(Addr::to_string);
+                self.state(place, |pipe| shown(&pipe.source).as_deref() == Some(text))
             }
             ("fast", _) => self.state(place, |pipe| pipe.fast_open),
             ("slow", _) => self.state(place, |pipe| !pipe.fast_open),

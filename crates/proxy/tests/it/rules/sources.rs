@@ -147,3 +147,29 @@ fn a_fast_connection_opens_only_with_data_at_hand() {
         "c1 open\ns1 fast\ns1 ok\ns1 <~ PROXY TCP4",
     );
 }
+
+#[test]
+fn ports_of_a_range_are_used_in_turn() {
+    let get = |client: u32, server: u32, port: u32| {
+        format!(
+            "c{client} > GET / HTTP/1.1|host: a||\ns{server} own 10.0.0.1:{port}\ns{server} ok\ns{server} > HTTP/1.1 204 No Content|connection: close||\nlog 204 ----\n"
+        )
+    };
+    let script: String = [
+        get(1, 1, 1000),
+        get(2, 2, 1001),
+        get(3, 3, 1002),
+        get(4, 4, 1000),
+    ]
+    .concat();
+    play(
+        "in turn",
+        "source 10.0.0.1:1000-1002\nserver one 127.0.0.1:81",
+        &script,
+    );
+    play(
+        "of the server",
+        "server one 127.0.0.1:81 source 10.0.0.1:1000-1002",
+        &script,
+    );
+}
