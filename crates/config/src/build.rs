@@ -41,6 +41,7 @@ pub mod patterns;
 pub mod persist;
 pub mod proxy;
 pub mod reply;
+pub mod reserve;
 pub mod resilience;
 pub mod sections;
 pub mod server;
@@ -234,13 +235,10 @@ pub fn build(
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let contexts = shared.compiler.contexts();
-    let defaults = tree.sections.iter();
-    let defaults = defaults.filter(|section| section.kind() == "defaults");
-    let defaults = defaults.filter_map(|section| section.name());
     let config = Config {
         global,
         proxies,
-        defaults: defaults.map(|name| name.text.to_string()).collect(),
+        defaults: reserve::named_defaults(tree),
         log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),

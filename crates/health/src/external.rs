@@ -92,7 +92,7 @@ fn command(control: &Control, target: &Target, program: &ExternalCheck) -> Comma
     command
         .args([&own_addr, &own_port, &addr, &port])
         .env("PATH", path)
-        .env("HAPROXY_PROXY_NAME", &proxy.name)
+        .env("HAPROXY_PROXY_NAME", proxy.name.as_str())
         .env("HAPROXY_PROXY_ID", proxy.id.to_string())
         .env("HAPROXY_PROXY_ADDR", &own_addr)
         .env("HAPROXY_PROXY_PORT", &own_port)

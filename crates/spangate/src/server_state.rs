@@ -271,7 +271,7 @@ impl States {
                 continue;
             }
             let own = proxy.state_file_name.as_deref();
-            let path = path(config, own.unwrap_or(Path::new(&proxy.name)));
+            let path = path(config, own.unwrap_or(Path::new(proxy.name.as_str())));
             if let Some(lines) = load(&path, &Origin::Local(&proxy.name)) {
                 states.local.insert(place, lines);
             }
@@ -297,7 +297,7 @@ impl States {
                 },
             };
             for (place, server) in tables.servers(backend) {
-                let name = (proxy.name.clone(), server.name.clone());
+                let name = (proxy.name.to_string(), server.name.clone());
                 let Some(fields) = lines.remove(&name) else {
                     continue;
                 };

@@ -170,7 +170,7 @@ fn shared_rate(
 ) -> Parse<BandwidthRate> {
     let bytes = needed(line, words.limit, line.arg(1), "limit")?;
     let proxy = &build.proxy.name;
-    let table_name = words.table.as_ref().unwrap_or(proxy);
+    let table_name = words.table.as_deref().unwrap_or(proxy);
     let Ok(table) = build.shared.compiler.table(table_name) else {
         return Err(line.fault(
             2,

@@ -26,7 +26,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         .proxies
         .iter()
         .enumerate()
-        .filter(|(_, proxy)| !proxy.disabled)
+        .filter(|(_, proxy)| !proxy.disabled && proxy.reserve_of.is_none())
     {
         backends(config, proxy, index, shared);
         frontend(proxy, shared);

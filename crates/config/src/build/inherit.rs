@@ -80,6 +80,7 @@ impl ProxyBuild<'_, '_> {
         let Proxy {
             // Of the section itself, or not allowed in `defaults`.
             name: _,
+            reserve_of: _,
             table: _,
             bandwidth_limits: _,
             stick_request: _,

@@ -138,6 +138,9 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             names.proxies.insert(name.to_owned(), known);
         }
     }
+    for _ in super::reserve::places(tree) {
+        compiler.declare_proxy("", false, true);
+    }
     let defaults = tree.sections.iter().filter(|s| s.kind() == "defaults");
     names.stand_ins = defaults
         .map(|_| compiler.declare_proxy("", true, true))

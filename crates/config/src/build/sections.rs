@@ -4,9 +4,9 @@ use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, otel, tls};
+use super::{Shared, cookie, did_you_mean, logging, order, otel, reserve, tls};
 use crate::keywords::Places;
-use crate::model::{Global, Proxy, ServerOptions};
+use crate::model::{Global, Proxy, ProxyName, ServerOptions};
 use crate::tree::{Section, Tree, Word};
 use sample::Acls;
 use std::collections::{HashMap, HashSet};
@@ -35,6 +35,14 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
             let template = parent.map(|parent| &defaults[parent].template);
             proxies.push(proxy(section, template, number, global, shared));
         }
+    }
+    for place in reserve::places(tree) {
+        let mut own = defaults.iter();
+        let parent = own.find(|each| std::ptr::eq(each.section, place.section));
+        let number = proxies.len() as u32;
+        let reserved =
+            parent.map(|parent| reserved(&place, &parent.template, number, global, shared));
+        proxies.extend(reserved);
     }
     shared.compiler.enter_proxy(None);
     for defaults in defaults {
@@ -233,7 +241,7 @@ fn open<'a, 'd>(
         _ => Places::FRONTEND.or(Places::BACKEND),
     };
     let proxy = Proxy {
-        name: name.to_owned(),
+        name: name.into(),
         is_frontend: kind != "backend",
         is_backend: kind != "frontend",
         retries: DEFAULT_RETRIES,
@@ -283,7 +291,6 @@ fn proxy(
         "backend" => "backend",
         _ => "listen",
     };
-    let index = number as usize;
     let mut build = open(section, kind, number, global, shared);
     if let Some(template) = template {
         build.start_from(template);
@@ -292,6 +299,35 @@ fn proxy(
     // Log formats and places of expressions depend on the mode, which may be written last.
     set_mode_first(&mut build, section);
     own(&mut build, section);
+    finish(build, number as usize)
+}
+
+/// A place for a backend that is added while traffic runs. Its faults are those of its `defaults`, which were told. It has no filters:
+/// these send to exporters that are made when the process starts.
+fn reserved(
+    place: &reserve::Place<'_>,
+    template: &Template,
+    number: u32,
+    global: &Global,
+    shared: &mut Shared<'_>,
+) -> Proxy {
+    let told = std::mem::take(shared.diagnostics);
+    shared.compiler.enter_proxy(Some(number));
+    let mut build = open(place.section, "backend", number, global, shared);
+    build.start_from(template);
+    build.proxy.mode = place.mode;
+    build.proxy.unpublished = true;
+    build.proxy.reserve_of = Some(place.defaults);
+    build.filters.clear();
+    build.tracing = None;
+    let mut proxy = finish(build, number as usize);
+    proxy.name = ProxyName::default();
+    *shared.diagnostics = told;
+    proxy
+}
+
+/// All statements of a proxy are read.
+fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     if let Some(fault) = build.missing_backend.take() {
         build.shared.settle(Err(fault));
     }
@@ -299,7 +335,7 @@ fn proxy(
     super::health::finish(&mut build);
     super::mail::finish(&mut build);
     finish_filters(&mut build, index);
-    let (name, binds) = (build.proxy.name.clone(), &mut build.proxy.binds);
+    let (name, binds) = (build.proxy.name.to_string(), &mut build.proxy.binds);
     tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);
     build.shared.inherited_rules.push(build.inherited_rules);
     let mut proxy = build.proxy;

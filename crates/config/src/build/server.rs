@@ -239,7 +239,7 @@ fn from(
         return Ok((otherwise, at));
     }
     let origin = line.need(at + 1, || "from: missing value.".to_owned())?;
-    let own = |proxy: &str| proxy.is_empty() || proxy == build.proxy.name;
+    let own = |proxy: &str| proxy.is_empty() || build.proxy.name == *proxy;
     let elsewhere = || super::not_yet("from another backend");
     let preset = match origin.split_once(':') {
         None if origin == "none" => unset(build),

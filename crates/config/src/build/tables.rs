@@ -269,7 +269,7 @@ pub fn stick_table(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.shared.settle(Err(Box::new(warning)));
     }
     result?;
-    let named = |table: &&Arc<Table>| table.definition().name == build.proxy.name;
+    let named = |table: &&Arc<Table>| build.proxy.name == table.definition().name;
     build.proxy.table = build.shared.tables.iter().find(named).cloned();
     Ok(())
 }
@@ -303,7 +303,7 @@ pub fn stick(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     let condition = build.condition(line, cursor.at, place)?;
     let name = match named {
-        "" => build.proxy.name.clone(),
+        "" => build.proxy.name.to_string(),
         name => name.to_owned(),
     };
     let Ok(table) = build.shared.compiler.table(&name) else {
@@ -400,7 +400,7 @@ fn track(
     };
     // The name of `defaults` is that of no table: a rule of it must name one.
     let name = match named {
-        "" => build.proxy.name.clone(),
+        "" => build.proxy.name.to_string(),
         name => name.to_owned(),
     };
     let Ok(table) = build.shared.compiler.table(&name) else {

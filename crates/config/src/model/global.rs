@@ -12,8 +12,8 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
-    /// The names of the sections `defaults` that have one.
-    pub defaults: Vec<String>,
+    /// The sections `defaults` that have a name.
+    pub defaults: Vec<NamedDefaults>,
     /// Sections `log-profile`.
     pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
@@ -201,4 +201,13 @@ impl Default for Tune {
             stick_counters: crate::build::tables::STICK_COUNTERS,
         }
     }
+}
+
+/// A section `defaults` that has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedDefaults {
+    /// Its name.
+    pub name: String,
+    /// The mode that it writes; none where it writes none.
+    pub mode: Option<super::Mode>,
 }

@@ -40,7 +40,10 @@ pub enum StateFrom {
 #[derive(Debug, Default)]
 pub struct Proxy {
     /// As written.
-    pub name: String,
+    pub name: super::ProxyName,
+    /// A place for a backend that is added while traffic runs: the `defaults` that it starts from, by its place in
+    /// [`super::Config::defaults`].
+    pub reserve_of: Option<usize>,
     /// Takes connections.
     pub is_frontend: bool,
     /// Has servers.

@@ -159,10 +159,10 @@ impl sample::World for View<'_> {
             Some(id) => proxy.id == id,
             None => proxy.name.as_bytes() == name,
         };
-        let proxies = &self.running.config.proxies;
-        let named = proxies
-            .iter()
-            .position(|proxy| is(proxy) && has_side(proxy))?;
+        let shared = &self.ambient.shared;
+        let mut proxies = self.running.config.proxies.iter().enumerate();
+        let (named, _) = proxies
+            .find(|(place, proxy)| is(proxy) && has_side(proxy) && !shared.is_deleted(*place))?;
         u32::try_from(named).ok()
     }
 

@@ -265,7 +265,8 @@ impl<D: Driver> Cx<'_, D> {
                     });
                     // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                     // written out was checked when the configuration was loaded.
-                    running.backend_named(&name, is_http)
+                    let shared = &self.core.ambient.shared;
+                    running.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
                 }
             };
             match named {

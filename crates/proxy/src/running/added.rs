@@ -1,6 +1,6 @@
-//! Servers that are added while traffic runs.
+//! Servers and backends that are added while traffic runs.
 
-use config::model::{Server, ServerTls};
+use config::model::{Mode, Server, ServerTls};
 use net::WorkerId;
 
 use super::Running;
@@ -30,6 +30,25 @@ pub enum AddError {
 }
 
 impl Running {
+    /// Adds a backend, unpublished and without servers, that starts from a section `defaults`, by its place in
+    /// [`config::model::Config::defaults`]. `shared` is what the workers of this configuration share. Gives its place; none where
+    /// all places of this section and mode were used.
+    #[must_use]
+    pub fn add_backend(
+        &self,
+        shared: &Shared,
+        name: &str,
+        defaults: usize,
+        mode: Mode,
+    ) -> Option<usize> {
+        let proxies = self.config.proxies.iter();
+        let place = proxies.enumerate().position(|(_, proxy)| {
+            proxy.reserve_of == Some(defaults) && proxy.mode == mode && proxy.name.give(name)
+        })?;
+        shared.add_backend(ProxyId::at(place), name);
+        Some(place)
+    }
+
     /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest one
     /// that is free. `shared` is what the workers of this configuration share. The files that its TLS names are known already.
     ///

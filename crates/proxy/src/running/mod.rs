@@ -15,6 +15,7 @@ use config::model::{
     ServerAddress, StreamAction, TcpAction, TcpRule,
 };
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use net::Addr;
@@ -91,6 +92,8 @@ pub struct Running {
     pub(crate) proc_vars: ProcVars,
     /// Backends by name.
     backends: HashMap<Box<[u8]>, ProxyId>,
+    /// Places of backends that are added while traffic runs.
+    reserve: Range<usize>,
     /// `tune.vars` limits what traffic sets.
     pub(crate) limits_vars: bool,
     /// Filters `opentelemetry`.
@@ -172,6 +175,7 @@ impl Running {
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),
             backends: backends(&config),
+            reserve: reserve(&config),
             limits_vars: config.global.var_limits.any(),
             listeners,
             logs,
@@ -230,9 +234,20 @@ impl Running {
         self.tracing.filters[filter].export = export;
     }
 
-    /// The backend of this name, if a stream can go there: what is HTTP stays so.
-    pub(crate) fn backend_named(&self, name: &[u8], is_http: bool) -> Option<ProxyId> {
-        let backend = *self.backends.get(name)?;
+    /// The backend of this name, if a stream can go there: what is HTTP stays so. One that was added while traffic runs may have
+    /// the name of one that was deleted.
+    pub(crate) fn backend_named(
+        &self,
+        name: &[u8],
+        is_http: bool,
+        is_deleted: impl Fn(ProxyId) -> bool,
+    ) -> Option<ProxyId> {
+        let configured = self.backends.get(name).copied();
+        let configured = configured.filter(|backend| !is_deleted(*backend));
+        let backend = configured.or_else(|| {
+            let mut added = self.reserve.clone().map(ProxyId::at);
+            added.find(|id| self.proxy(*id).name.as_bytes() == name && !is_deleted(*id))
+        })?;
         (!is_http || self.is_http(backend)).then_some(backend)
     }
 
@@ -413,9 +428,16 @@ fn fullconn(config: &Config) -> Vec<u32> {
 fn backends(config: &Config) -> HashMap<Box<[u8]>, ProxyId> {
     let proxies = config.proxies.iter().enumerate();
     proxies
-        .filter(|(_, proxy)| proxy.is_backend)
+        .filter(|(_, proxy)| proxy.is_backend && proxy.reserve_of.is_none())
         .map(|(place, proxy)| (proxy.name.as_bytes().into(), ProxyId::at(place)))
         .collect()
+}
+
+/// The places of backends that are added while traffic runs: they stand behind all others.
+fn reserve(config: &Config) -> Range<usize> {
+    let mut proxies = config.proxies.iter();
+    let first = proxies.position(|proxy| proxy.reserve_of.is_some());
+    first.unwrap_or(config.proxies.len())..config.proxies.len()
 }
 
 fn binds(proxy: &Proxy) -> bool {

@@ -329,6 +329,12 @@ impl Shared {
         !self.is_published(ProxyId::at(backend))
     }
 
+    /// A place for a backend has a name now: it is found, and in statistics, but not chosen before it is published.
+    pub(crate) fn add_backend(&self, backend: ProxyId, name: &str) {
+        self.health.lock().name_backend(backend, name);
+        self.switches.add(backend);
+    }
+
     /// Nobody finds a backend by its name any more, nor in statistics. Its streams go on.
     pub fn delete_backend(&self, backend: usize) {
         self.switches.delete(ProxyId::at(backend));

@@ -55,7 +55,8 @@ impl Switches {
         let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
             door: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
             is_unpublished: AtomicBool::new(proxy.unpublished),
-            is_deleted: AtomicBool::new(false),
+            // A place is no backend before it has a name.
+            is_deleted: AtomicBool::new(proxy.reserve_of.is_some()),
         });
         Switches {
             proxies: proxies.collect(),
@@ -103,6 +104,11 @@ impl Switches {
 
     pub fn delete(&self, backend: ProxyId) {
         self.of(backend).is_deleted.store(true, Ordering::Release);
+    }
+
+    /// A place becomes a backend.
+    pub fn add(&self, backend: ProxyId) {
+        self.of(backend).is_deleted.store(false, Ordering::Release);
     }
 
     pub fn is_deleted(&self, proxy: ProxyId) -> bool {

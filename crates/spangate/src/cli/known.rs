@@ -5,7 +5,6 @@ const NOT_YET: &[&str] = &[
     "acme challenge_ready",
     "acme renew",
     "acme status",
-    "add backend",
     "add ssl ech",
     "debug counters",
     "debug dev abort",

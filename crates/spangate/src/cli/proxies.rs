@@ -1,5 +1,7 @@
 //! Commands on frontends, backends and the limits of the process.
 
+use config::build::reserve::RESERVE_BACKENDS_MAX;
+use config::build::values::bad_name_character;
 use config::model::{Mode, Proxy};
 use proxy::{Door, Order, RateLimit};
 
@@ -8,6 +10,7 @@ use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
+    command("add backend", "<backend> from <defaults> [mode <mode>]", Level::Admin, "add a backend, which is unpublished and has no servers", add_backend),
     command("del backend", "<backend>", Level::Admin, "remove a backend that is unpublished and has no servers", delete_backend),
     command("disable frontend", "<frontend>", Level::Admin, "accept no connections for now", disable_frontend),
     command("enable frontend", "<frontend>", Level::Admin, "accept connections again", enable_frontend),
@@ -39,14 +42,61 @@ pub(super) fn backends<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a Proxy>
 }
 
 fn show_backends(asked: &Asked<'_>) -> Reply {
-    let names = backends(asked).map(|proxy| proxy.name.clone() + "\n");
+    let names = backends(asked).map(|proxy| format!("{}\n", proxy.name));
     let names: String = names.collect();
     Reply::Dump(format!("# name\n{names}"))
 }
 
 fn show_defaults(asked: &Asked<'_>) -> Reply {
     let names = asked.subjects.running.config.defaults.iter();
-    Reply::Dump(names.map(|name| format!("{name}\n")).collect())
+    Reply::Dump(names.map(|each| format!("{}\n", each.name)).collect())
+}
+
+const ADD_USAGE: &str = "Usage: add backend <name> from <defproxy> [mode <px_mode>].\n";
+
+fn add_backend(asked: &Asked<'_>) -> Reply {
+    let (name, defaults, mode) = match asked.rest {
+        [] => return refused("Require backend name.\n"),
+        [name, "from", defaults] => (name, defaults, None),
+        [name, "from", defaults, "mode", mode] => (name, defaults, Some(*mode)),
+        _ => return refused(ADD_USAGE),
+    };
+    if let Some(bad) = bad_name_character(name.as_bytes()) {
+        return refused(&format!("Invalid character '{bad}' in backend name.\n"));
+    }
+    let mode = match mode {
+        None => None,
+        Some("http") => Some(Mode::Http),
+        Some("tcp") => Some(Mode::Tcp),
+        Some("log" | "syslog" | "spop" | "haterm") => {
+            return refused("Dynamic backends are compatible with only TCP or HTTP mode.\n");
+        }
+        Some(_) => return refused("Unknown proxy mode.\n"),
+    };
+    let subjects = asked.subjects;
+    let config = &subjects.running.config;
+    let mut known = config.defaults.iter();
+    let Some(from) = known.position(|each| each.name == *defaults) else {
+        return refused(&format!("Cannot find default proxy '{defaults}'.\n"));
+    };
+    let Some(mode) = mode.or(config.defaults[from].mode) else {
+        return refused(&format!(
+            "Mode is required as '{defaults}' default proxy does not explicitly defines it.\n"
+        ));
+    };
+    let mut proxies = config.proxies.iter().enumerate();
+    if proxies.any(|(place, proxy)| proxy.name == *name && !subjects.shared.is_deleted(place)) {
+        return refused(&format!("A proxy named '{name}' exists already.\n"));
+    }
+    match subjects
+        .running
+        .add_backend(&subjects.shared, name, from, mode)
+    {
+        Some(_) => Reply::Said("New backend registered.\n".to_owned()),
+        None => refused(&format!(
+            "No place is left for a backend of this mode from '{defaults}': there are at most {RESERVE_BACKENDS_MAX} until the next reload.\n"
+        )),
+    }
 }
 
 /// The frontend that a command names.

@@ -54,9 +54,9 @@ fn refused(text: &str) -> Reply {
 /// The place of a backend, and the backend.
 pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, &'a Proxy)> {
     let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
-    let (place, proxy) = proxies.find(|(_, proxy)| proxy.is_backend && proxy.name == name)?;
-    let is_deleted = asked.subjects.shared.is_deleted(place);
-    (!is_deleted).then_some((place, proxy))
+    let shared = &asked.subjects.shared;
+    proxies
+        .find(|(place, proxy)| proxy.is_backend && proxy.name == name && !shared.is_deleted(*place))
 }
 
 /// The server that `<backend>/<server>` names.

@@ -165,3 +165,130 @@ fn cookie_values_by_address_change() {
     }
     proxy.stop();
 }
+
+#[test]
+fn a_backend_is_added() {
+    let (one, two, front) = (named("one"), named("two"), listener());
+    let config = "frontend f\n bind \"fd@${FRONT}\"\n force-be-switch if { req.hdr(x-admin) 1 }\n\
+         use_backend %[req.hdr(x-be)]\n\
+         defaults plain\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+         defaults marked from plain\n mode http\n http-response set-header x-from marked\n balance roundrobin\n\
+         stats enable\n stats uri /stats\n option httpchk GET /health\n\
+         defaults tunnel from plain\n mode tcp\n";
+    let (proxy, ask) = start(config, &[("FRONT", &front)]);
+    let get = |backend: &str, admin: &str| {
+        let mut client = Client::connect(address(&front));
+        client.send(format!(
+            "GET / HTTP/1.1\r\nhost: t\r\nx-be: {backend}\r\nx-admin: {admin}\r\nconnection: close\r\n\r\n"
+        ));
+        let answer = client.response().expect("an answer");
+        let from = answer.field("x-from").map(str::to_owned);
+        (answer.status, from, answer.text())
+    };
+    let usage = "Usage: add backend <name> from <defproxy> [mode <px_mode>].\n";
+    for (line, answer) in [
+        ("add backend", "Require backend name.\n"),
+        ("add backend new", usage),
+        ("add backend new from marked mode", usage),
+        ("add backend new from marked guid 1", usage),
+        (
+            "add backend n/w from marked",
+            "Invalid character '/' in backend name.\n",
+        ),
+        (
+            "add backend new from other",
+            "Cannot find default proxy 'other'.\n",
+        ),
+        (
+            "add backend new from plain",
+            "Mode is required as 'plain' default proxy does not explicitly defines it.\n",
+        ),
+        (
+            "add backend new from plain mode ftp",
+            "Unknown proxy mode.\n",
+        ),
+        (
+            "add backend new from plain mode log",
+            "Dynamic backends are compatible with only TCP or HTTP mode.\n",
+        ),
+        (
+            "add backend f from marked",
+            "A proxy named 'f' exists already.\n",
+        ),
+        ("show defaults", "plain\nmarked\ntunnel\n"),
+        ("show backend", "# name\n"),
+        ("publish backend new", "No such backend.\n"),
+    ] {
+        assert_eq!(ask(line), answer, "{line}");
+    }
+    assert_eq!(get("new", "1").0, 503);
+    assert_eq!(
+        ask("add backend new from marked"),
+        "New backend registered.\n"
+    );
+    assert_eq!(
+        ask("add backend new from marked"),
+        "A proxy named 'new' exists already.\n"
+    );
+    assert_eq!(ask("show backend"), "# name\nnew\n");
+    assert!(ask("show stat new 2 -1").contains("new,BACKEND,"));
+    assert_eq!(
+        ask(&format!("add server new/s {}; enable server new/s", one.at)),
+        "New server registered.\n\n"
+    );
+    // It serves who may use what is not published, then all; and has what its defaults say.
+    assert_eq!(get("new", "").0, 503);
+    let answered = |body: &str| (200, Some("marked".to_owned()), body.to_owned());
+    assert_eq!(get("new", "1"), answered("one"));
+    assert_eq!(ask("publish backend new"), "Backend published.\n");
+    assert_eq!(get("new", ""), answered("one"));
+    assert!(ask("show servers state new").contains(" new "));
+    assert!(ask("show stat new 4 -1").contains("new,s,"));
+
+    // A second one beside it; the name of one that is gone can be given again.
+    assert_eq!(
+        ask("add backend other from plain mode http"),
+        "New backend registered.\n"
+    );
+    for line in [
+        "unpublish backend new; disable server new/s",
+        "wait 10s srv-removable new/s",
+        "del server new/s",
+        "wait 10s be-removable new",
+    ] {
+        ask(line);
+    }
+    assert_eq!(ask("del backend new"), "Backend deleted.\n");
+    assert_eq!(get("new", "1").0, 503);
+    assert_eq!(
+        ask("add backend new from marked"),
+        "New backend registered.\n"
+    );
+    ask(&format!(
+        "add server new/t {}; enable server new/t; publish backend new",
+        two.at
+    ));
+    assert_eq!(get("new", ""), answered("two"));
+    assert_eq!(
+        ask("add backend tunnel1 from tunnel"),
+        "New backend registered.\n"
+    );
+    assert_eq!(get("tunnel1", "1").0, 503, "a request of HTTP stays one");
+
+    // There are so many places.
+    let mut added = 1;
+    let refused = loop {
+        let answer = ask(&format!("add backend more{added} from tunnel mode tcp"));
+        if answer != "New backend registered.\n" {
+            break answer;
+        }
+        added += 1;
+        assert!(added < 1000);
+    };
+    assert_eq!(added, 32);
+    assert!(
+        refused.starts_with("No place is left for a backend of this mode from 'tunnel'"),
+        "{refused}"
+    );
+    proxy.stop();
+}

@@ -291,7 +291,7 @@ pub(crate) struct BackendHealth {
 impl BackendHealth {
     fn new(proxy: &Proxy) -> BackendHealth {
         BackendHealth {
-            name: proxy.name.clone(),
+            name: proxy.name.to_string(),
             kind: if proxy.is_frontend {
                 "proxy"
             } else {
@@ -404,6 +404,11 @@ impl States {
         let server = self.of_mut(id);
         server.check.is_enabled = false;
         server.agent.is_enabled = false;
+    }
+
+    /// A backend has a name now.
+    pub fn name_backend(&mut self, backend: ProxyId, name: &str) {
+        name.clone_into(&mut self.backends[backend.place()].name);
     }
 
     /// A server has another name.

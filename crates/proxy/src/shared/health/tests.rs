@@ -32,7 +32,7 @@ fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
 
 fn states(logs: bool, servers: Vec<Arc<Server>>) -> States {
     let mut proxy = Proxy {
-        name: "be".to_owned(),
+        name: "be".into(),
         is_backend: true,
         servers,
         ..Proxy::default()
