@@ -16,6 +16,8 @@ pub const PEER: Peer = Peer {
     traces: false,
     http2_servers: true,
     checks_servers: false,
+    logs: true,
+    version: &["version"],
     find: || on_path("caddy"),
     command,
 };
@@ -46,18 +48,24 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Servers::Http2 => "h2c 2",
         _ => "1.1",
     };
+    let port = setting.listen.port();
+    let sites = match setting.host {
+        Some(host) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{}, {scheme}://localhost:{port}", setting.listen),
+    };
+    let origins: Vec<String> = setting.origins().map(|one| one.to_string()).collect();
     let text = fill(
         TEMPLATE,
         &[
-            ("scheme", &scheme),
+            ("sites", &sites),
+            ("ip", &setting.listen.ip()),
             ("protocols", &protocols),
             ("tls", &tls),
             ("log", &log),
             ("keepalive", &keepalive),
             ("versions", &versions),
             ("listen", &setting.listen),
-            ("port", &setting.listen.port()),
-            ("origin", &setting.origin),
+            ("origins", &origins.join(" ")),
         ],
     );
     let file = dir.join("Caddyfile");

@@ -9,6 +9,8 @@ pub const PEER: Peer = Peer {
     traces: true,
     http2_servers: true,
     checks_servers: true,
+    logs: true,
+    version: &["-v"],
     find: || {
         Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())
     },
