@@ -48,8 +48,8 @@ pub struct Peer {
     pub checks_servers: bool,
     /// It can send access logs to a UDP socket.
     pub logs: bool,
-    /// The arguments with which it prints its version.
-    version: &'static [&'static str],
+    /// What its program says of its version.
+    version: fn(&Path) -> String,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
     /// Writes its configuration into a folder and returns the command that serves it in the foreground.
@@ -249,9 +249,9 @@ pub fn subject_and_named(
 }
 
 impl Installed {
-    /// Its name and version, in the program's own words: the first line that it prints.
+    /// Its version, in the program's own words.
     pub fn version(&self) -> String {
-        first_line(&self.program, self.peer.version)
+        (self.peer.version)(&self.program)
     }
 
     /// Starts it in `dir` and waits until it listens. What it prints goes to `dir/NAME.out`.
@@ -297,14 +297,19 @@ pub fn start(
 
 /// The first line that `program` prints when it is run with `arguments`, or why there is none.
 pub fn first_line(program: &Path, arguments: &[&str]) -> String {
-    let output = match Command::new(program).args(arguments).output() {
-        Ok(output) => output,
-        Err(error) => return format!("{}: {error}", program.display()),
-    };
-    let printed = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&printed);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let printed = printed(program, arguments);
+    let line = printed.lines().map(str::trim).find(|line| !line.is_empty());
     line.unwrap_or("unknown").to_owned()
+}
+
+/// What `program` prints when it is run with `arguments`, or why it prints nothing.
+fn printed(program: &Path, arguments: &[&str]) -> String {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) => {
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+        }
+        Err(error) => format!("{}: {error}", program.display()),
+    }
 }
 
 /// A loopback address with a port that is free now.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/envoy.yaml");
 
@@ -19,10 +19,17 @@ pub const PEER: Peer = Peer {
     checks_servers: false,
     // Its access logs go to files and to gRPC.
     logs: false,
-    version: &["--version"],
+    version,
     find: || on_path("envoy"),
     command,
 };
+
+/// Without its path, which it prints first.
+fn version(program: &Path) -> String {
+    let line = first_line(program, &["--version"]);
+    let path = program.display().to_string();
+    line.trim_start_matches(&path).trim().to_owned()
+}
 
 fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command> {
     let (codec, alpn) = match &setting.listener {

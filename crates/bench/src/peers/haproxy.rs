@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 
@@ -23,7 +23,7 @@ pub const PEER: Peer = Peer {
     http2_servers: true,
     checks_servers: true,
     logs: true,
-    version: &["-v"],
+    version: |program| first_line(program, &["-v"]),
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),
 };

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const START: &str = include_str!("../../templates/traefik.yml");
 const ROUTES: &str = include_str!("../../templates/traefik-routes.yml");
@@ -19,7 +19,7 @@ pub const PEER: Peer = Peer {
     checks_servers: false,
     // Its access logs go to files and to OTLP.
     logs: false,
-    version: &["version", "--format", "traefik {{.Version}}"],
+    version: |program| first_line(program, &["version", "--format", "{{.Version}}"]),
     find: || on_path("traefik"),
     command,
 };
