@@ -37,6 +37,7 @@ impl Progress {
     }
 
     /// Fewer steps are left than it seemed.
+    #[cfg(feature = "tls")]
     pub fn skip(&mut self, steps: usize) {
         self.steps = self.steps.saturating_sub(steps as u64);
         #[cfg(feature = "progress")]
