@@ -287,6 +287,8 @@ impl Bench {
         let output = self.workdir.path().join("tracegen.out");
         let mut sender = self.sender(listen);
         sender.stdout(fs::File::create(&output)?);
+        let progress = self.workdir.path().join("tracegen.err");
+        sender.stderr(fs::File::create(&progress)?);
         let sender = Process::start(&mut sender)?;
         let (resident_bytes, course) = self.watch(sender, &collector, before)?;
         let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
@@ -307,13 +309,14 @@ impl Bench {
             exported,
             dropped: dropped(&fs::read_to_string(printed)?),
             course,
+            pace: pace(&fs::read_to_string(progress)?),
         })
     }
 
     fn sender(&self, listen: SocketAddr) -> Command {
         let shape = &self.shape;
         let mut sender = Command::new(&self.tracegen);
-        sender.args(["tracegen", "--quiet", "--retry"]);
+        sender.args(["tracegen", "--progress", "--retry"]);
         sender.args(["--duration", &shape.seconds.to_string()]);
         sender.args(["--rate", &shape.rate.to_string()]);
         sender.args(["--batch", &shape.batch.to_string()]);
@@ -421,6 +424,16 @@ fn dropped(printed: &str) -> Option<u64> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
+/// What the sender tells on its way: seconds, and spans that were accepted until then.
+fn pace(progress: &str) -> Vec<(f64, f64)> {
+    let lines = progress.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (seconds, _, accepted) = (words.next()?, words.next()?, words.next()?);
+        Some((seconds.parse().ok()?, accepted.parse().ok()?))
+    });
+    std::iter::once((0.0, 0.0)).chain(lines).collect()
+}
+
 /// What the sender says: spans sent, spans accepted, seconds.
 fn told(text: &str) -> Result<(u64, u64, f64), Failure> {
     let wrong = || Failure::from(format!("the sender says: {text}"));
@@ -452,6 +465,12 @@ mod tests {
                     40 sent = 38 accepted + 1 rejected + 1 refused + 0 failed; 0 sent again\n";
         assert_eq!(told(text).unwrap(), (40, 38, 1.5));
         assert!(told("x\n").is_err());
+    }
+
+    #[test]
+    fn the_pace_is_read() {
+        let text = "    1.0 s  400 spans accepted  400 spans/s  0 refused\nnoise\n    2.1 s  900 spans accepted  450 spans/s  0 refused\n";
+        assert_eq!(pace(text), [(0.0, 0.0), (1.0, 400.0), (2.1, 900.0)]);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Sample {
     pub dropped: Option<u64>,
     /// How it went.
     pub course: Vec<Moment>,
+    /// Seconds, and spans that were accepted until then, as the sender tells.
+    pub pace: Vec<(f64, f64)>,
 }
 
 /// A moment of a run.
@@ -101,7 +103,7 @@ fn cells(row: &Row) -> Vec<Cell> {
 
 /// The course of the last round.
 pub fn plots(rows: &[Row]) -> Vec<Plot> {
-    let plot = |title: &str, label, points: fn(&[Moment]) -> Vec<(f64, f64)>| Plot {
+    let plot = |title: &str, label, points: fn(&Sample) -> Vec<(f64, f64)>| Plot {
         title: title.to_owned(),
         x: Axis::new("seconds", Scale::Linear),
         y: Axis::new(label, Scale::Linear),
@@ -110,28 +112,36 @@ pub fn plots(rows: &[Row]) -> Vec<Plot> {
             .filter_map(|row| {
                 Some(Series {
                     name: format!("{}, {}", row.subject.name, row.arm.name),
-                    points: points(&row.samples.last()?.course),
+                    points: points(row.samples.last()?),
                 })
             })
             .collect(),
     };
     vec![
-        plot("Memory over time", "resident MB", |course| {
-            course
+        plot("Accepted spans over time", "spans/s", |one| {
+            per_second(&one.pace)
+        }),
+        plot("Memory over time", "resident MB", |one| {
+            one.course
                 .iter()
                 .map(|one| (one.seconds, one.resident_bytes as f64 / 1e6))
                 .collect()
         }),
-        plot("Exported spans over time", "spans/s", exported_per_second),
+        plot("Exported spans over time", "spans/s", |one| {
+            let course = one.course.iter();
+            per_second(
+                &course
+                    .map(|one| (one.seconds, one.exported as f64))
+                    .collect::<Vec<_>>(),
+            )
+        }),
     ]
 }
 
-fn exported_per_second(course: &[Moment]) -> Vec<(f64, f64)> {
-    let pairs = course.windows(2).filter_map(|pair| match pair {
-        [before, now] if now.seconds > before.seconds => {
-            let spans = now.exported.saturating_sub(before.exported) as f64;
-            Some((now.seconds, spans / (now.seconds - before.seconds)))
-        }
+/// The rates between counts at times.
+fn per_second(counts: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let pairs = counts.windows(2).filter_map(|pair| match *pair {
+        [(before, had), (now, has)] if now > before => Some((now, (has - had) / (now - before))),
         _ => None,
     });
     pairs.collect()
@@ -151,6 +161,7 @@ pub fn json(rows: &[Row]) -> Value {
             "seconds": sample.seconds,
             "cpu_us": sample.cpu_us,
             "peak_resident_bytes": sample.resident_bytes,
+            "seconds_accepted": sample.pace,
             "seconds_resident_bytes_exported": sample.course.iter().map(moment).collect::<Vec<_>>(),
         })
     };
@@ -179,6 +190,7 @@ mod tests {
             exported: 1,
             dropped: Some(0),
             course: vec![moment(0.0, 0), moment(0.5, 100)],
+            pace: vec![(1.0, 100.0), (2.0, 400.0)],
         };
         Row {
             subject: Subject {
@@ -207,8 +219,9 @@ mod tests {
     #[test]
     fn the_course_has_rates() {
         let plots = plots(&[row()]);
-        assert_eq!(plots[0].series[0].points, [(0.0, 2.0), (0.5, 2.0)]);
-        assert_eq!(plots[1].series[0].points, [(0.5, 200.0)]);
+        assert_eq!(plots[0].series[0].points, [(2.0, 300.0)]);
+        assert_eq!(plots[1].series[0].points, [(0.0, 2.0), (0.5, 2.0)]);
+        assert_eq!(plots[2].series[0].points, [(0.5, 200.0)]);
         assert_eq!(json(&[row()])[1]["accepted"], 30);
     }
 }
