@@ -1,7 +1,7 @@
 //! The smallest client: one request at a time over a keep-alive connection.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long one answer may take.
@@ -28,6 +28,27 @@ pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
         }
         answer.extend_from_slice(&piece[..count]);
     }
+}
+
+/// The status of the answer to a request for `host`, over a connection of its own.
+///
+/// # Errors
+/// When there is no such answer.
+pub fn status(address: SocketAddr, path: &str, host: &str) -> io::Result<u16> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream
+        .take(ANSWER_BYTES_MAX as u64)
+        .read_to_end(&mut answer)?;
+    let line = String::from_utf8_lossy(&answer);
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    status.ok_or_else(|| io::Error::other("the answer has no status"))
 }
 
 /// Where the body of `answer` begins, once that is all of a good answer.

@@ -7,6 +7,7 @@ use lexopt::{Arg, ValueExt};
 use crate::Failure;
 use crate::origin::{self, Bodies, Origin};
 use crate::peers::{self, Installed, Running, Setting};
+use crate::progress::Progress;
 use crate::report::median;
 use crate::sys;
 use crate::workdir::Workdir;
@@ -32,13 +33,55 @@ pub(crate) use help;
 /// What all cases of a comparison share.
 pub struct Comparison {
     /// Spangate, then HAProxy where it is installed.
-    programs: Vec<Installed>,
+    pub programs: Vec<Installed>,
     origin: Origin,
     workdir: Workdir,
-    rounds: u32,
-    seconds: u32,
-    connections: u32,
-    workers: u32,
+    load: Load,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Rounds of each case.
+    pub rounds: u32,
+    /// The length of one run.
+    pub seconds: u32,
+    /// Client connections.
+    pub connections: u32,
+    /// Threads of each proxy.
+    pub workers: u32,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            rounds: 5,
+            seconds: 2,
+            connections: 64,
+            workers: 1,
+        }
+    }
+}
+
+impl Load {
+    /// Takes an option that is one of these, and says whether it is.
+    ///
+    /// # Errors
+    /// When its value is missing or not understood.
+    pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
+        let place = match name {
+            "rounds" => &mut self.rounds,
+            "seconds" => &mut self.seconds,
+            "connections" => &mut self.connections,
+            "workers" => &mut self.workers,
+            _ => return Ok(false),
+        };
+        *place = parser.value()?.parse()?;
+        match *place {
+            0 => Err(format!("--{name} is at least 1").into()),
+            _ => Ok(true),
+        }
+    }
 }
 
 /// Medians of one proxy in one case, in microseconds for each request.
@@ -50,6 +93,8 @@ pub struct Cost {
     pub cpu_us: f64,
     /// User time alone.
     pub user_us: f64,
+    /// Requests a second.
+    pub per_second: f64,
     /// Answers that were not as they should, all rounds together.
     pub errors: u64,
 }
@@ -60,33 +105,41 @@ impl Comparison {
     /// # Errors
     /// When an option is not understood, or Spangate is not there.
     pub fn new(mut parser: lexopt::Parser, name: &str) -> Result<Comparison, Failure> {
-        let (mut rounds, mut seconds, mut connections, mut workers) = (5, 2, 64, 1);
+        let mut load = Load::default();
         let (mut subject, mut haproxy): (Option<PathBuf>, Option<PathBuf>) = (None, None);
         while let Some(arg) = parser.next()? {
             match arg {
-                Arg::Long("rounds") => rounds = parser.value()?.parse()?,
-                Arg::Long("seconds") => seconds = parser.value()?.parse()?,
-                Arg::Long("connections") => connections = parser.value()?.parse()?,
-                Arg::Long("workers") => workers = parser.value()?.parse()?,
                 Arg::Long("subject") => subject = Some(parser.value()?.into()),
                 Arg::Long("haproxy") => haproxy = Some(parser.value()?.into()),
+                Arg::Long(name) => {
+                    let name = name.to_owned();
+                    if !load.take(&name, &mut parser)? {
+                        return Err(format!("invalid option '--{name}'").into());
+                    }
+                }
                 other => return Err(other.unexpected().into()),
             }
         }
-        if rounds == 0 || seconds == 0 || connections == 0 || workers == 0 {
-            return Err("rounds, seconds, connections and workers are at least 1".into());
-        }
-        let mut programs = peers::with_haproxy(subject, haproxy)?;
+        Self::of(peers::with_haproxy(subject, haproxy)?, load, name)
+    }
+
+    /// Compares those of `programs` that read HAProxy's language.
+    ///
+    /// # Errors
+    /// When the origin cannot be started, or there is no room for files.
+    pub fn of(mut programs: Vec<Installed>, load: Load, name: &str) -> Result<Self, Failure> {
         programs.retain(|program| program.peer.reads_haproxy);
         Ok(Comparison {
             programs,
             origin: origin::start_here(1, Bodies::new())?,
             workdir: Workdir::new(name)?,
-            rounds,
-            seconds,
-            connections,
-            workers,
+            load,
         })
+    }
+
+    /// The steps of so many cases.
+    pub fn progress(&self, cases: usize) -> Progress {
+        Progress::new(cases * self.programs.len() * self.load.rounds as usize)
     }
 
     /// A folder for files that the lines name.
@@ -98,19 +151,26 @@ impl Comparison {
     ///
     /// # Errors
     /// When a proxy does not start, or wrk fails.
-    pub fn case(&self, rules: &str, headers: &[&str]) -> Result<Vec<Cost>, Failure> {
-        let mut samples: Vec<Vec<(f64, f64, u64)>> = vec![Vec::new(); self.programs.len()];
-        for _ in 0..self.rounds {
+    pub fn case(
+        &self,
+        name: &str,
+        (rules, headers): (&str, &[&str]),
+        progress: &mut Progress,
+    ) -> Result<Vec<Cost>, Failure> {
+        let mut samples: Vec<Vec<(f64, f64, f64, u64)>> = vec![Vec::new(); self.programs.len()];
+        for _ in 0..self.load.rounds {
             for (program, samples) in self.programs.iter().zip(&mut samples) {
                 if sys::interrupted() {
                     return Err("interrupted".into());
                 }
+                progress.step(&format!("{name}: {}", program.peer.name));
                 let running = self.start(program, rules, headers)?;
                 let before = running.process.usage();
-                let outcome = self.load(&running, self.seconds, headers)?;
+                let outcome = self.load(&running, self.load.seconds, headers)?;
                 let (cpu_us, user_us) = running.process.usage().since(before);
                 let requests = outcome.requests.max(1) as f64;
-                samples.push((cpu_us / requests, user_us / requests, outcome.errors));
+                let (cpu_us, user_us) = (cpu_us / requests, user_us / requests);
+                samples.push((cpu_us, user_us, outcome.per_second, outcome.errors));
             }
         }
         let costs = self.programs.iter().zip(samples);
@@ -119,7 +179,8 @@ impl Comparison {
                 name: program.peer.name,
                 cpu_us: median(samples.iter().map(|sample| sample.0).collect()),
                 user_us: median(samples.iter().map(|sample| sample.1).collect()),
-                errors: samples.iter().map(|sample| sample.2).sum(),
+                per_second: median(samples.iter().map(|sample| sample.2).collect()),
+                errors: samples.iter().map(|sample| sample.3).sum(),
             })
             .collect())
     }
@@ -131,8 +192,8 @@ impl Comparison {
         headers: &[&str],
     ) -> Result<Running, Failure> {
         let setting = Setting {
-            workers: Some(self.workers),
-            connections_max: 4 * self.connections + 100,
+            workers: Some(self.load.workers),
+            connections_max: 4 * self.load.connections + 100,
             rules: rules.to_owned(),
             ..Setting::between(peers::free_address()?, self.origin.address)
         };
@@ -150,7 +211,7 @@ impl Comparison {
     ) -> Result<wrk::Outcome, Failure> {
         wrk::load(
             &running.url("/50"),
-            self.connections,
+            self.load.connections,
             seconds,
             false,
             headers,

@@ -9,7 +9,7 @@ use crate::wrk;
 
 /// The options.
 pub const HELP: &str = side_by_side::help!(
-    "requests/s, latency, CPU per request and memory of Spangate, HAProxy, nginx and Caddy",
+    "requests/s, latency, CPU per request and memory of Spangate and the proxies that are installed",
     "--all              every case, not the default set (50B at 1, 64, 512 connections; all else at 64)\n",
     "1,2",
     "bench-http.json"
@@ -50,8 +50,10 @@ fn measure(bench: &Bench, case: &Case) -> Result<Row, Failure> {
         let url = proxy.url(case.body.path);
         wrk::load(&url, case.connections, seconds, case.close, &[])
     };
-    // Not every proxy checks servers by itself.
-    let takes_part = |program: &&Installed| !case.watched || program.peer.checks_servers;
+    // Not every proxy checks servers by itself, or sends its logs over UDP.
+    let takes_part = |program: &&Installed| {
+        (!case.watched || program.peer.checks_servers) && (!case.log || program.peer.logs)
+    };
     let programs: Vec<_> = bench.programs.iter().filter(takes_part).cloned().collect();
     bench.rounds(case.shape(), &programs, start, load)
 }

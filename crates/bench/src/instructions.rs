@@ -31,6 +31,7 @@ pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for ea
 --log              with access logs to a UDP socket
 --tracing NAME     with the filter opentelemetry, as in a configuration of one proxy of the command tracing
 --level NAME       its level there (100)
+--exporter NAME    its exporter there (otlp)
 --profile FILE     keeps callgrind's report of the longer run
 --subject PATH     the Spangate to measure (beside this program)
 COMMAND            another command to measure; {config}, {listen} and {origin} are replaced in its arguments";
@@ -63,6 +64,7 @@ struct Options {
 struct Traced {
     config: String,
     level: String,
+    exporter: String,
     collector: Collector,
     _workdir: Workdir,
 }
@@ -115,7 +117,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         command: Vec::new(),
     };
     let mut subject = None;
-    let (mut traced, mut level) = (None, "100".to_owned());
+    let (mut traced, mut level, mut exporter) = (None, "100".to_owned(), "otlp".to_owned());
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("requests") => options.requests = parser.value()?.parse()?,
@@ -124,6 +126,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
             Arg::Long("log") => options.log = true,
             Arg::Long("tracing") => traced = Some(parser.value()?.string()?),
             Arg::Long("level") => level = parser.value()?.string()?,
+            Arg::Long("exporter") => exporter = parser.value()?.string()?,
             Arg::Long("profile") => options.profile = Some(parser.value()?.into()),
             Arg::Long("subject") => subject = Some(PathBuf::from(parser.value()?)),
             Arg::Value(program) => {
@@ -140,6 +143,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         options.tracing = Some(Traced {
             config,
             level,
+            exporter,
             collector: Collector::start(workdir.path())?,
             _workdir: workdir,
         });
@@ -162,8 +166,8 @@ fn count(
     let sink = crate::sink::Sink::start()?;
     let rules = match &options.tracing {
         Some(traced) => {
-            let receiver = traced.collector.address;
-            tracing::rules(&traced.config, &traced.level, receiver, workdir.path())?
+            let to = (traced.exporter.as_str(), traced.collector.address);
+            tracing::rules(&traced.config, &traced.level, to, workdir.path())?
         }
         None => String::new(),
     };

@@ -8,6 +8,7 @@
     reason = "a command-line tool"
 )]
 
+mod all;
 mod cases;
 mod certs;
 #[cfg(feature = "tls")]
@@ -18,6 +19,7 @@ mod comparison;
 mod demo;
 #[cfg(feature = "tls")]
 mod faults;
+mod findings;
 #[cfg(feature = "tls")]
 mod h2;
 #[cfg(feature = "tls")]
@@ -32,8 +34,10 @@ mod origin;
 mod patterns;
 mod peers;
 mod process;
+mod progress;
 mod receiver;
 mod report;
+mod routing;
 mod rules;
 mod side_by_side;
 mod sink;
@@ -62,6 +66,11 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
+    Command {
+        name: "all",
+        help: all::HELP,
+        run: all::run,
+    },
     Command {
         name: "http",
         help: http::HELP,
@@ -101,6 +110,11 @@ const COMMANDS: &[Command] = &[
         name: "variables",
         help: variables::HELP,
         run: variables::run,
+    },
+    Command {
+        name: "routing",
+        help: routing::HELP,
+        run: routing::run,
     },
     Command {
         name: "rules",

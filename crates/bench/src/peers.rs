@@ -1,9 +1,11 @@
 //! The proxies that are compared: how each is found, configured and started. One file a proxy, one table of them.
 
 mod caddy;
+mod envoy;
 pub mod haproxy;
 mod nginx;
 mod spangate;
+mod traefik;
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +21,14 @@ use crate::process::Process;
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every proxy that can be compared, the subject first.
-pub const ALL: &[Peer] = &[spangate::PEER, haproxy::PEER, nginx::PEER, caddy::PEER];
+pub const ALL: &[Peer] = &[
+    spangate::PEER,
+    haproxy::PEER,
+    nginx::PEER,
+    envoy::PEER,
+    caddy::PEER,
+    traefik::PEER,
+];
 
 /// A proxy: its name, where its program lies, and how it is started with a setting.
 pub struct Peer {
@@ -37,6 +46,10 @@ pub struct Peer {
     pub http2_servers: bool,
     /// It checks the health of servers by itself.
     pub checks_servers: bool,
+    /// It can send access logs to a UDP socket.
+    pub logs: bool,
+    /// What its program says of its version.
+    version: fn(&Path) -> String,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
     /// Writes its configuration into a folder and returns the command that serves it in the foreground.
@@ -50,6 +63,10 @@ pub struct Setting {
     pub listen: SocketAddr,
     /// Where the origin listens.
     pub origin: SocketAddr,
+    /// Further origins of the same backend; requests take turns.
+    pub more_origins: Vec<SocketAddr>,
+    /// Only requests with this `Host` reach the origins; none: all do.
+    pub host: Option<&'static str>,
     /// Where access logs go, by UDP; none: no logs.
     pub log: Option<SocketAddr>,
     /// The server is checked ten times a second; statistics of all kinds are counted and offered.
@@ -74,6 +91,8 @@ impl Setting {
         Self {
             listen,
             origin,
+            more_origins: Vec::new(),
+            host: None,
             log: None,
             watched: false,
             listener: Listener::Http,
@@ -83,6 +102,13 @@ impl Setting {
             strict_limits: false,
             rules: String::new(),
         }
+    }
+}
+
+impl Setting {
+    /// All origins.
+    pub fn origins(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.origin).chain(self.more_origins.iter().copied())
     }
 }
 
@@ -223,6 +249,11 @@ pub fn subject_and_named(
 }
 
 impl Installed {
+    /// Its version, in the program's own words.
+    pub fn version(&self) -> String {
+        (self.peer.version)(&self.program)
+    }
+
     /// Starts it in `dir` and waits until it listens. What it prints goes to `dir/NAME.out`.
     ///
     /// # Errors
@@ -262,6 +293,23 @@ pub fn start(
         },
         stream,
     ))
+}
+
+/// The first line that `program` prints when it is run with `arguments`, or why there is none.
+pub fn first_line(program: &Path, arguments: &[&str]) -> String {
+    let printed = printed(program, arguments);
+    let line = printed.lines().map(str::trim).find(|line| !line.is_empty());
+    line.unwrap_or("unknown").to_owned()
+}
+
+/// What `program` prints when it is run with `arguments`, or why it prints nothing.
+fn printed(program: &Path, arguments: &[&str]) -> String {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) => {
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+        }
+        Err(error) => format!("{}: {error}", program.display()),
+    }
 }
 
 /// A loopback address with a port that is free now.
@@ -320,6 +368,11 @@ mod tests {
             Setting {
                 listener: Listener::ClearHttp2,
                 servers: Servers::Http2,
+                ..plain.clone()
+            },
+            Setting {
+                more_origins: vec![([127, 0, 0, 2], 81).into()],
+                host: Some("bench.test"),
                 ..plain
             },
         ];
@@ -333,12 +386,18 @@ mod tests {
             }
             let dir = crate::workdir::Workdir::new("peers-test").unwrap();
             (peer.command)(&program, setting, dir.path()).unwrap();
+            let mut all = String::new();
             for file in fs::read_dir(dir.path()).unwrap().flatten() {
                 let text = fs::read_to_string(file.path()).unwrap();
                 let whole = !text.contains("{{") && text.contains(&listen.to_string());
                 assert!(whole, "{}: {text}", peer.name);
-                let tls = matches!(setting.listener, Listener::Https(_) | Listener::Http2(_));
-                assert_eq!(text.contains("server.pem"), tls, "{}: {text}", peer.name);
+                all += &text;
+            }
+            let tls = matches!(setting.listener, Listener::Https(_) | Listener::Http2(_));
+            assert_eq!(all.contains("server.pem"), tls, "{}: {all}", peer.name);
+            let routes = setting.host.is_some();
+            for word in ["bench.test", "127.0.0.2"] {
+                assert_eq!(all.contains(word), routes, "{}: {all}", peer.name);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! One blocking thread a connection: exporters keep few. Messages are read whole and only walked as far as their records
 //! can be told apart, so that the receiver takes little from the machine that a proxy is measured on.
 
+mod json;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use lexopt::{Arg, ValueExt};
-use serde_json::json;
 
 use crate::Failure;
 use crate::sys;
@@ -151,17 +151,20 @@ fn receive(path: &str, kind: Body, body: &[u8], shared: &Shared) -> String {
     let Some((_, signal)) = PATHS.iter().find(|(known, _)| *known == path) else {
         return refuse("404 Not Found");
     };
-    if kind == Body::Other {
-        return refuse("415 Unsupported Media Type");
-    }
-    let Some(records) = walk::records(*signal, body) else {
+    let (records, content_type) = match kind {
+        Body::Protobuf => (walk::records(*signal, body), "application/x-protobuf"),
+        Body::Json => (json::records(*signal, body), "application/json"),
+        Body::Other => return refuse("415 Unsupported Media Type"),
+    };
+    let Some(records) = records else {
         return refuse("400 Bad Request");
     };
     shared.messages.fetch_add(1, Relaxed);
     shared.bytes.fetch_add(body.len() as u64, Relaxed);
     shared.records[*signal as usize].fetch_add(records, Relaxed);
     // An empty message: everything was taken.
-    answer("200 OK", "application/x-protobuf", "")
+    let message = if kind == Body::Json { "{}" } else { "" };
+    answer("200 OK", content_type, message)
 }
 
 fn turn(shared: &Shared, down: bool) -> String {
@@ -171,7 +174,7 @@ fn turn(shared: &Shared, down: bool) -> String {
 
 fn counts(shared: &Shared) -> String {
     let records = |signal: Signal| shared.records[signal as usize].load(Relaxed);
-    let counts = json!({
+    let counts = serde_json::json!({
         "spans": records(Signal::Traces),
         "logs": records(Signal::Logs),
         "points": records(Signal::Metrics),

@@ -39,9 +39,10 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         "rules", "proxy", "CPU us", "user us", "x haproxy"
     );
     let rules = rules(&map);
+    let mut progress = comparison.progress(2);
     let all = format!("{} + map", rules.lines().count());
     for (name, rules) in [("none", ""), (all.as_str(), rules.as_str())] {
-        let costs = comparison.case(rules, HEADERS)?;
+        let costs = comparison.case(name, (rules, HEADERS), &mut progress)?;
         let haproxy = costs.iter().find(|cost| cost.name == "haproxy");
         for (index, cost) in costs.iter().enumerate() {
             println!(

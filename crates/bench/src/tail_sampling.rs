@@ -3,51 +3,67 @@
 //! The same traces go to each collector in turn, round after round, as a fresh process each time; what is kept goes to a
 //! receiver of its own process, which counts it. A collector's account is what its sender says was accepted.
 
+mod arms;
+mod table;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lexopt::{Arg, ValueExt};
-
 use crate::Failure;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
+use crate::findings::{self, Findings, Options};
 use crate::peers::{self, Running, fill};
 use crate::process::Process;
-use crate::report;
+use crate::progress::Progress;
 use crate::sys;
 use crate::tracing::Collector as Receiver;
 use crate::workdir::Workdir;
+use arms::{ARMS, Arm};
+use table::{Moment, Row, Sample};
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: CPU and memory of a collector for each span that it decides about
+pub const HELP: &str = findings::help!(
+    "CPU and memory of a collector for each span that it decides about: tail sampling in one step, and grouping by trace with policies behind it",
+    "--arms LIST        of tail, grouping (both)
 --rounds N         rounds (3)
 --seconds N        length of one run (10)
 --rate N           traces a second; 0: as many as are taken (0)
 --batch N          spans of a request (512)
+--workers N        requests at a time (4)
+--send-batch N     spans that the collector puts into one request (100000)
 --wait N           seconds until a decision (2)
 --threads N        threads of Spangate (1)
 --http             over HTTP, not gRPC
 --unique N         attributes of a span that no other span has (0)
 --down SECONDS     the receiver takes nothing for so long, from the middle of a run on (0)
 --limit MIB        memory from where on requests are refused; 0: the collector's own bound (0)
---storage          what waits outlives the collector; only Spangate is measured then
---subject PATH     the Spangate to measure (beside this program); otelcol is measured too where it is on the PATH";
+--storage          what waits outlives the collector; only Spangate and the arm tail are measured then
+"
+);
 
 const TEMPLATE: &str = include_str!("../templates/collector.yaml");
 /// How long the sender may take beside the length of its run.
 const SENDER_PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether it has ended.
+/// How often memory is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// So many looks apart the run's course is noted.
+const LOOKS_A_MOMENT: u32 = 5;
 /// Time to decide and to send what is left at the end.
 const END_PATIENCE: Duration = Duration::from_secs(40);
 
-struct Options {
+/// What is run.
+#[derive(Clone, Debug)]
+struct Shape {
+    arms: Vec<&'static Arm>,
     rounds: u32,
     seconds: u32,
     rate: u64,
     batch: u32,
+    workers: u32,
+    send_batch: u32,
     wait_s: u32,
     threads: u32,
     http: bool,
@@ -55,37 +71,38 @@ struct Options {
     down_s: u32,
     limit_mib: u32,
     storage: bool,
-    subject: Option<PathBuf>,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            arms: ARMS.iter().collect(),
+            rounds: 3,
+            seconds: 10,
+            rate: 0,
+            batch: 512,
+            workers: 4,
+            send_batch: 100_000,
+            wait_s: 2,
+            threads: 1,
+            http: false,
+            unique: 0,
+            down_s: 0,
+            limit_mib: 0,
+            storage: false,
+        }
+    }
 }
 
 /// A collector to be measured.
+#[derive(Clone)]
 struct Subject {
     name: &'static str,
     program: PathBuf,
     /// What stands before `--config`.
     words: Vec<String>,
-}
-
-/// One run.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sample {
-    sent: u64,
-    accepted: u64,
-    seconds: f64,
-    cpu_us: f64,
-    resident_bytes: u64,
-    /// Came to the receiver.
-    kept: u64,
-    /// What the collector says became of the rest: it tells, or has no account.
-    dropped: Option<u64>,
-}
-
-impl Sample {
-    /// Spans that were accepted, and neither dropped by a decision nor received.
-    fn lost(&self) -> Option<i64> {
-        let settled = self.kept + self.dropped?;
-        Some(self.accepted as i64 - settled as i64)
-    }
+    /// With which it tells its version.
+    version: &'static str,
 }
 
 /// Runs the command.
@@ -93,185 +110,311 @@ impl Sample {
 /// # Errors
 /// When an option is not understood, or a program is missing or fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
-    let options = parse(parser)?;
+    let quick = |shape: &mut Shape| (shape.rounds, shape.seconds, shape.wait_s) = (1, 3, 1);
+    let (options, mut shape) = Options::parse(parser, Shape::default(), quick, Shape::take)?;
+    if shape.storage {
+        shape.arms.retain(|arm| arm.name == arms::TAIL);
+    }
+    let mut findings = Findings::begin(
+        "tail-sampling",
+        "Tail sampling in one step against grouping by trace and policies",
+        "groupbytrace and a processor policysampling with the same policies took 110,000 to 130,000 spans/s in 5 GB; tail_sampling 180,000 to 550,000 in 30 GB, \
+         with spans missing.",
+    );
     let workdir = Workdir::new("bench-tail-sampling")?;
-    let spangate = peers::installed(options.subject.clone())?
-        .swap_remove(0)
-        .program;
+    let spangate = options.proxies()?.swap_remove(0).program;
+    let subjects = subjects(&shape, &spangate);
+    let mut bench = Bench {
+        receiver: Receiver::start(workdir.path())?,
+        workdir,
+        tracegen: spangate,
+        shape,
+    };
+    let mut rows = bench.able(&subjects, &mut findings.notes)?;
+    bench.measure(&mut rows)?;
+    findings.method = bench.shape.method();
+    findings.versions = subjects
+        .iter()
+        .map(|one| {
+            (
+                one.name.to_owned(),
+                peers::first_line(&one.program, &[one.version]),
+            )
+        })
+        .collect();
+    findings.tables = vec![table::table(&rows)];
+    findings.plots = table::plots(&rows);
+    findings.runs = table::json(&rows);
+    findings.end(&options)
+}
+
+impl Shape {
+    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
+        let place = match name {
+            "arms" => {
+                self.arms = arms::select(&findings::value::<String>(parser)?)?;
+                return Ok(true);
+            }
+            "http" => {
+                self.http = true;
+                return Ok(true);
+            }
+            "storage" => {
+                self.storage = true;
+                return Ok(true);
+            }
+            "rate" => {
+                self.rate = findings::value(parser)?;
+                return Ok(true);
+            }
+            "unique" => &mut self.unique,
+            "down" => &mut self.down_s,
+            "limit" => &mut self.limit_mib,
+            "rounds" => &mut self.rounds,
+            "seconds" => &mut self.seconds,
+            "batch" => &mut self.batch,
+            "workers" => &mut self.workers,
+            "send-batch" => &mut self.send_batch,
+            "wait" => &mut self.wait_s,
+            "threads" => &mut self.threads,
+            _ => return Ok(false),
+        };
+        *place = findings::value(parser)?;
+        match *place == 0 && !["unique", "down", "limit"].contains(&name) {
+            true => Err(format!("--{name} is at least 1").into()),
+            false => Ok(true),
+        }
+    }
+
+    fn method(&self) -> Vec<String> {
+        let rate = match self.rate {
+            0 => "as many as are taken".to_owned(),
+            rate => format!("{rate} traces a second"),
+        };
+        vec![
+            format!(
+                "Medians of {} rounds of {} s, fresh processes in turn. spangate tracegen sends traces of 8 spans, {rate}, over {} with {} requests at a time of {} \
+                 spans each; what is refused is sent again. A collector decides {} s later by four policies (errors, slow, an attribute, 5 %) and sends what it keeps in \
+                 requests of up to {} spans over OTLP/HTTP to a receiver in another process, which counts it. Spangate has {} threads, otelcol its default.",
+                self.rounds, self.seconds, if self.http { "HTTP" } else { "gRPC" }, self.workers, self.batch, self.wait_s, self.send_batch, self.threads
+            ),
+            "tail: the processor tail_sampling. grouping: groupbytrace, then policysampling with the same policies. CPU is that of the whole process for each \
+             accepted span. exported: received behind the collector. lost: accepted, neither dropped by a decision (as the collector's account tells, where it has \
+             one) nor exported. Sender, collector and receiver share the cores of the machine. Plots are of the last round."
+                .to_owned(),
+        ]
+    }
+}
+
+/// Spangate, and the Collector where it is on the PATH.
+fn subjects(shape: &Shape, spangate: &Path) -> Vec<Subject> {
     let mut subjects = vec![Subject {
         name: "spangate",
-        program: spangate.clone(),
+        program: spangate.to_owned(),
         words: vec![
             "collect".into(),
             "--threads".into(),
-            options.threads.to_string(),
+            shape.threads.to_string(),
         ],
+        version: "-v",
     }];
-    let others: &[_] = match options.storage {
+    let others: &[_] = match shape.storage {
         true => &[],
         false => &["otelcol-contrib", "otelcol"],
     };
-    for name in others {
-        if let Some(program) = peers::on_path(name) {
-            subjects.push(Subject {
+    subjects.extend(
+        others
+            .iter()
+            .find_map(|name| peers::on_path(name))
+            .map(|program| Subject {
                 name: "otelcol",
                 program,
                 words: Vec::new(),
-            });
-            break;
-        }
-    }
-    let mut receiver = Receiver::start(workdir.path())?;
-    println!(
-        "Medians of {} rounds of {} s; a decision after {} s, {} spans a request, over {}.\n\
-         cpu: of the whole process, for each accepted span. kept: received behind the collector.\n\
-         lost: accepted, neither dropped by a decision (as the collector's account tells, where it has one) nor received.\n",
-        options.rounds,
-        options.seconds,
-        options.wait_s,
-        options.batch,
-        if options.http { "HTTP" } else { "gRPC" }
+                version: "--version",
+            }),
     );
-    println!(
-        "{:<10}{:>12}{:>12}{:>14}{:>12}{:>12}{:>9}{:>8}",
-        "collector", "accepted", "refused", "spans/s", "cpu ns", "peak MB", "kept %", "lost"
-    );
-    let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
-    for round in 0..options.rounds {
-        for (subject, samples) in subjects.iter().zip(&mut samples) {
-            eprintln!(
-                "{}: round {} of {}",
-                subject.name,
-                round + 1,
-                options.rounds
-            );
-            let place = (workdir.path(), spangate.as_path());
-            samples.push(sample(&options, subject, place, &mut receiver)?);
-        }
-    }
-    for (subject, samples) in subjects.iter().zip(&samples) {
-        print!("{}", row(subject.name, samples));
-    }
-    Ok(())
+    subjects
 }
 
-fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
-    let mut options = Options {
-        rounds: 3,
-        seconds: 10,
-        rate: 0,
-        batch: 512,
-        wait_s: 2,
-        threads: 1,
-        http: false,
-        unique: 0,
-        down_s: 0,
-        limit_mib: 0,
-        storage: false,
-        subject: None,
-    };
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("rounds") => options.rounds = parser.value()?.parse()?,
-            Arg::Long("seconds") => options.seconds = parser.value()?.parse()?,
-            Arg::Long("rate") => options.rate = parser.value()?.parse()?,
-            Arg::Long("batch") => options.batch = parser.value()?.parse()?,
-            Arg::Long("wait") => options.wait_s = parser.value()?.parse()?,
-            Arg::Long("threads") => options.threads = parser.value()?.parse()?,
-            Arg::Long("http") => options.http = true,
-            Arg::Long("unique") => options.unique = parser.value()?.parse()?,
-            Arg::Long("down") => options.down_s = parser.value()?.parse()?,
-            Arg::Long("limit") => options.limit_mib = parser.value()?.parse()?,
-            Arg::Long("storage") => options.storage = true,
-            Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    let numbers = [
-        options.rounds,
-        options.seconds,
-        options.batch,
-        options.wait_s,
-        options.threads,
-    ];
-    if numbers.contains(&0) {
-        return Err("rounds, seconds, batch, wait and threads are at least 1".into());
-    }
-    Ok(options)
+/// What all runs share.
+struct Bench {
+    receiver: Receiver,
+    workdir: Workdir,
+    /// The program that sends.
+    tracegen: PathBuf,
+    shape: Shape,
 }
 
-fn sample(
-    options: &Options,
-    subject: &Subject,
-    (dir, tracegen): (&Path, &Path),
-    receiver: &mut Receiver,
-) -> Result<Sample, Failure> {
-    let before = receiver.settled()?;
-    let (mut collector, listen) = start(options, subject, dir, receiver.address)?;
-    let used = collector.process.usage();
-    let mut sender = Command::new(tracegen);
-    sender.args(["tracegen", "--quiet", "--retry"]);
-    sender.args(["--duration", &options.seconds.to_string()]);
-    sender.args(["--rate", &options.rate.to_string()]);
-    sender.args(["--batch", &options.batch.to_string()]);
-    sender.args(["--unique", &options.unique.to_string()]);
-    sender.args(["--protocol", if options.http { "http" } else { "grpc" }]);
-    sender.args(["--endpoint", &format!("http://{listen}")]);
-    let output = dir.join("tracegen.out");
-    sender.stdout(fs::File::create(&output)?);
-    let mut sender = Process::start(&mut sender)?;
-    let resident_bytes = watch(options, &mut sender, &collector, receiver)?;
-    let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
-    sys::pause(Duration::from_secs(u64::from(options.wait_s) + 1));
-    let (cpu_us, _) = collector.process.usage().since(used);
-    // Everything is decided and sent before it ends.
-    collector
-        .process
-        .end(libc::SIGTERM, END_PATIENCE)
-        .ok_or("the collector does not end")?;
-    let kept = receiver.settled()?.since(before).spans;
-    let dropped = dropped(&fs::read_to_string(
-        dir.join(format!("{}.out", subject.name)),
-    )?);
-    Ok(Sample {
-        sent,
-        accepted,
-        seconds,
-        cpu_us,
-        resident_bytes,
-        kept,
-        dropped,
-    })
-}
+impl Bench {
+    /// A row for each collector in each arm that it takes the configuration of; where it does not, a note says why.
+    fn able(&self, subjects: &[Subject], notes: &mut Vec<String>) -> Result<Vec<Row>, Failure> {
+        let mut rows = Vec::new();
+        for (place, subject) in subjects.iter().enumerate() {
+            for &arm in &self.shape.arms {
+                match self.start(subject, arm) {
+                    Ok(_) => rows.push(Row {
+                        subject: subject.clone(),
+                        arm,
+                        samples: Vec::new(),
+                    }),
+                    Err(problem) if place == 0 && arm.name == arms::TAIL => return Err(problem),
+                    Err(problem) => {
+                        let name = format!("{}, {}", subject.name, arm.name);
+                        notes.push(findings::skipped(&name, &problem));
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
 
-/// Waits for the sender, while the receiver is down for as long as it is to be; the most memory that was seen.
-fn watch(
-    options: &Options,
-    sender: &mut Process,
-    collector: &Running,
-    receiver: &mut Receiver,
-) -> Result<u64, Failure> {
-    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-    let deadline = Deadline::after(seconds(options.seconds) + SENDER_PATIENCE);
-    let down = Deadline::after(seconds(options.seconds) / 2);
-    let up = Deadline::after(seconds(options.seconds) / 2 + seconds(options.down_s));
-    let (mut is_down, mut resident_bytes) = (false, 0);
-    while sender.ended().is_none() {
-        if deadline.passed() || sys::interrupted() {
-            return Err("the sender does not end".into());
+    fn measure(&mut self, rows: &mut [Row]) -> Result<(), Failure> {
+        let mut progress = Progress::new(rows.len() * self.shape.rounds as usize);
+        for _ in 0..self.shape.rounds {
+            for row in &mut *rows {
+                progress.step(&format!("{}, {}", row.subject.name, row.arm.name));
+                let sample = self.sample(&row.subject, row.arm)?;
+                row.samples.push(sample);
+            }
         }
-        let should = options.down_s > 0 && down.passed() && !up.passed();
-        if should != is_down {
-            receiver.turn(should)?;
-            is_down = should;
+        Ok(())
+    }
+
+    fn sample(&mut self, subject: &Subject, arm: &Arm) -> Result<Sample, Failure> {
+        let before = self.receiver.settled()?.spans;
+        let (mut collector, listen) = self.start(subject, arm)?;
+        let used = collector.process.usage();
+        let output = self.workdir.path().join("tracegen.out");
+        let mut sender = self.sender(listen);
+        sender.stdout(fs::File::create(&output)?);
+        let progress = self.workdir.path().join("tracegen.err");
+        sender.stderr(fs::File::create(&progress)?);
+        let sender = Process::start(&mut sender)?;
+        let (resident_bytes, course) = self.watch(sender, &collector, before)?;
+        let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
+        let (cpu_us, _) = collector.process.usage().since(used);
+        // Everything is decided and sent before it ends.
+        collector
+            .process
+            .end(libc::SIGTERM, END_PATIENCE)
+            .ok_or("the collector does not end")?;
+        let exported = self.receiver.settled()?.spans - before;
+        let printed = self.workdir.path().join(format!("{}.out", subject.name));
+        Ok(Sample {
+            sent,
+            accepted,
+            seconds,
+            cpu_us,
+            resident_bytes,
+            exported,
+            dropped: dropped(&fs::read_to_string(printed)?),
+            course,
+            pace: pace(&fs::read_to_string(progress)?),
+        })
+    }
+
+    fn sender(&self, listen: SocketAddr) -> Command {
+        let shape = &self.shape;
+        let mut sender = Command::new(&self.tracegen);
+        sender.args(["tracegen", "--progress", "--retry"]);
+        sender.args(["--duration", &shape.seconds.to_string()]);
+        sender.args(["--rate", &shape.rate.to_string()]);
+        sender.args(["--batch", &shape.batch.to_string()]);
+        sender.args(["--workers", &shape.workers.to_string()]);
+        sender.args(["--unique", &shape.unique.to_string()]);
+        sender.args(["--protocol", if shape.http { "http" } else { "grpc" }]);
+        sender.args(["--endpoint", &format!("http://{listen}")]);
+        sender
+    }
+
+    /// Waits for the sender and for the last decision, while the receiver is down for as long as it is to be; the most memory that was seen, and the course.
+    /// `before` are the spans that the receiver had counted.
+    fn watch(
+        &mut self,
+        mut sender: Process,
+        collector: &Running,
+        before: u64,
+    ) -> Result<(u64, Vec<Moment>), Failure> {
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        let shape = &self.shape;
+        let start = clock::now();
+        let deadline = Deadline::after(seconds(shape.seconds) + SENDER_PATIENCE);
+        let down = Deadline::after(seconds(shape.seconds) / 2);
+        let up = Deadline::after(seconds(shape.seconds) / 2 + seconds(shape.down_s));
+        let (mut is_down, mut resident_bytes, mut course) = (false, 0, Vec::new());
+        let mut decided: Option<Deadline> = None;
+        for look in 0.. {
+            if decided.is_some_and(Deadline::passed) {
+                break;
+            }
+            if decided.is_none() && sender.ended().is_some() {
+                decided = Some(Deadline::after(seconds(shape.wait_s + 1)));
+            }
+            if decided.is_none() && deadline.passed() || sys::interrupted() {
+                return Err("the sender does not end".into());
+            }
+            let should = shape.down_s > 0 && down.passed() && !up.passed() && decided.is_none();
+            if should != is_down {
+                self.receiver.turn(should)?;
+                is_down = should;
+            }
+            let resident = collector.process.memory().resident;
+            resident_bytes = resident_bytes.max(resident);
+            if look % LOOKS_A_MOMENT == 0 {
+                course.push(Moment {
+                    seconds: (clock::now() - start).as_secs_f64(),
+                    resident_bytes: resident,
+                    exported: self.receiver.counts()?.spans - before,
+                });
+            }
+            sys::pause(LOOK_EVERY);
         }
-        resident_bytes = resident_bytes.max(collector.process.memory().resident);
-        sys::pause(LOOK_EVERY);
+        Ok((resident_bytes, course))
     }
-    if is_down {
-        receiver.turn(false)?;
+
+    /// Starts a collector; where it listens for the sender.
+    fn start(&self, subject: &Subject, arm: &Arm) -> Result<(Running, SocketAddr), Failure> {
+        let (grpc, http) = (peers::free_address()?, peers::free_address()?);
+        let dir = self.workdir.path();
+        let file = dir.join("collector.yaml");
+        let shape = &self.shape;
+        let (limiter, first) = match shape.limit_mib {
+            0 => (String::new(), ""),
+            mib => (
+                format!("memory_limiter: {{ check_interval: 100ms, limit_mib: {mib} }}"),
+                "memory_limiter, ",
+            ),
+        };
+        let (storage, extensions, enabled) = match shape.storage {
+            false => Default::default(),
+            true => (
+                "    storage: file_storage\n",
+                format!(
+                    "extensions: {{ file_storage: {{ directory: '{}', create_directory: true }} }}",
+                    dir.join("storage").display()
+                ),
+                "extensions: [file_storage]",
+            ),
+        };
+        let values: [(&str, &dyn std::fmt::Display); 10] = [
+            ("processors", &arm.processors(shape.wait_s, storage)),
+            ("chain", &arm.chain),
+            ("extensions", &extensions),
+            ("enabled", &enabled),
+            ("limiter", &limiter),
+            ("first", &first),
+            ("grpc", &grpc),
+            ("http", &http),
+            ("receiver", &self.receiver.address),
+            ("send_batch", &shape.send_batch),
+        ];
+        fs::write(&file, fill(TEMPLATE, &values))?;
+        let mut command = Command::new(&subject.program);
+        command.args(&subject.words).arg("--config").arg(&file);
+        let listen = if shape.http { http } else { grpc };
+        let (running, _) = peers::start(subject.name, &mut command, listen, dir)?;
+        Ok((running, listen))
     }
-    Ok(resident_bytes)
 }
 
 /// What decisions dropped, by the account that a collector prints at its end.
@@ -281,51 +424,14 @@ fn dropped(printed: &str) -> Option<u64> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
-fn start(
-    options: &Options,
-    subject: &Subject,
-    dir: &Path,
-    receiver: SocketAddr,
-) -> Result<(Running, SocketAddr), Failure> {
-    let (grpc, http) = (peers::free_address()?, peers::free_address()?);
-    let file = dir.join("collector.yaml");
-    let limiter = match options.limit_mib {
-        0 => String::new(),
-        mib => format!("memory_limiter: {{ check_interval: 100ms, limit_mib: {mib} }}"),
-    };
-    let first = if limiter.is_empty() {
-        ""
-    } else {
-        "memory_limiter, "
-    };
-    let (storage, extensions, enabled) = match options.storage {
-        false => Default::default(),
-        true => (
-            "storage: file_storage",
-            format!(
-                "extensions: {{ file_storage: {{ directory: '{}', create_directory: true }} }}",
-                dir.join("storage").display()
-            ),
-            "extensions: [file_storage]",
-        ),
-    };
-    let values: [(&str, &dyn std::fmt::Display); 9] = [
-        ("storage", &storage),
-        ("extensions", &extensions),
-        ("enabled", &enabled),
-        ("limiter", &limiter),
-        ("first", &first),
-        ("grpc", &grpc),
-        ("http", &http),
-        ("receiver", &receiver),
-        ("wait", &options.wait_s),
-    ];
-    fs::write(&file, fill(TEMPLATE, &values))?;
-    let mut command = Command::new(&subject.program);
-    command.args(&subject.words).arg("--config").arg(&file);
-    let listen = if options.http { http } else { grpc };
-    let (running, _) = peers::start(subject.name, &mut command, listen, dir)?;
-    Ok((running, listen))
+/// What the sender tells on its way: seconds, and spans that were accepted until then.
+fn pace(progress: &str) -> Vec<(f64, f64)> {
+    let lines = progress.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (seconds, _, accepted) = (words.next()?, words.next()?, words.next()?);
+        Some((seconds.parse().ok()?, accepted.parse().ok()?))
+    });
+    std::iter::once((0.0, 0.0)).chain(lines).collect()
 }
 
 /// What the sender says: spans sent, spans accepted, seconds.
@@ -349,21 +455,6 @@ fn told(text: &str) -> Result<(u64, u64, f64), Failure> {
     }
 }
 
-fn row(name: &str, samples: &[Sample]) -> String {
-    let median = |value: fn(&Sample) -> f64| report::median(samples.iter().map(value).collect());
-    let lost: Option<Vec<_>> = samples.iter().map(Sample::lost).collect();
-    let lost = lost.map_or("?".into(), |lost| lost.iter().sum::<i64>().to_string());
-    format!(
-        "{name:<10}{:>12.0}{:>12.0}{:>14.0}{:>12.0}{:>12.1}{:>9.2}{lost:>8}\n",
-        median(|one| one.accepted as f64),
-        median(|one| (one.sent - one.accepted) as f64),
-        median(|one| one.accepted as f64 / one.seconds),
-        median(|one| one.cpu_us * 1000.0 / one.accepted.max(1) as f64),
-        median(|one| one.resident_bytes as f64 / 1e6),
-        median(|one| one.kept as f64 * 100.0 / one.accepted.max(1) as f64),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,19 +468,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_medians() {
-        let sample = |accepted| Sample {
-            sent: accepted,
-            accepted,
-            seconds: 1.0,
-            cpu_us: 1.0,
-            resident_bytes: 1_000_000,
-            kept: 1,
-            dropped: Some(0),
-        };
-        let row = row("x", &[sample(1), sample(30), sample(5)]);
-        let words: Vec<_> = row.split_whitespace().collect();
-        assert_eq!((words[1], words[7]), ("5", "33"));
+    fn the_pace_is_read() {
+        let text = "    1.0 s  400 spans accepted  400 spans/s  0 refused\nnoise\n    2.1 s  900 spans accepted  450 spans/s  0 refused\n";
+        assert_eq!(pace(text), [(0.0, 0.0), (1.0, 400.0), (2.1, 900.0)]);
     }
 
     #[test]
@@ -398,5 +479,20 @@ mod tests {
             "x\n a spans: 9 accepted = 4 exported + 5 dropped + 0 failed + 0 held; 0 refused\n";
         assert_eq!(dropped(printed), Some(5));
         assert_eq!(dropped("x\n"), None);
+    }
+
+    #[test]
+    fn only_some_options_may_be_0() {
+        let parse = |words: &[&str]| {
+            let parser = lexopt::Parser::from_args(words.iter().copied());
+            Options::parse(parser, Shape::default(), |_| (), Shape::take)
+        };
+        let (_, shape) =
+            parse(&["--arms", "grouping", "--down", "0", "--http", "--rate", "5"]).unwrap();
+        assert_eq!(
+            (shape.arms[0].name, shape.http, shape.rate),
+            ("grouping", true, 5)
+        );
+        assert!(parse(&["--wait", "0"]).is_err() && parse(&["--arms", "x"]).is_err());
     }
 }

@@ -14,7 +14,7 @@ use crate::wrk::{self, Outcome};
 
 /// The options.
 pub const HELP: &str = side_by_side::help!(
-    "requests and handshakes over TLS 1.3: rate, latency, CPU per request and memory of Spangate, HAProxy, nginx and Caddy",
+    "requests and handshakes over TLS 1.3: rate, latency, CPU per request and memory of Spangate and the proxies that are installed",
     "",
     "1",
     "bench-tls.json"

@@ -1,6 +1,5 @@
 //! One run of `wrk`, and what it printed.
 
-#[cfg(feature = "tls")]
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -33,7 +32,7 @@ pub fn load(
     close: bool,
     headers: &[&str],
 ) -> Result<Outcome, Failure> {
-    let mut command = command(connections, seconds);
+    let mut command = command(1, connections, seconds);
     if close {
         command.args(["-H", "Connection: close"]);
     }
@@ -54,14 +53,33 @@ pub fn load_tls(
     seconds: u32,
     openssl_conf: &Path,
 ) -> Result<Outcome, Failure> {
-    let mut command = command(connections, seconds);
+    let mut command = command(1, connections, seconds);
     outcome(command.env("OPENSSL_CONF", openssl_conf).arg(url))
 }
 
-fn command(connections: u32, seconds: u32) -> Command {
+/// Loads `url` with requests for `host` from many threads, over kept connections.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_host(
+    url: &str,
+    host: &str,
+    (threads, connections): (u32, u32),
+    seconds: u32,
+) -> Result<Outcome, Failure> {
+    let mut command = command(threads, connections, seconds);
+    outcome(command.args(["-H", &format!("Host: {host}")]).arg(url))
+}
+
+/// What wrk says of its version.
+pub fn version() -> String {
+    crate::peers::first_line(Path::new("wrk"), &["-v"])
+}
+
+fn command(threads: u32, connections: u32, seconds: u32) -> Command {
     let mut command = Command::new("wrk");
     command.args([
-        "-t1",
+        &format!("-t{threads}"),
         "--latency",
         &format!("-c{connections}"),
         &format!("-d{seconds}s"),

@@ -7,6 +7,7 @@
 mod schema;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 use std::io::Write;
 
@@ -16,7 +17,9 @@ use schema::{Field, Kind, Message};
 use syntax::hex;
 use telemetry::settings::Signal;
 
+use crate::plain::is_plain;
 use crate::request::varint;
+use crate::wire::{Wire, field};
 
 /// Messages within each other that are written; within deeper ones everything is left out.
 const DEPTH_MAX: usize = 64;
@@ -24,10 +27,18 @@ const DEPTH_MAX: usize = 64;
 /// An export request of a signal in JSON. What is no protobuf of that message is left out; the JSON is whole in any case.
 #[must_use]
 pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
+    write(signal, request, false)
+        .unwrap_or_else(|| write(signal, request, true).unwrap_or_default())
+}
+
+/// The same, in one of two ways; none where lists stand in pieces and nothing is gathered.
+fn write(signal: Signal, request: &[u8], gathers: bool) -> Option<Vec<u8>> {
     let mut writer = Writer {
         // Measured on spans of four attributes: three times as long.
         out: Vec::with_capacity(request.len() * 3),
         fields: Vec::new(),
+        gathers,
+        scattered: false,
     };
     let message = match signal {
         Signal::Traces => &schema::TRACES,
@@ -35,24 +46,85 @@ pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
         Signal::Logs => &schema::LOGS,
     };
     writer.message(message, request, 0);
-    writer.out
+    (!writer.scattered).then_some(writer.out)
 }
 
 struct Writer<'a> {
     out: Vec<u8>,
     /// Fields of the messages that are being written, the innermost last.
     fields: Vec<(&'static Field, Wire<'a>)>,
-}
-
-/// A value as it stands in protobuf.
-#[derive(Clone, Copy)]
-enum Wire<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
+    /// The elements of a list may stand apart: the fields of each message are gathered before it is written.
+    gathers: bool,
+    /// Without gathering, elements were met that stand apart: what is written is not whole.
+    scattered: bool,
 }
 
 impl<'a> Writer<'a> {
     fn message(&mut self, message: &'static Message, bytes: &'a [u8], depth: usize) {
+        match self.gathers {
+            true => self.gathered(message, bytes, depth),
+            false => self.streamed(message, bytes, depth),
+        }
+    }
+
+    /// Writes each field as it is met, as far as the elements of a list follow each other, which they do from every encoder.
+    fn streamed(&mut self, message: &'static Message, mut bytes: &'a [u8], depth: usize) {
+        let is_pair = std::ptr::eq(message, &raw const schema::KEY_VALUE);
+        if is_pair && depth + 1 < DEPTH_MAX && self.pair(bytes).is_some() {
+            return;
+        }
+        self.out.push(b'{');
+        if depth >= DEPTH_MAX {
+            bytes = &[];
+        }
+        let fields = message.0;
+        // Where the last field was found, whether a list is open, and of each number whether it is written.
+        let (mut at, mut open, mut written) = (0, false, 0_u32);
+        if std::ptr::eq(message, &raw const schema::SPAN) && depth < DEPTH_MAX {
+            (bytes, written) = self.span_head(bytes);
+        }
+        while let Some((number, wire, rest)) = field(bytes) {
+            bytes = rest;
+            let Some(found) = find(fields, number, at) else {
+                continue;
+            };
+            let field = &fields[found];
+            if open && found == at {
+                self.values(field, wire, depth);
+                continue;
+            }
+            if written & 1 << field.number != 0 {
+                // Of other fields the first one stands.
+                self.scattered |= field.many;
+                continue;
+            }
+            if self.scattered {
+                return;
+            }
+            if open {
+                self.close_list();
+            }
+            if written != 0 {
+                self.out.push(b',');
+            }
+            (at, open) = (found, field.many);
+            written |= 1 << field.number;
+            self.out.extend_from_slice(field.name.as_bytes());
+            if field.many {
+                self.out.push(b'[');
+                self.values(field, wire, depth);
+            } else {
+                self.value(field, wire, depth);
+            }
+        }
+        if open {
+            self.close_list();
+        }
+        self.out.push(b'}');
+    }
+
+    /// Writes the fields in the order of their first elements.
+    fn gathered(&mut self, message: &'static Message, bytes: &'a [u8], depth: usize) {
         self.out.push(b'{');
         let first = self.fields.len();
         if depth < DEPTH_MAX {
@@ -141,6 +213,9 @@ impl<'a> Writer<'a> {
             (Kind::Message(message), Wire::Bytes(bytes)) => {
                 self.message(message(), bytes, depth + 1);
             }
+            (Kind::Text, Wire::Bytes(bytes)) if is_plain(bytes) => {
+                self.quoted(|writer| writer.out.extend_from_slice(bytes));
+            }
             (Kind::Text, Wire::Bytes(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => self.text(text.as_bytes()),
                 Err(_) => self.text(String::from_utf8_lossy(bytes).as_bytes()),
@@ -173,6 +248,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    #[inline]
     fn quoted(&mut self, write: impl FnOnce(&mut Self)) {
         self.out.push(b'"');
         write(self);
@@ -232,29 +308,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The first field: its number, its value, and what is behind it.
-fn field(bytes: &[u8]) -> Option<(u64, Wire<'_>, &[u8])> {
-    let (key, len) = varint(bytes)?;
-    let rest = &bytes[len..];
-    let (wire, rest) = match key & 7 {
-        0 => {
-            let (number, len) = varint(rest)?;
-            (Wire::Number(number), &rest[len..])
-        }
-        1 => {
-            let (number, rest) = rest.split_first_chunk::<8>()?;
-            (Wire::Number(u64::from_le_bytes(*number)), rest)
-        }
-        2 => {
-            let (size, len) = varint(rest)?;
-            let (bytes, rest) = rest[len..].split_at_checked(usize::try_from(size).ok()?)?;
-            (Wire::Bytes(bytes), rest)
-        }
-        5 => {
-            let (number, rest) = rest.split_first_chunk::<4>()?;
-            (Wire::Number(u64::from(u32::from_le_bytes(*number))), rest)
-        }
-        _ => return None,
-    };
-    Some((key >> 3, wire, rest))
+/// The place of a field's number; fields mostly follow each other, so it is looked for from the place of the last one on.
+#[inline]
+fn find(fields: &[Field], number: u64, from: usize) -> Option<usize> {
+    let is = |field: &Field| u64::from(field.number) == number;
+    let behind = fields.get(from..)?.iter().position(is);
+    behind
+        .map(|place| from + place)
+        .or_else(|| fields[..from].iter().position(is))
 }

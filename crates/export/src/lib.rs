@@ -22,6 +22,7 @@ mod lines;
 mod lock;
 pub mod lookup;
 mod memory;
+mod plain;
 mod plan;
 mod proxy;
 mod pump;
@@ -33,6 +34,7 @@ pub mod rpc;
 mod sink;
 mod text;
 pub mod tls;
+mod wire;
 mod zipkin;
 
 pub use exporters::{Exporters, Pipeline};

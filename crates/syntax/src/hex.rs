@@ -9,9 +9,28 @@ pub fn digits(byte: u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
 }
 
+/// The digits of `N` bytes, of which there are `M`: twice as many; in lower case. Without a table, so that all are made at once.
+#[inline]
+#[must_use]
+pub fn array<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u8; M] {
+    let letter = |digit: u8| digit + b'0' + if digit > 9 { b'a' - b'9' - 1 } else { 0 };
+    let mut text = [b'0'; M];
+    for (place, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *place = [letter(byte >> 4), letter(byte & 15)];
+    }
+    text
+}
+
 /// Appends two digits for each byte, in lower case.
 #[inline]
 pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Identifiers of spans and of traces.
+    if let Ok(id) = <&[u8; 8]>::try_from(bytes) {
+        return out.extend_from_slice(&array::<8, 16>(id));
+    }
+    if let Ok(id) = <&[u8; 16]>::try_from(bytes) {
+        return out.extend_from_slice(&array::<16, 32>(id));
+    }
     let start = out.len();
     out.resize(start + 2 * bytes.len(), 0);
     let (places, _) = out[start..].as_chunks_mut::<2>();

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path, printed};
 
 const TEMPLATE: &str = include_str!("../../templates/Caddyfile");
 
@@ -16,9 +16,23 @@ pub const PEER: Peer = Peer {
     traces: false,
     http2_servers: true,
     checks_servers: false,
+    logs: true,
+    version,
     find: || on_path("caddy"),
     command,
 };
+
+/// One that `go install` built does not know its version; its module does.
+fn version(program: &Path) -> String {
+    let version = first_line(program, &["version"]);
+    if version != "unknown" {
+        return version;
+    }
+    let built = printed(program, &["build-info"]);
+    let module = built.lines().find_map(|line| line.strip_prefix("mod\t"));
+    let words = module.and_then(|module| module.split_whitespace().nth(1));
+    words.map_or(version, str::to_owned)
+}
 
 fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command> {
     let log = match setting.log {
@@ -46,18 +60,30 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Servers::Http2 => "h2c 2",
         _ => "1.1",
     };
+    let port = setting.listen.port();
+    let sites = match setting.host {
+        Some(host) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{}, {scheme}://localhost:{port}", setting.listen),
+    };
+    // Without a site for a host it answers 200 without a body.
+    let others = match setting.host {
+        Some(_) => format!("{scheme}://:{port} {{\n\trespond 404\n}}"),
+        None => String::new(),
+    };
+    let origins: Vec<String> = setting.origins().map(|one| one.to_string()).collect();
     let text = fill(
         TEMPLATE,
         &[
-            ("scheme", &scheme),
+            ("sites", &sites),
+            ("others", &others),
+            ("ip", &setting.listen.ip()),
             ("protocols", &protocols),
             ("tls", &tls),
             ("log", &log),
             ("keepalive", &keepalive),
             ("versions", &versions),
             ("listen", &setting.listen),
-            ("port", &setting.listen.port()),
-            ("origin", &setting.origin),
+            ("origins", &origins.join(" ")),
         ],
     );
     let file = dir.join("Caddyfile");

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 
@@ -22,6 +22,8 @@ pub const PEER: Peer = Peer {
     traces: false,
     http2_servers: true,
     checks_servers: true,
+    logs: true,
+    version: |program| first_line(program, &["-v"]),
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),
 };
@@ -65,6 +67,15 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
         true => (OBSERVED, " check inter 100ms"),
         false => ("", ""),
     };
+    let choice = match setting.host {
+        Some(host) => format!("    use_backend origin if {{ req.hdr(host) -i {host} }}"),
+        None => "    default_backend origin".to_owned(),
+    };
+    let servers: String = setting
+        .origins()
+        .enumerate()
+        .map(|(number, origin)| format!("    server origin{number} {origin}{server}{check}\n"))
+        .collect();
     let text = fill(
         TEMPLATE,
         &[
@@ -72,11 +83,10 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
             ("workers", &workers),
             ("bind", &bind),
             ("reuse", &reuse),
-            ("server", &server),
-            ("check", &check),
+            ("servers", &servers),
+            ("choice", &choice),
             ("observed", &observed),
             ("listen", &setting.listen),
-            ("origin", &setting.origin),
             ("log", &log),
             ("limits", &limits),
             ("rules", &setting.rules),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Listener, Peer, Servers, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/nginx.conf");
 
@@ -16,6 +16,8 @@ pub const PEER: Peer = Peer {
     traces: false,
     http2_servers: false,
     checks_servers: false,
+    logs: true,
+    version: |program| first_line(program, &["-v"]),
     find: || on_path("nginx"),
     command,
 };
@@ -49,6 +51,21 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Servers::Fresh => (String::new(), "close"),
         Servers::Http2 => return Err(io::ErrorKind::Unsupported.into()),
     };
+    // One server block of nginx serves every name: another one must refuse those that are not asked for.
+    let (server_name, others) = match setting.host {
+        Some(host) => (
+            format!("        server_name {host};"),
+            format!(
+                "    server {{\n        listen {} default_server;\n        return 404;\n    }}",
+                setting.listen
+            ),
+        ),
+        None => Default::default(),
+    };
+    let servers: String = setting
+        .origins()
+        .map(|origin| format!("        server {origin};\n"))
+        .collect();
     let text = fill(
         TEMPLATE,
         &[
@@ -60,7 +77,9 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
             ("keepalive", &keepalive),
             ("connection", &connection),
             ("listen", &setting.listen),
-            ("origin", &setting.origin),
+            ("servers", &servers),
+            ("server_name", &server_name),
+            ("others", &others),
             ("dir", &dir.display()),
             ("log", &log),
         ],

@@ -1,6 +1,6 @@
 //! Spangate: the program beside ours, with HAProxy's configuration.
 
-use super::{Peer, haproxy};
+use super::{Peer, first_line, haproxy};
 
 /// Spangate as built with this benchmark.
 pub const PEER: Peer = Peer {
@@ -9,6 +9,8 @@ pub const PEER: Peer = Peer {
     traces: true,
     http2_servers: true,
     checks_servers: true,
+    logs: true,
+    version: |program| first_line(program, &["-v"]),
     find: || {
         Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())
     },

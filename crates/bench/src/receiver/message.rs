@@ -14,6 +14,8 @@ const BODY_BYTES_MAX: u64 = 64 << 20;
 pub enum Body {
     /// Plain protobuf.
     Protobuf,
+    /// Plain JSON.
+    Json,
     /// Something else, or compressed.
     Other,
 }
@@ -75,6 +77,7 @@ pub fn read<S: Read + Write>(
             "content-type" if value.starts_with("application/x-protobuf") => {
                 head.body = Body::Protobuf;
             }
+            "content-type" if value.starts_with("application/json") => head.body = Body::Json,
             "content-encoding" => encoded = !value.eq_ignore_ascii_case("identity"),
             "connection" => head.closes = value.eq_ignore_ascii_case("close"),
             "expect" => expects = true,

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
+use serde_json::json;
+
 use super::*;
 use crate::client;
 
@@ -54,6 +56,30 @@ fn counts_every_signal_over_one_connection() {
         "bytes": 3 * MESSAGE.len() + GAUGE.len(),
     });
     assert_eq!(counted(&mut stream), expected);
+}
+
+#[test]
+fn counts_json() {
+    let mut stream = connect();
+    let span =
+        br#"{"name":"\"startTimeUnixNano\":","startTimeUnixNano":"1","links":[{"spanId":"aa"}]}"#;
+    let body = [b"{\"resourceSpans\":[", &span[..], b",", &span[..], b"]}"].concat();
+    let json = |length: usize| {
+        format!(
+            "POST /v1/traces HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let answer = post(&mut stream, &json(body.len()), &body);
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    // The body of that answer.
+    stream.read_exact(&mut [0; 2]).unwrap();
+    let answer = post(&mut stream, &json(4), b"[{}]");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let counts = counted(&mut stream);
+    assert_eq!(
+        (&counts["spans"], &counts["refused"]),
+        (&serde_json::json!(2), &serde_json::json!(1))
+    );
 }
 
 #[test]

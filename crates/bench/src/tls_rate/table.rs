@@ -1,8 +1,9 @@
-//! What `tls-rate` shows: a line a step, JSON for programs.
+//! What `tls-rate` shows: a row a step, latency and losses over the rate.
 
 use serde_json::{Value, json};
 
 use super::FAILED_SHARE;
+use crate::findings::{Axis, Cell, Plot, Scale, Series, Table};
 
 /// One proxy at one rate.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Step {
     pub p99_us: f64,
     /// How late 1 of 100 was when the generator looked at it.
     pub late_p99_us: f64,
+    /// CPU time of the proxy.
+    pub cpu_us: f64,
     /// CPU seconds of the proxy a second.
     pub cores: f64,
     /// How busy the whole machine was: 1 is all cores.
@@ -45,49 +48,123 @@ impl Step {
     }
 }
 
-/// Stands above the lines.
-pub const HEAD: &str =
-    "Latency: from when a request was due until its answer was there. late: of that, until the generator looked, 99th percentile.
-cores: CPU seconds of the proxy a second. busy: of all cores, for the proxy, the origin, the generator and everything else.
+impl Step {
+    /// The share of the requests that were not answered well, in per cent.
+    fn not_served_percent(&self) -> f64 {
+        100.0 * (self.errors + self.dropped) as f64 / self.intended.max(1) as f64
+    }
 
-    rate  proxy        served    errors   dropped   p50 ms   p95 ms   p99 ms  late ms   cores    busy
-";
+    fn cpu_per_request(&self) -> f64 {
+        self.cpu_us / self.served.max(1) as f64
+    }
 
-/// The line of a step.
-pub fn line(step: &Step) -> String {
-    let mut text = format!(
-        "{:>8}  {:<9}{:>10}{:>10}{:>10}{:>9.2}{:>9.2}{:>9.2}{:>9.2}{:>8.2}{:>7.0}%",
-        step.rate,
-        step.proxy,
-        step.served,
-        step.errors,
-        step.dropped,
-        step.p50_us / 1000.0,
-        step.p95_us / 1000.0,
-        step.p99_us / 1000.0,
-        step.late_p99_us / 1000.0,
-        step.cores,
-        100.0 * step.busy,
-    );
-    if step.late_p99_us > LATE_SHARE * step.p99_us {
-        text.push_str("  ? the generator was late");
+    /// What makes the figures doubtful, or ends the proxy's steps.
+    fn remarks(&self) -> String {
+        let all = [
+            (
+                self.late_p99_us > LATE_SHARE * self.p99_us,
+                "the generator was late",
+            ),
+            (self.busy > BUSY_SHARE, "the machine was full"),
+            (self.failed(), "more than 1 % not served: no higher rates"),
+        ];
+        let told: Vec<&str> = all
+            .into_iter()
+            .filter(|(holds, _)| *holds)
+            .map(|(_, words)| words)
+            .collect();
+        told.join("; ")
     }
-    if step.busy > BUSY_SHARE {
-        text.push_str("  ? the machine was full");
+}
+
+/// A row a step.
+pub fn table(steps: &[Step]) -> Table {
+    let row = |step: &Step| {
+        let ms = |us: f64| Cell::Number(us / 1000.0, 2);
+        vec![
+            u64::from(step.rate).into(),
+            step.proxy.into(),
+            step.served.into(),
+            step.errors.into(),
+            step.dropped.into(),
+            Cell::Number(step.not_served_percent(), 2),
+            ms(step.p50_us),
+            ms(step.p95_us),
+            ms(step.p99_us),
+            ms(step.late_p99_us),
+            Cell::Number(step.cpu_per_request(), 1),
+            Cell::Number(step.cores, 2),
+            Cell::Number(100.0 * step.busy, 0),
+            step.remarks().into(),
+        ]
+    };
+    Table {
+        title: "Requests at a constant rate".into(),
+        columns: vec![
+            "requests/s",
+            "proxy",
+            "served",
+            "errors",
+            "dropped",
+            "not served %",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "late ms",
+            "CPU us",
+            "cores",
+            "busy %",
+            "remarks",
+        ],
+        rows: steps.iter().map(row).collect(),
     }
-    if step.failed() {
-        text.push_str("  ! more than 1 % not served: no higher rates");
+}
+
+/// Latency, losses and CPU over the rate.
+pub fn plots(steps: &[Step]) -> Vec<Plot> {
+    let plot = |title: &str, label, scale, value: fn(&Step) -> f64| Plot {
+        title: title.to_owned(),
+        x: Axis::new("requests/s that were due", Scale::Log),
+        y: Axis::new(label, scale),
+        series: series(steps, value),
+    };
+    vec![
+        plot("Latency, 95th percentile", "ms", Scale::Log, |step| {
+            step.p95_us / 1000.0
+        }),
+        plot(
+            "Requests not served",
+            "%",
+            Scale::Linear,
+            Step::not_served_percent,
+        ),
+        plot(
+            "CPU of a request",
+            "CPU us per request",
+            Scale::Linear,
+            Step::cpu_per_request,
+        ),
+    ]
+}
+
+fn series(steps: &[Step], value: fn(&Step) -> f64) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for step in steps {
+        let point = (f64::from(step.rate), value(step));
+        match all.iter_mut().find(|series| series.name == step.proxy) {
+            Some(series) => series.points.push(point),
+            None => all.push(Series {
+                name: step.proxy.to_owned(),
+                points: vec![point],
+            }),
+        }
     }
-    text.push('\n');
-    text
+    all
 }
 
 /// All steps.
-pub fn json(steps: &[Step], seconds: u32, connections: u32) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let steps: Vec<Value> = steps.iter().map(json_step).collect();
-    let all = json!({ "benchmark": "tls-rate", "cores": cores, "seconds": seconds, "connections": connections, "steps": steps });
-    format!("{all:#}\n")
+pub fn json(steps: &[Step]) -> Value {
+    steps.iter().map(json_step).collect()
 }
 
 fn json_step(step: &Step) -> Value {
@@ -102,6 +179,7 @@ fn json_step(step: &Step) -> Value {
         "p95_us": step.p95_us,
         "p99_us": step.p99_us,
         "generator_late_p99_us": step.late_p99_us,
+        "cpu_us": step.cpu_us,
         "proxy_cores": step.cores,
         "machine_busy": step.busy,
         "failed": step.failed(),
@@ -124,6 +202,7 @@ mod tests {
             p95_us: 900.0,
             p99_us: 1500.0,
             late_p99_us: 40.0,
+            cpu_us: 49_500.0,
             cores: 0.25,
             busy: 0.5,
         }
@@ -132,8 +211,8 @@ mod tests {
     #[test]
     fn more_than_one_of_a_hundred_is_too_many() {
         assert!(!step(5, 5).failed() && step(5, 6).failed() && step(0, 11).failed());
-        assert!(line(&step(11, 0)).contains("more than 1 %"));
-        assert!(!line(&step(0, 0)).contains(['!', '?']));
+        assert!(step(11, 0).remarks().contains("more than 1 %"));
+        assert_eq!(step(0, 0).remarks(), "");
     }
 
     #[test]
@@ -142,17 +221,44 @@ mod tests {
             late_p99_us: 800.0,
             ..step(0, 0)
         };
-        assert!(line(&late).contains("the generator was late"));
+        assert!(late.remarks().contains("the generator was late"));
         let full = Step {
             busy: 0.97,
             ..step(0, 0)
         };
-        assert!(line(&full).contains("the machine was full"));
+        assert!(full.remarks().contains("the machine was full"));
     }
 
     #[test]
-    fn columns_stand_below_their_names() {
-        let names = HEAD.lines().last().unwrap_or_default();
-        assert_eq!(names.len(), line(&step(0, 0)).trim_end().len());
+    fn a_row_has_a_cell_for_each_column() {
+        let steps = [
+            step(5, 5),
+            Step {
+                proxy: "nginx",
+                ..step(0, 0)
+            },
+            Step {
+                rate: 1000,
+                ..step(0, 0)
+            },
+        ];
+        let table = table(&steps);
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len())
+        );
+        assert_eq!(
+            (&table.rows[0][5], &table.rows[0][10]),
+            (&Cell::Number(1.0, 2), &Cell::Number(50.0, 1))
+        );
+        let plots = plots(&steps);
+        let points = plots[0]
+            .series
+            .iter()
+            .map(|series| (series.name.as_str(), series.points.len()));
+        assert_eq!(points.collect::<Vec<_>>(), [("spangate", 2), ("nginx", 1)]);
+        assert_eq!(json(&steps)[0]["errors"], 5);
     }
 }

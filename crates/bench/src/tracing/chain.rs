@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::cases::{Config, Level, Tier};
+use super::exporters::{Exporter, TextTo};
 use crate::Failure;
 use crate::peers::{self, Installed, Running, Setting, fill};
 use crate::process::Usage;
@@ -19,6 +20,17 @@ const BATCH_RECORDS: u32 = 8192;
 /// Milliseconds that a record waits at most.
 pub const DELAY_MS: u32 = 200;
 
+/// Where telemetry goes.
+#[derive(Clone, Copy, Debug)]
+pub struct To {
+    /// In which form.
+    pub exporter: Exporter,
+    /// What receives OTLP.
+    pub receiver: SocketAddr,
+    /// What takes text.
+    pub text: TextTo,
+}
+
 /// What all chains of a run share.
 pub struct Place<'a> {
     /// A folder for their files.
@@ -26,7 +38,7 @@ pub struct Place<'a> {
     /// The server behind the last proxy.
     pub origin: SocketAddr,
     /// Where telemetry goes.
-    pub receiver: SocketAddr,
+    pub to: To,
     /// Threads of each proxy.
     pub workers: u32,
     /// The most client connections at a time.
@@ -52,7 +64,7 @@ impl Chain {
         for (number, tier) in config.tiers.iter().enumerate().rev() {
             let dir = place.dir.join(tier.name);
             fs::create_dir_all(&dir)?;
-            let rules = rules((number, tier), level, place.receiver, &dir)?;
+            let rules = rules((number, tier), level, place.to, &dir)?;
             let setting = Setting {
                 workers: Some(place.workers),
                 connections_max: place.connections_max,
@@ -87,17 +99,17 @@ impl Chain {
 pub fn rules(
     (number, tier): (usize, &Tier),
     level: &Level,
-    receiver: SocketAddr,
+    to: To,
     dir: &Path,
 ) -> Result<String, Failure> {
     Ok(match level.lines(number) {
-        Some(lines) => tier.frontend(&write(tier, lines, receiver, dir)?),
+        Some(lines) => tier.frontend(&write(tier, lines, to, dir)?),
         None => String::new(),
     })
 }
 
 /// Writes the files of a filter; the first of them.
-fn write(tier: &Tier, level: &str, receiver: SocketAddr, dir: &Path) -> io::Result<PathBuf> {
+fn write(tier: &Tier, level: &str, to: To, dir: &Path) -> io::Result<PathBuf> {
     let (file, settings) = (dir.join("otel.cfg"), dir.join("otel.yml"));
     let values: [(&str, &dyn std::fmt::Display); 2] = [
         ("settings", &settings.display()),
@@ -105,7 +117,7 @@ fn write(tier: &Tier, level: &str, receiver: SocketAddr, dir: &Path) -> io::Resu
     ];
     fs::write(&file, fill(tier.template, &values))?;
     let values: [(&str, &dyn std::fmt::Display); 5] = [
-        ("receiver", &receiver),
+        ("exporters", &to.exporter.section(to.receiver, to.text, dir)),
         ("queue", &QUEUE_RECORDS),
         ("batch", &BATCH_RECORDS),
         ("delay_ms", &DELAY_MS),
@@ -118,6 +130,7 @@ fn write(tier: &Tier, level: &str, receiver: SocketAddr, dir: &Path) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::super::cases::{CONFIGS, LEVELS};
+    use super::super::exporters::EXPORTERS;
     use super::*;
     use crate::workdir::Workdir;
 
@@ -125,16 +138,29 @@ mod tests {
     fn files_are_filled_whole() {
         let dir = Workdir::new("tracing-test").unwrap();
         let receiver = SocketAddr::from(([127, 0, 0, 1], 4318));
-        for tier in CONFIGS.iter().flat_map(|config| config.tiers) {
+        let tos = EXPORTERS.iter().flat_map(|&exporter| {
+            [TextTo::Nowhere, TextTo::Files].map(|text| To {
+                exporter,
+                receiver,
+                text,
+            })
+        });
+        let tiers = CONFIGS.iter().flat_map(|config| config.tiers);
+        for (tier, to) in tiers.flat_map(|tier| tos.clone().map(move |to| (tier, to))) {
             for level in LEVELS.iter().filter_map(|level| level.lines(0)) {
-                let file = write(tier, level, receiver, dir.path()).unwrap();
+                let file = write(tier, level, to, dir.path()).unwrap();
                 let text = fs::read_to_string(file).unwrap();
                 assert!(text.contains(level) && !text.contains("{{"), "{text}");
                 let settings = dir.path().join("otel.yml");
                 assert!(text.contains(&format!("config \"{}\"", settings.display())));
                 let text = fs::read_to_string(settings).unwrap();
                 assert!(!text.contains("{{"), "{text}");
-                assert_eq!(text.matches("http://127.0.0.1:4318/v1/").count(), 3);
+                let target = match (to.exporter, to.text) {
+                    (Exporter::Otlp | Exporter::Json, _) => "http://127.0.0.1:4318/v1/",
+                    (Exporter::Text, TextTo::Nowhere) => "filename: \"/dev/null\"",
+                    (Exporter::Text, TextTo::Files) => ".txt\"",
+                };
+                assert_eq!(text.matches(target).count(), 3, "{text}");
             }
         }
     }

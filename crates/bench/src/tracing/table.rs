@@ -1,8 +1,10 @@
-//! What tracing costs, as a table.
+//! What tracing costs, as tables and plots.
 
-use std::fmt::Write;
+use serde_json::{Value, json};
 
 use super::cases::{Config, Level, OFF, Share};
+use super::exporters::Exporter;
+use crate::findings::{Axis, Cell, Plot, Scale, Series, Table};
 use crate::report::median;
 
 /// One measured run.
@@ -10,14 +12,16 @@ use crate::report::median;
 pub struct Sample {
     /// Answers that the client received.
     pub requests: u64,
+    /// The same, a second.
+    pub per_second: f64,
     /// Answers that were not as they should.
     pub errors: u64,
     /// CPU time of all proxies, in microseconds.
     pub cpu_us: f64,
     /// The part of it in user mode.
     pub user_us: f64,
-    /// Spans that the receiver counted.
-    pub spans: u64,
+    /// Spans that the receiver counted; none where it receives none.
+    pub spans: Option<u64>,
     /// Messages that it refused.
     pub refused: u64,
 }
@@ -49,56 +53,157 @@ impl Row {
     }
 }
 
-/// The columns' names.
-pub fn head() -> String {
-    format!(
-        "{:<8}{:<10}{:<10}{:>9}{:>9}{:>10}{:>12}{:>9}\n",
-        "config", "level", "proxy", "CPU us", "user us", "added us", "spans/req", "lost"
-    )
+/// The rows of each configuration.
+pub type Results = [(&'static Config, Vec<Row>)];
+
+/// All that was measured with an exporter. `cut`: requests of a run that the client may have left unfinished at its end.
+pub fn table(exporter: Exporter, results: &Results, cut: u64) -> Table {
+    let rows = results
+        .iter()
+        .flat_map(|(config, rows)| rows.iter().map(move |row| cells(config, rows, row, cut)));
+    Table {
+        title: format!("Exporter {}", exporter.name()),
+        columns: vec![
+            "config",
+            "level",
+            "proxy",
+            "requests/s",
+            "% slower",
+            "CPU us",
+            "added us",
+            "user us",
+            "spans/request",
+            "lost",
+            "remarks",
+        ],
+        rows: rows.collect(),
+    }
 }
 
-/// The lines of one configuration. `cut`: requests of a run that the client may have left unfinished at its end.
-pub fn rows(config: &Config, rows: &[Row], cut: u64) -> String {
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        let off = rows
-            .iter()
-            .find(|other| other.level.name == OFF && other.program == row.program);
-        let cpu_us = row.each(|sample| sample.cpu_us);
-        let added = match off {
-            Some(off) if row.level.name != OFF => {
-                format!("{:.2}", cpu_us - off.each(|sample| sample.cpu_us))
-            }
-            _ => "-".into(),
-        };
-        let spans = row.sum(|sample| sample.spans);
-        let per_request = spans as f64 / row.sum(|sample| sample.requests).max(1) as f64;
-        let (lost, surplus) = balance(config, row, cut);
-        let _ = write!(
-            text,
-            "{:<8}{:<10}{:<10}{cpu_us:>9.2}{:>9.2}{added:>10}{per_request:>12.3}{:>9}",
-            if index == 0 { config.name } else { "" },
-            row.level.name,
-            row.program,
-            row.each(|sample| sample.user_us),
-            match row.level.share {
-                Share::All => lost.to_string(),
-                Share::Some | Share::None => "-".into(),
-            },
-        );
-        for (count, what) in [
-            (row.sum(|sample| sample.errors), "errors"),
-            (lost, "spans missing"),
-            (surplus, "spans too many"),
-            (row.sum(|sample| sample.refused), "messages refused"),
-        ] {
-            if count > 0 {
-                let _ = write!(text, "  ! {count} {what}");
-            }
-        }
-        text.push('\n');
+/// The row of the same program without the filter.
+fn off<'a>(rows: &'a [Row], row: &Row) -> Option<&'a Row> {
+    rows.iter()
+        .find(|other| other.level.name == OFF && other.program == row.program)
+}
+
+impl Row {
+    fn cpu_us(&self) -> f64 {
+        self.each(|sample| sample.cpu_us)
     }
-    text
+
+    fn per_second(&self) -> f64 {
+        median(
+            self.samples
+                .iter()
+                .map(|sample| sample.per_second)
+                .collect(),
+        )
+    }
+
+    /// CPU microseconds for each request, and per cent of the throughput, that the filter takes; none without the row without it.
+    fn added(&self, rows: &[Row]) -> Option<(f64, f64)> {
+        let off = off(rows, self).filter(|_| self.level.name != OFF)?;
+        let slower = 100.0 * (1.0 - self.per_second() / off.per_second().max(1.0));
+        Some((self.cpu_us() - off.cpu_us(), slower))
+    }
+}
+
+fn cells(config: &Config, rows: &[Row], row: &Row, cut: u64) -> Vec<Cell> {
+    let added = row.added(rows);
+    let requests = row.sum(|sample| sample.requests).max(1) as f64;
+    let received = row
+        .samples
+        .iter()
+        .map(|sample| sample.spans)
+        .sum::<Option<u64>>();
+    let (lost, surplus) = balance(config, row, cut);
+    let faults = [
+        (row.sum(|sample| sample.errors), "errors"),
+        (lost, "spans missing"),
+        (surplus, "spans too many"),
+        (row.sum(|sample| sample.refused), "messages refused"),
+    ];
+    let faults = faults.iter().filter(|(count, _)| *count > 0);
+    let remarks: Vec<String> = faults
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    vec![
+        config.name.into(),
+        row.level.name.into(),
+        row.program.into(),
+        Cell::Number(row.per_second(), 0),
+        Cell::maybe(added.map(|(_, slower)| slower), 1),
+        Cell::Number(row.cpu_us(), 2),
+        Cell::maybe(added.map(|(cpu_us, _)| cpu_us), 2),
+        Cell::Number(row.each(|sample| sample.user_us), 2),
+        Cell::maybe(received.map(|spans| spans as f64 / requests), 3),
+        Cell::maybe(
+            received
+                .filter(|_| row.level.share == Share::All)
+                .map(|_| lost as f64),
+            0,
+        ),
+        remarks.join("; ").into(),
+    ]
+}
+
+/// What the filter adds and takes over the share of requests that it traces.
+pub fn plots(exporter: Exporter, results: &Results) -> Vec<Plot> {
+    let plot = |title: &str, label, pick: fn((f64, f64)) -> f64| {
+        let series = results.iter().map(|(config, rows)| Series {
+            name: config.name.to_owned(),
+            points: rows
+                .iter()
+                .filter_map(|row| Some((row.level.name.parse().ok()?, pick(row.added(rows)?))))
+                .collect(),
+        });
+        Plot {
+            title: format!("{title}, exporter {}", exporter.name()),
+            x: Axis::new("rate-limit, % of requests that are traced", Scale::Linear),
+            y: Axis::new(label, Scale::Linear),
+            series: series.collect(),
+        }
+    };
+    vec![
+        plot(
+            "CPU that the filter adds",
+            "CPU us per request",
+            |(cpu_us, _)| cpu_us,
+        ),
+        plot(
+            "Throughput that the filter takes",
+            "% of that without the filter",
+            |(_, slower)| slower,
+        ),
+    ]
+}
+
+/// Every run.
+pub fn json(exporter: Exporter, results: &Results) -> Vec<Value> {
+    let one = |config: &Config, row: &Row, sample: &Sample| {
+        json!({
+            "exporter": exporter.name(),
+            "config": config.name,
+            "level": row.level.name,
+            "proxy": row.program,
+            "requests": sample.requests,
+            "requests_per_second": sample.per_second,
+            "errors": sample.errors,
+            "cpu_us": sample.cpu_us,
+            "cpu_user_us": sample.user_us,
+            "spans": sample.spans,
+            "messages_refused": sample.refused,
+        })
+    };
+    let rows = results
+        .iter()
+        .flat_map(|(config, rows)| rows.iter().map(move |row| (config, row)));
+    rows.flat_map(|(config, row)| {
+        row.samples
+            .iter()
+            .map(move |sample| one(config, row, sample))
+    })
+    .collect()
 }
 
 /// Spans that are missing, and those that are too many, over all runs.
@@ -108,9 +213,11 @@ fn balance(config: &Config, row: &Row, cut: u64) -> (u64, u64) {
         Share::None => 0,
         Share::Some => return (0, 0),
     };
-    let lost = row.sum(|sample| (each * sample.requests).saturating_sub(sample.spans));
-    let most = |sample: &Sample| each * (sample.requests + cut);
-    let surplus = row.sum(|sample| sample.spans.saturating_sub(most(sample)));
+    let count = |of: &dyn Fn(&Sample, u64) -> u64| {
+        row.sum(|sample| sample.spans.map_or(0, |spans| of(sample, spans)))
+    };
+    let lost = count(&|sample, spans| (each * sample.requests).saturating_sub(spans));
+    let surplus = count(&|sample, spans| spans.saturating_sub(each * (sample.requests + cut)));
     (lost, surplus)
 }
 
@@ -119,9 +226,11 @@ mod tests {
     use super::super::cases::{CONFIGS, LEVELS};
     use super::*;
 
-    fn row(level: &str, cpu_us: [f64; 3], spans: u64) -> Row {
+    fn row(level: &str, cpu_us: [f64; 3], spans: impl Into<Option<u64>>) -> Row {
+        let spans = spans.into();
         let sample = |cpu_us| Sample {
             requests: 100,
+            per_second: 1e6 / cpu_us,
             errors: 0,
             cpu_us,
             user_us: cpu_us / 2.0,
@@ -135,51 +244,74 @@ mod tests {
         }
     }
 
-    fn lines(spans: u64) -> Vec<String> {
-        let all = [
+    fn results(spans: u64) -> [(&'static Config, Vec<Row>); 1] {
+        let all = vec![
             row("100", [3000.0, 1000.0, 2000.0], spans),
             row("outcome", [1500.0; 3], 17),
             row("0", [1100.0; 3], u64::from(spans == 7)),
             row("off", [1000.0; 3], 0),
         ];
-        let config = CONFIGS
-            .iter()
-            .find(|config| config.name == "fe-be")
-            .unwrap();
-        let text = rows(config, &all, 2);
-        text.lines().map(str::to_owned).collect()
+        let mut configs = CONFIGS.iter();
+        [(configs.find(|config| config.name == "fe-be").unwrap(), all)]
+    }
+
+    fn rows(spans: u64) -> Vec<Vec<Cell>> {
+        table(Exporter::Otlp, &results(spans), 2).rows
     }
 
     #[test]
     fn medians_stand_beside_those_without_the_filter() {
-        let words = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        let lines = lines(1700);
+        let rows = rows(1700);
+        let expected = [
+            "fe-be".into(),
+            "100".into(),
+            "spangate".into(),
+            Cell::Number(500.0, 0),
+            Cell::Number(50.0, 1),
+            Cell::Number(20.0, 2),
+            Cell::Number(10.0, 2),
+            Cell::Number(10.0, 2),
+            Cell::Number(17.0, 3),
+            Cell::Number(0.0, 0),
+            "".into(),
+        ];
+        assert_eq!(rows[0], expected);
         assert_eq!(
-            words(&lines[0]),
-            [
-                "fe-be", "100", "spangate", "20.00", "10.00", "10.00", "17.000", "0"
-            ]
+            (&rows[1][6], &rows[1][9]),
+            (&Cell::Number(5.0, 2), &Cell::None)
         );
-        assert_eq!(
-            words(&lines[1])[4..],
-            ["5.00", "0.170", "-"].map(str::to_owned),
-            "{lines:?}"
-        );
-        assert_eq!(
-            words(&lines[3])[4..],
-            ["-", "0.000", "-"].map(str::to_owned)
-        );
+        assert_eq!((&rows[3][4], &rows[3][6]), (&Cell::None, &Cell::None));
     }
 
     #[test]
     fn what_is_missing_or_too_much_is_told() {
-        assert!(lines(1700 + 2 * 17)[0].ends_with("  0"));
-        assert!(lines(1700 + 2 * 17 + 1)[0].ends_with("! 3 spans too many"));
-        assert!(lines(1690)[0].ends_with("  30  ! 30 spans missing"));
-        assert!(lines(7)[2].ends_with("  -  ! 3 spans too many"));
+        let remarks = |spans, row: usize| rows(spans)[row][10].clone();
+        assert_eq!(remarks(1700 + 2 * 17, 0), "".into());
+        assert_eq!(remarks(1700 + 2 * 17 + 1, 0), "3 spans too many".into());
+        assert_eq!(remarks(1690, 0), "30 spans missing".into());
+        assert_eq!(remarks(7, 2), "3 spans too many".into());
+    }
+
+    #[test]
+    fn what_is_not_received_is_not_lost() {
+        let (config, _) = results(0)[0];
+        let all = [(
+            config,
+            vec![row("100", [1.0; 3], None), row("off", [1.0; 3], None)],
+        )];
+        let row = &table(Exporter::Text, &all, 2).rows[0];
+        assert_eq!(
+            (&row[8], &row[9], &row[10]),
+            (&Cell::None, &Cell::None, &"".into())
+        );
+    }
+
+    #[test]
+    fn plots_have_the_levels_that_are_shares() {
+        let plots = plots(Exporter::Otlp, &results(1700));
+        let points = &plots[0].series[0].points;
+        assert_eq!(points[..], [(100.0, 10.0), (0.0, 1.0)]);
+        assert_eq!(plots[1].series[0].points[0], (100.0, 50.0));
+        assert_eq!(json(Exporter::Otlp, &results(1700)).len(), 12);
     }
 }

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use telemetry::settings::Signal;
 
-use super::encode;
+use super::{encode, write};
 
 fn any(value: Any) -> Option<AnyValue> {
     Some(AnyValue { value: Some(value) })
@@ -305,6 +305,7 @@ fn fields_in_any_order() {
         ),
         (3, 2, "n")
     );
+    assert_eq!(write(Signal::Traces, &request, false), None);
     let json = encode(Signal::Traces, &request);
     let back: Traces = serde_json::from_slice(&json).unwrap();
     assert!(back == decoded, "{}", String::from_utf8_lossy(&json));
@@ -358,7 +359,13 @@ fn nesting_has_a_bound() {
 
 #[test]
 fn any_bytes_give_whole_json() {
+    // As nearly all spans are.
+    let mut usual = traces();
+    for span in &mut usual.resource_spans[0].scope_spans[0].spans {
+        span.trace_state.clear();
+    }
     let seeds = [
+        (Signal::Traces, usual.encode_to_vec()),
         (Signal::Traces, traces().encode_to_vec()),
         (Signal::Logs, logs().encode_to_vec()),
         (Signal::Metrics, metrics().encode_to_vec()),
@@ -385,6 +392,12 @@ fn any_bytes_give_whole_json() {
             }
         }
         let json = encode(*signal, &bytes);
+        // Both ways write the same.
+        assert_eq!(
+            write(*signal, &bytes, true).as_ref(),
+            Some(&json),
+            "run {run}"
+        );
         let read: Result<Value, _> = serde_json::from_slice(&json);
         assert!(
             read.is_ok(),

@@ -42,6 +42,7 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
         flag("--whole-traces", "requests of whole traces; else of spans of one process, as SDKs send them"),
         with("--seed", "N", "two runs with the same send the same (1)"),
         flag("--quiet", "no progress"),
+        flag("--progress", "progress also where standard error is no terminal, a line each second"),
     ],
 };
 
@@ -79,6 +80,7 @@ pub(super) struct Options {
     pub shape: Shape,
     pub seed: u64,
     pub quiet: bool,
+    pub progress: bool,
 }
 
 impl Options {
@@ -129,6 +131,7 @@ impl Options {
                 "--whole-traces" => shape.whole_traces = true,
                 "--seed" => options.seed = number(name, &value()?, 0, u64::MAX)?,
                 "--quiet" => options.quiet = true,
+                "--progress" => options.progress = true,
                 "--help" | "-h" => options.command = Command::Help,
                 _ => return Err(format!("unknown argument '{}'", argument.word)),
             }

@@ -63,13 +63,21 @@ pub(super) async fn run(options: &Options) -> ExitCode {
         });
     }
     let begin = Instant::now();
-    let shows = !options.quiet && std::io::stderr().is_terminal();
-    let progress = shows.then(|| tokio::spawn(tell(Arc::clone(&totals), begin)));
+    let terminal = std::io::stderr().is_terminal();
+    let shows = !options.quiet && (terminal || options.progress);
+    let line = if terminal {
+        ("\r\x1b[K", "")
+    } else {
+        ("", "\n")
+    };
+    let progress = shows.then(|| tokio::spawn(tell(Arc::clone(&totals), begin, line)));
     let traces = make(options, begin, ready).await;
     while workers.join_next().await.is_some() {}
     if let Some(progress) = progress {
         progress.abort();
-        crate::say_error("\r\x1b[K");
+        if terminal {
+            crate::say_error("\r\x1b[K");
+        }
     }
     report(&totals, traces, begin.elapsed())
 }
@@ -219,7 +227,12 @@ impl Totals {
 }
 
 /// Shows how far it is.
-async fn tell(totals: Arc<Totals>, begin: Instant) {
+/// Tells how far it is, between what begins and what ends a line.
+async fn tell(
+    totals: Arc<Totals>,
+    begin: Instant,
+    (before_line, after_line): (&'static str, &'static str),
+) {
     let (mut before, mut at) = (0, begin);
     loop {
         tokio::time::sleep(TELL_EVERY).await;
@@ -227,7 +240,7 @@ async fn tell(totals: Arc<Totals>, begin: Instant) {
         let rate = (accepted - before) as f64 / (now - at).as_secs_f64();
         (before, at) = (accepted, now);
         crate::say_error(&format!(
-            "\r\x1b[K{:>5.0} s  {accepted} spans accepted  {rate:.0} spans/s  {} refused",
+            "{before_line}{:>7.1} s  {accepted} spans accepted  {rate:.0} spans/s  {} refused{after_line}",
             (now - begin).as_secs_f64(),
             totals.refused.load(Relaxed)
         ));

@@ -1,0 +1,74 @@
+//! `all`: the five experiments, one after the other, into one report.
+
+use std::ffi::OsString;
+
+use crate::findings::{self, Options};
+use crate::{Failure, routing, tail_sampling, tracing, variables};
+
+/// The options.
+pub const HELP: &str = findings::help!(
+    "the experiments tracing, variables, tls-rate, routing and tail-sampling, each as by itself",
+    ""
+);
+
+/// An experiment: its command's name, and how it is run with its options.
+pub struct Experiment {
+    /// The command.
+    pub name: &'static str,
+    run: fn(lexopt::Parser) -> Result<(), Failure>,
+}
+
+/// Every experiment, in the order of the report.
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "tracing",
+        run: tracing::run,
+    },
+    Experiment {
+        name: "variables",
+        run: variables::run,
+    },
+    #[cfg(feature = "tls")]
+    Experiment {
+        name: "tls-rate",
+        run: crate::tls_rate::run,
+    },
+    Experiment {
+        name: "routing",
+        run: routing::run,
+    },
+    Experiment {
+        name: "tail-sampling",
+        run: tail_sampling::run,
+    },
+];
+
+/// Runs the command. One experiment that fails does not keep the others from running.
+///
+/// # Errors
+/// When an option is not understood, or an experiment failed.
+pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let words: Vec<OsString> = parser.raw_args()?.collect();
+    // All at once, before the first one runs for long.
+    Options::parse(
+        lexopt::Parser::from_args(words.clone()),
+        (),
+        |()| (),
+        |_, _, _| Ok(false),
+    )?;
+    let mut failed = Vec::new();
+    for experiment in EXPERIMENTS {
+        if crate::sys::interrupted() {
+            return Err("interrupted".into());
+        }
+        eprintln!("{}:", experiment.name);
+        if let Err(failure) = (experiment.run)(lexopt::Parser::from_args(words.clone())) {
+            eprintln!("spangate-bench {}: {failure}", experiment.name);
+            failed.push(experiment.name);
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("these failed: {}", failed.join(", ")).into()),
+    }
+}

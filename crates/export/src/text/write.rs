@@ -1,0 +1,208 @@
+//! Text from parts of a record, without allocation.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use opentelemetry_proto::tonic::common::v1::AnyValue;
+use prost::Message;
+use syntax::hex;
+
+use super::records::Malformed;
+use crate::plain::{is_graphic, is_plain};
+use crate::wire::{Wire, field};
+use crate::zipkin::value;
+
+/// Nanoseconds of a second.
+const SECOND_NS: u64 = 1_000_000_000;
+/// Seconds whose text is kept: records of a request are of few.
+const SECONDS_KEPT: usize = 8;
+/// Bytes of a second's text, such as `2023-11-14T22:13:20`.
+const SECOND_BYTES: usize = 19;
+/// Below this a quotient by 1000 has at most 15 digits, which every `f64` keeps apart: the shortest text that is read as the
+/// quotient is then its digits.
+const EXACT_NS_MAX: u64 = 1_000_000_000_000_000;
+
+/// The text, and what was written lately.
+pub(super) struct Writer {
+    pub out: Vec<u8>,
+    /// The last trace id, in hexadecimal.
+    trace_id: [u8; 16],
+    trace_text: [u8; 32],
+    /// Seconds since the epoch, each with its text, by their last bits.
+    seconds: [(u64, [u8; SECOND_BYTES]); SECONDS_KEPT],
+    scratch: String,
+}
+
+impl Writer {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self {
+            out: Vec::with_capacity(bytes),
+            trace_id: [0; 16],
+            trace_text: [b'0'; 32],
+            // No second of 64 bits of nanoseconds is as late.
+            seconds: [(u64::MAX, [0; SECOND_BYTES]); SECONDS_KEPT],
+            scratch: String::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn raw(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    /// Text in quotes, as JSON has it. What is not UTF-8 is replaced.
+    #[inline]
+    pub(super) fn quoted(&mut self, text: &[u8]) {
+        if is_plain(text) {
+            self.out.reserve(text.len() + 2);
+            self.out.push(b'"');
+            self.out.extend_from_slice(text);
+            self.out.push(b'"');
+        } else {
+            self.escaped(text);
+        }
+    }
+
+    #[cold]
+    fn escaped(&mut self, text: &[u8]) {
+        // Writing into memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.out, &String::from_utf8_lossy(text));
+    }
+
+    /// An attribute's name: as it is, where it cannot be misread.
+    #[inline]
+    pub(super) fn key(&mut self, key: &[u8]) {
+        if is_graphic(key) {
+            self.out.extend_from_slice(key);
+        } else {
+            self.escaped(key);
+        }
+    }
+
+    #[inline]
+    pub(super) fn hex(&mut self, bytes: &[u8]) {
+        hex::push(&mut self.out, bytes);
+    }
+
+    /// A trace id; spans of a trace mostly follow each other.
+    #[inline]
+    pub(super) fn trace_id(&mut self, id: &[u8]) {
+        if *id != self.trace_id {
+            let Ok(whole) = <[u8; 16]>::try_from(id) else {
+                return self.hex(id);
+            };
+            self.trace_id = whole;
+            self.trace_text = hex::array(&whole);
+        }
+        self.out.extend_from_slice(&self.trace_text);
+    }
+
+    /// A time in RFC 3339, as short as it is exact.
+    #[inline]
+    pub(super) fn time(&mut self, unix_ns: u64) {
+        let (second, rest) = (unix_ns / SECOND_NS, unix_ns % SECOND_NS);
+        let place = second as usize % SECONDS_KEPT;
+        if self.seconds[place].0 != second {
+            self.seconds[place] = (second, self.second(second));
+        }
+        self.out.extend_from_slice(&self.seconds[place].1);
+        if rest > 0 {
+            // A second more has a digit before those of the fraction, whose place the point takes.
+            let mut buffer = itoa::Buffer::new();
+            let digits = buffer.format(SECOND_NS + rest).trim_end_matches('0');
+            self.out.push(b'.');
+            self.raw(&digits[1..]);
+        }
+        self.out.push(b'Z');
+    }
+
+    #[cold]
+    fn second(&mut self, second: u64) -> [u8; SECOND_BYTES] {
+        let mut text = [b'?'; SECOND_BYTES];
+        let at = i64::try_from(second).ok();
+        if let Some(at) = at.and_then(|second| Timestamp::from_second(second).ok()) {
+            self.scratch.clear();
+            let _ = write!(self.scratch, "{at}");
+            if let Some(begin) = self.scratch.as_bytes().first_chunk() {
+                text = *begin;
+            }
+        }
+        text
+    }
+
+    /// Nanoseconds as microseconds.
+    #[inline]
+    pub(super) fn microseconds(&mut self, ns: u64) {
+        if ns >= EXACT_NS_MAX {
+            let _ = write!(self.out, "{}", ns as f64 / 1000.0);
+            return;
+        }
+        self.number(ns / 1000);
+        let rest = ns % 1000;
+        if rest > 0 {
+            let digits = [rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8);
+            let zeros = digits.iter().rev().take_while(|digit| **digit == b'0');
+            let count = 3 - zeros.count();
+            self.out.push(b'.');
+            self.out.extend_from_slice(&digits[..count]);
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, number: u64) {
+        let mut buffer = itoa::Buffer::new();
+        self.out.extend_from_slice(buffer.format(number).as_bytes());
+    }
+
+    /// An `AnyValue` as JSON.
+    #[inline]
+    pub(super) fn value(&mut self, any: &[u8]) -> Result<(), Malformed> {
+        match field(any) {
+            Some((1, Wire::Bytes(text), [])) => self.quoted(text),
+            Some((2, Wire::Number(flag), [])) => self.raw(if flag == 0 { "false" } else { "true" }),
+            Some((3, Wire::Number(number), [])) => {
+                let mut buffer = itoa::Buffer::new();
+                let text = buffer.format(number.cast_signed());
+                self.out.extend_from_slice(text.as_bytes());
+            }
+            _ => self.other(any)?,
+        }
+        Ok(())
+    }
+
+    /// What the filter does not make.
+    #[cold]
+    fn other(&mut self, any: &[u8]) -> Result<(), Malformed> {
+        let any = AnyValue::decode(any).map_err(|_| Malformed)?;
+        let _ = serde_json::to_writer(&mut self.out, &value(&Some(any)));
+        Ok(())
+    }
+
+    /// `key=value`, with what stands before it.
+    #[inline]
+    pub(super) fn pair(&mut self, before: &str, pair: &[u8]) -> Result<(), Malformed> {
+        let (mut key, mut any) = (&b""[..], None);
+        let mut rest = pair;
+        while !rest.is_empty() {
+            let (number, wire, behind) = field(rest).ok_or(Malformed)?;
+            rest = behind;
+            match (number, wire) {
+                (1, Wire::Bytes(bytes)) => key = bytes,
+                (2, Wire::Bytes(bytes)) => any = Some(bytes),
+                (1 | 2, Wire::Number(_)) => return Err(Malformed),
+                _ => {}
+            }
+        }
+        self.raw(before);
+        self.key(key);
+        self.out.push(b'=');
+        match any {
+            Some(any) => self.value(any),
+            None => {
+                self.raw("null");
+                Ok(())
+            }
+        }
+    }
+}
