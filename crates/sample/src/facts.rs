@@ -231,6 +231,8 @@ pub struct Txn {
     pub server_reused: bool,
     /// What TLS of the server connection is known to be; none on a clear one.
     pub server_tls: Option<Arc<TlsFacts>>,
+    /// Oddities of the server connection's HTTP/2 so far (`bc_glitches`).
+    pub server_glitches: u32,
     /// Why the last attempt to connect failed (`bc_err`).
     pub server_error: ConnError,
     /// Bytes to the client (`%B`).
@@ -330,6 +332,7 @@ impl Txn {
             server_dst,
             server_reused,
             server_tls,
+            server_glitches,
             server_error,
             bytes_out,
             bytes_in,
@@ -393,6 +396,7 @@ impl Txn {
         (*src, *dst) = (None, None);
         (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
+        *server_glitches = 0;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);
         (*prio_class, *prio_offset) = (0, 0);

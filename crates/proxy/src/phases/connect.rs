@@ -97,6 +97,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.server_reused = true;
             let server = self.core.links.server(link);
             stream.txn.server_tls = server.and_then(|server| server.tls.clone());
+            stream.txn.server_glitches = self.glitches_of(link);
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
@@ -223,6 +224,14 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         core.backends
             .take_idle(&core.ambient, &mut core.links, &wanted)
+    }
+
+    /// The oddities of the connection that a stream is on.
+    fn glitches_of(&mut self, link: LinkId) -> u32 {
+        let links = &mut self.core.links;
+        let connection = links.connection_of(link);
+        let connection = connection.and_then(|connection| links.connection_mut(connection));
+        connection.map_or(0, |connection| connection.codec.glitches())
     }
 
     /// A stream of a connection, where that has several; else the connection itself.

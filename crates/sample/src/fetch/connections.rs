@@ -159,8 +159,12 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Int,
         &SERVER_CONNECTION,
-        "oddities of the server's protocol: none are counted",
-        |_, scope, _| to_server(scope)?.is_http.then_some(Value::Int(0)),
+        "oddities of the server's protocol: HTTP/1 counts none",
+        |_, scope, _| {
+            let txn = to_server(scope)?;
+            let glitches = i64::from(txn.server_glitches);
+            txn.is_http.then_some(Value::Int(glitches))
+        },
     ),
     fetch(
         "fc_nb_streams",

@@ -184,8 +184,10 @@ impl<D: Driver> Turn<'_, D> {
             out.clear();
         }
         core.out = out;
-        if glitches > 0 && is_client {
-            self.cx.tell_glitches(link, glitches);
+        match (glitches, is_client) {
+            (0, _) => {}
+            (_, true) => self.cx.tell_glitches(link, glitches),
+            (_, false) => self.tell_server_glitches(link),
         }
         let (used, event) = match read {
             Ok(read) => read,
@@ -324,6 +326,22 @@ impl<D: Driver> Turn<'_, D> {
             let frontend = bind.frontend;
             scene.logging.refused_request(&mut scene.eval, frontend);
         });
+    }
+
+    /// A server's connection has shown oddities of its protocol: the streams on it know.
+    #[cold]
+    fn tell_server_glitches(&mut self, link: LinkId) {
+        let links = &mut self.cx.core.links;
+        let Some(connection) = links.connection_mut(link) else {
+            return;
+        };
+        let glitches = connection.codec.glitches();
+        for child in links.children(link) {
+            let end = self.cx.core.links.stream_end_mut(child);
+            if let Some(id) = end.and_then(|end| end.stream) {
+                self.with_stream(id, |_, stream| stream.txn.server_glitches = glitches);
+            }
+        }
     }
 
     /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those

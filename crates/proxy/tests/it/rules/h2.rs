@@ -463,3 +463,21 @@ fn a_server_ends_its_stream_behind_a_response_without_a_body() {
         "{sent:?}"
     );
 }
+
+#[test]
+fn oddities_of_a_server_are_counted() {
+    // HEADERS with a field `:x`, which there is not.
+    let bad = "¤00¤00¤06¤01¤05¤00¤00¤00¤01¤88¤00¤02:x¤00";
+    let lines = "option httplog\nlog-format \"%[bc_glitches] %ST %tsc\"\nserver one 127.0.0.1:81 proto h2\n";
+    let mut play = Play::new(&running(&format!("{DEFAULTS}{lines}")));
+    for line in [
+        "c1 > GET / HTTP/1.1|host: a||",
+        "s1 ok",
+        &format!("s1 > ¤00¤00¤00¤04¤00¤00¤00¤00¤00{bad}"),
+        "log 1 502 SH--",
+    ] {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    }
+}
