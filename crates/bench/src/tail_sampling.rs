@@ -4,6 +4,7 @@
 //! receiver of its own process, which counts it. A collector's account is what its sender says was accepted.
 
 mod arms;
+mod shape;
 mod table;
 
 use std::fs;
@@ -21,7 +22,8 @@ use crate::progress::Progress;
 use crate::sys;
 use crate::tracing::Collector as Receiver;
 use crate::workdir::Workdir;
-use arms::{ARMS, Arm};
+use arms::Arm;
+use shape::Shape;
 use table::{Moment, Row, Sample};
 
 /// The options.
@@ -53,46 +55,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_A_MOMENT: u32 = 5;
 /// Time to decide and to send what is left at the end.
 const END_PATIENCE: Duration = Duration::from_secs(40);
-
-/// What is run.
-#[derive(Clone, Debug)]
-struct Shape {
-    arms: Vec<&'static Arm>,
-    rounds: u32,
-    seconds: u32,
-    rate: u64,
-    batch: u32,
-    workers: u32,
-    send_batch: u32,
-    wait_s: u32,
-    threads: u32,
-    http: bool,
-    unique: u32,
-    down_s: u32,
-    limit_mib: u32,
-    storage: bool,
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Self {
-            arms: ARMS.iter().collect(),
-            rounds: 3,
-            seconds: 10,
-            rate: 0,
-            batch: 512,
-            workers: 4,
-            send_batch: 100_000,
-            wait_s: 2,
-            threads: 1,
-            http: false,
-            unique: 0,
-            down_s: 0,
-            limit_mib: 0,
-            storage: false,
-        }
-    }
-}
 
 /// A collector to be measured.
 #[derive(Clone)]
@@ -146,64 +108,6 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.plots = table::plots(&rows);
     findings.runs = table::json(&rows);
     findings.end(&options)
-}
-
-impl Shape {
-    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
-        let place = match name {
-            "arms" => {
-                self.arms = arms::select(&findings::value::<String>(parser)?)?;
-                return Ok(true);
-            }
-            "http" => {
-                self.http = true;
-                return Ok(true);
-            }
-            "storage" => {
-                self.storage = true;
-                return Ok(true);
-            }
-            "rate" => {
-                self.rate = findings::value(parser)?;
-                return Ok(true);
-            }
-            "unique" => &mut self.unique,
-            "down" => &mut self.down_s,
-            "limit" => &mut self.limit_mib,
-            "rounds" => &mut self.rounds,
-            "seconds" => &mut self.seconds,
-            "batch" => &mut self.batch,
-            "workers" => &mut self.workers,
-            "send-batch" => &mut self.send_batch,
-            "wait" => &mut self.wait_s,
-            "threads" => &mut self.threads,
-            _ => return Ok(false),
-        };
-        *place = findings::value(parser)?;
-        match *place == 0 && !["unique", "down", "limit"].contains(&name) {
-            true => Err(format!("--{name} is at least 1").into()),
-            false => Ok(true),
-        }
-    }
-
-    fn method(&self) -> Vec<String> {
-        let rate = match self.rate {
-            0 => "as many as are taken".to_owned(),
-            rate => format!("{rate} traces a second"),
-        };
-        vec![
-            format!(
-                "Medians of {} rounds of {} s, fresh processes in turn. spangate tracegen sends traces of 8 spans, {rate}, over {} with {} requests at a time of {} \
-                 spans each; what is refused is sent again. A collector decides {} s later by four policies (errors, slow, an attribute, 5 %) and sends what it keeps in \
-                 requests of up to {} spans over OTLP/HTTP to a receiver in another process, which counts it. Spangate has {} threads, otelcol its default.",
-                self.rounds, self.seconds, if self.http { "HTTP" } else { "gRPC" }, self.workers, self.batch, self.wait_s, self.send_batch, self.threads
-            ),
-            "tail: the processor tail_sampling. grouping: groupbytrace, then policysampling with the same policies. CPU is that of the whole process for each \
-             accepted span. exported: received behind the collector. lost: accepted, neither dropped by a decision (as the collector's account tells, where it has \
-             one) nor exported. Sender, collector and receiver share the cores of the machine. Plots are of the last round."
-                .to_owned(),
-        ]
-    }
 }
 
 /// Spangate, and the Collector where it is on the PATH.
@@ -479,20 +383,5 @@ mod tests {
             "x\n a spans: 9 accepted = 4 exported + 5 dropped + 0 failed + 0 held; 0 refused\n";
         assert_eq!(dropped(printed), Some(5));
         assert_eq!(dropped("x\n"), None);
-    }
-
-    #[test]
-    fn only_some_options_may_be_0() {
-        let parse = |words: &[&str]| {
-            let parser = lexopt::Parser::from_args(words.iter().copied());
-            Options::parse(parser, Shape::default(), |_| (), Shape::take)
-        };
-        let (_, shape) =
-            parse(&["--arms", "grouping", "--down", "0", "--http", "--rate", "5"]).unwrap();
-        assert_eq!(
-            (shape.arms[0].name, shape.http, shape.rate),
-            ("grouping", true, 5)
-        );
-        assert!(parse(&["--wait", "0"]).is_err() && parse(&["--arms", "x"]).is_err());
     }
 }

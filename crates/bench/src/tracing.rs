@@ -8,6 +8,7 @@ mod cases;
 mod chain;
 mod collector;
 mod exporters;
+mod shape;
 mod table;
 
 use std::net::{SocketAddr, TcpStream};
@@ -31,6 +32,7 @@ use chain::{Chain, Place, To};
 pub use collector::Collector;
 use collector::Counts;
 use exporters::{EXPORTERS, Exporter, TEXT_FILES, TextTo};
+use shape::Shape;
 use table::{Row, Sample};
 
 /// The options.
@@ -53,86 +55,6 @@ const EXACT_REQUESTS: u64 = 200;
 const PATH: &str = "/50";
 /// How long text is waited for that a file does not show: a multiple of the time that records wait.
 const TEXT_PATIENCE: Duration = Duration::from_millis(4 * chain::DELAY_MS as u64);
-
-/// What is run.
-#[derive(Clone, Debug)]
-struct Shape {
-    configs: Vec<&'static Config>,
-    levels: Vec<&'static Level>,
-    exporters: Vec<&'static Exporter>,
-    rounds: u32,
-    seconds: u32,
-    connections: u32,
-    workers: u32,
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Self {
-            configs: CONFIGS.iter().collect(),
-            levels: LEVELS.iter().collect(),
-            exporters: vec![&Exporter::Otlp, &Exporter::Text],
-            rounds: 5,
-            seconds: 2,
-            connections: 64,
-            workers: 1,
-        }
-    }
-}
-
-impl Shape {
-    /// One configuration at few levels.
-    fn quick(&mut self) {
-        (self.rounds, self.seconds) = (1, 1);
-        self.configs.truncate(1);
-        self.levels
-            .retain(|level| ["100", "10", cases::OFF].contains(&level.name));
-    }
-
-    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
-        let mut list = || findings::value::<String>(parser);
-        let place = match name {
-            "configs" => {
-                self.configs = select(&list()?, CONFIGS, |one| one.name)?;
-                return Ok(true);
-            }
-            "levels" => {
-                self.levels = select(&list()?, LEVELS, |one| one.name)?;
-                return Ok(true);
-            }
-            "exporter" => {
-                self.exporters = select(&list()?, EXPORTERS, Exporter::name)?;
-                return Ok(true);
-            }
-            "rounds" => &mut self.rounds,
-            "seconds" => &mut self.seconds,
-            "connections" => &mut self.connections,
-            "workers" => &mut self.workers,
-            _ => return Ok(false),
-        };
-        *place = findings::value(parser)?;
-        match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
-            _ => Ok(true),
-        }
-    }
-
-    fn method(&self) -> Vec<String> {
-        vec![
-            format!(
-                "Medians of {} rounds of {} s after one second that is not measured; levels in turn, fresh processes for each run. wrk with {} kept connections and a browser's \
-                 headers fetches 50 bytes (closed loop); nbthread {}. CPU is that of the whole process, its exporters' thread included; a run is over when \
-                 nothing more comes. 'added' and '% slower' are against the level 'off' of the same rounds: the same proxy without the filter.",
-                self.rounds, self.seconds, self.connections, self.workers
-            ),
-            format!(
-                "otlp, json: everything as OTLP over HTTP to a receiver in a process of its own, which counts spans; 'lost' did not come. text: the exporter ostream to \
-                 /dev/null, where nobody counts. Before each configuration {EXACT_REQUESTS} single requests are followed: every span and log record of them must arrive, of \
-                 text in a file, or the command fails."
-            ),
-        ]
-    }
-}
 
 /// Runs the command.
 ///

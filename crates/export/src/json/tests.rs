@@ -364,6 +364,17 @@ fn any_bytes_give_whole_json() {
     for span in &mut usual.resource_spans[0].scope_spans[0].spans {
         span.trace_state.clear();
     }
+    let last = &mut usual.resource_spans[0].scope_spans[1].spans[2];
+    *last = Span {
+        trace_id: vec![7; 16],
+        span_id: vec![8; 8],
+        name: "plain".to_owned(),
+        kind: 3,
+        start_time_unix_nano: 1,
+        end_time_unix_nano: 2,
+        flags: 0x101,
+        ..Span::default()
+    };
     let seeds = [
         (Signal::Traces, usual.encode_to_vec()),
         (Signal::Traces, traces().encode_to_vec()),

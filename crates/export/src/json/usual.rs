@@ -55,7 +55,16 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(b"\",\"endTimeUnixNano\":\"");
         self.decimal(u64::from_le_bytes(*end));
         self.out.push(b'"');
-        (behind, written | 1 << 6 | 1 << 7 | 1 << 8)
+        written |= 1 << 6 | 1 << 7 | 1 << 8;
+        // Of a span without attributes, events and links the flags are all that is left.
+        if let [0x85, 0x01, flags @ ..] = behind
+            && let Ok(flags) = <[u8; 4]>::try_from(flags)
+        {
+            self.out.extend_from_slice(b",\"flags\":");
+            self.decimal(u64::from(u32::from_le_bytes(flags)));
+            return (&[], written | 1 << 16);
+        }
+        (behind, written)
     }
 
     /// Writes a `KeyValue` of a key, then a text, a number or a flag, as nearly all are. Of others, nothing is written.
