@@ -12,6 +12,7 @@ pub mod capabilities;
 pub mod check;
 pub mod checks;
 pub mod collector;
+pub mod compression;
 pub mod cookie;
 pub mod descriptions;
 pub mod expressions;

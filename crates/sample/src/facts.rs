@@ -233,6 +233,8 @@ pub struct Txn {
     pub server_tls: Option<Arc<TlsFacts>>,
     /// Oddities of the server connection's HTTP/2 so far (`bc_glitches`).
     pub server_glitches: u32,
+    /// How the response is compressed (`res.comp_algo`).
+    pub compressed: Option<&'static str>,
     /// Why the last attempt to connect failed (`bc_err`).
     pub server_error: ConnError,
     /// Bytes to the client (`%B`).
@@ -333,6 +335,7 @@ impl Txn {
             server_reused,
             server_tls,
             server_glitches,
+            compressed,
             server_error,
             bytes_out,
             bytes_in,
@@ -397,6 +400,7 @@ impl Txn {
         (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
         *server_glitches = 0;
+        *compressed = None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);
         (*prio_class, *prio_offset) = (0, 0);

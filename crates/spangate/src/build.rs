@@ -12,7 +12,7 @@ const REGEX: &str = match cfg!(feature = "pcre2") {
 /// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
 const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE +LINUX_CAP -LINUX_SPLICE +LINUX_TPROXY -LUA -NS \
                         -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 +PROMEX -QUIC \
-                        -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD +TPROXY -WURFL -ZLIB";
+                        -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD +TPROXY -WURFL +ZLIB";
 
 /// What encrypts. Conditions ask for its name, and for the versions of the interfaces that such a library has.
 const TLS_LIBRARY: &str = "AWS-LC (rustls)";
@@ -60,7 +60,7 @@ pub(crate) fn version_text(details: bool) -> String {
     if details {
         let bufsize = config::model::Tune::default();
         text.push_str(&format!(
-            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {}\n\nBuilt with TLS library : {TLS_LIBRARY}\nRegular expressions : {REGEX}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
+            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {}\n\nBuilt with TLS library : {TLS_LIBRARY}\nRegular expressions : {REGEX}\nCompression algorithms supported : identity(\"identity\"), gzip(\"gzip\"), deflate(\"deflate\"), raw-deflate(\"deflate\")\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
              Available polling systems :\n      epoll : pref=300,  test result OK\nTotal: 1 (1 usable), will use epoll.\n",
             features(), bufsize.bufsize_bytes, bufsize.maxrewrite_bytes
         ));

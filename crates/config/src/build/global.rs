@@ -626,6 +626,14 @@ pub fn tune_vars(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }
 
+/// `maxzlibmem`
+pub fn maxzlibmem(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let text = one(line, "an integer")?;
+    // What stands behind the number does not count, as in HAProxy.
+    build.global.maxzlibmem_mib = leading_integer(text).parse().ok();
+    Ok(())
+}
+
 /// The `tune.*` keywords with a meaning here.
 pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let tune = &mut build.global.tune;
@@ -635,6 +643,13 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "tune.maxrewrite" => {
             tune.maxrewrite_bytes = number(line)?;
             build.maxrewrite_set = true;
+        }
+        "tune.comp.maxlevel" => {
+            let level: u32 = number(line)?;
+            if !(1..=9).contains(&level) {
+                return Err(line.fault(1, "'tune.comp.maxlevel' expects a number from 1 to 9."));
+            }
+            tune.comp_level = level;
         }
         "tune.http.maxhdr" => {
             let text = one(line, "an integer")?;

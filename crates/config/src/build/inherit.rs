@@ -147,6 +147,7 @@ impl ProxyBuild<'_, '_> {
             log_tag,
             unique_id_header,
             error_pages,
+            compression,
             stats,
             http_request,
             http_response,
@@ -171,6 +172,7 @@ impl ProxyBuild<'_, '_> {
         proxy.log.clone_from(log);
         proxy.log_tag.clone_from(log_tag);
         proxy.error_pages.clone_from(error_pages);
+        proxy.compression.clone_from(compression);
         proxy.stats.clone_from(stats);
         self.stats_inherited = stats.is_some();
         proxy.http_request.clone_from(http_request);

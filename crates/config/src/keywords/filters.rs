@@ -2,7 +2,7 @@
 
 use super::{Keyword, Places};
 use crate::build::proxy::ProxyParser;
-use crate::build::{bandwidth, otel};
+use crate::build::{bandwidth, compression, otel};
 
 /// A filter, with what parses its line.
 pub type Filter = Keyword<ProxyParser>;
@@ -18,8 +18,8 @@ pub const KEYWORDS: &[Filter] = &[
     Keyword::yes("bwlim-out", Places::NONE, bandwidth::filter, "Limits the bandwidth of downloads."),
     not_yet("cache", "Where the cache stands among the filters."),
     not_yet("comp-req", "Compresses requests."),
-    not_yet("comp-res", "Compresses responses."),
-    not_yet("compression", "Where compression stands among the filters."),
+    Keyword::yes("comp-res", Places::NONE, compression::filter, "Where compression of responses stands among the filters: the last one."),
+    Keyword::yes("compression", Places::NONE, compression::filter, "Where compression stands among the filters: the last one."),
     not_yet("fcgi-app", "Where FastCGI stands among the filters."),
     Keyword::yes("opentelemetry", Places::NONE, otel::statement, "Spans, events and metrics of streams, as a file describes them."),
     Keyword::gone("opentracing", Places::NONE, "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place."),

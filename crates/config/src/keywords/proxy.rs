@@ -3,8 +3,8 @@
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
-    backend, cookie, filter, frontend, health, http_rules, legacy, logging, mail, pages, persist,
-    proxy, resilience, stats_page, tables, tcp, tcp_rules,
+    backend, compression, cookie, filter, frontend, health, http_rules, legacy, logging, mail,
+    pages, persist, proxy, resilience, stats_page, tables, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -25,7 +25,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("clitcpka-idle", DF, tcp::keepalive, "Idle time before the first keep-alive probe to a client."),
     K::yes("clitcpka-intvl", DF, tcp::keepalive, "Time between keep-alive probes to a client."),
     K::gone("clitimeout", DFB, "the 'clitimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout client'.").instead(|words| legacy::joined("timeout client", words)),
-    K::not_yet("compression", DFB, "Compression of responses and requests."),
+    K::partly("compression", DFB, compression::compression, "`algo-req`, `type-req`, `minsize-req`, `direction request` and `direction both`", "Compression of responses."),
     K::gone("contimeout", DFB, "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.").instead(|words| legacy::joined("timeout connect", words)),
     K::yes("cookie", DB, cookie::cookie, "Persistence by a cookie."),
     K::not_yet("crt", F, "Certificates of the frontend."),
@@ -45,7 +45,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc302", DFB, pages::errorloc302, "The same as `errorloc`."),
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
     K::yes("external-check", DB, health::external_check, "The program of `option external-check`, and its `PATH`."),
-    K::partly("filter", DFB, filter::statement, "filters but `opentelemetry`, `bwlim-in` and `bwlim-out`", "Adds a filter to the proxy's streams."),
+    K::partly("filter", DFB, filter::statement, "filters but `opentelemetry`, `bwlim-in`, `bwlim-out`, `compression` and `comp-res`", "Adds a filter to the proxy's streams."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend.").elsewhere(OnlyIn("frontend or listen")),
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),

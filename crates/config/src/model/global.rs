@@ -60,6 +60,8 @@ pub struct Global {
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
     pub maxconn: Option<u32>,
+    /// Memory of all compressors, MiB.
+    pub maxzlibmem_mib: Option<u32>,
     /// Connections a second of the whole process.
     pub maxconnrate: Option<u32>,
     /// Sessions a second of the whole process.
@@ -155,6 +157,8 @@ impl Default for MasterTune {
 /// The `tune.*` keywords that mean something here.
 #[derive(Debug)]
 pub struct Tune {
+    /// Level of compression, 1 to 9 (`tune.comp.maxlevel`).
+    pub comp_level: u32,
     /// Largest head, with the space of [`Tune::maxrewrite_bytes`].
     pub bufsize_bytes: usize,
     /// Space kept for added headers.
@@ -187,6 +191,7 @@ impl Default for Tune {
     fn default() -> Self {
         Tune {
             bufsize_bytes: 16384,
+            comp_level: 1,
             maxrewrite_bytes: 1024,
             http_maxhdr: 101,
             http_cookielen_bytes: 63,

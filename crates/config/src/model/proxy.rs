@@ -173,6 +173,8 @@ pub struct Proxy {
     pub table: Option<Arc<tables::Table>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
+    /// `compression`; none where nothing is said of it.
+    pub compression: Option<Arc<super::Compression>>,
     /// Filters `bwlim-in` and `bwlim-out`, in order.
     pub bandwidth_limits: Vec<super::BandwidthLimit>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].

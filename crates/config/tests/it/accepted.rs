@@ -788,3 +788,49 @@ listen l
         "'server b/s' : '$NONE' resolves to an empty address (environment variable missing?).";
     assert!(shown.contains(message), "{shown}");
 }
+
+#[test]
+fn compression_is_inherited_and_refused_word_by_word() {
+    let config = accepted(
+        "global\n maxzlibmem 16\n tune.comp.maxlevel 3\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n \
+         compression algo gzip\nbackend a\nbackend b\n filter compression\n compression algo-res gzip deflate\n compression type text/ a/b\n \
+         compression type-res c/d\n compression minsize-res 1k\n compression offload\n compression direction response\n",
+    );
+    assert_eq!(config.global.maxzlibmem_mib, Some(16));
+    assert_eq!(config.global.tune.comp_level, 3);
+    let [a, b] = [0, 1].map(|at| config.proxies[at].compression.clone().expect("one"));
+    assert_eq!(a.codings, [Coding::Gzip]);
+    assert!(a.types.is_empty() && !a.offload);
+    assert_eq!(b.codings, [Coding::Gzip, Coding::Deflate]);
+    assert_eq!(b.types.len(), 3);
+    assert!(b.offload && b.min_bytes == 1024);
+    for (line, message) in [
+        ("compression", "'compression' expects 'algo', 'type',"),
+        ("compression algo br", "'br' is not a supported algorithm."),
+        (
+            "compression algo",
+            "'compression algo' expects <algorithm>.",
+        ),
+        ("compression type", "'compression type' expects <type>."),
+        (
+            "compression direction both",
+            "keyword 'compression direction request' is known but not implemented",
+        ),
+        (
+            "compression algo-req gzip",
+            "keyword 'compression algo-req' is known but not implemented",
+        ),
+        ("compression minsize-res x", "'minsize-res'"),
+    ] {
+        let shown = report(&format!("backend b\n {line}\n"));
+        assert!(
+            shown.contains("[ALERT]") && shown.contains(message),
+            "{line}: {shown}"
+        );
+    }
+    let shown = report("defaults\n compression offload\n");
+    assert!(
+        shown.contains("[WARNING]") && shown.contains("'offload' setting ignored"),
+        "{shown}"
+    );
+}

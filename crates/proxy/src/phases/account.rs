@@ -175,6 +175,20 @@ impl<D: Driver> Cx<'_, D> {
         self.tell_failure(stream, cause);
     }
 
+    /// A response was compressed: so many bytes became so many.
+    pub(super) fn tell_compression(&self, stream: &Stream, (given, made): (u64, u64)) {
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        let front = shared.front_row(worker, stream.frontend);
+        front.add(FrontCount::CompressedIn, given);
+        front.add(FrontCount::CompressedOut, made);
+        front.add(FrontCount::Compressed, 1);
+        let back = shared.back_row(worker, stream.backend);
+        back.add(BackCount::CompressedIn, given);
+        back.add(BackCount::CompressedOut, made);
+        back.add(BackCount::Compressed, 1);
+    }
+
     /// One more of what the frontend counts.
     pub(super) fn tell_front(&self, stream: &Stream, what: FrontCount) {
         self.tell(stream, front(what));

@@ -159,6 +159,11 @@ impl<D: Driver> Cx<'_, D> {
             return bytes.len();
         };
         let most = self.may_pass(stream, Direction::Down, bytes.len());
+        if stream.compressor.is_some() {
+            let used = self.compress_down(stream, &bytes[..most]);
+            self.has_passed(stream, Direction::Down, used, bytes.len() - most);
+            return used;
+        }
         let wrote = self.send_part(client, &bytes[..most]);
         stream.txn.bytes_out += wrote.wire as u64;
         self.after_download(stream, wrote);
@@ -167,7 +172,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Payload went to the client.
-    fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
+    pub(super) fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
         let now = self.now();
         if wrote.blocked
             && let Some(server) = stream.server.link()
@@ -201,6 +206,9 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.down.came || !stream.down.waiting.is_empty() || !stream.down.is_open {
             return;
         }
+        if stream.compressor.is_some() && !self.finish_compression(stream) {
+            return;
+        }
         stream.down.done = true;
         if let Some(client) = stream.client
             && stream.txn.is_http
@@ -227,6 +235,9 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     pub(super) fn send_waiting_down(&mut self, stream: &mut Stream) {
+        if stream.compressor.is_some() && !self.send_compressed(stream) {
+            return;
+        }
         if !stream.down.waiting.is_empty() {
             let mut waiting = std::mem::take(&mut stream.down.waiting);
             let taken = self.forward_down(stream, &waiting);

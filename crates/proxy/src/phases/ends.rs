@@ -108,6 +108,7 @@ impl<D: Driver> Cx<'_, D> {
         if self.running.has_tables {
             self.end_tracking(stream);
         }
+        self.end_compression(stream);
         stream.phase = Phase::Done;
         stream.client.take()
     }

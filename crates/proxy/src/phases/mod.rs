@@ -9,6 +9,7 @@ mod bodies;
 mod buffering;
 mod client_ends;
 mod clients;
+mod compress;
 mod connect;
 mod content;
 mod ends;
@@ -48,7 +49,7 @@ use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
 use crate::running::Running;
 use crate::shared::{Count, Pace, ServerTables, Shared};
-use crate::stream::{FOLLOWS_TRIES, Phase, Step, Stream};
+use crate::stream::{Compressors, FOLLOWS_TRIES, Phase, Step, Stream};
 use crate::{rules as actions, tracing};
 pub(crate) use fault::Cause;
 pub(crate) use request::request_read_rules;
@@ -75,6 +76,8 @@ pub(crate) struct Core {
     pub work: Work,
     /// Client connections of this worker.
     pub clients: u32,
+    /// What compresses responses.
+    pub compressors: Compressors,
 }
 
 /// What the work at hand made possible; done before the entry point is over.
@@ -105,6 +108,7 @@ impl Core {
         worker: WorkerId,
         seed: u64,
     ) -> Core {
+        let workers = shared.workers().count();
         let ambient = Ambient {
             shared,
             worker,
@@ -130,6 +134,11 @@ impl Core {
             trailers: Head::default(),
             work: Work::default(),
             clients: 0,
+            compressors: Compressors::new(
+                running.config.global.maxzlibmem_mib,
+                running.config.global.tune.comp_level,
+                workers,
+            ),
         }
     }
 

@@ -34,6 +34,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream.request.append(header.as_bytes(), id);
             }
         }
+        self.choose_coding(stream);
         self.add_forwarding_headers(stream);
         // manual §4.2: `httpclose` closes its own side, `http-server-close` of either the server's.
         stream.close_client |= frontend.connection_mode == ConnectionMode::Close;

@@ -12,12 +12,7 @@ use crate::shared::{
 };
 
 /// Counters whose features do not exist: HAProxy shows them with 0 where nothing uses the feature.
-const ALWAYS_ZERO: [Column; 4] = [
-    Column::CompIn,
-    Column::CompOut,
-    Column::CompByp,
-    Column::CompRsp,
-];
+const ALWAYS_ZERO: [Column; 1] = [Column::CompByp];
 const ZERO_IN_HTTP: [Column; 3] = [
     Column::CacheLookups,
     Column::CacheHits,
@@ -41,6 +36,20 @@ pub(super) const FRONT: &[(Column, FrontCount)] = &[
     (Column::Dses, FrontCount::DeniedSessions),
     (Column::Wrew, FrontCount::FailedRewrites),
     (Column::Eint, FrontCount::InternalErrors),
+];
+
+/// Compression of frontends.
+const FRONT_COMPRESSION: [(Column, FrontCount); 3] = [
+    (Column::CompIn, FrontCount::CompressedIn),
+    (Column::CompOut, FrontCount::CompressedOut),
+    (Column::CompRsp, FrontCount::Compressed),
+];
+
+/// That of backends.
+const BACK_COMPRESSION: [(Column, BackCount); 3] = [
+    (Column::CompIn, BackCount::CompressedIn),
+    (Column::CompOut, BackCount::CompressedOut),
+    (Column::CompRsp, BackCount::Compressed),
 ];
 
 /// Those of frontends of HTTP.
@@ -187,6 +196,9 @@ impl<'a> View<'a> {
         row.set(Column::ReqRate, rate(Pace::Requests(id)));
         row.set(Column::ReqRateMax, peak(Pace::Requests(id)));
         zero(&mut row, &ALWAYS_ZERO);
+        for (column, count) in FRONT_COMPRESSION {
+            row.set(column, sums.get(count));
+        }
         if proxy.mode == Mode::Http {
             for (column, count) in FRONT_HTTP {
                 row.set(*column, sums.get(*count));
@@ -362,6 +374,9 @@ impl<'a> View<'a> {
         row.latency = self.latency(proxy, Whose::Backend(id));
         row.set(Column::Dreq, sums.counts.get(BackCount::DeniedRequests));
         zero(&mut row, &ALWAYS_ZERO);
+        for (column, count) in BACK_COMPRESSION {
+            row.set(column, sums.counts.get(count));
+        }
         if proxy.mode == Mode::Http {
             zero(&mut row, &ZERO_IN_HTTP);
         }

@@ -5,6 +5,7 @@
 
 mod bandwidth;
 mod channel;
+mod compressor;
 mod followed;
 mod limits;
 mod phase;
@@ -22,6 +23,7 @@ use crate::running::Moments;
 use crate::statistics::made::Made;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit};
 pub(crate) use channel::Channel;
+pub(crate) use compressor::{Compressor, Compressors};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
 pub(crate) use route::{Replay, Route};
@@ -52,6 +54,9 @@ pub(crate) struct Stream {
     pub tracing: Tracing,
     /// What slows its payload down.
     pub bandwidth: Bandwidth,
+    /// How the response may be compressed, and what compresses it.
+    pub coding: Option<config::model::Coding>,
+    pub compressor: Option<Box<Compressor>>,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
     /// Statistics leave it out.
@@ -216,6 +221,8 @@ impl Stream {
             log: Log::default(),
             tracing: Tracing::default(),
             bandwidth: Bandwidth::default(),
+            coding: None,
+            compressor: None,
             backend_counted: false,
             ignored: false,
             was_tcp: false,
@@ -254,6 +261,8 @@ impl Stream {
             log,
             tracing,
             bandwidth,
+            coding,
+            compressor,
             backend_counted,
             ignored,
             was_tcp,
@@ -285,6 +294,7 @@ impl Stream {
         *log = Log::default();
         tracing.reset();
         bandwidth.reset();
+        (*coding, *compressor) = (None, None);
         for flag in [
             backend_counted,
             ignored,

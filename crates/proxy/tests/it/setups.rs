@@ -113,6 +113,10 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("buffer", "option http-buffer-request"),
     (
+        "compression that nobody asks for",
+        "compression algo gzip\n compression offload",
+    ),
+    (
         "bandwidth",
         "filter bwlim-in up default-limit 4m default-period 1s\n filter bwlim-out down default-limit 4m default-period 1s min-size 100\n http-request set-bandwidth-limit up\n http-request set-bandwidth-limit down",
     ),

@@ -29,6 +29,10 @@ pub enum FrontCount {
     Intercepted,
     FailedRewrites,
     InternalErrors,
+    /// Compression: bytes that it was given, bytes that it gave, responses.
+    CompressedIn,
+    CompressedOut,
+    Compressed,
     /// By class of the status: others, then 1xx to 5xx.
     ResponsesOther,
     Responses1xx,
@@ -64,6 +68,10 @@ pub enum BackCount {
     ServerAborts,
     FailedRewrites,
     InternalErrors,
+    /// Compression: bytes that it was given, bytes that it gave, responses.
+    CompressedIn,
+    CompressedOut,
+    Compressed,
     /// By class of the status: others, then 1xx to 5xx.
     ResponsesOther,
     Responses1xx,

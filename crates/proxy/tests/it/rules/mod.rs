@@ -2,6 +2,7 @@
 
 mod actions;
 mod bandwidth;
+mod compression;
 mod connections;
 mod cookies;
 mod credentials;

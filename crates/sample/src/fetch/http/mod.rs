@@ -124,6 +124,22 @@ pub(crate) const FETCHES: &[Fetch] = &[
         request_version,
     ),
     fetch(
+        "res.comp",
+        NONE,
+        Kind::Bool,
+        &RESPONSE,
+        "whether the response is compressed here",
+        |_, scope, _| Some(Value::Bool(scope.txn?.compressed.is_some())),
+    ),
+    fetch(
+        "res.comp_algo",
+        NONE,
+        Kind::Str,
+        &RESPONSE,
+        "how the response is compressed here",
+        |_, scope, _| scope.txn?.compressed.map(Value::text),
+    ),
+    fetch(
         "res.ver",
         NONE,
         Kind::Str,
