@@ -43,7 +43,7 @@ impl<D: Driver> Cx<'_, D> {
             let Some(compressor) = self.core.compressors.take(coding) else {
                 return framing;
             };
-            stream.compressor = Some(compressor);
+            stream.compressor = Some(Box::new(compressor));
         }
         stream.txn.compressed = Some(coding.name());
         let head = &mut stream.response;
@@ -100,7 +100,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn end_compression(&mut self, stream: &mut Stream) {
         if let Some(compressor) = stream.compressor.take() {
             self.tell_compression(stream, compressor.totals());
-            self.core.compressors.put(compressor);
+            self.core.compressors.put(*compressor);
         }
     }
 }

@@ -23,7 +23,7 @@ const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3];
 /// The compressors of a worker.
 #[derive(Debug)]
 pub(crate) struct Compressors {
-    spare: Vec<Box<Compressor>>,
+    spare: Vec<Compressor>,
     in_use: Arc<AtomicU32>,
     max: u32,
     level: u32,
@@ -66,9 +66,9 @@ impl Compressors {
     }
 
     /// One for a response. None where there are as many as memory is for.
-    pub fn take(&mut self, coding: Coding) -> Option<Box<Compressor>> {
+    pub fn take(&mut self, coding: Coding) -> Option<Compressor> {
         let has_container = coding == Coding::Deflate;
-        let same = |spare: &Box<Compressor>| (spare.coding == Coding::Deflate) == has_container;
+        let same = |spare: &Compressor| (spare.coding == Coding::Deflate) == has_container;
         let mut compressor = match self.spare.iter().position(same) {
             Some(place) => self.spare.swap_remove(place),
             None => {
@@ -76,7 +76,7 @@ impl Compressors {
                     return None;
                 }
                 self.in_use.fetch_add(1, Ordering::Relaxed);
-                Box::new(Compressor {
+                Compressor {
                     deflate: Compress::new(Level::new(self.level), has_container),
                     coding,
                     crc: Crc::new(),
@@ -84,7 +84,7 @@ impl Compressors {
                     sent: 0,
                     is_finished: false,
                     _place: Place(Arc::clone(&self.in_use)),
-                })
+                }
             }
         };
         compressor.coding = coding;
@@ -95,7 +95,7 @@ impl Compressors {
     }
 
     /// A response is over.
-    pub fn put(&mut self, mut compressor: Box<Compressor>) {
+    pub fn put(&mut self, mut compressor: Compressor) {
         if self.spare.len() >= SPARE_MAX {
             return;
         }
