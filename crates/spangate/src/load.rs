@@ -8,7 +8,7 @@ use config::reader::Input;
 use proxy::Tls;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, collectors, say, say_error};
+use crate::{alert, build, collectors, pages, say, say_error};
 
 /// The configuration was refused; what is wrong was printed.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Loaded {
     pub tls: Tls,
     /// What the sections `collector` run, in the order of [`Config::collectors`].
     pub collectors: Vec<collectors::Read>,
+    /// What the dashboard shows of the files.
+    pub sources: pages::Sources,
 }
 
 /// Reads the files.
@@ -80,6 +82,7 @@ fn load_inputs(
         collectors::read(config, &environment, &mut diagnostics)
     });
     say_error(&diagnostics.render(&rendering));
+    let sources = pages::Sources::of(config.as_ref(), inputs, &diagnostics);
     let zero_warning = config
         .as_ref()
         .is_some_and(|config| config.global.zero_warning);
@@ -96,6 +99,7 @@ fn load_inputs(
                 config,
                 tls,
                 collectors,
+                sources,
             })
         }
         _ => {

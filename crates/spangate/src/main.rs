@@ -19,6 +19,8 @@ mod load;
 mod logs;
 mod master;
 mod pace;
+#[cfg(feature = "export")]
+mod pages;
 mod panics;
 mod process;
 mod proxy_command;
@@ -35,7 +37,7 @@ mod usage;
 #[cfg(not(feature = "export"))]
 mod without_export;
 #[cfg(not(feature = "export"))]
-use without_export::{collect, collectors, exports, tracegen};
+use without_export::{collect, collectors, exports, pages, tracegen};
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,6 +5,7 @@ mod arguments;
 mod checks;
 mod collectors;
 mod common;
+mod dashboard;
 mod docs;
 mod faults;
 mod h2;

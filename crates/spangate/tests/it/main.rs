@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod common;
 mod crash;
+mod dashboard;
 mod delivery;
 mod diagnosis;
 mod differential;

@@ -1,0 +1,161 @@
+//! The table of addresses, and what answers each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use proxy::{Running, Shared};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::actions::{self, Change};
+use crate::configuration::{self, Notice, Text};
+use crate::gate::{Gate, Refusal};
+use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
+use crate::reply::{self, Reply};
+use crate::{Setup, Socket, assets, now};
+
+/// What answers requests.
+pub struct Site {
+    gate: Gate,
+    running: Arc<Running>,
+    shared: Arc<Shared>,
+    version: &'static str,
+    texts: Vec<Text>,
+    notices: Vec<Notice>,
+    change: Option<Box<Change>>,
+    memory_used_bytes: fn() -> u64,
+}
+
+/// An answer to a `GET`: it gets the query.
+type Read = fn(&Site, &str) -> Reply;
+/// An answer to a `POST`: it gets the body.
+type Write = fn(&Site, &[u8]) -> Reply;
+
+enum Answers {
+    Get(Read),
+    /// Only for pages of ours, with their token.
+    Post(Write),
+}
+
+/// The API; other addresses are those of files.
+const ROUTES: &[(&str, Answers)] = &[
+    ("/api/now", Answers::Get(Site::now)),
+    ("/api/config", Answers::Get(Site::config)),
+    ("/api/actions", Answers::Post(Site::act)),
+];
+
+impl Site {
+    /// The site, and the sockets that it is to be served on.
+    pub fn new(setup: Setup) -> (Site, Vec<Socket>) {
+        let site = Site {
+            gate: Gate::new(&setup.users, setup.seed),
+            running: setup.running,
+            shared: setup.shared,
+            version: setup.version,
+            texts: setup.texts,
+            notices: setup.notices,
+            change: setup.change,
+            memory_used_bytes: setup.memory_used_bytes,
+        };
+        (site, setup.sockets)
+    }
+
+    /// Answers a request, within [`REQUEST_TIME_MAX`].
+    pub async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        if let Err(refusal) = self.gate.admit(request.headers()) {
+            return self.refuse(refusal).await;
+        }
+        match timeout(REQUEST_TIME_MAX, self.route(request)).await {
+            Ok(reply) => reply,
+            Err(_) => reply::error(StatusCode::REQUEST_TIMEOUT, "that takes too long"),
+        }
+    }
+
+    async fn refuse(&self, refusal: Refusal) -> Reply {
+        match refusal {
+            Refusal::Host => reply::error(
+                StatusCode::MISDIRECTED_REQUEST,
+                "without 'auth', the dashboard is asked by an address or as localhost",
+            ),
+            Refusal::Password => {
+                sleep(REFUSAL_PAUSE).await;
+                reply::unauthorized()
+            }
+            Refusal::Origin => reply::error(
+                StatusCode::FORBIDDEN,
+                "actions come from the dashboard's own pages: Origin and X-Spangate-Token",
+            ),
+        }
+    }
+
+    async fn route(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let Some((_, route)) = ROUTES.iter().find(|(known, _)| *known == path) else {
+            return file(path, &head.method);
+        };
+        match route {
+            Answers::Get(read) if is_read(&head.method) => {
+                read(&self, head.uri.query().unwrap_or_default())
+            }
+            Answers::Get(_) => reply::method_not_allowed("GET"),
+            Answers::Post(_) if head.method != Method::POST => reply::method_not_allowed("POST"),
+            Answers::Post(write) => {
+                if let Err(refusal) = self.gate.admit_action(&head.headers) {
+                    return self.refuse(refusal).await;
+                }
+                match Limited::new(body, BODY_BYTES_MAX).collect().await {
+                    Ok(body) => write(&self, &body.to_bytes()),
+                    Err(_) => reply::error(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "the body is too long, or it broke off",
+                    ),
+                }
+            }
+        }
+    }
+
+    fn now(&self, _: &str) -> Reply {
+        let now = net::sys::now();
+        let mut all = now::now(&self.running, &self.shared, self.version, now);
+        let memory = (self.memory_used_bytes)();
+        if let Some(Value::Object(process)) = all.get_mut("process") {
+            process.insert("memory_bytes".to_owned(), memory.into());
+        }
+        let token = self.change.as_ref().map(|_| self.gate.token());
+        all.insert("admin".to_owned(), json!({ "token": token }));
+        reply::json(&all.into())
+    }
+
+    fn config(&self, _: &str) -> Reply {
+        reply::json(&configuration::shown(&self.texts, &self.notices))
+    }
+
+    fn act(&self, body: &[u8]) -> Reply {
+        let Some(change) = &self.change else {
+            let why = "actions need 'admin' in the section 'dashboard'";
+            return reply::error(StatusCode::FORBIDDEN, why);
+        };
+        let done = actions::read(body)
+            .and_then(|asked| change(&asked.backend, &asked.server, &asked.action));
+        match done {
+            Ok(said) => reply::json(&json!({ "done": true, "message": said })),
+            Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
+        }
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn file(path: &str, method: &Method) -> Reply {
+    match assets::find(path) {
+        None => reply::error(StatusCode::NOT_FOUND, "there is no such page"),
+        Some(_) if !is_read(method) => reply::method_not_allowed("GET"),
+        Some(asset) => reply::bytes(StatusCode::OK, asset.kind, Bytes::from_static(asset.bytes)),
+    }
+}
