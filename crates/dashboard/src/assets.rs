@@ -40,6 +40,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/plot.js" SCRIPT "plot.js",
     "/servers.js" SCRIPT "servers.js",
     "/configuration.js" SCRIPT "configuration.js",
+    "/explain.js" SCRIPT "explain.js",
     "/uplot.js" SCRIPT "vendor/uPlot.iife.min.js",
     "/uplot.css" CSS "vendor/uPlot.min.css",
 };

@@ -53,7 +53,7 @@ impl Gate {
     /// Why not.
     pub fn admit(&self, fields: &HeaderMap) -> Result<(), Refusal> {
         if self.accounts.is_empty() {
-            return match host(fields).is_none_or(|host| is_ours(host)) {
+            return match host(fields).is_none_or(is_ours) {
                 true => Ok(()),
                 false => Err(Refusal::Host),
             };
@@ -62,6 +62,12 @@ impl Gate {
             true => Ok(()),
             false => Err(Refusal::Password),
         }
+    }
+
+    /// Whether a request for data comes from another site's page, as browsers tell (`Sec-Fetch-Site`).
+    pub fn is_foreign(fields: &HeaderMap) -> bool {
+        let site = fields.get("sec-fetch-site");
+        site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
     }
 
     /// Whether a request that changes something comes from one of our pages: its origin is the address that it was sent

@@ -17,10 +17,12 @@
 mod actions;
 mod assets;
 mod configuration;
+mod explained;
 mod gate;
 mod limits;
 mod now;
 mod percentile;
+mod query;
 mod reply;
 mod routes;
 mod serve;
@@ -33,6 +35,7 @@ use syntax::octets::Octets;
 
 pub use actions::{Action, Change};
 pub use configuration::{Notice, Text};
+pub use explained::{Explain, Question};
 pub use serve::Dashboard;
 
 /// What the dashboard is told of its process.
@@ -53,6 +56,8 @@ pub struct Setup {
     pub notices: Vec<Notice>,
     /// Carries out a change of a server; none where the section does not permit it.
     pub change: Option<Box<Change>>,
+    /// Explains what the configuration does with a request.
+    pub explain: Box<Explain>,
     /// Random numbers for the token that actions must carry.
     pub seed: [u64; 2],
     /// Bytes of memory that the process uses.

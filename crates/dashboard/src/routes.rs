@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::actions::{self, Change};
 use crate::configuration::{self, Notice, Text};
+use crate::explained::{self, Explain};
 use crate::gate::{Gate, Refusal};
 use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
 use crate::reply::{self, Reply};
@@ -26,6 +27,7 @@ pub struct Site {
     texts: Vec<Text>,
     notices: Vec<Notice>,
     change: Option<Box<Change>>,
+    explain: Box<Explain>,
     memory_used_bytes: fn() -> u64,
 }
 
@@ -36,6 +38,8 @@ type Write = fn(&Site, &[u8]) -> Reply;
 
 enum Answers {
     Get(Read),
+    /// One that takes longer, on a thread beside.
+    Slow(Read),
     /// Only for pages of ours, with their token.
     Post(Write),
 }
@@ -44,6 +48,7 @@ enum Answers {
 const ROUTES: &[(&str, Answers)] = &[
     ("/api/now", Answers::Get(Site::now)),
     ("/api/config", Answers::Get(Site::config)),
+    ("/api/explain", Answers::Slow(Site::explain)),
     ("/api/actions", Answers::Post(Site::act)),
 ];
 
@@ -58,6 +63,7 @@ impl Site {
             texts: setup.texts,
             notices: setup.notices,
             change: setup.change,
+            explain: setup.explain,
             memory_used_bytes: setup.memory_used_bytes,
         };
         (site, setup.sockets)
@@ -86,7 +92,7 @@ impl Site {
             }
             Refusal::Origin => reply::error(
                 StatusCode::FORBIDDEN,
-                "actions come from the dashboard's own pages: Origin and X-Spangate-Token",
+                "data and actions are for the dashboard's own pages; actions need Origin and X-Spangate-Token",
             ),
         }
     }
@@ -97,11 +103,19 @@ impl Site {
         let Some((_, route)) = ROUTES.iter().find(|(known, _)| *known == path) else {
             return file(path, &head.method);
         };
+        if Gate::is_foreign(&head.headers) {
+            return self.refuse(Refusal::Origin).await;
+        }
         match route {
             Answers::Get(read) if is_read(&head.method) => {
                 read(&self, head.uri.query().unwrap_or_default())
             }
-            Answers::Get(_) => reply::method_not_allowed("GET"),
+            Answers::Slow(read) if is_read(&head.method) => {
+                let (read, site) = (*read, Arc::clone(&self));
+                let query = head.uri.query().unwrap_or_default().to_owned();
+                beside(move || read(&site, &query)).await
+            }
+            Answers::Get(_) | Answers::Slow(_) => reply::method_not_allowed("GET"),
             Answers::Post(_) if head.method != Method::POST => reply::method_not_allowed("POST"),
             Answers::Post(write) => {
                 if let Err(refusal) = self.gate.admit_action(&head.headers) {
@@ -134,6 +148,13 @@ impl Site {
         reply::json(&configuration::shown(&self.texts, &self.notices))
     }
 
+    fn explain(&self, query: &str) -> Reply {
+        match explained::read(query).and_then(|question| (self.explain)(&question)) {
+            Ok(explained) => reply::json(&explained),
+            Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
+        }
+    }
+
     fn act(&self, body: &[u8]) -> Reply {
         let Some(change) = &self.change else {
             let why = "actions need 'admin' in the section 'dashboard'";
@@ -145,6 +166,15 @@ impl Site {
             Ok(said) => reply::json(&json!({ "done": true, "message": said })),
             Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
         }
+    }
+}
+
+/// Works on a thread beside the control thread.
+async fn beside(work: impl FnOnce() -> Reply + Send + 'static) -> Reply {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(reply) => reply,
+        // Its panic was told.
+        Err(_) => reply::error(StatusCode::INTERNAL_SERVER_ERROR, "an internal error"),
     }
 }
 

@@ -1,7 +1,8 @@
 // The page Configuration: the files that run, and what was said of them.
 
 import { get } from "./api.js";
-import { make } from "./dom.js";
+import { byId, make } from "./dom.js";
+import * as explain from "./explain.js";
 
 const SECTIONS = /^(global|defaults|frontend|backend|listen|userlist|peers|mailers|resolvers|cache|ring|program|http-errors|log-forward|log-profile|crt-store|collector|dashboard|healthcheck|traces)\b/;
 
@@ -27,14 +28,27 @@ function file(one, place, notices) {
     make("div", { class: "code", tabindex: "0", role: "group", "aria-labelledby": `file-${place}` }, lines.flat(2)));
 }
 
+/** Points at a line. */
+function show(name, line) {
+  const element = byId(lineId(name, line));
+  if (!element) return;
+  document.querySelector(".marked")?.classList.remove("marked");
+  element.classList.add("marked");
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "center" });
+}
+
 /** Shows the page. */
-export async function open(main, _again, signal) {
+export async function open(main, _again, signal, { query }) {
   const { files, notices } = await get("/api/config", {}, signal);
   const elsewhere = notices.filter((notice) => !notice.line);
   main.append(
     make("div", { class: "head" }, make("h1", {}, "Configuration"), make("span", { class: "soft" },
       `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages at the start" : `Messages at the start: ${notices.length}, each below its line`}. Passwords are hidden.`)),
     elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
+    explain.form(show),
     ...files.map((one, place) => file(one, place, notices)));
+  if (query.get("file")) show(query.get("file"), query.get("line"));
   return { close() {} };
 }

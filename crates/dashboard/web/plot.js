@@ -6,7 +6,7 @@ import { clock } from "./format.js";
 const HEIGHT = 150;
 
 /** The colour that a variable of the style sheet has in the current theme. */
-function colour(name) {
+export function colour(name) {
   const probe = make("span", { hidden: true });
   probe.style.color = `var(${name})`;
   document.body.append(probe);

@@ -43,6 +43,50 @@ pub(crate) fn load_texts(args: &Args, texts: Vec<Input>) -> Result<Loaded, Refus
     load_inputs(args, texts, Diagnostics::new())
 }
 
+/// The texts of the files.
+///
+/// # Errors
+/// Everything that is wrong was printed.
+pub(crate) fn inputs(args: &Args) -> Result<Vec<Input>, Refused> {
+    let mut diagnostics = Diagnostics::new();
+    let inputs = read_inputs(args, &mut diagnostics)?;
+    match diagnostics.alerts() {
+        0 => Ok(inputs),
+        _ => {
+            say_error(&diagnostics.render(&rendering(args)));
+            Err(Refused)
+        }
+    }
+}
+
+/// Texts that were accepted before, as another configuration of this process.
+///
+/// # Errors
+/// What is wrong now with the first faulty line: a file that it names may have gone.
+#[cfg(feature = "export")]
+pub(crate) fn again(inputs: &[Input]) -> Result<Config, String> {
+    let info = build::info();
+    let mut environment = Environment::of_process();
+    let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    environment.predefine(&Predefined {
+        version: &info.version,
+        local_peer: &crate::sys::hostname(),
+        files: &files,
+        master_worker: false,
+    });
+    let options = LoadOptions {
+        build: &info,
+        settings: config::build::Settings::default(),
+        zero_warning: false,
+    };
+    let loaded = config::load::load(inputs, options, &mut environment);
+    loaded.map(|(config, _)| config).map_err(|found| {
+        let mut all = found.iter();
+        let alert = all.find(|one| one.severity == Severity::Alert);
+        alert.map_or_else(String::new, |one| one.message.clone())
+    })
+}
+
 fn load_inputs(
     args: &Args,
     inputs: Vec<Input>,

@@ -10,6 +10,7 @@ mod collect;
 #[cfg(feature = "export")]
 mod collectors;
 mod confine;
+mod explain;
 #[cfg(feature = "export")]
 mod exports;
 mod frontends;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     // HAProxy has no words here: they name programs of their own.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("collect") => return collect::run(arguments),
+        Some("explain") => return explain::run(arguments),
         Some("proxy") => return proxy_command::run(arguments),
         Some("tracegen") => return tracegen::run(arguments),
         _ => {}

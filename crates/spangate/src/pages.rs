@@ -6,13 +6,13 @@ use std::sync::Arc;
 use config::diagnostic::{Diagnostics, Severity};
 use config::model::{Bind, Config, DashboardSection};
 use config::reader::Input;
-use dashboard::{Action, Change, Dashboard, Notice, Setup, Socket, Text};
+use dashboard::{Action, Change, Dashboard, Explain, Notice, Question, Setup, Socket, Text};
 use net::listen::ListenOptions;
 
 use crate::cli::{self, Subjects};
 use crate::serve::shown;
 use crate::sockets::Sockets;
-use crate::{notice, sys};
+use crate::{explain, notice, sys};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -120,7 +120,9 @@ impl Pages {
         let Some(section) = self.section else {
             return Ok(None);
         };
+        let explain = explainer(&sources.texts);
         let setup = Setup {
+            explain,
             running: Arc::clone(&subjects.running),
             shared: Arc::clone(&subjects.shared),
             sockets: self.sockets,
@@ -153,5 +155,24 @@ fn change(subjects: &Arc<Subjects>) -> Box<Change> {
             Action::Health(false) => &["disable", "health", &name],
         };
         cli::carry_out(&subjects, words)
+    })
+}
+
+/// Explains requests with the texts that run, in a configuration of its own: what rules change is not what others see.
+fn explainer(texts: &[Text]) -> Box<Explain> {
+    let input = |text: &Text| Input {
+        name: text.name.clone(),
+        text: text.bytes.clone(),
+    };
+    let inputs: Vec<Input> = texts.iter().map(input).collect();
+    Box::new(move |question: &Question| {
+        let asked = explain::Asked {
+            method: question.method.clone(),
+            url: question.url.clone(),
+            fields: question.fields.clone(),
+            source: question.source.clone(),
+            frontend: question.frontend.clone(),
+        };
+        explain::of_texts(&inputs, &asked)
     })
 }

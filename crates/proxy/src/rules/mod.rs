@@ -6,6 +6,7 @@
 mod address;
 mod answers;
 mod captures;
+mod explain;
 mod headers;
 mod http;
 mod limits;
@@ -28,6 +29,7 @@ use crate::logging::Scene;
 use crate::running::Running;
 use crate::stream::RuleWait;
 use crate::tracing;
+pub(crate) use explain::Fate;
 pub(crate) use http::Outcome;
 pub(crate) use tcp::{ContentOutcome, Verdict};
 

@@ -293,7 +293,6 @@ impl Stream {
     }
 
     /// One outside of any table.
-    #[cfg(test)]
     pub fn lone() -> Stream {
         let id = StreamId::default();
         Stream::new(id, Timers::default().add(Owner::Stream(id)))

@@ -127,6 +127,13 @@ impl Condition {
         holds != self.unless
     }
 
+    /// The fetches that its terms begin with, each with what it needs, in words.
+    pub fn reads(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let terms = self.suites.iter().flatten();
+        let lines = terms.flat_map(|term| term.acl.iter());
+        lines.map(|line| (line.keyword, line.source.needs))
+    }
+
     /// The terms alone, where none can be left undecided.
     #[inline]
     fn holds(&self, scope: &Scope<'_>) -> bool {

@@ -13,6 +13,7 @@ mod delivery;
 mod diagnosis;
 mod differential;
 mod documents;
+mod explain;
 mod exporter;
 mod grpc;
 mod grpc_calls;

@@ -1,0 +1,502 @@
+//! From rule set to rule set, as `phases` goes.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use config::model::{BackendTarget, HttpAction, Mode, Proxy, ServerAddress, ServerTarget, TcpRule};
+use http::h1::{self, Strictness};
+use net::{Now, WorkerId};
+use sample::{BodyFacts, Condition, RulePlace, Session};
+
+use super::nobody::Nobody;
+use super::{Explanation, Question, Step, addresses, named};
+use crate::facts::{Ambient, Eval};
+use crate::ids::{ProxyId, RuleId, ServerId};
+use crate::logging::{Logging, Scene};
+use crate::persist;
+use crate::rules::{Cx, End, Fate, Memory, RuleSet, reply_of};
+use crate::running::Running;
+use crate::shared::{ServerTables, Shared};
+use crate::statistics::fill::algorithm;
+use crate::stream::{Phase, Rules, Stream};
+use crate::tracing;
+
+/// Rules that are told; more are left out.
+const STEPS_MAX: usize = 5_000;
+
+/// What fetches need that a request alone does not have, by the words of their table.
+const UNKNOWN_WITHOUT_CONNECTION: &[&str] = &[
+    "client-side connection",
+    "server-side connection",
+    "server address",
+];
+const CLIENT_ADDRESS: &str = "client address";
+
+/// One request on its way.
+pub(super) struct Walk<'a> {
+    running: &'a Running,
+    servers: Arc<ServerTables>,
+    ambient: Ambient,
+    io: Nobody,
+    session: Session,
+    stream: Stream,
+    logging: Logging,
+    tracing: tracing::Worker,
+    memory: Memory,
+    text: Vec<u8>,
+    knows_source: bool,
+    told: Explanation,
+}
+
+/// The request goes no further; what became of it was told.
+struct Ended;
+
+impl<'a> Walk<'a> {
+    /// Reads the request.
+    pub fn begin(
+        running: &'a Arc<Running>,
+        shared: &Arc<Shared>,
+        question: &Question,
+        (frontend, bind): (ProxyId, usize),
+        now: Now,
+    ) -> Result<Walk<'a>, String> {
+        let ambient = Ambient {
+            shared: Arc::clone(shared),
+            worker: WorkerId(0),
+            stopping: false,
+            random: Cell::new(now.wall_ns),
+        };
+        let (src, dst) = addresses(question);
+        let mut stream = Stream::lone();
+        read(running, frontend, &question.head, &mut stream)?;
+        stream.txn.timing.start = now;
+        Ok(Walk {
+            running,
+            servers: shared.server_tables(),
+            logging: Logging::new(running, &ambient),
+            tracing: tracing::Worker::new(running, 0, now.wall_ns),
+            ambient,
+            io: Nobody {
+                now,
+                read_bytes: running.bufsize(),
+            },
+            session: Session::new(now, src, dst, frontend.number(), bind as u32),
+            stream,
+            memory: Memory::default(),
+            text: Vec::new(),
+            knows_source: question.source.is_some(),
+            told: Explanation::default(),
+        })
+    }
+
+    /// The whole way.
+    pub fn run(mut self, why: String) -> Result<Explanation, String> {
+        let frontend = self.stream.frontend;
+        self.told.frontend.clone_from(&self.proxy(frontend).name);
+        self.told.frontend_why = why;
+        if self.to_server(frontend).is_ok() {
+            self.choose_server();
+        }
+        let head = &self.stream.request;
+        let line = [head.method_bytes(), head.target(), head.version_bytes()];
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.told.request.push(shown(&line.join(&b' ')));
+        for (_, _, name, value) in head.fields() {
+            self.told
+                .request
+                .push(format!("{}: {}", shown(name), shown(value)));
+        }
+        Ok(self.told)
+    }
+
+    fn to_server(&mut self, frontend: ProxyId) -> Result<(), Ended> {
+        let proxy = self.proxy(frontend);
+        for (keyword, rules) in [
+            ("tcp-request connection", &proxy.tcp_request_connection),
+            ("tcp-request session", &proxy.tcp_request_session),
+        ] {
+            self.bare_rules(frontend, keyword, rules)?;
+        }
+        self.content_rules(frontend)?;
+        if self.stream.txn.is_http {
+            self.http_rules(frontend)?;
+        }
+        let backend = self.choose_backend(frontend)?;
+        self.told.backend = Some(self.proxy(backend).name.clone());
+        self.stream.backend = backend;
+        self.stream.txn.backend = Some(backend.number());
+        if backend != frontend {
+            self.content_rules(backend)?;
+            if self.stream.txn.is_http {
+                self.http_rules(backend)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn proxy(&self, id: ProxyId) -> &'a Proxy {
+        self.running.proxy(id)
+    }
+
+    /// Works with rules as a worker does.
+    fn with_rules<R>(&mut self, work: impl FnOnce(&mut Cx<'_>, &mut Stream) -> R) -> R {
+        let mut cx = Cx {
+            scene: Scene {
+                eval: Eval {
+                    running: self.running,
+                    servers: &self.servers,
+                    ambient: &self.ambient,
+                    now: self.io.now,
+                    io: &mut self.io,
+                    session: &mut self.session,
+                    client: None,
+                    server: None,
+                    input: &[],
+                    text: &mut self.text,
+                },
+                logging: &mut self.logging,
+            },
+            tracing: &mut self.tracing,
+            memory: &mut self.memory,
+        };
+        work(&mut cx, &mut self.stream)
+    }
+
+    fn tell(
+        &mut self,
+        proxy: ProxyId,
+        keyword: &'static str,
+        place: Option<RulePlace>,
+        step: Told<'_>,
+    ) {
+        if self.told.steps.len() >= STEPS_MAX {
+            return;
+        }
+        let unknown = step
+            .condition
+            .map_or_else(Vec::new, |condition| self.unknown(condition));
+        self.told.steps.push(Step {
+            proxy: self.proxy(proxy).name.clone(),
+            keyword,
+            place: place.and_then(|place| named(self.running, place)),
+            matches: step.matches,
+            result: step.result,
+            unknown,
+        });
+    }
+
+    /// What a condition reads that is not known here.
+    fn unknown(&self, condition: &Condition) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for (name, needs) in condition.reads() {
+            let is_unknown = UNKNOWN_WITHOUT_CONNECTION.contains(&needs)
+                || (needs == CLIENT_ADDRESS && !self.knows_source);
+            if is_unknown && !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+
+    fn bare_rules(
+        &mut self,
+        frontend: ProxyId,
+        keyword: &'static str,
+        rules: &[Arc<TcpRule>],
+    ) -> Result<(), Ended> {
+        let connection = keyword == "tcp-request connection";
+        for rule in rules {
+            let fate = self.with_rules(|cx, _| cx.bare_rule_alone(frontend, rule, connection));
+            let told = Told::of(fate, rule.condition.as_ref(), None);
+            self.tell(frontend, keyword, Some(rule.place), told);
+            match self.after(fate, None)? {
+                Go::On => {}
+                Go::NextSet => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn content_rules(&mut self, proxy: ProxyId) -> Result<(), Ended> {
+        for rule in &self.proxy(proxy).tcp_request_content {
+            let fate = self.with_rules(|cx, stream| cx.content_rule_alone(stream, proxy, rule));
+            let told = Told::of(fate, rule.condition.as_ref(), None);
+            self.tell(proxy, "tcp-request content", Some(rule.place), told);
+            match self.after(fate, None)? {
+                Go::On => {}
+                Go::NextSet => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// `http-request`, then `redirect`.
+    fn http_rules(&mut self, proxy: ProxyId) -> Result<(), Ended> {
+        for (keyword, set) in [
+            ("http-request", RuleSet::Request),
+            ("redirect", RuleSet::Redirect),
+        ] {
+            self.stream.soft_rewrites = false;
+            for (place, rule) in set.rules(self.proxy(proxy)).iter().enumerate() {
+                let id = RuleId { proxy, place };
+                let fate = self.with_rules(|cx, stream| cx.http_rule_alone(stream, (set, id)));
+                let told = Told::of(fate, rule.condition.as_ref(), Some(&rule.action));
+                self.tell(proxy, keyword, rule.place, told);
+                match self.after(fate, Some((set, id)))? {
+                    Go::On => {}
+                    Go::NextSet => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows a rule.
+    fn after(&mut self, fate: Fate, rule: Option<(RuleSet, RuleId)>) -> Result<Go, Ended> {
+        let outcome = match fate {
+            Fate::Skipped | Fate::Next | Fate::Waits => return Ok(Go::On),
+            Fate::Stop => return Ok(Go::NextSet),
+            Fate::Closes => "The connection is closed.".to_owned(),
+            Fate::Failed(status) => format!("The rule fails: the client gets {status}."),
+            Fate::Ends(end) => self.end(end, rule),
+        };
+        self.told.outcome = outcome;
+        Err(Ended)
+    }
+
+    fn end(&self, end: End, rule: Option<(RuleSet, RuleId)>) -> String {
+        let status = rule
+            .and_then(|(set, id)| reply_of(self.running, set, id))
+            .map(|reply| reply.status);
+        match end {
+            End::Answer(..) => format!("The proxy answers with {}.", status.unwrap_or_default()),
+            End::Tarpit(_) => format!(
+                "The proxy answers with {} after the tarpit's time.",
+                status.unwrap_or_default()
+            ),
+            End::Redirect => {
+                let response = &self.stream.response;
+                let location = response.find(b"location").next().map(|(_, value)| value);
+                let location = String::from_utf8_lossy(location.unwrap_or_default());
+                format!(
+                    "The proxy redirects with {} to {location}",
+                    response.status()
+                )
+            }
+            End::Challenge(..) => "The proxy asks for user and password (401 or 407).".to_owned(),
+            End::Service(_) => "A service of the proxy answers.".to_owned(),
+            End::Close | End::Vanished => "The connection is closed without an answer.".to_owned(),
+            End::Fail(status) => format!("The client gets {status}."),
+        }
+    }
+
+    /// `use_backend` in order, then `default_backend`.
+    fn choose_backend(&mut self, frontend: ProxyId) -> Result<ProxyId, Ended> {
+        let proxy = self.proxy(frontend);
+        let is_http = self.stream.txn.is_http;
+        for rule in &proxy.use_backend {
+            let condition = rule.condition.as_ref();
+            let holds = condition.is_none_or(|condition| {
+                self.with_rules(|cx, stream| cx.scene.eval.holds(stream, condition))
+            });
+            let (found, result) = match (&rule.target, holds) {
+                (_, false) => (None, String::new()),
+                (BackendTarget::Static(place), true) => {
+                    let id = ProxyId::at(*place);
+                    (Some(id), self.proxy(id).name.clone())
+                }
+                (BackendTarget::Dynamic(format), true) => {
+                    let mut name = Vec::new();
+                    self.with_rules(|cx, stream| cx.scene.eval.render(stream, format, &mut name));
+                    let shown = String::from_utf8_lossy(&name).into_owned();
+                    (self.running.backend_named(&name, is_http), shown)
+                }
+            };
+            let usable = found.is_some_and(|id| self.is_eligible(id));
+            let result = match (holds, found, usable) {
+                (false, ..) => "does not match".to_owned(),
+                (true, None, _) => {
+                    format!("there is no backend '{result}': default_backend follows")
+                }
+                (true, Some(_), false) => {
+                    format!("backend '{result}' is disabled or unpublished: the next rule follows")
+                }
+                (true, Some(_), true) => format!("chooses backend '{result}'"),
+            };
+            let told = Told {
+                matches: holds,
+                result,
+                condition,
+            };
+            self.tell(frontend, "use_backend", Some(rule.place), told);
+            match found {
+                Some(id) if usable => return Ok(id),
+                None if holds => break,
+                _ => {}
+            }
+        }
+        let default = proxy.default_backend.map(ProxyId::at);
+        if let Some(id) = default.filter(|id| *id == frontend || self.is_eligible(*id)) {
+            let told = Told {
+                matches: true,
+                result: format!("chooses backend '{}'", self.proxy(id).name),
+                condition: None,
+            };
+            self.tell(
+                frontend,
+                "default_backend",
+                proxy.default_backend_place,
+                told,
+            );
+            return Ok(id);
+        }
+        if proxy.is_backend {
+            return Ok(frontend);
+        }
+        self.told.outcome = "No backend is chosen: the client gets 503.".to_owned();
+        Err(Ended)
+    }
+
+    fn is_eligible(&self, backend: ProxyId) -> bool {
+        self.ambient.shared.is_published(backend) && !self.proxy(backend).disabled
+    }
+
+    /// What binds the request to a server, and the algorithm.
+    fn choose_server(&mut self) {
+        let backend = self.stream.backend;
+        let proxy = self.proxy(backend);
+        let tables = Arc::clone(&self.servers);
+        for (_, line) in tables.of(backend).filter(|(_, line)| !line.is_deleted) {
+            let address = match &line.address {
+                ServerAddress::Fixed(address) => address.to_string(),
+                ServerAddress::PortOffset { ip, offset } => {
+                    format!("{ip}, the client's port {offset:+}")
+                }
+            };
+            self.told
+                .servers
+                .push((line.name.clone(), address, line.weight));
+        }
+        for rule in &proxy.use_server {
+            let holds = self.with_rules(|cx, stream| cx.scene.eval.holds(stream, &rule.condition));
+            let server = match &rule.target {
+                ServerTarget::Static(place) => {
+                    let server = ServerId::at(backend, *place);
+                    tables
+                        .find(server)
+                        .map_or_else(String::new, |line| line.name.clone())
+                }
+                ServerTarget::Dynamic(_) => "the one that its format names".to_owned(),
+            };
+            let told = Told {
+                matches: holds,
+                result: match holds {
+                    true => format!("binds it to server '{server}'"),
+                    false => "does not match".to_owned(),
+                },
+                condition: Some(&rule.condition),
+            };
+            self.tell(backend, "use-server", Some(rule.place), told);
+        }
+        self.with_rules(|cx, stream| persist::bind(&mut cx.scene.eval, stream));
+        if self.stream.route.target.is_none() && proxy.mode == Mode::Http {
+            self.with_rules(|cx, stream| persist::request_cookies(&mut cx.scene.eval, stream));
+        }
+        let bound = self.stream.route.target;
+        let bound = bound
+            .and_then(|server| tables.find(server))
+            .map(|line| line.name.clone());
+        let algorithm = algorithm(&proxy.balance);
+        let choice = match bound {
+            Some(server) => format!("Persistence binds it to server '{server}'."),
+            None if !proxy.stick_request.is_empty() => format!(
+                "A stick table may bind it to a server; else 'balance {algorithm}' chooses."
+            ),
+            None => format!("'balance {algorithm}' chooses the server."),
+        };
+        self.told.outcome = match self.told.servers.is_empty() {
+            true => "The backend has no server: the client gets 503.".to_owned(),
+            false => format!("It goes to backend '{}'. {choice}", proxy.name),
+        };
+        self.told.server_choice = Some(choice);
+    }
+}
+
+enum Go {
+    On,
+    NextSet,
+}
+
+/// What is told of a rule.
+struct Told<'c> {
+    matches: bool,
+    result: String,
+    condition: Option<&'c Condition>,
+}
+
+impl<'c> Told<'c> {
+    fn of(fate: Fate, condition: Option<&'c Condition>, action: Option<&HttpAction>) -> Told<'c> {
+        let result = match fate {
+            Fate::Skipped => "does not match",
+            Fate::Next => match action {
+                Some(HttpAction::Redirect(_)) => "matches, and gives no redirect",
+                _ => "is carried out",
+            },
+            Fate::Stop => "is carried out; the rest of the set is passed over",
+            Fate::Waits => "waits here; explained as if the wait were over",
+            Fate::Ends(_) | Fate::Closes => "ends the request",
+            Fate::Failed(_) => "cannot be carried out",
+        };
+        Told {
+            matches: !matches!(fate, Fate::Skipped),
+            result: result.to_owned(),
+            condition,
+        }
+    }
+}
+
+/// Reads a head into a stream, as it would come from a client.
+fn read(
+    running: &Running,
+    frontend: ProxyId,
+    head: &[u8],
+    stream: &mut Stream,
+) -> Result<(), String> {
+    let proxy = running.proxy(frontend);
+    stream.frontend = frontend;
+    stream.backend = frontend;
+    stream.txn.first_request = true;
+    if proxy.mode != Mode::Http {
+        stream.up.waiting.extend_from_slice(head);
+        stream.phase = Phase::SwitchBackend;
+        return Ok(());
+    }
+    let request = &mut stream.request;
+    let parsed = h1::parse_request(head, running.limits(), Strictness::Strict, request)
+        .map_err(|error| format!("this is no request: {error:?}"))?
+        .ok_or("this is no whole request")?;
+    stream.phase = Phase::FrontendRequest(Rules::default());
+    let txn = &mut stream.txn;
+    txn.is_http = true;
+    txn.method = request.method();
+    txn.request_body = BodyFacts {
+        framing: parsed.framing,
+        is_whole: true,
+        ..BodyFacts::default()
+    };
+    let line = [
+        request.method_bytes(),
+        request.target(),
+        request.version_bytes(),
+    ];
+    txn.request_line = line.join(&b' ');
+    for capture in &proxy.capture_request {
+        let value = request.find(capture.header.as_bytes()).last();
+        let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
+        txn.captured_request.push(value);
+    }
+    for _ in &proxy.capture_response {
+        txn.captured_response.push(None);
+    }
+    Ok(())
+}
