@@ -21,7 +21,7 @@ mod store;
 mod value;
 
 pub use query::{HeatMapQuery, TraceQuery, trace_id};
-pub use store::{Decision, Limits, Stage, Store};
+pub use store::{BYTES_MIN, Decision, Limits, Stage, Store};
 
 #[cfg(test)]
 mod tests;

@@ -30,6 +30,17 @@ pub struct Limits {
     pub age_max_ms: u64,
 }
 
+impl Limits {
+    /// As much as either allows.
+    #[must_use]
+    pub fn largest(self, other: Limits) -> Limits {
+        Limits {
+            bytes_max: self.bytes_max.max(other.bytes_max),
+            age_max_ms: self.age_max_ms.max(other.age_max_ms),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
