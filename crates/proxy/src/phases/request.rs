@@ -246,7 +246,7 @@ impl<D: Driver> Cx<'_, D> {
         let proxy = running.proxy(stream.frontend);
         let is_http = stream.txn.is_http;
         let mut forced = None;
-        for rule in &proxy.use_backend {
+        for (place, rule) in (0..).zip(&proxy.use_backend) {
             let holds = match &rule.condition {
                 Some(condition) => self
                     .with_eval(stream, |eval, stream| eval.holds(stream, condition))
@@ -270,6 +270,7 @@ impl<D: Driver> Cx<'_, D> {
             };
             match named {
                 Some(backend) if self.may_switch_to(stream, backend, &mut forced) => {
+                    stream.route.switched_by = Some(place);
                     return Some(backend);
                 }
                 // One that is not eligible leaves it to the next rule.

@@ -22,7 +22,7 @@ use crate::statistics::made::Made;
 pub(crate) use channel::Channel;
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
-pub(crate) use route::{Replay, Route};
+pub(crate) use route::{Binding, Replay, Route};
 
 /// See the module. Boxed and used again: its buffers keep their memory.
 #[derive(Debug)]
