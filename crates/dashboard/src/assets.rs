@@ -41,6 +41,10 @@ pub const ASSETS: &[Asset] = assets! {
     "/servers.js" SCRIPT "servers.js",
     "/configuration.js" SCRIPT "configuration.js",
     "/explain.js" SCRIPT "explain.js",
+    "/traces.js" SCRIPT "traces.js",
+    "/trace.js" SCRIPT "trace.js",
+    "/heat.js" SCRIPT "heat.js",
+    "/sampling.js" SCRIPT "sampling.js",
     "/uplot.js" SCRIPT "vendor/uPlot.iife.min.js",
     "/uplot.css" CSS "vendor/uPlot.min.css",
 };

@@ -11,7 +11,7 @@
 //! | `routes` | the table of addresses, and what answers each |
 //! | `reply` | answers, with the fields that all of them have |
 //! | `assets` | the files of the pages, which are part of the program |
-//! | `now`, `configuration`, `actions`, `explained` | one part of the API each |
+//! | `now`, `traced`, `sampling`, `configuration`, `actions`, `explained` | one part of the API each |
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -25,7 +25,9 @@ mod percentile;
 mod query;
 mod reply;
 mod routes;
+mod sampling;
 mod serve;
+mod traced;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ use syntax::octets::Octets;
 pub use actions::{Action, Change};
 pub use configuration::{Notice, Text};
 pub use explained::{Explain, Question};
+pub use sampling::{Refused, Sampling};
 pub use serve::Dashboard;
 
 /// What the dashboard is told of its process.
@@ -58,6 +61,10 @@ pub struct Setup {
     pub change: Option<Box<Change>>,
     /// Explains what the configuration does with a request.
     pub explain: Box<Explain>,
+    /// The traces of the last minutes; none without a collector's exporter `dashboard`.
+    pub traces: Option<Arc<traces::Store>>,
+    /// What collectors sample.
+    pub sampling: Sampling,
     /// Random numbers for the token that actions must carry.
     pub seed: [u64; 2],
     /// Bytes of memory that the process uses.

@@ -51,6 +51,15 @@ pub fn with_status(status: StatusCode, value: &Value) -> Reply {
     bytes(status, "application/json", value.to_string().into())
 }
 
+/// A value that describes itself.
+pub fn of(value: &impl serde::Serialize) -> Reply {
+    match serde_json::to_vec(value) {
+        Ok(body) => bytes(StatusCode::OK, "application/json", body.into()),
+        // A map whose keys are no texts.
+        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "an internal error"),
+    }
+}
+
 /// What is wrong, in words.
 pub fn error(status: StatusCode, message: &str) -> Reply {
     with_status(status, &json!({ "error": message }))

@@ -16,7 +16,8 @@ use crate::explained::{self, Explain};
 use crate::gate::{Gate, Refusal};
 use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
 use crate::reply::{self, Reply};
-use crate::{Setup, Socket, assets, now};
+use crate::sampling::Sampling;
+use crate::{Setup, Socket, assets, now, traced};
 
 /// What answers requests.
 pub struct Site {
@@ -28,6 +29,8 @@ pub struct Site {
     notices: Vec<Notice>,
     change: Option<Box<Change>>,
     explain: Box<Explain>,
+    traces: Option<Arc<traces::Store>>,
+    sampling: Sampling,
     memory_used_bytes: fn() -> u64,
 }
 
@@ -42,12 +45,19 @@ enum Answers {
     Slow(Read),
     /// Only for pages of ours, with their token.
     Post(Write),
+    /// The same, on a thread beside.
+    SlowPost(Write),
 }
 
 /// The API; other addresses are those of files.
 const ROUTES: &[(&str, Answers)] = &[
     ("/api/now", Answers::Get(Site::now)),
     ("/api/config", Answers::Get(Site::config)),
+    ("/api/traces", Answers::Slow(Site::traces)),
+    ("/api/heatmap", Answers::Slow(Site::heat_map)),
+    ("/api/services", Answers::Slow(Site::services)),
+    ("/api/sampling", Answers::Get(Site::sampling)),
+    ("/api/dry-run", Answers::SlowPost(Site::dry_run)),
     ("/api/explain", Answers::Slow(Site::explain)),
     ("/api/actions", Answers::Post(Site::act)),
 ];
@@ -64,6 +74,8 @@ impl Site {
             notices: setup.notices,
             change: setup.change,
             explain: setup.explain,
+            traces: setup.traces,
+            sampling: setup.sampling,
             memory_used_bytes: setup.memory_used_bytes,
         };
         (site, setup.sockets)
@@ -100,12 +112,18 @@ impl Site {
     async fn route(self: Arc<Self>, request: Request<Incoming>) -> Reply {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
+        if path.starts_with("/api/") && Gate::is_foreign(&head.headers) {
+            return self.refuse(Refusal::Origin).await;
+        }
+        if let Some(id) = path.strip_prefix("/api/traces/")
+            && is_read(&head.method)
+        {
+            let (site, id) = (Arc::clone(&self), id.to_owned());
+            return beside(move || traced::trace(site.traces.as_deref(), &id)).await;
+        }
         let Some((_, route)) = ROUTES.iter().find(|(known, _)| *known == path) else {
             return file(path, &head.method);
         };
-        if Gate::is_foreign(&head.headers) {
-            return self.refuse(Refusal::Origin).await;
-        }
         match route {
             Answers::Get(read) if is_read(&head.method) => {
                 read(&self, head.uri.query().unwrap_or_default())
@@ -116,12 +134,18 @@ impl Site {
                 beside(move || read(&site, &query)).await
             }
             Answers::Get(_) | Answers::Slow(_) => reply::method_not_allowed("GET"),
-            Answers::Post(_) if head.method != Method::POST => reply::method_not_allowed("POST"),
-            Answers::Post(write) => {
+            Answers::Post(_) | Answers::SlowPost(_) if head.method != Method::POST => {
+                reply::method_not_allowed("POST")
+            }
+            Answers::Post(write) | Answers::SlowPost(write) => {
                 if let Err(refusal) = self.gate.admit_action(&head.headers) {
                     return self.refuse(refusal).await;
                 }
                 match Limited::new(body, BODY_BYTES_MAX).collect().await {
+                    Ok(body) if matches!(route, Answers::SlowPost(_)) => {
+                        let (write, site, body) = (*write, Arc::clone(&self), body.to_bytes());
+                        beside(move || write(&site, &body)).await
+                    }
                     Ok(body) => write(&self, &body.to_bytes()),
                     Err(_) => reply::error(
                         StatusCode::PAYLOAD_TOO_LARGE,
@@ -139,13 +163,34 @@ impl Site {
         if let Some(Value::Object(process)) = all.get_mut("process") {
             process.insert("memory_bytes".to_owned(), memory.into());
         }
-        let token = self.change.as_ref().map(|_| self.gate.token());
-        all.insert("admin".to_owned(), json!({ "token": token }));
+        let permits = self.change.is_some();
+        all.insert("token".to_owned(), self.gate.token().into());
+        all.insert("permits_actions".to_owned(), permits.into());
         reply::json(&all.into())
     }
 
     fn config(&self, _: &str) -> Reply {
         reply::json(&configuration::shown(&self.texts, &self.notices))
+    }
+
+    fn traces(&self, query: &str) -> Reply {
+        traced::list(self.traces.as_deref(), query)
+    }
+
+    fn heat_map(&self, query: &str) -> Reply {
+        traced::heat_map(self.traces.as_deref(), query)
+    }
+
+    fn services(&self, _: &str) -> Reply {
+        traced::services(self.traces.as_deref())
+    }
+
+    fn sampling(&self, _: &str) -> Reply {
+        reply::json(&(self.sampling.account)())
+    }
+
+    fn dry_run(&self, body: &[u8]) -> Reply {
+        self.sampling.dry_run(self.traces.as_deref(), body)
     }
 
     fn explain(&self, query: &str) -> Reply {

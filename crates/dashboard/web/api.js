@@ -32,14 +32,16 @@ export function get(path, parameters = {}, signal) {
   return ask(text ? `${path}?${text}` : path, {}, signal);
 }
 
-/** What actions must carry; none where the program permits none. */
-let token = null;
+/** What requests that are no reads must carry, and whether servers may be changed. */
+let token = "";
+let permitted = false;
 
-export function setToken(value) {
-  token = value;
+export function setRights(now) {
+  token = now.token;
+  permitted = now.permits_actions;
 }
 
-export const mayAct = () => token !== null;
+export const mayAct = () => permitted;
 
 /** Changes something. */
 export function act(body) {
@@ -48,6 +50,6 @@ export function act(body) {
 
 /** Sends a body; the field of the token keeps other sites from doing so. */
 export function post(path, body, type) {
-  const headers = { "content-type": type, "x-spangate-token": token ?? "" };
+  const headers = { "content-type": type, "x-spangate-token": token };
   return ask(path, { method: "POST", headers, body });
 }

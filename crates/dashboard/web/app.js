@@ -4,9 +4,13 @@ import { byId, make, text } from "./dom.js";
 import { listen } from "./keys.js";
 import * as configuration from "./configuration.js";
 import * as now from "./now.js";
+import * as sampling from "./sampling.js";
+import * as traces from "./traces.js";
 
 const PAGES = [
   { name: "now", title: "Now", open: now.open },
+  { name: "traces", title: "Traces", open: traces.open },
+  { name: "sampling", title: "Sampling", open: sampling.open },
   { name: "configuration", title: "Configuration", open: configuration.open },
 ];
 const POLL_MS = 1000;
@@ -46,7 +50,10 @@ async function show(moved) {
   } catch (error) {
     if (!mine.signal.aborted) main.append(make("p", { class: "card pad", role: "alert" }, `This page cannot be shown: ${error.message}`));
   }
-  if (moved) main.focus();
+  if (moved) {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
 }
 
 let paused = false;
@@ -123,6 +130,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 const go = (name) => () => { location.hash = `#/${name}`; };
 listen([
   ...PAGES.map((page, place) => [String(place + 1), page.title, go(page.name)]),
+  ["/", "The first field of the page", () => byId("main").querySelector("input, textarea")?.focus()],
+  ["r", "Shows the page anew", () => show(false)],
   ["p", "Pauses and resumes", pause],
   ["t", "The next theme", nextTheme],
 ]);

@@ -49,6 +49,7 @@ export async function open(main, _again, signal, { query }) {
     elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
     explain.form(show),
     ...files.map((one, place) => file(one, place, notices)));
-  if (query.get("file")) show(query.get("file"), query.get("line"));
+  // When the frame has moved the focus to the page.
+  if (query.get("file")) setTimeout(() => show(query.get("file"), query.get("line")));
   return { close() {} };
 }

@@ -24,6 +24,9 @@ export function milliseconds(value) {
   return `${(value / 60_000).toFixed(1)} min`;
 }
 
+/** The same without zeros behind the point, for axes. */
+export const shortMilliseconds = (value) => milliseconds(value).replace(/\.0+(?= )/, "").replace(/(\.[1-9])0(?= )/, "$1");
+
 /** Bytes in units of 1024. */
 export function bytes(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE;

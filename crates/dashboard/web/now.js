@@ -1,8 +1,8 @@
 // The page Now: the process, frontends, and backends with their servers, once a second.
 
-import { get, setToken } from "./api.js";
+import { get, setRights } from "./api.js";
 import { announce, className, make, Table, text } from "./dom.js";
-import { bytes, clock, milliseconds, number, span } from "./format.js";
+import { bytes, clock, milliseconds, number, shortMilliseconds, span } from "./format.js";
 import { backendKey, frontendKey, History, percentile, requests, serverKey, SPARK_SAMPLES, WINDOW_S } from "./history.js";
 import { drawSpark, Plot, sparkline } from "./plot.js";
 import { checkLine, health, openServer } from "./servers.js";
@@ -137,7 +137,7 @@ function tellChanges() {
 /** Asks for the newest state, and shows it where the page is open. */
 export async function poll(signal) {
   latest = await get("/api/now", {}, signal);
-  setToken(latest.admin.token);
+  setRights(latest);
   history.add(latest);
   tellChanges();
   const all = total();
@@ -196,7 +196,7 @@ export function open(main, again) {
   });
   const traffic = new Plot({ title: "Requests", note: "a second, all frontends", unit: number, least: 1, lines: [
     { label: "requests/s", colour: "--plot-a" }, { label: "5xx/s", colour: "--plot-b", dash: [4, 3] }] });
-  const times = new Plot({ title: "Latency", note: `of the last ${3 * WINDOW_S} s, all frontends`, unit: milliseconds, least: 1, lines: [
+  const times = new Plot({ title: "Latency", note: `of the last ${3 * WINDOW_S} s, all frontends`, unit: shortMilliseconds, least: 1, lines: [
     { label: "p50", colour: "--plot-c" }, { label: "p90", colour: "--plot-d", dash: [6, 3] }, { label: "p99", colour: "--plot-b", dash: [2, 3] }] });
   const about = make("span", { class: "soft" });
   const none = make("p", { class: "pad soft", hidden: true }, "No percentiles: they need ", make("code", {}, "option latency-histograms"), " in a frontend, backend or defaults.");

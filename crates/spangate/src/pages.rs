@@ -6,7 +6,9 @@ use std::sync::Arc;
 use config::diagnostic::{Diagnostics, Severity};
 use config::model::{Bind, Config, DashboardSection};
 use config::reader::Input;
-use dashboard::{Action, Change, Dashboard, Explain, Notice, Question, Setup, Socket, Text};
+use dashboard::{
+    Action, Change, Dashboard, Explain, Notice, Question, Refused, Sampling, Setup, Socket, Text,
+};
 use net::listen::ListenOptions;
 
 use crate::cli::{self, Subjects};
@@ -123,6 +125,8 @@ impl Pages {
         let explain = explainer(&sources.texts);
         let setup = Setup {
             explain,
+            traces: collector::dashboard::store(&subjects.collectors),
+            sampling: sampling(subjects),
             running: Arc::clone(&subjects.running),
             shared: Arc::clone(&subjects.shared),
             sockets: self.sockets,
@@ -175,4 +179,24 @@ fn explainer(texts: &[Text]) -> Box<Explain> {
         };
         explain::of_texts(&inputs, &asked)
     })
+}
+
+/// What the collectors of this process say of their sampling, and what they make of other policies.
+fn sampling(subjects: &Arc<Subjects>) -> Sampling {
+    let subjects = Arc::clone(subjects);
+    Sampling {
+        account: Box::new(move || {
+            let sampling = collector::dashboard::sampling(&subjects.collectors);
+            serde_json::to_value(sampling).unwrap_or_default()
+        }),
+        dry_run: Box::new(|store, text, now_ms| {
+            let answer = collector::dashboard::dry_run(store, text, now_ms);
+            let answer = answer.map_err(|fault| Refused {
+                message: fault.error,
+                line: fault.line,
+                column: fault.column,
+            })?;
+            Ok(serde_json::to_value(answer).unwrap_or_default())
+        }),
+    }
 }
