@@ -28,9 +28,11 @@ mod proxy;
 mod sniff;
 mod tail;
 mod tls;
+mod traces;
 mod translate;
 
 pub use self::tail::{ottl, tail_scan, tail_shard};
+pub use self::traces::{policies_yaml, traces_store};
 pub use body::h1_body;
 pub use collector_edit::collector_edit;
 pub use collector_statements::collector_statements;
@@ -101,6 +103,8 @@ macro_rules! for_each_target {
             tail_scan OTLP_WORDS,
             tail_shard OTLP_WORDS,
             ottl OTTL_WORDS,
+            traces_store STORE_WORDS,
+            policies_yaml COLLECTOR_WORDS,
             zipkin_json ZIPKIN_WORDS,
             zipkin_proto REQUEST_WORDS,
             jaeger_proto REQUEST_WORDS,
@@ -337,6 +341,14 @@ const OTLP_WORDS: &[&[u8]] = &[
     b"\x00",
     b"\x01\x10",
     b"\x03\xff",
+];
+/// Steps, parameters of queries, and what spans are made of.
+#[rustfmt::skip]
+const STORE_WORDS: &[&[u8]] = &[
+    b"\x00\x30\x00", b"\x02\x30\x00", b"\x03\x00\x00", b"\xfb\x00\x00", b"\x04\x20\x00", b"\x05\x10\x00", b"\x06\x00\x00", b"\x07\x00\x00",
+    b"service=*", b"&name=a*b", b"&route=/", b"&status=5xx", b"&error=1", b"&min_ms=1e300", b"&max_ms=0", b"&since=0", b"&until=1700000000001", b"&kept=1", b"&limit=1", b"&columns=3", b"&rows=2",
+    b"\x0a\x10aaaaaaaaaaaaaaaa", b"\x12\x08ssssssss", b"\x7a\x02\x18\x02", b"\x2a\x01n", b"\x39\xff\xff\xff\xff\xff\xff\xff\xff", b"\x41\x00\x00\x00\x00\x00\x00\x00\x00",
+    b"\x4a\x14\x0a\x0ahttp.route\x12\x06\x0a\x04/a/b", b"\x4a\x1b\x0a\x13tailsampling.policy\x12\x04\x0a\x02pp",
 ];
 const OTTL_WORDS: &[&[u8]] = &[
     b" and ",

@@ -93,8 +93,10 @@ impl Interned {
         self.bytes
     }
 
-    /// How many traces hold each, and what all should take: for checks.
-    #[cfg(test)]
+    /// How many hold each, where all is as it is counted.
+    ///
+    /// # Panics
+    /// Where it is not.
     pub fn holders(&self) -> HashMap<u32, u32> {
         let counted: u64 = self.iter().map(|(_, t)| t.len() as u64 + ENTRY_BYTES).sum();
         assert_eq!(counted, self.bytes);

@@ -248,8 +248,7 @@ impl Held {
         })
     }
 
-    /// Counts everything anew, and compares: for checks.
-    #[cfg(test)]
+    /// See [`super::Store::check`].
     pub fn check(&self) {
         let mut holders = [HashMap::new(), HashMap::new(), HashMap::new()];
         let (mut bytes, mut spans) = (0, 0);

@@ -163,6 +163,14 @@ impl Store {
         dry_run::dry_run(self, settings, now_ms)
     }
 
+    /// Counts everything anew, and compares it with what was counted: for tests, and for fuzzing.
+    ///
+    /// # Panics
+    /// Where they differ.
+    pub fn check(&self) {
+        self.held().check();
+    }
+
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
