@@ -2,7 +2,8 @@
 #              light load, and the dashboard on http://127.0.0.1:8404, until Ctrl-C (PORT=9000 takes 9000 to 9003, LOAD=0 sends
 #              no load)
 # make build   all of Spangate as it ships: target/release/spangate, its symbols in target/release/spangate.debug
-# make test    every test, the instruction count of a request, and what an SDK sends through the collector
+# make test    every test, the instruction count of a request, what an SDK sends through the collector, and the dashboard in a
+#              browser
 # make gate    the instruction count alone
 # make bench   requests/s, latency, CPU and memory beside HAProxy and nginx (BENCH="--case 50B-c64")
 # make docs    the API documentation, in target/doc
