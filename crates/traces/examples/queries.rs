@@ -1,5 +1,5 @@
 //! How long queries take over 100,000 traces: `cargo run --release -p spangate-traces --example queries`.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::time::Instant;
 

@@ -11,9 +11,11 @@ use crate::answer::{HeldNow, TraceList, TraceRow};
 use crate::detail::Copy;
 use crate::filter::Filter;
 use crate::intern::part;
-use crate::query::TraceQuery;
+use crate::query::{LIST_MAX, TraceQuery};
 use crate::read::{Note, Notes, shortened};
 
+/// Traces at most, whatever their bytes, so that a walk over all of them stays short.
+const TRACES_MAX: usize = 1_000_000;
 /// A trace has at most this part of the store.
 const TRACE_PART: u64 = 8;
 
@@ -155,7 +157,9 @@ impl Held {
     pub fn expire(&mut self, now_ms: u64) {
         let came_min_ms = now_ms.saturating_sub(self.limits.age_max_ms);
         while let Some(first) = self.traces.front()
-            && (first.came_ms < came_min_ms || self.bytes() > self.limits.bytes_max)
+            && (first.came_ms < came_min_ms
+                || self.bytes() > self.limits.bytes_max
+                || self.traces.len() > TRACES_MAX)
         {
             let Some(trace) = self.traces.pop_front() else {
                 break;
@@ -190,7 +194,7 @@ impl Held {
         for (number, trace) in self.all().filter(|(_, trace)| filter.matches(trace)) {
             matched += 1;
             newest.push(Reverse((trace.start_ns, number)));
-            if newest.len() > query.limit {
+            if newest.len() > query.limit.min(LIST_MAX) {
                 newest.pop();
             }
         }
