@@ -14,6 +14,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 macro_rules! assets {
     ($($path:literal $kind:ident $file:literal,)*) => {
@@ -47,6 +48,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/sampling.js" SCRIPT "sampling.js",
     "/uplot.js" SCRIPT "vendor/uPlot.iife.min.js",
     "/uplot.css" CSS "vendor/uPlot.min.css",
+    "/uplot.license" TEXT "vendor/uPlot.LICENSE",
 };
 
 /// The file of an address.

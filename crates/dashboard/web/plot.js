@@ -31,8 +31,17 @@ export class Plot {
   /** Shows times in seconds and one list of values a line. */
   update(data) {
     this.data = data;
-    if (this.plot) this.plot.setData(data);
-    else this.draw();
+    if (!this.plot) {
+      this.draw();
+      return;
+    }
+    this.plot.setData(data);
+    this.newest();
+  }
+
+  /** The legend tells the newest values while nobody points at others. */
+  newest() {
+    if (this.plot && (this.plot.cursor.left ?? -1) < 0 && this.data[0].length) this.plot.setLegend({ idx: this.data[0].length - 1 });
   }
 
   resize() {
@@ -65,6 +74,7 @@ export class Plot {
         value: (_, value) => (value === null || value === undefined ? "–" : unit(value)),
       }))],
     }, this.data, this.place);
+    this.newest();
   }
 
   end() {

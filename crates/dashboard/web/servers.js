@@ -21,7 +21,8 @@ export function checkLine(server) {
   const parts = [check.status.replace(/^\* /, "")];
   if (check.code) parts.push(check.code);
   if (check.duration_ms !== undefined) parts.push(`in ${milliseconds(check.duration_ms)}`);
-  const said = check.found || check.meaning;
+  // That a check passed is in its status.
+  const said = check.found || (/OK$/.test(parts[0]) ? "" : check.meaning);
   return said ? `${parts.join(" ")}: ${said}` : parts.join(" ");
 }
 

@@ -29,9 +29,9 @@ pub fn addresses(ports: Ports, authority: Option<&Path>, load: u32) -> String {
     );
     if let Some(authority) = authority {
         let authority = authority.display();
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "  over TLS    curl --cacert {authority} https://localhost:{port}/\n"
+            "  over TLS    curl --cacert {authority} https://localhost:{port}/"
         );
     }
     let _ = write!(

@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         let frontend = self.stream.frontend;
         self.told.frontend.clone_from(&self.proxy(frontend).name);
         self.told.frontend_why = why;
-        if self.to_server(frontend).is_ok() {
+        if self.follow(frontend).is_ok() {
             self.choose_server();
         }
         let head = &self.stream.request;
@@ -109,7 +109,7 @@ impl<'a> Walk<'a> {
         Ok(self.told)
     }
 
-    fn to_server(&mut self, frontend: ProxyId) -> Result<(), Ended> {
+    fn follow(&mut self, frontend: ProxyId) -> Result<(), Ended> {
         let proxy = self.proxy(frontend);
         for (keyword, rules) in [
             ("tcp-request connection", &proxy.tcp_request_connection),
