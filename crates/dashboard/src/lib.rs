@@ -79,3 +79,15 @@ pub enum Socket {
     /// A UNIX socket.
     Unix(OwnedFd),
 }
+
+/// Reads bytes as everything that a client may send: a query, a question, an action. For fuzzing.
+#[doc(hidden)]
+pub fn read_anything(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    // What they come to is for the callers of these.
+    let _ = (
+        query::pairs(&text),
+        explained::read(&text),
+        actions::read(bytes),
+    );
+}

@@ -27,7 +27,7 @@ function outcome(place, explained, show) {
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Condition"), make("th", { scope: "col" }, "Line"), make("th", { scope: "col" }, "Rule, and what it came to"))),
       make("tbody", {}, rows.length ? rows : none))),
     explained.servers.length ? make("p", { class: "pad" }, `Servers: ${explained.servers.map((server) => `${server.name} (${server.address}, weight ${server.weight})`).join(", ")}`) : "",
-    make("details", { class: "pad" }, make("summary", {}, "The request as it leaves the rules"), make("pre", {}, explained.request.join("\n"))),
+    explained.request.length === 0 ? "" : make("details", { class: "pad" }, make("summary", {}, "The request as it leaves the rules"), make("pre", {}, explained.request.join("\n"))),
     make("p", { class: "pad soft" }, `Frontend ${explained.frontend}: ${explained.frontend_why}. ${explained.limits}`));
   announce(explained.outcome);
 }

@@ -11,6 +11,7 @@ mod collector_statements;
 mod collector_yaml;
 mod config;
 mod cookies;
+mod dashboard_request;
 mod expression;
 mod h2;
 mod head;
@@ -39,6 +40,7 @@ pub use collector_statements::collector_statements;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use cookies::set_cookie;
+pub use dashboard_request::dashboard_request;
 pub use expression::expression;
 pub use h2::{h2_frames, hpack};
 pub use head::{h1_request, h1_response};
@@ -111,6 +113,7 @@ macro_rules! for_each_target {
             jaeger_thrift THRIFT_WORDS,
             journal_file JOURNAL_WORDS,
             k8s_events K8S_WORDS,
+            dashboard_request DASHBOARD_WORDS,
         }
     };
 }
@@ -136,6 +139,12 @@ const CRT_LIST_WORDS: &[&[u8]] = &[
 const TLS_WORDS: &[&[u8]] = &[
     b":", b",", b" ", b";", b"!", b"-", b"+", b"@", b"@STRENGTH", b"@SECLEVEL=", b"2", b"ALL", b"DEFAULT", b"HIGH", b"aNULL", b"ECDHE", b"kEECDH", b"aRSA", b"ECDSA", b"AESGCM", b"AES128", b"CHACHA20", b"SUITEB128",
     b"ECDHE-RSA-AES128-GCM-SHA256", b"AES128-SHA", b"TLS_AES_128_GCM_SHA256", b"X25519", b"P-256", b"secp521r1", b"?", b"*", b"/", b"RSA+SHA256", b"RSA-PSS+SHA384", b"ed25519", b"\xff",
+];
+
+#[rustfmt::skip]
+const DASHBOARD_WORDS: &[&[u8]] = &[
+    b"&", b"=", b"+", b"%20", b"%", b"%ff", b"url=", b"header=", b"method=", b"\n", b"\r\n", b" ", b"{", b"}", b"\"backend\":\"b\",", b"\"server\":\"s\",", b"\"action\":", b"\"weight\"", b"\"drain\"", b"\"50%\"", b"\xff",
+    b"GET ", b" HTTP/1.1\r\n", b"\r\n\r\n", b"/old", b"/api/", b"/to/b", b"//", b"?x=", b"host: a\r\n", b"cookie: C=a\r\n", b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n", b"authorization: Basic YTpi\r\n",
 ];
 
 #[rustfmt::skip]

@@ -23,6 +23,8 @@ pub(crate) struct Loaded {
     pub collectors: Vec<collectors::Read>,
     /// What the dashboard shows of the files.
     pub sources: pages::Sources,
+    /// Something is strange about them; that was printed.
+    pub has_warnings: bool,
 }
 
 /// Reads the files.
@@ -133,9 +135,6 @@ fn load_inputs(
     let refused = diagnostics.refuses(args.warnings_are_errors || zero_warning);
     match config {
         Some(config) if !refused => {
-            if args.command == Command::Check && !args.quiet && diagnostics.warnings() > 0 {
-                say("Warnings were found.\n");
-            }
             if let Some(classes) = &args.keywords {
                 say(&config::dump::keywords(classes, &crate::cli::listing()));
             }
@@ -144,6 +143,7 @@ fn load_inputs(
                 tls,
                 collectors,
                 sources,
+                has_warnings: diagnostics.warnings() > 0,
             })
         }
         _ => {

@@ -101,7 +101,10 @@ fn main() -> ExitCode {
             }
         }
         Command::Check => match load::load(&args) {
-            Ok(_) => {
+            Ok(loaded) => {
+                if loaded.has_warnings && !args.quiet {
+                    say("Warnings were found.\n");
+                }
                 if args.verbose {
                     say("Configuration file is valid\n");
                 }

@@ -70,6 +70,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         mut tls,
         collectors,
         sources,
+        has_warnings: _,
     } = loaded;
     let config = &mut config;
     let tls = &mut tls;

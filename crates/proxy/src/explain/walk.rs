@@ -14,6 +14,7 @@ use crate::facts::{Ambient, Eval};
 use crate::ids::{ProxyId, RuleId, ServerId};
 use crate::logging::{Logging, Scene};
 use crate::persist;
+use crate::phases::{is_for_page, is_monitored};
 use crate::rules::{Cx, End, Fate, Memory, RuleSet, reply_of};
 use crate::running::Running;
 use crate::shared::{ServerTables, Shared};
@@ -97,6 +98,14 @@ impl<'a> Walk<'a> {
         if self.follow(frontend).is_ok() {
             self.choose_server();
         }
+        if self.stream.txn.is_http {
+            self.tell_request();
+        }
+        Ok(self.told)
+    }
+
+    /// The request as it is now.
+    fn tell_request(&mut self) {
         let head = &self.stream.request;
         let line = [head.method_bytes(), head.target(), head.version_bytes()];
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -106,11 +115,17 @@ impl<'a> Walk<'a> {
                 .request
                 .push(format!("{}: {}", shown(name), shown(value)));
         }
-        Ok(self.told)
     }
 
     fn follow(&mut self, frontend: ProxyId) -> Result<(), Ended> {
         let proxy = self.proxy(frontend);
+        let monitored = proxy.monitor_uri.as_deref();
+        if self.stream.txn.is_http
+            && monitored.is_some_and(|uri| is_monitored(uri, &self.stream.request))
+        {
+            self.told.outcome = "The proxy answers by itself: monitor-uri.".to_owned();
+            return Err(Ended);
+        }
         for (keyword, rules) in [
             ("tcp-request connection", &proxy.tcp_request_connection),
             ("tcp-request session", &proxy.tcp_request_session),
@@ -236,6 +251,12 @@ impl<'a> Walk<'a> {
             ("http-request", RuleSet::Request),
             ("redirect", RuleSet::Redirect),
         ] {
+            let page = self.proxy(proxy).stats.as_deref();
+            if set == RuleSet::Redirect && page.is_some_and(|page| is_for_page(page, &self.stream))
+            {
+                self.told.outcome = "The proxy answers by itself: the statistics page.".to_owned();
+                return Err(Ended);
+            }
             self.stream.soft_rewrites = false;
             for (place, rule) in set.rules(self.proxy(proxy)).iter().enumerate() {
                 let id = RuleId { proxy, place };

@@ -364,7 +364,7 @@ fn is_preface(request: &Head) -> bool {
 }
 
 /// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
-fn is_monitored(uri: &[u8], request: &Head) -> bool {
+pub(crate) fn is_monitored(uri: &[u8], request: &Head) -> bool {
     uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
 }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::model::Config;
+#[cfg(feature = "export")]
 use config::reader::Input;
 use proxy::explain::{Explanation, explain};
 use proxy::{Process, Tls};

@@ -39,7 +39,9 @@ pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
             let _ = writeln!(out, "  {name}  {address}  weight {weight}");
         }
     }
-    let _ = writeln!(out, "\nthe request as it leaves the rules");
+    if !explained.request.is_empty() {
+        let _ = writeln!(out, "\nthe request as it leaves the rules");
+    }
     for line in &explained.request {
         let _ = writeln!(out, "  {line}");
     }

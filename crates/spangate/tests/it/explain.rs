@@ -12,6 +12,8 @@ const CONFIG: &str = r#"defaults
     timeout connect 1s
 frontend web
     bind 127.0.0.1:8080
+    monitor-uri /alive
+    stats uri /stats
     acl is_admin path_beg /admin
     http-request deny deny_status 403 if is_admin !{ src 10.0.0.0/8 }
     http-request set-header X-Kind api if { path_beg /api }
@@ -66,7 +68,7 @@ fn matching(explained: &Explained) -> Vec<u64> {
 #[test]
 fn rules_are_carried_out_in_their_order() {
     let api = explained(&["GET http://shop.example:8080/api/one?x"]);
-    assert_eq!(matching(&api), [10, 11, 13, 22]);
+    assert_eq!(matching(&api), [12, 13, 15, 24]);
     assert_eq!(api.json["backend"], "by_kind");
     let outcome = api.json["outcome"].as_str().expect("an outcome");
     assert!(
@@ -76,10 +78,10 @@ fn rules_are_carried_out_in_their_order() {
     let request = api.json["request"].as_array().expect("lines");
     assert_eq!(request[0], "GET /v2/api/one?x HTTP/1.1");
     assert!(request.contains(&"x-kind: api".into()), "{request:?}");
-    let line = "+ t.cfg:10  http-request set-header X-Kind api if { path_beg /api }";
+    let line = "+ t.cfg:12  http-request set-header X-Kind api if { path_beg /api }";
     assert!(api.text.contains(line), "{}", api.text);
     let two = explained(&["http://shop.example:8080/api/two"]);
-    assert_eq!(matching(&two), [10, 11, 13, 22, 23]);
+    assert_eq!(matching(&two), [12, 13, 15, 24, 25]);
     let choice = two.json["server_choice"].as_str().expect("a choice");
     assert_eq!(choice, "Persistence binds it to server 'two'.");
 }
@@ -87,11 +89,18 @@ fn rules_are_carried_out_in_their_order() {
 #[test]
 fn a_rule_may_end_the_request() {
     let denied = explained(&["http://a:8080/admin", "--src", "192.0.2.1"]);
-    assert_eq!(matching(&denied), [9]);
+    assert_eq!(matching(&denied), [11]);
     assert_eq!(denied.json["outcome"], "The proxy answers with 403.");
     assert!(denied.json["backend"].is_null());
     let admitted = explained(&["http://a:8080/admin", "--src", "10.1.2.3"]);
-    assert_eq!(matching(&admitted), [15]);
+    assert_eq!(matching(&admitted), [17]);
+    for (path, outcome) in [
+        ("alive", "The proxy answers by itself: monitor-uri."),
+        ("stats", "The proxy answers by itself: the statistics page."),
+    ] {
+        let own = explained(&[&format!("http://a:8080/{path}")]);
+        assert_eq!(own.json["outcome"], outcome);
+    }
     let moved = explained(&["http://a:8080/old"]);
     assert_eq!(
         moved.json["outcome"],
@@ -104,7 +113,7 @@ fn backends_by_name_and_servers_by_cookie() {
     let named = explained(&["http://a:8080/to/by_kind"]);
     assert_eq!(named.json["backend"], "by_kind");
     let nobody = explained(&["http://a:8080/to/nobody"]);
-    assert_eq!(matching(&nobody), [14, 15]);
+    assert_eq!(matching(&nobody), [16, 17]);
     assert_eq!(nobody.json["backend"], "rest");
     let bound = explained(&["http://a:8080/", "-H", "Cookie: SRV=B"]);
     let choice = bound.json["server_choice"].as_str().expect("a choice");
