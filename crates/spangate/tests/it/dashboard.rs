@@ -255,3 +255,136 @@ fn a_port_in_use_is_told_with_its_line() {
     assert!(ended.stderr.contains(&wanted), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("for [{}]", address(&taken))));
 }
+
+const COLLECTOR: &str = "receivers:
+  proxy:
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - { name: errors, type: status_code, status_code: { status_codes: [ERROR] } }
+exporters:
+  dashboard:
+service:
+  telemetry:
+    metrics: { level: none }
+  pipelines:
+    traces:
+      receivers: [proxy]
+      processors: [tail_sampling]
+      exporters: [dashboard]
+";
+
+#[test]
+fn traces_and_sampling_are_served() {
+    let folder = Folder::new();
+    let yaml = folder.write("collector.yaml", COLLECTOR);
+    let origin = Origin::start(|request| match request.line.contains("/bad") {
+        true => b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n".to_vec(),
+        false => ok("good"),
+    });
+    let (front, board) = (listener(), listener());
+    let config = format!(
+        "global
+    setenv OTEL_BSP_SCHEDULE_DELAY 10
+{DEFAULTS}{FRONT}    option tracing endpoint collector://c service shop route path
+collector c
+    config {yaml}
+    root-wait 100ms
+backend be
+    server s1 {}
+dashboard
+    bind \"fd@${{BOARD}}\"
+",
+        origin.at
+    );
+    let listeners = [("FE", &front), ("BOARD", &board)];
+    let proxy = Proxy::start_in(folder, &config, &listeners);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/good").status, 200);
+    assert_eq!(client.get("/bad").status, 500);
+    let get = |path: &str| asked(&board, &format!("GET {path} HTTP/1.1"), "");
+    let kept = |wanted: &str| {
+        let path = format!("/api/traces?kept={wanted}");
+        eventually(&path, || {
+            let list = json(&get(&path));
+            let rows = list["traces"].as_array().expect("rows").clone();
+            (rows.len() == 1).then(|| rows[0].clone())
+        })
+    };
+    let (bad, good) = (kept("1"), kept("0"));
+    assert_eq!(
+        (&bad["route"], &bad["policy"]),
+        (&"/bad".into(), &"errors".into())
+    );
+    assert_eq!(
+        (&good["route"], &good["status"]),
+        (&"/good".into(), &200.into())
+    );
+    let id = bad["id"].as_str().expect("an id");
+    let trace = json(&get(&format!("/api/traces/{id}")));
+    assert_eq!(trace["spans"].as_array().map(Vec::len), Some(2));
+    assert_eq!(get("/api/traces/00").status, 400);
+    assert_eq!(get(&format!("/api/traces/{}", "0".repeat(32))).status, 404);
+    assert_eq!(get("/api/traces?status=x").status, 400);
+    let map = json(&get("/api/heatmap?columns=10&rows=6"));
+    assert_eq!(
+        (&map["matched"], map["columns"].as_array().map(Vec::len)),
+        (&2.into(), Some(10))
+    );
+    assert_eq!(json(&get("/api/services"))["services"][0]["name"], "shop");
+    let sampling = json(&get("/api/sampling"));
+    assert_eq!(sampling["collectors"][0]["spans"]["accepted"], 4);
+
+    let token = now(&board)["token"].as_str().expect("a token").to_owned();
+    let host = address(&board);
+    let head =
+        format!("POST /api/dry-run HTTP/1.1\r\norigin: http://{host}\r\nx-spangate-token: {token}");
+    let all = json(&asked(
+        &board,
+        &head,
+        "- { name: all, type: always_sample }",
+    ));
+    assert_eq!(
+        (&all["traces"], &all["kept"], &all["running_kept"]),
+        (&2.into(), &2.into(), &1.into())
+    );
+    let wrong = asked(&board, &head, "- { name: all, type: x }");
+    assert_eq!((wrong.status, &json(&wrong)["line"]), (400, &1.into()));
+    assert_eq!(asked(&board, "POST /api/dry-run HTTP/1.1", "").status, 403);
+    let head = "GET /api/traces HTTP/1.1\r\nsec-fetch-site: cross-site";
+    assert_eq!(asked(&board, head, "").status, 403);
+    proxy.stop();
+}
+
+#[test]
+fn without_a_collector_there_are_no_traces() {
+    let origin = Origin::start(|_| ok(""));
+    let (front, board) = (listener(), listener());
+    let proxy = start("", &origin, &front, &board);
+    for path in ["/api/traces", "/api/heatmap", "/api/services"] {
+        let answer = asked(&board, &format!("GET {path} HTTP/1.1"), "");
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.text().contains("exporter 'dashboard'"));
+    }
+    proxy.stop();
+}
+
+#[test]
+fn requests_are_explained_apart_from_those_that_are_served() {
+    let origin = Origin::start(|_| ok(""));
+    let (front, board) = (listener(), listener());
+    let section = "frontend other\n  bind 127.0.0.1:1 name never\n  disabled\n";
+    let proxy = start(section, &origin, &front, &board);
+    let explain = |query: &str| asked(&board, &format!("GET /api/explain?{query} HTTP/1.1"), "");
+    let answer = explain("url=http%3A%2F%2Fa%2Fx&header=x:+y&frontend=fe");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let explained = json(&answer);
+    assert_eq!(explained["backend"], "be");
+    assert_eq!(explained["steps"][0]["keyword"], "default_backend");
+    assert_eq!(explained["steps"][0]["text"], "default_backend be");
+    assert_eq!(explain("url=x").status, 400);
+    assert_eq!(explain("nothing=x").status, 400);
+    assert_eq!(now(&board)["frontends"][0]["requests_total"], 0);
+    proxy.stop();
+}
