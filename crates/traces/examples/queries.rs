@@ -1,5 +1,5 @@
 //! How long queries take over 100,000 traces: `cargo run --release -p spangate-traces --example queries`.
-#![allow(clippy::print_stdout, clippy::disallowed_methods)]
+#![expect(clippy::print_stdout, reason = "it tells what it measured")]
 
 use std::time::Instant;
 
@@ -63,6 +63,7 @@ fn span(out: &mut Vec<u8>, trace: u64, number: u64) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let begin = Instant::now();
     let result = work();

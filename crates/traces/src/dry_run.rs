@@ -117,6 +117,7 @@ fn evaluate(store: &Store, program: &Program, since_ms: u64) -> (Vec<Evaluated>,
     let mut spans = 0;
     let mut next = store.held().numbers().end;
     loop {
+        store.give_way();
         let held = store.held();
         let mut evaluator = Evaluator::new(program, &held);
         let slice_end = spans + SLICE_SPANS;

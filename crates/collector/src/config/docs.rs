@@ -125,6 +125,12 @@ An exporter `dashboard` keeps the traces of the last minutes in memory, for the 
 same process:
 
 ```yaml
+receivers:
+  otlp: { protocols: { grpc: } }
+processors:
+  tail_sampling:
+    policies:
+      - { name: errors, type: status_code, status_code: { status_codes: [ERROR] } }
 exporters:
   dashboard:
   otlp: { endpoint: 'tempo:4317' }
@@ -140,6 +146,8 @@ service:
   nothing of what other exporters send changes.
 - `unsampled: false` keeps only what the exporter gets. That takes less memory, and no time per span
   that is dropped.
+- A span is shown as it came to the sampler, without what processors after the sampler change. What
+  must not be shown is removed before the sampler; else write `unsampled: false`.
 - All exporters `dashboard` of a process share one store; the largest `max_bytes` and the largest
   `max_age` count.
 - A trace holds 10000 spans, and an eighth of `max_bytes` or 4 MiB, whichever is less; further spans

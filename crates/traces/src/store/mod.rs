@@ -9,6 +9,7 @@ mod trace;
 pub(crate) use held::Held;
 pub(crate) use trace::{Fate, Trace};
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tail::policy::Refusal;
@@ -18,6 +19,8 @@ use crate::answer::{DryRun, HeatMap, HeldNow, Services, TraceDetail, TraceList};
 use crate::query::{HeatMapQuery, TraceQuery};
 use crate::{detail, dry_run, heat_map, read, services};
 
+/// Turns of others that a slice waits for senders to have theirs.
+const GIVE_WAY_MAX: usize = 1000;
 /// Bytes that a store has at least.
 pub const BYTES_MIN: u64 = 1 << 20;
 
@@ -74,6 +77,8 @@ pub struct Decision<'a> {
 #[derive(Debug)]
 pub struct Store {
     held: Mutex<Held>,
+    /// Senders that want the lock.
+    senders: AtomicUsize,
 }
 
 impl Store {
@@ -82,6 +87,7 @@ impl Store {
     pub fn new(limits: Limits) -> Store {
         Store {
             held: Mutex::new(Held::new(limits)),
+            senders: AtomicUsize::new(0),
         }
     }
 
@@ -96,12 +102,12 @@ impl Store {
     /// read is counted.
     pub fn add(&self, request: &[u8], stage: Stage, now_ms: u64) {
         let notes = read::read(request);
-        self.held().add(notes, stage, now_ms);
+        self.held_by_sender().add(notes, stage, now_ms);
     }
 
     /// Notes what a sampler decided. A trace that is kept and not held is remembered: its spans are to come.
     pub fn decided<'a>(&self, decisions: impl IntoIterator<Item = Decision<'a>>, now_ms: u64) {
-        let mut held = self.held();
+        let mut held = self.held_by_sender();
         for decision in decisions {
             held.decided(&decision, now_ms);
         }
@@ -169,6 +175,24 @@ impl Store {
     /// Where they differ.
     pub fn check(&self) {
         self.held().check();
+    }
+
+    /// The lock for a sender, before whom slices of long answers give way.
+    fn held_by_sender(&self) -> MutexGuard<'_, Held> {
+        self.senders.fetch_add(1, Relaxed);
+        let held = self.held();
+        self.senders.fetch_sub(1, Relaxed);
+        held
+    }
+
+    /// Lets senders have the lock before it is taken again: who releases a lock would have it again before they wake up.
+    pub(crate) fn give_way(&self) {
+        for _ in 0..GIVE_WAY_MAX {
+            if self.senders.load(Relaxed) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {

@@ -133,3 +133,28 @@ fn old_traces_are_passed_over() {
     let none = store.dry_run(&all, NOW_MS + window_ms + 5000).unwrap();
     assert_eq!((none.traces, none.kept), (0, 0));
 }
+
+#[test]
+fn senders_get_the_lock_between_slices() {
+    let store = Store::new(Limits::default());
+    for trace in 0..4000 {
+        let spans = (1..6).map(|number| span(trace, number, 0, trace, 20));
+        store.add(&request("s", spans.collect()), Stage::Seen, NOW_MS + trace);
+    }
+    let all = settings(&[("all", PolicyKind::AlwaysSample)]);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            for trace in 4000..5000 {
+                let spans = vec![span(trace, 1, 0, trace, 20)];
+                store.add(&request("s", spans), Stage::Seen, NOW_MS + trace);
+            }
+        });
+        while !sender.is_finished() {
+            let run = store.dry_run(&all, NOW_MS + 5000).unwrap();
+            assert_eq!(run.kept, run.traces);
+            assert!((4000..=5000).contains(&run.traces), "{}", run.traces);
+        }
+    });
+    assert_eq!(store.dry_run(&all, NOW_MS + 5000).unwrap().traces, 5000);
+    store.check();
+}
