@@ -18,6 +18,8 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(300);
 /// How long an answer may still take then.
 pub const CONNECTION_END_MAX: Duration = Duration::from_secs(5);
+/// How long answers may still take when the dashboard ends.
+pub const END_MAX: Duration = Duration::from_secs(1);
 /// Before an answer to a wrong password.
 pub const REFUSAL_PAUSE: Duration = Duration::from_millis(300);
 /// After an error of accepting (too many open files), before the next attempt.

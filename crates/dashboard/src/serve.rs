@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::limits::{
-    ACCEPT_AGAIN, CONNECTION_END_MAX, CONNECTION_TIME_MAX, CONNECTIONS_MAX, FIELDS_MAX,
+    ACCEPT_AGAIN, CONNECTION_END_MAX, CONNECTION_TIME_MAX, CONNECTIONS_MAX, END_MAX, FIELDS_MAX,
     HEAD_BYTES_MAX, HEAD_TIME_MAX, SLOW_THREADS_MAX,
 };
 use crate::routes::Site;
@@ -56,10 +56,14 @@ impl Dashboard {
         };
         let work = move || {
             runtime.block_on(async {
+                let places = Arc::clone(&server.places);
                 for listener in listeners {
                     tokio::spawn(accept(listener, server.clone()));
                 }
                 over(ended).await;
+                // Answers that are on their way may leave.
+                let all = places.acquire_many(CONNECTIONS_MAX as u32);
+                let _ = timeout(END_MAX, all).await;
             });
             runtime.shutdown_background();
         };
@@ -130,24 +134,36 @@ async fn accept(listener: Listener, server: Server) {
         let Ok(place) = Arc::clone(&server.places).acquire_owned().await else {
             return;
         };
-        let own = server.clone();
-        let accepted = match &listener {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
-                tokio::spawn(async move {
-                    own.serve(stream).await;
-                    drop(place);
-                })
-            }),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                tokio::spawn(async move {
-                    own.serve(stream).await;
-                    drop(place);
-                })
-            }),
+        let accepted = tokio::select! {
+            biased;
+            () = over(server.ended.clone()) => return,
+            accepted = listener.next() => accepted,
         };
-        if accepted.is_err() {
-            sleep(ACCEPT_AGAIN).await;
+        match accepted {
+            Ok(stream) => {
+                let own = server.clone();
+                tokio::spawn(async move {
+                    own.serve(stream).await;
+                    drop(place);
+                });
+            }
+            Err(_) => sleep(ACCEPT_AGAIN).await,
         }
+    }
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Listener {
+    /// The next connection.
+    async fn next(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Listener::Tcp(listener) => Box::new(listener.accept().await?.0),
+            Listener::Unix(listener) => Box::new(listener.accept().await?.0),
+        })
     }
 }
 
