@@ -1,9 +1,11 @@
 //! From rule set to rule set, as `phases` goes.
 
+mod choose;
+
 use std::cell::Cell;
 use std::sync::Arc;
 
-use config::model::{BackendTarget, HttpAction, Mode, Proxy, ServerAddress, ServerTarget, TcpRule};
+use config::model::{HttpAction, Mode, Proxy, TcpRule};
 use http::h1::{self, Strictness};
 use net::{Now, WorkerId};
 use sample::{BodyFacts, Condition, RulePlace, Session};
@@ -11,14 +13,12 @@ use sample::{BodyFacts, Condition, RulePlace, Session};
 use super::nobody::Nobody;
 use super::{Explanation, Question, Step, addresses, named};
 use crate::facts::{Ambient, Eval};
-use crate::ids::{ProxyId, RuleId, ServerId};
+use crate::ids::{ProxyId, RuleId};
 use crate::logging::{Logging, Scene};
-use crate::persist;
 use crate::phases::{is_for_page, is_monitored};
 use crate::rules::{Cx, End, Fate, Memory, RuleSet, reply_of};
 use crate::running::Running;
 use crate::shared::{ServerTables, Shared};
-use crate::statistics::fill::algorithm;
 use crate::stream::{Phase, Rules, Stream};
 use crate::tracing;
 
@@ -309,137 +309,6 @@ impl<'a> Walk<'a> {
             End::Close | End::Vanished => "The connection is closed without an answer.".to_owned(),
             End::Fail(status) => format!("The client gets {status}."),
         }
-    }
-
-    /// `use_backend` in order, then `default_backend`.
-    fn choose_backend(&mut self, frontend: ProxyId) -> Result<ProxyId, Ended> {
-        let proxy = self.proxy(frontend);
-        let is_http = self.stream.txn.is_http;
-        for rule in &proxy.use_backend {
-            let condition = rule.condition.as_ref();
-            let holds = condition.is_none_or(|condition| {
-                self.with_rules(|cx, stream| cx.scene.eval.holds(stream, condition))
-            });
-            let (found, result) = match (&rule.target, holds) {
-                (_, false) => (None, String::new()),
-                (BackendTarget::Static(place), true) => {
-                    let id = ProxyId::at(*place);
-                    (Some(id), self.proxy(id).name.clone())
-                }
-                (BackendTarget::Dynamic(format), true) => {
-                    let mut name = Vec::new();
-                    self.with_rules(|cx, stream| cx.scene.eval.render(stream, format, &mut name));
-                    let shown = String::from_utf8_lossy(&name).into_owned();
-                    (self.running.backend_named(&name, is_http), shown)
-                }
-            };
-            let usable = found.is_some_and(|id| self.is_eligible(id));
-            let result = match (holds, found, usable) {
-                (false, ..) => "does not match".to_owned(),
-                (true, None, _) => {
-                    format!("there is no backend '{result}': default_backend follows")
-                }
-                (true, Some(_), false) => {
-                    format!("backend '{result}' is disabled or unpublished: the next rule follows")
-                }
-                (true, Some(_), true) => format!("chooses backend '{result}'"),
-            };
-            let told = Told {
-                matches: holds,
-                result,
-                condition,
-            };
-            self.tell(frontend, "use_backend", Some(rule.place), told);
-            match found {
-                Some(id) if usable => return Ok(id),
-                None if holds => break,
-                _ => {}
-            }
-        }
-        let default = proxy.default_backend.map(ProxyId::at);
-        if let Some(id) = default.filter(|id| *id == frontend || self.is_eligible(*id)) {
-            let told = Told {
-                matches: true,
-                result: format!("chooses backend '{}'", self.proxy(id).name),
-                condition: None,
-            };
-            self.tell(
-                frontend,
-                "default_backend",
-                proxy.default_backend_place,
-                told,
-            );
-            return Ok(id);
-        }
-        if proxy.is_backend {
-            return Ok(frontend);
-        }
-        self.told.outcome = "No backend is chosen: the client gets 503.".to_owned();
-        Err(Ended)
-    }
-
-    fn is_eligible(&self, backend: ProxyId) -> bool {
-        self.ambient.shared.is_published(backend) && !self.proxy(backend).disabled
-    }
-
-    /// What binds the request to a server, and the algorithm.
-    fn choose_server(&mut self) {
-        let backend = self.stream.backend;
-        let proxy = self.proxy(backend);
-        let tables = Arc::clone(&self.servers);
-        for (_, line) in tables.of(backend).filter(|(_, line)| !line.is_deleted) {
-            let address = match &line.address {
-                ServerAddress::Fixed(address) => address.to_string(),
-                ServerAddress::PortOffset { ip, offset } => {
-                    format!("{ip}, the client's port {offset:+}")
-                }
-            };
-            self.told
-                .servers
-                .push((line.name.clone(), address, line.weight));
-        }
-        for rule in &proxy.use_server {
-            let holds = self.with_rules(|cx, stream| cx.scene.eval.holds(stream, &rule.condition));
-            let server = match &rule.target {
-                ServerTarget::Static(place) => {
-                    let server = ServerId::at(backend, *place);
-                    tables
-                        .find(server)
-                        .map_or_else(String::new, |line| line.name.clone())
-                }
-                ServerTarget::Dynamic(_) => "the one that its format names".to_owned(),
-            };
-            let told = Told {
-                matches: holds,
-                result: match holds {
-                    true => format!("binds it to server '{server}'"),
-                    false => "does not match".to_owned(),
-                },
-                condition: Some(&rule.condition),
-            };
-            self.tell(backend, "use-server", Some(rule.place), told);
-        }
-        self.with_rules(|cx, stream| persist::bind(&mut cx.scene.eval, stream));
-        if self.stream.route.target.is_none() && proxy.mode == Mode::Http {
-            self.with_rules(|cx, stream| persist::request_cookies(&mut cx.scene.eval, stream));
-        }
-        let bound = self.stream.route.target;
-        let bound = bound
-            .and_then(|server| tables.find(server))
-            .map(|line| line.name.clone());
-        let algorithm = algorithm(&proxy.balance);
-        let choice = match bound {
-            Some(server) => format!("Persistence binds it to server '{server}'."),
-            None if !proxy.stick_request.is_empty() => format!(
-                "A stick table may bind it to a server; else 'balance {algorithm}' chooses."
-            ),
-            None => format!("'balance {algorithm}' chooses the server."),
-        };
-        self.told.outcome = match self.told.servers.is_empty() {
-            true => "The backend has no server: the client gets 503.".to_owned(),
-            false => format!("It goes to backend '{}'. {choice}", proxy.name),
-        };
-        self.told.server_choice = Some(choice);
     }
 }
 
