@@ -131,6 +131,7 @@ def a_server_is_drained(browser, demo):
     browser.see("Last check", "dialog[open]")
     browser.click("dialog[open] button[title^='No new clients']")
     browser.see("Drain: done", "dialog[open]")
+    browser.see("DRAIN", "dialog[open] .state")
     until("the server drains", lambda: "DRAIN" in browser.text("tr.member"))
     check("it is announced", "done" in browser.text("#live") or "DRAIN" in browser.text("#live"))
     browser.fill("dialog[open] input", "50%")

@@ -9,22 +9,23 @@ function step(one, show) {
   const place = one.file ? `${one.file}:${one.line}` : "";
   return make("tr", { class: one.matches ? "" : "unmatched" },
     make("td", {}, make("span", { class: `tag ${one.matches ? "good" : ""}` }, one.matches ? "matches" : "no")),
-    make("td", {}, one.file ? make("button", { type: "button", class: "link mono", onclick: () => show(one.file, one.line) }, place) : ""),
-    make("td", { class: "text" }, make("code", {}, one.text ?? one.keyword), make("span", { class: "sub" }, one.result, one.unknown.length ? `; unknown here: ${one.unknown.join(", ")}` : "")));
+    make("td", { class: "rule" }, make("code", {}, one.text ?? one.keyword),
+      make("span", { class: "sub" }, one.result, one.unknown.length ? `; unknown here: ${one.unknown.join(", ")}` : "",
+        one.file ? [" · ", make("button", { type: "button", class: "link mono", onclick: () => show(one.file, one.line) }, place)] : "")));
 }
 
 function outcome(place, explained, show) {
   let proxy = null;
   const rows = explained.steps.flatMap((one) => {
-    const head = one.proxy === proxy ? [] : [make("tr", { class: "group" }, make("th", { colspan: 3, scope: "rowgroup" }, one.proxy))];
+    const head = one.proxy === proxy ? [] : [make("tr", { class: "group" }, make("th", { colspan: 2, scope: "rowgroup" }, one.proxy))];
     proxy = one.proxy;
     return [...head, step(one, show)];
   });
-  const none = make("tr", {}, make("td", { colspan: 3, class: "soft" }, "No rule stands in its way."));
+  const none = make("tr", {}, make("td", { colspan: 2, class: "soft" }, "No rule stands in its way."));
   place.replaceChildren(
     make("p", { class: "pad verdict" }, explained.outcome),
     make("div", { class: "scroll" }, make("table", {}, make("caption", { class: "hidden" }, "Rules, in their order"),
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Condition"), make("th", { scope: "col" }, "Line"), make("th", { scope: "col" }, "Rule, and what it came to"))),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Condition"), make("th", { scope: "col" }, "Rule, and what it came to"))),
       make("tbody", {}, rows.length ? rows : none))),
     explained.servers.length ? make("p", { class: "pad" }, `Servers: ${explained.servers.map((server) => `${server.name} (${server.address}, weight ${server.weight})`).join(", ")}`) : "",
     explained.request.length === 0 ? "" : make("details", { class: "pad" }, make("summary", {}, "The request as it leaves the rules"), make("pre", {}, explained.request.join("\n"))),

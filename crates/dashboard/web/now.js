@@ -74,7 +74,16 @@ function serverName(cell, item) {
   }
   cell.item = item;
   if (!cell.firstChild) {
-    const open = () => openServer(cell.item.backend, cell.item.server, refresh);
+    const open = () => {
+      const { backend, server } = cell.item;
+      openServer(backend, server, async () => {
+        // An answer that was on its way already may be older than the action.
+        await refresh();
+        await refresh();
+        const found = latest.backends.find((one) => one.name === backend.name);
+        return found?.servers.find((one) => one.name === server.name);
+      });
+    };
     cell.append(make("button", { type: "button", class: "link", "aria-haspopup": "dialog", onclick: open }), make("span", { class: "sub narrow" }));
   }
   text(cell.firstChild, item.row.name);

@@ -34,7 +34,7 @@ const ACTIONS = [
   ["disable-health", "Disable checks", "Its health checks stop; its state stays."],
 ];
 
-/** Opens the dialog. `changed` is called after an action. */
+/** Opens the dialog. `changed` is called after an action; it gives the server as it is then. */
 export function openServer(backend, server, changed) {
   const outcome = make("p", { role: "status" });
   const run = async (body, said) => {
@@ -46,8 +46,19 @@ export function openServer(backend, server, changed) {
     } catch (error) {
       text(outcome, error.message);
     }
-    changed();
+    tell(await changed());
   };
+  const state = make("span");
+  const weights = make("dd");
+  const last = make("dd");
+  // None where the server has gone.
+  const tell = (newest) => {
+    text(state, newest?.status ?? "gone");
+    state.className = `state ${health(newest?.status)}`;
+    text(weights, newest ? `${newest.weight} now, ${newest.configured_weight} set` : "–");
+    text(last, newest ? checkLine(newest) : "–");
+  };
+  tell(server);
   const weight = make("input", { type: "text", inputmode: "numeric", value: server.configured_weight ?? "", size: 6, maxlength: 5, "aria-label": "Weight, from 0 to 256 or per cent" });
   const actions = mayAct()
     ? [
@@ -64,14 +75,14 @@ export function openServer(backend, server, changed) {
   const dialog = make("dialog", { "aria-label": `Server ${backend.name}/${server.name}`, onclose: () => dialog.remove() },
     make("h2", {}, `${backend.name}/${server.name}`),
     make("dl", { class: "facts" },
-      fact("State", make("span", { class: `state ${health(server.status)}` }, server.status)),
+      fact("State", state),
       fact("For", span(server.since_change_s)),
-      fact("Last check", checkLine(server)),
+      [make("dt", { class: "soft" }, "Last check"), last],
       server.check ? fact("Health", `${server.check.health} (up from ${server.check.rise}, of ${server.check.rise + server.check.fall - 1})`) : [],
       server.agent_status ? fact("Agent", `${server.agent_status} ${server.agent_found ?? ""}`) : [],
       fact("Failed checks", number(server.check?.failures ?? 0)),
       fact("Address", make("code", {}, server.address ?? "–")),
-      fact("Weight", `${server.weight} now, ${server.configured_weight} set`)),
+      [make("dt", { class: "soft" }, "Weight"), weights]),
     actions,
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   document.body.append(dialog);
