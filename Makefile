@@ -1,6 +1,9 @@
-# make demo    the proxy on http://127.0.0.1:8080 and https://127.0.0.1:8443 in front of two demo origins, until Ctrl-C
+# make demo    the proxy on http://127.0.0.1:8080 and https://127.0.0.1:8443 in front of two demo origins, with a collector, a
+#              light load, and the dashboard on http://127.0.0.1:8404, until Ctrl-C (PORT=9000 takes 9000 to 9003, LOAD=0 sends
+#              no load)
 # make build   all of Spangate as it ships: target/release/spangate, its symbols in target/release/spangate.debug
-# make test    every test, the instruction count of a request, and what an SDK sends through the collector
+# make test    every test, the instruction count of a request, what an SDK sends through the collector, and the dashboard in a
+#              browser
 # make gate    the instruction count alone
 # make bench   requests/s, latency, CPU and memory beside HAProxy and nginx (BENCH="--case 50B-c64")
 # make docs    the API documentation, in target/doc
@@ -26,6 +29,8 @@ GATE_MARGIN = $(if $(findstring rustc $(GATE_COMPILER) ,$(shell rustc --version)
 
 FUZZ_SECONDS ?= 30
 BENCH ?=
+PORT ?=
+LOAD ?=
 CARGO ?= cargo
 PROGRAM := target/release/spangate
 BENCH_PROGRAM := target/release/spangate-bench
@@ -45,8 +50,9 @@ proxy:
 	CARGO_INCREMENTAL=0 $(CARGO) build --profile proxy --no-default-features -p spangate -p spangate-bench
 
 # exec: Ctrl-C ends in the program itself, which then exits with 0.
-demo: proxy
-	@exec $(PROXY_BENCH) demo
+demo:
+	CARGO_INCREMENTAL=0 $(CARGO) build --profile demo --no-default-features --features spangate/export -p spangate -p spangate-bench
+	@exec target/demo/spangate-bench demo $(if $(PORT),--port $(PORT)) $(if $(LOAD),--load $(LOAD))
 
 test:
 	@CARGO="$(CARGO)" tools/test

@@ -1,9 +1,16 @@
-//! `demo`: Spangate before two small origins, with a configuration to read and change.
+//! `demo`: the whole product in one process tree: two origins, Spangate before them with a collector and the dashboard, and
+//! a light load.
 
-mod page;
+mod answer;
+mod load;
+mod origin;
+mod ports;
+mod random;
+mod spans;
+mod welcome;
 
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,74 +19,80 @@ use lexopt::Arg;
 use crate::Failure;
 use crate::certs::Certificates;
 use crate::client;
-use crate::origin;
 use crate::peers::{self, START_PATIENCE};
 use crate::process::Process;
 use crate::sys;
 use crate::workdir::Workdir;
-use page::Page;
+use ports::Ports;
+use spans::Spans;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: two demo origins with Spangate before them, until Ctrl-C
+pub const HELP: &str = "[OPTIONS]: Spangate before two demo origins, with a load and the dashboard, until Ctrl-C
 --config FILE      the configuration (examples/demo.cfg)
---listen ADDR      where that configuration listens (127.0.0.1:8080)
---listen-tls ADDR  where it listens for HTTPS (127.0.0.1:8443)
+--port PORT        HTTP here, HTTPS, the dashboard and OTLP on the three ports after it (8080, 8443, 8404, 8405)
+--load RATE        requests a second that the demo sends by itself, 0 for none (30)
 --subject PATH     the Spangate to start (beside this program)";
 
-/// The origins: the name each shows and the variable that carries its address into the configuration.
-const ORIGINS: &[(&str, &str)] = &[("A", "SPANGATE_ORIGIN_A"), ("B", "SPANGATE_ORIGIN_B")];
+/// The origins: the name each shows, the variable that carries its address into the configuration, and how many times the
+/// usual time its answers take.
+const ORIGINS: &[(&str, &str, f64)] = &[
+    ("A", "SPANGATE_ORIGIN_A", 1.0),
+    ("B", "SPANGATE_ORIGIN_B", 1.6),
+];
 /// The variable that carries the file with the certificate and its key into the configuration.
 const CERTIFICATE: &str = "SPANGATE_DEMO_CERTIFICATE";
 /// How long open connections may last after Ctrl-C.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether Spangate still lives.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Requests a second of the load.
+const LOAD_DEFAULT: u32 = 30;
+/// More would be no light load.
+const LOAD_MAX: u32 = 500;
 
 struct Options {
     config: PathBuf,
-    listen: SocketAddr,
-    listen_tls: SocketAddr,
+    ports: Ports,
+    load: u32,
     subject: Option<PathBuf>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, or Spangate does not start, or ends by itself.
+/// When an option is not understood, a port is in use, or Spangate does not start, or ends by itself.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let program = peers::installed(options.subject.clone())?
         .swap_remove(0)
         .program;
-    for address in [options.listen, options.listen_tls] {
-        TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
-    }
+    let ports = options.ports;
+    ports.check()?;
     let workdir = Workdir::new("demo")?;
     let certificates = Certificates::write(workdir.path())?;
     let mut command = Command::new(program);
     command.arg("-db").arg("-f").arg(&options.config);
     command.env(CERTIFICATE, &certificates.server);
-    for &(name, variable) in ORIGINS {
-        command.env(
-            variable,
-            origin::start_here(1, Page::new(name))?.address.to_string(),
-        );
+    command.envs(ports.variables());
+    let spans = Spans::start(ports.otlp())?;
+    for &(name, variable, slowness) in ORIGINS {
+        let site = answer::Site::new(name, slowness);
+        let address = origin::start(site, spans.clone())?;
+        command.env(variable, address.to_string());
     }
     let mut proxy = Process::start(&mut command)?;
-    client::get(&mut proxy.connect(options.listen, START_PATIENCE)?, "/")
+    client::get(&mut proxy.connect(ports.http(), START_PATIENCE)?, "/health")
         .map_err(|error| format!("no answer: {error}"))?;
-    print!("{}", welcome(&options));
-    // A configuration of one's own may do without. A connection that says nothing would stand in the log.
-    if TcpListener::bind(options.listen_tls).is_err() {
-        print!("{}", welcome_tls(&options, &certificates.authority));
-    }
-    println!("\nThe access log follows. Ctrl-C stops everything.");
-    while !sys::interrupted() {
-        if let Some(status) = proxy.ended() {
-            return Err(format!("spangate ended: {status}").into());
-        }
-        sys::pause(LOOK_EVERY);
-    }
+    let text = std::fs::read_to_string(&options.config)?;
+    print!("{}", welcome::configuration(&options.config, &text));
+    // A configuration of one's own may do without.
+    let has_tls = TcpListener::bind(ports.https()).is_err();
+    let authority = has_tls.then_some(&*certificates.authority);
+    print!("{}", welcome::addresses(ports, authority, options.load));
+    let load = load::start(ports.http(), options.load)?;
+    let ended = wait(&mut proxy);
+    load.end();
+    ended?;
     println!("\nstopping: open requests may finish");
     // Dropping the process sends SIGTERM if this was not enough.
     let status = proxy.end(libc::SIGUSR1, DRAIN_PATIENCE);
@@ -93,55 +106,38 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits for Ctrl-C.
+fn wait(proxy: &mut Process) -> Result<(), Failure> {
+    while !sys::interrupted() {
+        if let Some(status) = proxy.ended() {
+            return Err(format!("spangate ended: {status}").into());
+        }
+        sys::pause(LOOK_EVERY);
+    }
+    Ok(())
+}
+
 fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     let mut options = Options {
         config: PathBuf::from("examples/demo.cfg"),
-        listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-        listen_tls: SocketAddr::from(([127, 0, 0, 1], 8443)),
+        ports: Ports::default(),
+        load: LOAD_DEFAULT,
         subject: None,
     };
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("config") => options.config = parser.value()?.into(),
-            Arg::Long("listen") => options.listen = parser.value()?.to_string_lossy().parse()?,
-            Arg::Long("listen-tls") => {
-                options.listen_tls = parser.value()?.to_string_lossy().parse()?;
+            Arg::Long("port") => options.ports = Ports::from(&parser.value()?.to_string_lossy())?,
+            Arg::Long("load") => {
+                let text = parser.value()?;
+                let load = text.to_string_lossy().parse().ok();
+                let load = load.filter(|load| *load <= LOAD_MAX);
+                options.load =
+                    load.ok_or_else(|| format!("--load (LOAD=) is a number up to {LOAD_MAX}"))?;
             }
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
     }
     Ok(options)
-}
-
-fn welcome(options: &Options) -> String {
-    let url = format!("http://{}", options.listen);
-    format!(
-        "
-Spangate serves {config} on {url}
-
-  {url}/          both origins in turn
-  {url}/a/hello   origin A only
-  {url}/b/hello   origin B only
-
-  curl -i {url}/
-  for i in 1 2 3 4; do curl -s {url}/text; done
-  curl -i {url}/a/hello -H 'X-Forwarded-For: 192.0.2.7'
-  curl -i {url}/b/hello -d 'a body'
-  curl -i -H 'Bad Header: x' {url}/
-",
-        config = options.config.display(),
-    )
-}
-
-fn welcome_tls(options: &Options, authority: &Path) -> String {
-    let port = options.listen_tls.port();
-    let authority = authority.display();
-    format!(
-        "
-The same over TLS, with a certificate of an authority that this demo made for itself: {authority}
-
-  curl --cacert {authority} https://localhost:{port}/
-"
-    )
 }

@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod dashboard;
 pub mod generate;
 pub mod run;

@@ -14,6 +14,7 @@ pub mod checks;
 pub mod collector;
 pub mod compression;
 pub mod cookie;
+pub mod dashboard;
 pub mod descriptions;
 pub mod expressions;
 pub mod filter;
@@ -60,7 +61,8 @@ use crate::diagnostic::{Diagnostics, Severity};
 use crate::environment::Environment;
 use crate::keywords::{self, Keyword, State, Why, other};
 use crate::model::{
-    Bind, CheckScript, CollectorSection, Config, ErrorPage, Global, Mailers, OtelFilter,
+    Bind, CheckScript, CollectorSection, Config, DashboardSection, ErrorPage, Global, Mailers,
+    OtelFilter,
 };
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
@@ -138,6 +140,8 @@ pub struct Shared<'a> {
     pub collector_names: Vec<String>,
     /// See above.
     pub collectors: Vec<CollectorSection>,
+    /// Section `dashboard`.
+    pub dashboard: Option<DashboardSection>,
     /// The filters of all proxies so far.
     pub otel: Vec<OtelFilter>,
     /// Keywords that were accepted and do nothing.
@@ -187,6 +191,7 @@ impl<'a> Shared<'a> {
             filter_files: otel::Files::default(),
             collector_names: Vec::new(),
             collectors: Vec::new(),
+            dashboard: None,
             otel: Vec::new(),
             no_effect: no_effect::NoEffect::default(),
             tls: tls::TlsShared::default(),
@@ -250,6 +255,7 @@ pub fn build(
         otel: std::mem::take(&mut shared.otel),
         tables: std::mem::take(&mut shared.tables),
         collectors: std::mem::take(&mut shared.collectors),
+        dashboard: shared.dashboard.take(),
         mailers: std::mem::take(&mut shared.mailers),
     };
     check::whole(&config, &mut shared);
@@ -290,6 +296,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "collector" {
         return collector::section(section, shared);
+    }
+    if kind == "dashboard" {
+        return dashboard::section(section, shared);
     }
     if kind == "userlist" {
         return userlist::section(section, shared);

@@ -360,6 +360,11 @@ pub fn groups() -> Vec<Group> {
         crate::build::collector::keywords(),
     ));
     groups.push(group(
+        "Section `dashboard`",
+        false,
+        crate::build::dashboard::keywords(),
+    ));
+    groups.push(group(
         "Section `otel-instrumentation` of a filter's file",
         false,
         crate::build::otel::instrumentation_keywords(),

@@ -50,6 +50,7 @@ use As::{Address, Name, Path, Plain, Text};
 const WORDS: &[(&[&str], &[As])] = &[
     (&["acl"], &[Name, Plain]),
     (&["anonkey"], &[]),
+    (&["auth"], &[Text]),
     (&["bind"], &[Address]),
     (&["cookie"], &[Name, Plain]),
     (&["default_backend"], &[Name]),

@@ -11,6 +11,7 @@ mod collector_statements;
 mod collector_yaml;
 mod config;
 mod cookies;
+mod dashboard_request;
 mod expression;
 mod h2;
 mod head;
@@ -28,15 +29,18 @@ mod proxy;
 mod sniff;
 mod tail;
 mod tls;
+mod traces;
 mod translate;
 
 pub use self::tail::{ottl, tail_scan, tail_shard};
+pub use self::traces::{policies_yaml, traces_store};
 pub use body::h1_body;
 pub use collector_edit::collector_edit;
 pub use collector_statements::collector_statements;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use cookies::set_cookie;
+pub use dashboard_request::dashboard_request;
 pub use expression::expression;
 pub use h2::{h2_frames, hpack};
 pub use head::{h1_request, h1_response};
@@ -101,12 +105,15 @@ macro_rules! for_each_target {
             tail_scan OTLP_WORDS,
             tail_shard OTLP_WORDS,
             ottl OTTL_WORDS,
+            traces_store STORE_WORDS,
+            policies_yaml COLLECTOR_WORDS,
             zipkin_json ZIPKIN_WORDS,
             zipkin_proto REQUEST_WORDS,
             jaeger_proto REQUEST_WORDS,
             jaeger_thrift THRIFT_WORDS,
             journal_file JOURNAL_WORDS,
             k8s_events K8S_WORDS,
+            dashboard_request DASHBOARD_WORDS,
         }
     };
 }
@@ -132,6 +139,12 @@ const CRT_LIST_WORDS: &[&[u8]] = &[
 const TLS_WORDS: &[&[u8]] = &[
     b":", b",", b" ", b";", b"!", b"-", b"+", b"@", b"@STRENGTH", b"@SECLEVEL=", b"2", b"ALL", b"DEFAULT", b"HIGH", b"aNULL", b"ECDHE", b"kEECDH", b"aRSA", b"ECDSA", b"AESGCM", b"AES128", b"CHACHA20", b"SUITEB128",
     b"ECDHE-RSA-AES128-GCM-SHA256", b"AES128-SHA", b"TLS_AES_128_GCM_SHA256", b"X25519", b"P-256", b"secp521r1", b"?", b"*", b"/", b"RSA+SHA256", b"RSA-PSS+SHA384", b"ed25519", b"\xff",
+];
+
+#[rustfmt::skip]
+const DASHBOARD_WORDS: &[&[u8]] = &[
+    b"&", b"=", b"+", b"%20", b"%", b"%ff", b"url=", b"header=", b"method=", b"\n", b"\r\n", b" ", b"{", b"}", b"\"backend\":\"b\",", b"\"server\":\"s\",", b"\"action\":", b"\"weight\"", b"\"drain\"", b"\"50%\"", b"\xff",
+    b"GET ", b" HTTP/1.1\r\n", b"\r\n\r\n", b"/old", b"/api/", b"/to/b", b"//", b"?x=", b"host: a\r\n", b"cookie: C=a\r\n", b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n", b"authorization: Basic YTpi\r\n",
 ];
 
 #[rustfmt::skip]
@@ -337,6 +350,14 @@ const OTLP_WORDS: &[&[u8]] = &[
     b"\x00",
     b"\x01\x10",
     b"\x03\xff",
+];
+/// Steps, parameters of queries, and what spans are made of.
+#[rustfmt::skip]
+const STORE_WORDS: &[&[u8]] = &[
+    b"\x00\x30\x00", b"\x02\x30\x00", b"\x03\x00\x00", b"\xfb\x00\x00", b"\x04\x20\x00", b"\x05\x10\x00", b"\x06\x00\x00", b"\x07\x00\x00",
+    b"service=*", b"&name=a*b", b"&route=/", b"&status=5xx", b"&error=1", b"&min_ms=1e300", b"&max_ms=0", b"&since=0", b"&until=1700000000001", b"&kept=1", b"&limit=1", b"&columns=3", b"&rows=2",
+    b"\x0a\x10aaaaaaaaaaaaaaaa", b"\x12\x08ssssssss", b"\x7a\x02\x18\x02", b"\x2a\x01n", b"\x39\xff\xff\xff\xff\xff\xff\xff\xff", b"\x41\x00\x00\x00\x00\x00\x00\x00\x00",
+    b"\x4a\x14\x0a\x0ahttp.route\x12\x06\x0a\x04/a/b", b"\x4a\x1b\x0a\x13tailsampling.policy\x12\x04\x0a\x02pp",
 ];
 const OTTL_WORDS: &[&[u8]] = &[
     b" and ",

@@ -15,11 +15,13 @@
 //! | `logging`, `tracing`, `persist` | who is told; what filters record; what binds a request to a server |
 //! | `rules` | what actions do |
 //! | `phases` | the way of a request, top to bottom |
+//! | `explain` | the same rules for a request that nobody sent, told one by one |
 //! | `engine` | the entry points; accepting, budgets, draining |
 #![forbid(unsafe_code)]
 
 mod backend;
 mod engine;
+pub mod explain;
 mod facts;
 mod ids;
 mod link;

@@ -48,6 +48,8 @@ use std::sync::atomic::AtomicU32;
 
 use proxy::Running;
 
+#[cfg(feature = "export")]
+pub(crate) use self::command::carry_out;
 use self::command::{Asked, Command, Reply, command, denied};
 pub(crate) use self::command::{Level, Severity, listing};
 pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};

@@ -4,10 +4,12 @@ pub(crate) mod log;
 pub(crate) mod options;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use collector::config::source::Outside;
 use collector::config::{self, Config, Diagnostic, Receiver};
+use collector::dashboard::{self, Store};
 use collector::run::account::Balance;
 use collector::run::{Collector, Log, Setup};
 use tokio::signal::unix::{SignalKind, signal};
@@ -122,8 +124,8 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a configuration; says why it cannot be.
-    fn start(options: &Options, config: Config) -> Option<Running> {
+    /// Starts a configuration, with the traces of the one before; says why it cannot be.
+    fn start(options: &Options, config: Config, traces: Option<Arc<Store>>) -> Option<Running> {
         let log = match log::open(&config.telemetry.logs) {
             Ok(log) => log,
             Err(reason) => {
@@ -136,6 +138,7 @@ impl Running {
             seed: crate::sys::random_seed(),
             record_policy: options.record_policy,
             memory_used_bytes: crate::sys::memory_used_bytes,
+            traces: dashboard::store_for([&config], traces),
         };
         let collector = match Collector::start(&config, setup) {
             Ok(collector) => collector,
@@ -187,10 +190,11 @@ impl Running {
                 .error("the configuration is wrong: what runs goes on");
             return Some(self);
         };
+        let traces = self.collector.view.traces.clone();
         let (before, log, _) = self.end(interrupt).await?;
-        Running::start(options, next).or_else(|| {
+        Running::start(options, next, traces.clone()).or_else(|| {
             log.error("the new configuration does not start: the one before does again");
-            Running::start(options, before)
+            Running::start(options, before, traces)
         })
     }
 }
@@ -209,7 +213,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
         crate::say_error("error: signals cannot be taken\n");
         return ExitCode::FAILURE;
     };
-    let Some(mut running) = Running::start(options, config) else {
+    let Some(mut running) = Running::start(options, config, None) else {
         return ExitCode::FAILURE;
     };
     loop {

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use ::config::model::{CollectorSection, Config};
 use collector::config::Signal;
+use collector::dashboard::{self, Store};
 use collector::run::{Collector, Host, Log, Setup, Sharing, View};
 use door::Door;
 use tokio::runtime::{Builder, Runtime};
@@ -71,13 +72,14 @@ impl Collectors {
             running: Vec::new(),
             alive: Arc::clone(&alive),
         };
+        let traces = dashboard::store_for(&read, None);
         let mut taken = ports::of_proxies(config);
         for (section, read) in sections.iter().zip(read) {
             let failed = |why: String| format!("Starting collector '{}': {why}.", section.name);
             let runtime = runtime(section).map_err(|error| failed(error.to_string()))?;
             let (log, collector) = {
                 let _within = runtime.enter();
-                open(section, &read, &host(section)).map_err(failed)?
+                open(section, &read, &host(section), traces.clone()).map_err(failed)?
             };
             ports::claim(section, &collector, &mut taken).map_err(failed)?;
             let (orders, receiver) = unbounded_channel();
@@ -194,7 +196,12 @@ fn runtime(section: &CollectorSection) -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-fn open(section: &CollectorSection, read: &Read, host: &Host) -> Result<(Log, Collector), String> {
+fn open(
+    section: &CollectorSection,
+    read: &Read,
+    host: &Host,
+    traces: Option<Arc<Store>>,
+) -> Result<(Log, Collector), String> {
     let mut logs = read.telemetry.logs.clone();
     let field = ("collector".to_owned(), section.name.clone());
     logs.initial_fields.push(field);
@@ -206,6 +213,7 @@ fn open(section: &CollectorSection, read: &Read, host: &Host) -> Result<(Log, Co
         seed: sys::random_seed(),
         record_policy: record_policy.unwrap_or(false),
         memory_used_bytes: sys::memory_used_bytes,
+        traces,
     };
     let collector = Collector::start_in(read, setup, host).map_err(|error| error.0)?;
     Ok((log, collector))

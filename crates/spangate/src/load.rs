@@ -8,7 +8,7 @@ use config::reader::Input;
 use proxy::Tls;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, collectors, say, say_error};
+use crate::{alert, build, collectors, pages, say, say_error};
 
 /// The configuration was refused; what is wrong was printed.
 #[derive(Debug)]
@@ -21,6 +21,10 @@ pub(crate) struct Loaded {
     pub tls: Tls,
     /// What the sections `collector` run, in the order of [`Config::collectors`].
     pub collectors: Vec<collectors::Read>,
+    /// What the dashboard shows of the files.
+    pub sources: pages::Sources,
+    /// Something is strange about them; that was printed.
+    pub has_warnings: bool,
 }
 
 /// Reads the files.
@@ -39,6 +43,50 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
 /// Everything that is wrong was printed.
 pub(crate) fn load_texts(args: &Args, texts: Vec<Input>) -> Result<Loaded, Refused> {
     load_inputs(args, texts, Diagnostics::new())
+}
+
+/// The texts of the files.
+///
+/// # Errors
+/// Everything that is wrong was printed.
+pub(crate) fn inputs(args: &Args) -> Result<Vec<Input>, Refused> {
+    let mut diagnostics = Diagnostics::new();
+    let inputs = read_inputs(args, &mut diagnostics)?;
+    match diagnostics.alerts() {
+        0 => Ok(inputs),
+        _ => {
+            say_error(&diagnostics.render(&rendering(args)));
+            Err(Refused)
+        }
+    }
+}
+
+/// Texts that were accepted before, as another configuration of this process.
+///
+/// # Errors
+/// What is wrong now with the first faulty line: a file that it names may have gone.
+#[cfg(feature = "export")]
+pub(crate) fn again(inputs: &[Input]) -> Result<Config, String> {
+    let info = build::info();
+    let mut environment = Environment::of_process();
+    let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    environment.predefine(&Predefined {
+        version: &info.version,
+        local_peer: &crate::sys::hostname(),
+        files: &files,
+        master_worker: false,
+    });
+    let options = LoadOptions {
+        build: &info,
+        settings: config::build::Settings::default(),
+        zero_warning: false,
+    };
+    let loaded = config::load::load(inputs, options, &mut environment);
+    loaded.map(|(config, _)| config).map_err(|found| {
+        let mut all = found.iter();
+        let alert = all.find(|one| one.severity == Severity::Alert);
+        alert.map_or_else(String::new, |one| one.message.clone())
+    })
 }
 
 fn load_inputs(
@@ -80,15 +128,13 @@ fn load_inputs(
         collectors::read(config, &environment, &mut diagnostics)
     });
     say_error(&diagnostics.render(&rendering));
+    let sources = pages::Sources::of(config.as_ref(), inputs, &diagnostics);
     let zero_warning = config
         .as_ref()
         .is_some_and(|config| config.global.zero_warning);
     let refused = diagnostics.refuses(args.warnings_are_errors || zero_warning);
     match config {
         Some(config) if !refused => {
-            if args.command == Command::Check && !args.quiet && diagnostics.warnings() > 0 {
-                say("Warnings were found.\n");
-            }
             if let Some(classes) = &args.keywords {
                 say(&config::dump::keywords(classes, &crate::cli::listing()));
             }
@@ -96,6 +142,8 @@ fn load_inputs(
                 config,
                 tls,
                 collectors,
+                sources,
+                has_warnings: diagnostics.warnings() > 0,
             })
         }
         _ => {

@@ -10,6 +10,7 @@ mod collect;
 #[cfg(feature = "export")]
 mod collectors;
 mod confine;
+mod explain;
 #[cfg(feature = "export")]
 mod exports;
 mod frontends;
@@ -19,6 +20,8 @@ mod load;
 mod logs;
 mod master;
 mod pace;
+#[cfg(feature = "export")]
+mod pages;
 mod panics;
 mod process;
 mod proxy_command;
@@ -35,7 +38,7 @@ mod usage;
 #[cfg(not(feature = "export"))]
 mod without_export;
 #[cfg(not(feature = "export"))]
-use without_export::{collect, collectors, exports, tracegen};
+use without_export::{collect, collectors, exports, pages, tracegen};
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     // HAProxy has no words here: they name programs of their own.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("collect") => return collect::run(arguments),
+        Some("explain") => return explain::run(arguments),
         Some("proxy") => return proxy_command::run(arguments),
         Some("tracegen") => return tracegen::run(arguments),
         _ => {}
@@ -97,7 +101,10 @@ fn main() -> ExitCode {
             }
         }
         Command::Check => match load::load(&args) {
-            Ok(_) => {
+            Ok(loaded) => {
+                if loaded.has_warnings && !args.quiet {
+                    say("Warnings were found.\n");
+                }
                 if args.verbose {
                     say("Configuration file is valid\n");
                 }

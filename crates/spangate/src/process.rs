@@ -16,6 +16,7 @@ use crate::handover::{Channel, Exposed, Taken};
 use crate::herald::Crier;
 use crate::load::Loaded;
 use crate::master::tell as tell_master;
+use crate::pages::{Pages, Served};
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
@@ -68,6 +69,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         mut config,
         mut tls,
         collectors,
+        sources,
+        has_warnings: _,
     } = loaded;
     let config = &mut config;
     let tls = &mut tls;
@@ -94,6 +97,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER + listening.descriptors();
     let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
+    let pages = Pages::open(config, &mut sockets)?;
     let exposed = Arc::new(sockets.into_exposed());
 
     let has_master = master.is_some();
@@ -161,20 +165,22 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     });
     workers.shared().set_herald(Arc::clone(&crier) as _);
     let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
+    let subjects = Arc::new(cli::Subjects {
+        running: Arc::clone(&running),
+        exports: exports.clone(),
+        collectors: collectors.views(),
+        workers: workers.inboxes().clone(),
+        shared: workers.shared(),
+        exposed: Arc::clone(&exposed),
+        frontends: Arc::clone(&frontends),
+        ocsp,
+        crier,
+        anon_key: running.config.global.anon_key.into(),
+        dynamic_cookies: cli::DynamicCookies::default(),
+    });
+    let pages = pages.start(&subjects, sources)?;
     let doors = control
-        .start(cli::Subjects {
-            running: Arc::clone(&running),
-            exports: exports.clone(),
-            collectors: collectors.views(),
-            workers: workers.inboxes().clone(),
-            shared: workers.shared(),
-            exposed: Arc::clone(&exposed),
-            frontends: Arc::clone(&frontends),
-            ocsp,
-            crier,
-            anon_key: running.config.global.anon_key.into(),
-            dynamic_cookies: cli::DynamicCookies::default(),
-        })
+        .start(subjects)
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
@@ -212,6 +218,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         exposed,
         frontends,
         doors: Some(doors),
+        pages,
     };
     serving.wait(&signals);
     serving.end_checks();
@@ -301,6 +308,8 @@ struct Serving {
     frontends: Arc<Frontends>,
     /// The runtime interface accepts connections.
     doors: Option<cli::Doors>,
+    /// The dashboard.
+    pages: Option<Served>,
 }
 
 impl Serving {
@@ -360,9 +369,10 @@ impl Serving {
         });
         self.end_checks();
         self.collectors.stop_listening();
-        // The runtime interface goes on as long as no other process has its sockets.
+        // The runtime interface and the dashboard go on as long as no other process has its sockets.
         if self.exposed.is_given() {
             self.doors = None;
+            self.pages = None;
         }
     }
 }

@@ -44,6 +44,10 @@ pub(crate) mod collectors {
                 format!("{}.", super::absent("sections 'collector'")),
             );
         }
+        if let Some(section) = &config.dashboard {
+            let what = super::absent("sections 'dashboard'");
+            out.alert(&section.span, format!("{what}."));
+        }
         Vec::new()
     }
 
@@ -71,6 +75,42 @@ pub(crate) mod collectors {
         pub fn stop_listening(&self) {}
 
         pub fn end(self, _: &Signals, _: bool) {}
+    }
+}
+
+/// The dashboard, which is refused.
+pub(crate) mod pages {
+    use std::sync::Arc;
+
+    use config::diagnostic::Diagnostics;
+    use config::model::Config;
+    use config::reader::Input;
+
+    use crate::cli::Subjects;
+    use crate::sockets::Sockets;
+
+    #[derive(Debug)]
+    pub(crate) struct Sources;
+
+    impl Sources {
+        pub fn of(_: Option<&Config>, _: Vec<Input>, _: &Diagnostics) -> Sources {
+            Sources
+        }
+    }
+
+    pub(crate) struct Pages;
+
+    /// A dashboard that runs: there is none.
+    pub(crate) enum Served {}
+
+    impl Pages {
+        pub fn open(_: &Config, _: &mut Sockets) -> Result<Pages, String> {
+            Ok(Pages)
+        }
+
+        pub fn start(self, _: &Arc<Subjects>, _: Sources) -> Result<Option<Served>, String> {
+            Ok(None)
+        }
     }
 }
 

@@ -67,6 +67,7 @@ pub fn collector_markdown() -> String {
     }
     out.push_str(DURABLE);
     out.push_str(METADATA);
+    out.push_str(DASHBOARD);
     out.push_str(PROXIES);
     ottl(&mut out);
     limits(&mut out);
@@ -115,6 +116,45 @@ them: nothing is kept for nobody. Of one request these are 64 values and 16 KiB 
   `metadata_keys`. UDP has none.
 - A `storage` keeps them with the data, but not what an authenticator found (there are passwords in it): where that is asked for, a
   `storage` is refused.
+";
+
+const DASHBOARD: &str = "
+## Traces for the dashboard
+
+An exporter `dashboard` keeps the traces of the last minutes in memory, for the dashboard of the
+same process:
+
+```yaml
+receivers:
+  otlp: { protocols: { grpc: } }
+processors:
+  tail_sampling:
+    policies:
+      - { name: errors, type: status_code, status_code: { status_codes: [ERROR] } }
+exporters:
+  dashboard:
+  otlp: { endpoint: 'tempo:4317' }
+service:
+  pipelines:
+    traces: { receivers: [otlp], processors: [tail_sampling], exporters: [otlp, dashboard] }
+```
+
+- One exporter in the pipeline is enough. Where a `tail_sampling` stands in its pipeline, or in one
+  that feeds it through a connector, the store also gets what comes to that sampler, and each
+  decision with the policy that made it. So the dashboard shows what was dropped, and a dry run
+  evaluates other policies over everything. A second pipeline without the sampler is not needed, and
+  nothing of what other exporters send changes.
+- `unsampled: false` keeps only what the exporter gets. That takes less memory, and no time per span
+  that is dropped.
+- A span is shown as it came to the sampler, without what processors after the sampler change. What
+  must not be shown is removed before the sampler; else write `unsampled: false`.
+- All exporters `dashboard` of a process share one store; the largest `max_bytes` and the largest
+  `max_age` count.
+- A trace holds 10000 spans, and an eighth of `max_bytes` or 4 MiB, whichever is less; further spans
+  are counted.
+- A store holds 1000000 traces at most.
+- The store is outside of the account: it copies what it is shown, and refuses nothing. It ends with
+  the process.
 ";
 
 const PROXIES: &str = "

@@ -11,6 +11,7 @@ pub mod docs;
 mod model;
 mod options;
 pub mod pattern;
+pub mod policies;
 pub mod service;
 pub mod source;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use export::client::Proxies;
+use traces::Limits;
 
 use super::components::connectors::Connector;
 use super::components::exporters::Exporter;
@@ -107,6 +108,41 @@ impl Config {
         let pipelines = self.pipelines.iter().enumerate();
         let fed = pipelines.filter(|(_, pipeline)| is_fed(pipeline));
         fed.map(|(place, _)| place).collect()
+    }
+
+    /// What the trace store may hold that its exporters `dashboard` feed: the most that one of them says. None where there
+    /// are none.
+    #[must_use]
+    pub fn trace_store(&self) -> Option<Limits> {
+        let limits = self.exporters.iter().filter_map(|one| match &one.settings {
+            Exporter::Dashboard(exporter) => Some(exporter.limits),
+            _ => None,
+        });
+        limits.reduce(Limits::largest)
+    }
+
+    /// Whether data of a pipeline come to an exporter `dashboard` that shows what samplers drop too, through connectors as
+    /// well.
+    #[must_use]
+    pub fn shows_unsampled(&self, pipeline: &Pipeline) -> bool {
+        let mut looked_at = vec![false; self.pipelines.len()];
+        let mut left = vec![pipeline];
+        while let Some(pipeline) = left.pop() {
+            for id in &pipeline.exporters {
+                match self.exporter(id) {
+                    Some(Exporter::Dashboard(exporter)) if exporter.unsampled => return true,
+                    Some(_) => continue,
+                    None => {}
+                }
+                for (next, looked_at) in self.pipelines.iter().zip(&mut looked_at) {
+                    if !*looked_at && next.receivers.contains(id) {
+                        *looked_at = true;
+                        left.push(next);
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// The receiver of an id.

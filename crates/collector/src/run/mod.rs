@@ -10,7 +10,7 @@ mod count;
 pub mod data;
 mod json;
 pub mod log;
-mod metrics;
+pub(crate) mod metrics;
 pub mod origin;
 mod own;
 mod page;

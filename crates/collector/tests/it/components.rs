@@ -299,6 +299,16 @@ const EXPORTERS: &[(&str, &str, &str)] = &[
         "a.yaml:6:16: exporters::debug::verbosity: must be one of basic, normal, detailed, not 'verbose'",
     ),
     (
+        "dashboard",
+        "    max_bytes: 1000",
+        "a.yaml:6:16: exporters::dashboard::max_bytes: must be at least 1048576, not 1000",
+    ),
+    (
+        "dashboard",
+        "    max_age: 60",
+        "a.yaml:6:14: exporters::dashboard::max_age: must be a second at least",
+    ),
+    (
         "file",
         "",
         "a.yaml:5:3: exporters::file: 'path' is missing: the file to write",

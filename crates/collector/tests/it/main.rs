@@ -1,6 +1,7 @@
 //! Configurations as they are written, and what becomes of them.
 
 mod components;
+mod dashboard;
 mod docs;
 mod mistakes;
 mod pipelines;

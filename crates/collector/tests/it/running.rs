@@ -39,6 +39,7 @@ service:
             seed: 1,
             record_policy: false,
             memory_used_bytes: resident_bytes,
+            traces: None,
         };
         let collector = Collector::start(&config, setup).unwrap();
         let balances = collector.end().await;

@@ -91,6 +91,7 @@ pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
     match backend(build, line, "default_backend", name) {
         Ok(index) => {
             build.proxy.default_backend = Some(index);
+            build.proxy.default_backend_place = Some(build.shared.rule_place(line));
             build.missing_backend = None;
         }
         // Wrong where a frontend uses it.
@@ -131,10 +132,12 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     };
     build.placed(line, Stage::UseBackend, 1);
     let condition = build.condition(line, 2, Place::FE_USE_BACKEND)?;
-    build
-        .proxy
-        .use_backend
-        .push(UseBackend { target, condition });
+    let place = build.shared.rule_place(line);
+    build.proxy.use_backend.push(UseBackend {
+        target,
+        condition,
+        place,
+    });
     Ok(())
 }
 

@@ -119,6 +119,7 @@ impl ProxyBuild<'_, '_> {
             rate_limit_sessions,
             backlog,
             default_backend,
+            default_backend_place,
             monitor_uri,
             balance,
             hash_type,
@@ -187,6 +188,7 @@ impl ProxyBuild<'_, '_> {
             proxy.rate_limit_sessions = *rate_limit_sessions;
             proxy.backlog = *backlog;
             proxy.default_backend = *default_backend;
+            proxy.default_backend_place = *default_backend_place;
             proxy.monitor_uri.clone_from(monitor_uri);
             proxy.log_steps.clone_from(log_steps);
             proxy.unique_id_header.clone_from(unique_id_header);

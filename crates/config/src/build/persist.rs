@@ -15,7 +15,12 @@ pub fn use_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     } else {
         ServerTarget::Static(server(build, line, name)?)
     };
-    let rule = UseServer { target, condition };
+    let place = build.shared.rule_place(line);
+    let rule = UseServer {
+        target,
+        condition,
+        place,
+    };
     build.proxy.use_server.push(rule);
     Ok(())
 }

@@ -76,11 +76,7 @@ fn realm(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 fn auth(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(2, || "'auth' needs a user:password account.".into())?;
-    let account = line.bytes(2);
-    let (user, password) = match memchr::memchr(b':', account) {
-        Some(colon) => (&account[..colon], &account[colon + 1..]),
-        None => (account, &b""[..]),
-    };
+    let (user, password) = account(line.bytes(2));
     let page = build.stats_page();
     if page.users.iter().any(|(known, _)| **known == *user) {
         let name = String::from_utf8_lossy(user);
@@ -89,6 +85,14 @@ fn auth(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     page.users.push((user.into(), password.into()));
     Ok(())
+}
+
+/// The user and the password of `<user>:<password>`.
+pub fn account(written: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', written) {
+        Some(colon) => (&written[..colon], &written[colon + 1..]),
+        None => (written, b""),
+    }
 }
 
 fn scope(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {

@@ -36,6 +36,7 @@ pub const SECTIONS: &[Known] = &[
     tunes("cache", Cache, Args::Word, "A cache of responses."),
     served("collector", "An OpenTelemetry Collector's configuration that this process runs; not in HAProxy."),
     served("crt-store", "Certificates by name."),
+    served("dashboard", "Pages about this process that it serves itself; not in HAProxy."),
     served("defaults", "What the proxies that follow start from."),
     k("fcgi-app", "A FastCGI application."),
     served("frontend", "Addresses to listen on and what happens to requests there."),

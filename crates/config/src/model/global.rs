@@ -36,6 +36,8 @@ pub struct Config {
     pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.
     pub collectors: Vec<super::CollectorSection>,
+    /// Section `dashboard`.
+    pub dashboard: Option<super::DashboardSection>,
 }
 
 /// A capability of Linux that `setcap` names (manual §3.1).

@@ -66,6 +66,8 @@ pub struct UseServer {
     pub target: ServerTarget,
     /// When.
     pub condition: Condition,
+    /// Where it stands.
+    pub place: sample::RulePlace,
 }
 
 /// The server that a `use-server` rule means.

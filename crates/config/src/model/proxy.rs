@@ -83,6 +83,8 @@ pub struct Proxy {
     pub use_backend: Vec<UseBackend>,
     /// Index in [`super::Config::proxies`]. A `listen` without one uses itself.
     pub default_backend: Option<usize>,
+    /// Where that stands.
+    pub default_backend_place: Option<sample::RulePlace>,
     /// A path that is answered with 200 at once.
     pub monitor_uri: Option<Octets>,
     /// `monitor fail`: one that holds makes the monitor's answer 503.
@@ -220,6 +222,8 @@ pub struct UseBackend {
     pub target: BackendTarget,
     /// None is always.
     pub condition: Option<sample::Condition>,
+    /// Where it stands.
+    pub place: sample::RulePlace,
 }
 
 /// Where a `use_backend` rule leads.

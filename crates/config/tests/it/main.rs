@@ -6,6 +6,7 @@ mod bandwidth;
 mod checks;
 mod collectors;
 mod common;
+mod dashboard;
 mod docs;
 mod faults;
 mod h2;

@@ -16,7 +16,7 @@ use http::{FieldId, Head, Name};
 
 use crate::facts::Eval;
 use crate::ids::ServerId;
-use crate::stream::Stream;
+use crate::stream::{Binding, Stream};
 pub(crate) use request::{request_cookies, watches_requests};
 pub(crate) use response::{response_cookies, watches_responses};
 
@@ -75,7 +75,7 @@ pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
         let usable = |server| may_bind(eval, stream, server, false);
         let servers = eval.servers.of(stream.backend);
         if let Some(server) = rdp::server(&stream.up.waiting, name, servers, usable) {
-            stream.bind(server);
+            stream.bind(server, Binding::RdpCookie);
         }
     }
 }
@@ -92,7 +92,7 @@ fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
         };
         let Some(server) = server else { return };
         if may_bind(eval, stream, server, true) {
-            return stream.bind(server);
+            return stream.bind(server, Binding::UseServer);
         }
         // The next rule may know one that is up.
     }
@@ -114,9 +114,10 @@ fn named_server(
 }
 
 impl Stream {
-    pub fn bind(&mut self, server: ServerId) {
+    pub fn bind(&mut self, server: ServerId, by: Binding) {
         self.route.target = Some(server);
         self.route.persist.direct = true;
+        self.route.persist.by = by;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::facts::Eval;
 use crate::ids::ServerId;
 use crate::running::Running;
 use crate::shared::ServerTables;
-use crate::stream::Stream;
+use crate::stream::{Binding, Stream};
 
 /// What stands between a server's value and the application's in mode `prefix`.
 pub(super) const PREFIX_END: u8 = b'~';
@@ -231,7 +231,7 @@ fn read(
             let is_up = (watch.is_up)(id);
             state = if is_up { b'V' } else { b'D' };
             if is_up || watch.backend.options.persist || stream.route.persist.forced {
-                stream.bind(id);
+                stream.bind(id, Binding::Cookie);
                 break;
             }
         }

@@ -117,7 +117,9 @@ impl<D: Driver> Cx<'_, D> {
     #[inline(never)]
     pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
         let kept = self.core.tracing.kept.take();
-        let start_ms = stream.txn.timing.start.ms();
+        let timing = &stream.txn.timing;
+        // Without the time that the connection was idle before, which `ttime` of HAProxy has in it.
+        let start_ms = timing.request_start.unwrap_or(timing.start).ms();
         let known = times(stream, now_ms);
         let measured = Measured {
             parts: [

@@ -52,8 +52,9 @@ use crate::shared::{Count, Pace, ServerTables, Shared};
 use crate::stream::{Compressors, FOLLOWS_TRIES, Phase, Step, Stream};
 use crate::{rules as actions, tracing};
 pub(crate) use fault::Cause;
-pub(crate) use request::request_read_rules;
+pub(crate) use request::{is_monitored, request_read_rules};
 pub(crate) use response::response_read_rules;
+pub(crate) use statistics::is_for_page;
 
 /// One worker's state, but for its streams.
 #[derive(Debug)]

@@ -246,7 +246,7 @@ impl<D: Driver> Cx<'_, D> {
         let proxy = running.proxy(stream.frontend);
         let is_http = stream.txn.is_http;
         let mut forced = None;
-        for rule in &proxy.use_backend {
+        for (place, rule) in (0..).zip(&proxy.use_backend) {
             let holds = match &rule.condition {
                 Some(condition) => self
                     .with_eval(stream, |eval, stream| eval.holds(stream, condition))
@@ -271,6 +271,7 @@ impl<D: Driver> Cx<'_, D> {
             };
             match named {
                 Some(backend) if self.may_switch_to(stream, backend, &mut forced) => {
+                    stream.route.switched_by = Some(place);
                     return Some(backend);
                 }
                 // One that is not eligible leaves it to the next rule.
@@ -364,7 +365,7 @@ fn is_preface(request: &Head) -> bool {
 }
 
 /// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
-fn is_monitored(uri: &[u8], request: &Head) -> bool {
+pub(crate) fn is_monitored(uri: &[u8], request: &Head) -> bool {
     uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
 }
 

@@ -23,7 +23,7 @@ const POLICY: &[u8] =
     b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Whether a request is for a statistics page.
-fn is_for_page(page: &StatsPage, stream: &Stream) -> bool {
+pub(crate) fn is_for_page(page: &StatsPage, stream: &Stream) -> bool {
     let is_method = matches!(stream.txn.method, Method::Get | Method::Head | Method::Post);
     let target = match page.uri.starts_with(b"/") {
         true => stream.request.path_and_query(),

@@ -11,7 +11,7 @@ use super::{Cause, Cx};
 use crate::facts::Eval;
 use crate::ids::{LinkId, ServerId};
 use crate::shared::ServerRecord;
-use crate::stream::{Phase, Stick, Stream};
+use crate::stream::{Binding, Phase, Stick, Stream};
 
 /// Servers that one stream remembers at most, as in HAProxy.
 const STICKS_MAX: usize = 8;
@@ -111,7 +111,7 @@ impl<D: Driver> Cx<'_, D> {
                     && stream.route.target.is_none()
                     && crate::persist::may_bind(eval, stream, server, true)
                 {
-                    stream.bind(server);
+                    stream.bind(server, Binding::StickTable);
                 }
                 if rule.stores {
                     keep(stream, rule, key);

@@ -124,7 +124,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Does what the first of `rules` says.
-    fn http_action(
+    pub(super) fn http_action(
         &mut self,
         stream: &mut Stream,
         rules: &[Arc<HttpRule>],

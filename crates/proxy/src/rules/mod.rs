@@ -7,6 +7,7 @@ mod address;
 mod answers;
 mod bandwidth;
 mod captures;
+mod explain;
 mod headers;
 mod http;
 mod limits;
@@ -29,6 +30,7 @@ use crate::logging::Scene;
 use crate::running::Running;
 use crate::stream::RuleWait;
 use crate::tracing;
+pub(crate) use explain::Fate;
 pub(crate) use http::Outcome;
 pub(crate) use tcp::{ContentOutcome, Verdict};
 

@@ -49,7 +49,7 @@ impl<'a> Cx<'a> {
         self.bare_rules(frontend, rules, false)
     }
 
-    fn bare_rules(
+    pub(super) fn bare_rules(
         &mut self,
         frontend: ProxyId,
         rules: &[Arc<TcpRule>],
@@ -120,7 +120,7 @@ impl<'a> Cx<'a> {
         self.stream_rules(stream, proxy, rules, Direction::Response, last_chance)
     }
 
-    fn stream_rules(
+    pub(super) fn stream_rules(
         &mut self,
         stream: &mut Stream,
         proxy: ProxyId,

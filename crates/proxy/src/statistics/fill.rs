@@ -107,7 +107,7 @@ const fn mode(proxy: &Proxy) -> &'static str {
 }
 
 /// As HAProxy names the algorithm.
-const fn algorithm(balance: &Balance) -> &'static str {
+pub(crate) const fn algorithm(balance: &Balance) -> &'static str {
     match balance {
         Balance::RoundRobin => "roundrobin",
         Balance::StaticRr => "static-rr",

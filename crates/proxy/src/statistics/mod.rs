@@ -3,7 +3,7 @@
 
 mod clear;
 pub(crate) mod export;
-mod fill;
+pub(crate) mod fill;
 mod health;
 mod load;
 pub(crate) mod made;

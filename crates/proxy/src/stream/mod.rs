@@ -26,7 +26,7 @@ pub(crate) use channel::Channel;
 pub(crate) use compressor::{Compressor, Compressors};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
-pub(crate) use route::{Replay, Route};
+pub(crate) use route::{Binding, Replay, Route};
 
 /// See the module. Boxed and used again: its buffers keep their memory.
 #[derive(Debug)]
@@ -314,7 +314,6 @@ impl Stream {
     }
 
     /// One outside of any table.
-    #[cfg(test)]
     pub fn lone() -> Stream {
         let id = StreamId::default();
         Stream::new(id, Timers::default().add(Owner::Stream(id)))

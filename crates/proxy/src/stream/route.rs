@@ -15,6 +15,8 @@ pub(crate) struct Route {
     pub counted: Option<ServerId>,
     /// A server that the next choice passes over (redispatch).
     pub avoid: Option<ServerId>,
+    /// The `use_backend` that chose the backend, by its place among those of the frontend; none: it was the default.
+    pub switched_by: Option<u32>,
     /// What binds it to its server.
     pub persist: Persist,
     /// Connections tried for this request.
@@ -40,6 +42,8 @@ pub(crate) struct Route {
 pub(crate) struct Persist {
     /// The server was named by the request, not found by balancing.
     pub direct: bool,
+    /// By what, where it was.
+    pub by: Binding,
     /// `force-persist`: a server that is down is as good as any.
     pub forced: bool,
     /// `ignore-persist`: cookies bind to nothing.
@@ -49,14 +53,29 @@ pub(crate) struct Persist {
     pub first_s: u64,
 }
 
+/// What names a server before balancing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// `use-server`
+    #[default]
+    UseServer,
+    /// A persistence cookie.
+    Cookie,
+    /// `persist rdp-cookie`
+    RdpCookie,
+    /// `stick match`, `stick on`
+    StickTable,
+}
+
 impl Persist {
-    /// Why the request went to its server.
-    pub fn choice(&self) -> &'static str {
-        if self.direct {
-            "persistence"
-        } else {
-            "balance"
-        }
+    /// Why the request went to its server; none: it was balanced.
+    pub fn choice(&self) -> Option<&'static str> {
+        self.direct.then_some(match self.by {
+            Binding::UseServer => "use-server",
+            Binding::Cookie => "cookie",
+            Binding::RdpCookie => "rdp-cookie",
+            Binding::StickTable => "stick-table",
+        })
     }
 }
 

@@ -70,7 +70,7 @@ impl Worker {
                 .follows_requests
             {
                 let at = scene.eval.io.clock();
-                self.end_request(scene, stream, &mut attached, at);
+                Worker::end_request(stream, &mut attached, at);
             }
             self.end_trace(scene, stream, &mut attached);
             self.recycle(attached);
@@ -88,6 +88,9 @@ impl Worker {
                 return self.drop_taped(scene, attached);
             }
             self.play(scene, attached);
+        }
+        if program.follows_requests && !matches!(decision, Decision::Dropped) {
+            self.describe_request(scene, stream, attached);
         }
         let trace = &attached.trace;
         let end_mono_ns = scene.eval.io.clock().mono_ns;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use config::model::UseBackend;
 use http::Name;
 use net::{Addr, Now};
 use telemetry::program::http::{Key, span_name};
@@ -13,6 +14,7 @@ use super::Worker;
 use super::carry::from_format;
 use crate::ids::{ProxyId, ServerId};
 use crate::logging::Scene;
+use crate::statistics::fill::algorithm;
 use crate::stream::{Attached, Requests, Stream};
 
 /// Sets an attribute to a text.
@@ -223,22 +225,25 @@ impl Worker {
         }
     }
 
-    /// The request is over: its span says how, and why.
-    pub(super) fn end_request(
-        &mut self,
+    /// The request is over.
+    pub(super) fn end_request(stream: &Stream, attached: &mut Attached, at: Now) {
+        end_try(attached, stream, at, Some(stream.txn.server_status));
+        if let Some(span) = attached.requests.server {
+            attached.trace.span_mut(span).end_mono_ns = at.mono_ns.max(1);
+        }
+    }
+
+    /// The request is kept: its span says how it ended, and why.
+    pub(super) fn describe_request(
+        &self,
         scene: &Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
-        at: Now,
     ) {
-        end_try(attached, stream, at, Some(stream.txn.server_status));
-        let Some(span) = attached.requests.server else {
+        let recorded = |span: &SpanIndex| attached.trace.span(*span).is_recorded;
+        let Some(span) = attached.requests.server.filter(recorded) else {
             return;
         };
-        attached.trace.span_mut(span).end_mono_ns = at.mono_ns.max(1);
-        if !attached.trace.span(span).is_recorded {
-            return;
-        }
         let txn = &stream.txn;
         if txn.status != 0 {
             int(attached, span, Key::StatusCode, i64::from(txn.status));
@@ -253,6 +258,7 @@ impl Worker {
             let kind = error_type(&mut attached.trace.arena, txn.status, who);
             set(attached, span, Key::ErrorType, kind);
         }
+        name_by_route(scene, stream, attached, span);
         self.explain(scene, stream, attached, span);
         let state = [who, when].map(|letter| if letter == 0 { b'-' } else { letter });
         text(attached, span, Key::Termination, &state);
@@ -280,17 +286,25 @@ impl Worker {
             text(attached, span, Key::Server, server.name.as_bytes());
             let reused = Evaluated::Bool(txn.server_reused);
             set(attached, span, Key::ServerReused, reused);
-            let choice = stream.route.persist.choice();
+            let balance = || algorithm(&scene.eval.running.proxy(stream.backend).balance);
+            let choice = stream.route.persist.choice().unwrap_or_else(balance);
             text(attached, span, Key::ServerChoice, choice.as_bytes());
         }
-        if let Some(place) = txn.last_rule {
+        let frontend = scene.eval.running.proxy(stream.frontend);
+        let is_switched = txn.backend.is_some() && stream.backend != stream.frontend;
+        let switched = match switching_rule(scene, stream) {
+            Some(rule) => Some(rule.place),
+            None => frontend.default_backend_place.filter(|_| is_switched),
+        };
+        for (key, place) in [(Key::BackendRule, switched), (Key::Rule, txn.last_rule)] {
+            let Some(place) = place else { continue };
             let file = scene.eval.running.config.files.get(place.file as usize);
             let value = written(&mut attached.trace.arena, |out| {
                 out.extend_from_slice(file.map_or("", String::as_str).as_bytes());
                 out.push(b':');
                 sample::text::push_uint(out, u64::from(place.line));
             });
-            set(attached, span, Key::Rule, value);
+            set(attached, span, key, value);
         }
         if txn.retries > 0 {
             int(attached, span, Key::Retries, i64::from(txn.retries));
@@ -322,6 +336,50 @@ impl Worker {
         int(attached, span, Key::BytesIn, txn.bytes_in as i64);
         int(attached, span, Key::BytesOut, txn.bytes_out as i64);
     }
+}
+
+/// The `use_backend` that chose the backend; none where it was no such rule.
+fn switching_rule<'r>(scene: &Scene<'r>, stream: &Stream) -> Option<&'r UseBackend> {
+    let frontend = scene.eval.running.proxy(stream.frontend);
+    frontend.use_backend.get(stream.route.switched_by? as usize)
+}
+
+/// The route of a request: what the option says, or the pattern of paths of the `use_backend` that chose the backend. It is an
+/// attribute, and part of the span's name.
+fn name_by_route(scene: &Scene<'_>, stream: &Stream, attached: &mut Attached, span: SpanIndex) {
+    let program = &scene.eval.running.config.otel[attached.filter].program;
+    let arena = &mut attached.trace.arena;
+    let route = match &program.route {
+        Some(route) => {
+            let write = |facts: &sample::Scope<'_>| route.text(facts, arena);
+            scene.eval.with_scope(stream, true, write)
+        }
+        None => {
+            let condition = switching_rule(scene, stream).and_then(|rule| rule.condition.as_ref());
+            let Some(condition) = condition else {
+                return;
+            };
+            let path = stream.request.path();
+            arena.write(|out| {
+                condition.append_route(path, out);
+            })
+        }
+    };
+    if route.is_empty() {
+        return;
+    }
+    set(attached, span, Key::Route, Evaluated::Text(route));
+    let method = program
+        .spans
+        .get(usize::from(attached.trace.span(span).name));
+    let method = method.map_or("HTTP", |name| name);
+    let arena = &mut attached.trace.arena;
+    let name = arena.edit([route], |[route], out| {
+        out.extend_from_slice(method.as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(route);
+    });
+    attached.trace.span_mut(span).name_text = name;
 }
 
 /// Ends the try that is under way, with the status that its server gave; none where it failed before.

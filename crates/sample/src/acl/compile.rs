@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::keywords::{KEYWORDS, Keyword};
-use super::{Acl, Acls, Condition, Line, Suite, Term, predefined};
+use super::{Acl, Acls, Condition, Line, Suite, Term, predefined, routes};
 use crate::auth::Userlist;
 use crate::compile::Reading;
 use crate::compile::expression::{Compiled, name_end};
@@ -214,6 +214,8 @@ fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
     }
     let how = flags.how(method);
     let written = written_patterns(words, flags.next, method)?;
+    let texts = written.iter().map(|(_, text)| &**text);
+    let routes = routes::of_line(compiled.fetch.name, method, texts);
     let matcher = match flags.id {
         Some(id) => {
             flags.files.push(with_id(
@@ -239,6 +241,10 @@ fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
         expr: compiled.expr,
         keyword: compiled.fetch.name,
         source: compiled.fetch.source,
+        routes: match (converted, flags.id, &*flags.files) {
+            (false, None, []) => routes,
+            _ => Box::default(),
+        },
         files: flags.files.into(),
         matcher,
     })

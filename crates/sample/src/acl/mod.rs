@@ -6,6 +6,7 @@
 pub(crate) mod compile;
 pub(crate) mod keywords;
 mod predefined;
+mod routes;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ struct Line {
     files: Box<[Lookup]>,
     /// The patterns that are written out.
     matcher: Matcher,
+    /// The same where they are of paths.
+    routes: Box<[routes::Route]>,
 }
 
 /// `if` or `unless` with its terms. Cheap to clone.
@@ -116,6 +119,18 @@ impl Verdict {
 }
 
 impl Condition {
+    /// Appends the route of a path that the condition holds for: its pattern of paths, as a template with `*` for anything.
+    /// Whether it has one, and which is certain enough.
+    pub fn append_route(&self, path: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.unless {
+            return false;
+        }
+        let terms = self.suites.iter().flat_map(|suite| suite.iter());
+        let terms = terms.filter(|term| !term.negated);
+        let lines = terms.flat_map(|term| term.acl.iter());
+        routes::write(lines.flat_map(|line| line.routes.iter()), path, out)
+    }
+
     /// Whether the rule applies; data that is missing counts as no match.
     #[must_use]
     #[inline]
@@ -125,6 +140,13 @@ impl Condition {
             false => self.evaluate(scope) == Verdict::True,
         };
         holds != self.unless
+    }
+
+    /// The fetches that its terms begin with, each with what it needs, in words.
+    pub fn reads(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let terms = self.suites.iter().flatten();
+        let lines = terms.flat_map(|term| term.acl.iter());
+        lines.map(|line| (line.keyword, line.source.needs))
     }
 
     /// The terms alone, where none can be left undecided.

@@ -368,3 +368,46 @@ fn many_patterns_match_as_few_do() {
         Verdict::True
     );
 }
+
+#[test]
+fn conditions_tell_the_route_of_a_path() {
+    let mut compiler = compiler();
+    let mut acls = Acls::default();
+    for line in ["path_beg /cart /shop", "path /"] {
+        compiler
+            .acl(&mut acls, "shop", &words(line), Place::ALL)
+            .expect("an acl");
+    }
+    let mut route = |condition: &str, path: &str| {
+        let (unless, terms) = match condition.strip_prefix("unless ") {
+            Some(terms) => (true, terms),
+            None => (false, condition),
+        };
+        let compiled = compiler
+            .condition(&acls, &words(terms), unless, Place::ALL)
+            .expect("a condition");
+        let mut out = Vec::new();
+        let found = compiled.append_route(path.as_bytes(), &mut out);
+        assert_eq!(found, !out.is_empty());
+        String::from_utf8(out).expect("a text")
+    };
+    for (condition, path, expected) in [
+        ("shop", "/shop/7", "/shop*"),
+        ("shop", "/", "/"),
+        ("shop", "/other", ""),
+        ("{ method GET } shop", "/cart", "/cart*"),
+        ("!shop { path_end .js }", "/cart/a.js", "*.js"),
+        ("{ path_reg ^/v[0-9] }", "/v1", "^/v[0-9]"),
+        ("{ path_reg ^/v[0-9] ^/w }", "/v1", ""),
+        ("{ path_dir a } or { path_sub b }", "/x", ""),
+        ("{ path_dir a }", "/x/a/y", "*a*"),
+        // What is compared is another text than the path, or not the path alone.
+        ("{ path,lower -m str /a }", "/a", ""),
+        ("{ path_len 3 }", "/ab", ""),
+        ("{ url_beg /a }", "/a", ""),
+        ("unless { path /a }", "/b", ""),
+        ("{ path -i /A }", "/a", "/A"),
+    ] {
+        assert_eq!(route(condition, path), expected, "{condition} {path}");
+    }
+}

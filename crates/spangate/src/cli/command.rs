@@ -253,6 +253,53 @@ pub(super) fn find(words: &[&str]) -> Meaning {
     }
 }
 
+/// Carries out a command about the process with all rights, for who is no session: what it said.
+///
+/// # Errors
+/// What it said where it was refused.
+#[cfg(feature = "export")]
+pub(crate) fn carry_out(subjects: &Arc<Subjects>, words: &[&str]) -> Result<String, String> {
+    let trimmed = |text: String| text.trim_end().to_owned();
+    let Meaning::Command(command, own) = find(words) else {
+        return Err("there is no such command".to_owned());
+    };
+    let Run::Process(run) = command.run else {
+        return Err("this command is about a session".to_owned());
+    };
+    let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let reply = run(&Asked {
+        subjects,
+        level: Level::Admin,
+        anonymiser: Anonymiser::default(),
+        rest: &words[own..],
+        bytes: &bytes[own..],
+        payload: None,
+        client: &Nobody,
+    });
+    match reply {
+        Reply::Done | Reply::End | Reply::Parts(_) => Ok(String::new()),
+        Reply::Dump(text) | Reply::Said(text) | Reply::Noted(text) | Reply::Warned(text) => {
+            Ok(trimmed(text))
+        }
+        Reply::Refused(text) => Err(trimmed(text)),
+    }
+}
+
+/// Who takes nothing but what a command says.
+#[cfg(feature = "export")]
+struct Nobody;
+
+#[cfg(feature = "export")]
+impl Client for Nobody {
+    fn leaves_within(&self, _: Duration) -> bool {
+        false
+    }
+
+    fn takes_listeners(&self) -> Option<&UnixStream> {
+        None
+    }
+}
+
 /// The commands as `-dKcli` lists them.
 pub(crate) fn listing() -> String {
     let mut all: Vec<&Command> = commands().collect();

@@ -105,7 +105,7 @@ impl Control {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(self, subjects: Subjects) -> io::Result<Doors> {
+    pub fn start(self, subjects: Arc<Subjects>) -> io::Result<Doors> {
         let (closed, open) = io::pipe()?;
         let closed = Arc::new(closed);
         let global = &subjects.running.config.global;
@@ -116,7 +116,7 @@ impl Control {
                 line_bytes: global.tune.bufsize_bytes,
                 payload_bytes: global.tune.cli_payload_bytes.max(global.tune.bufsize_bytes),
             },
-            subjects: Arc::new(subjects),
+            subjects,
         };
         for listener in self.listeners {
             let own = served.clone();

@@ -110,6 +110,7 @@ impl Subcommand {
 /// All commands that this program has.
 pub(crate) fn subcommands() -> impl Iterator<Item = &'static Subcommand> {
     [
+        &crate::explain::COMMAND,
         &crate::proxy_command::COMMAND,
         #[cfg(feature = "export")]
         &crate::collect::COMMAND,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::http::Client;
 use common::{
     DEADLINE, Folder, Port, address, eventually, join, listener, now, spawn, uninterrupted,
 };
@@ -141,6 +142,39 @@ fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
     told("STOPPING=1");
     assert_eq!(master.end().code(), Some(130));
     assert_eq!(get(port), None);
+}
+
+#[test]
+fn the_dashboard_goes_on_over_a_reload() {
+    let (dir, reserved, board) = (Folder::new(), Port::reserve(), Port::reserve());
+    let board = board.number;
+    let section = format!("dashboard\n bind 127.0.0.1:{board}\n");
+    configure(
+        &dir,
+        reserved.number,
+        &format!("{}\n{section}", answer("one")),
+    );
+    let (master, manager) = Master::managed(&dir);
+    told(&manager, "READY=1");
+    let pid = || {
+        let mut client = Client::connect(([127, 0, 0, 1], board).into());
+        client.send("GET /api/now HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        // Whoever takes the connection answers it.
+        let answer = client.response().expect("an answer");
+        let now: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        now["process"]["pid"].as_u64().expect("a number")
+    };
+    let first = pid();
+    for _ in 0..3 {
+        let before = pid();
+        master.signal("USR2");
+        eventually("another process answers", || {
+            (pid() != before).then_some(())
+        });
+        told(&manager, "RELOADING=1");
+        told(&manager, "READY=1");
+    }
+    assert_ne!(pid(), first);
 }
 
 #[test]

@@ -23,6 +23,7 @@ keys! {
     RequestMethodOriginal "http.request.method_original";
     ResendCount "http.request.resend_count";
     StatusCode "http.response.status_code";
+    Route "http.route";
     UrlScheme "url.scheme";
     UrlPath "url.path";
     UrlQuery "url.query";
@@ -41,6 +42,7 @@ keys! {
     ServerChoice "proxy.server.choice";
     ServerReused "proxy.server.connection_reused";
     Rule "proxy.rule";
+    BackendRule "proxy.backend.rule";
     Termination "proxy.termination_state";
     Retries "proxy.retries";
     Redispatched "proxy.redispatched";

@@ -10,6 +10,8 @@ mod value;
 pub use event::{Direction, Event};
 pub use value::{Evaluated, Value, int};
 
+use std::sync::Arc;
+
 use ::http::FieldName;
 use sample::{Assignment, Condition, Expr, VarRef};
 
@@ -56,6 +58,8 @@ pub struct Program {
     pub require_context: bool,
     /// Each request and each try has a span of its own ([`http`]).
     pub follows_requests: bool,
+    /// The route of a request, for those spans: evaluated at its end, where they are kept.
+    pub route: Option<Arc<Value>>,
     /// `exception`, `exception.type`, `exception.message`.
     pub exception_texts: [TextId; 3],
     /// Its streams are written down in short until their end decides ([`Program::seal`], [`Tape`]).

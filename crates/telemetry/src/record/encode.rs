@@ -73,7 +73,9 @@ impl Trace {
                 field[2..].copy_from_slice(&span.parent.0);
                 out.extend_from_slice(&field);
             }
-            if let Some(name) = program.span_fields.get(usize::from(span.name)) {
+            if !span.name_text.is_empty() {
+                self.text(out, 5, span.name_text);
+            } else if let Some(name) = program.span_fields.get(usize::from(span.name)) {
                 out.extend_from_slice(name);
             }
             out.extend_from_slice(&kind_and_times(span, lasted_ns));

@@ -46,6 +46,8 @@ pub type SpanIndex = usize;
 pub struct Span {
     /// Its name.
     pub name: SpanSlot,
+    /// A name made at run time, in place of that one; empty: none.
+    pub name_text: Text,
     /// What it is to its trace.
     pub kind: SpanKind,
     /// `status`.
@@ -316,6 +318,7 @@ impl Trace {
         let place = self.spans.len();
         self.spans.push(Span {
             name,
+            name_text: Text::EMPTY,
             kind,
             status: StatusCode::Unset,
             direction,

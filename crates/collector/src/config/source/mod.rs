@@ -12,7 +12,7 @@ pub(crate) mod typing;
 pub(crate) use tree::{Key, Node, Value, shortened};
 
 use super::diagnostic::{At, Notes};
-use read::Reader;
+use read::{Otherwise, Place, Reader};
 
 /// Files of one configuration, included ones too.
 pub const FILES_MAX: usize = 64;
@@ -36,6 +36,19 @@ pub struct Outside<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// A file's bytes, or why there are none.
     pub read_file: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
+}
+
+/// The tree of one text, whatever it is: of no file, and with no variable and no file to refer to.
+pub(crate) fn text(text: &str, name: &str, notes: &Notes) -> Option<Node> {
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|_| Err("files are not read here".to_owned()),
+    };
+    let reader = Reader::new(outside, notes);
+    let file = Place::File(notes.file(name));
+    let mut root = reader.parse(text, file, Otherwise::Error)?;
+    expand::expand(&mut root, &reader);
+    Some(root)
 }
 
 /// One tree of several sources, each a path or `file:`, `env:` or `yaml:` with what follows. `None` after an error

@@ -17,6 +17,7 @@ use crate::run::Log;
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::process::dashboard::Verdicts;
 use crate::run::storage::{Custody, Keeping, Until};
 use crate::run::tasks;
 
@@ -45,6 +46,8 @@ pub struct Tail {
     begin: Instant,
     /// Where what waits, and what was decided, outlives the process.
     keeping: Option<Keeping>,
+    /// Who is told what is decided.
+    verdicts: Option<Verdicts>,
     /// Nothing is decided.
     is_paused: AtomicBool,
     /// Who decides on what is due in each shard.
@@ -82,7 +85,7 @@ pub fn start(
     options: &Options,
     budget: &Arc<Budget>,
     (account, next): (&Arc<Account>, Arc<dyn Consumer>),
-    keeping: Option<(Keeping, Vec<Decided>)>,
+    (keeping, verdicts): (Option<(Keeping, Vec<Decided>)>, Option<Verdicts>),
     (name, log): (&str, &Log),
 ) -> Result<Arc<Tail>, String> {
     let (count, make_splitter): (u32, Box<dyn Fn() -> Option<Splitter> + Send + Sync>) = match rules
@@ -111,8 +114,10 @@ pub fn start(
                 .map_err(|refusal| refusal.to_string())?,
             Rules::Group(settings) => Shard::group_by_trace(settings, options.clone(), budget),
         };
-        if keeping.is_some() {
+        if keeping.is_some() || verdicts.is_some() {
             shard.note_decisions();
+        }
+        if keeping.is_some() {
             shard.recall_decided(&decided, 0);
         }
         let state = State {
@@ -135,6 +140,7 @@ pub fn start(
         next,
         begin: Instant::now(),
         keeping: keeping.map(|(keeping, _)| keeping),
+        verdicts,
         is_paused: AtomicBool::new(false),
         drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
@@ -310,12 +316,17 @@ impl Tail {
         let progress = work(&mut state.shard);
         state.tell(&self.account);
         // In this order: what is let go here was noted before, and all that was kept of it has left.
+        let decided = state.shard.take_decided();
         if let Some(keeping) = &self.keeping {
-            keeping.write(&state.shard.take_decided());
+            keeping.write(&decided);
         }
         self.ready(&mut state, owned, out);
-        let (decided, _) = state.shard.window();
-        state.until.release(decided);
+        let (below, _) = state.shard.window();
+        state.until.release(below);
+        drop(state);
+        if let Some(verdicts) = &self.verdicts {
+            verdicts.tell(&decided);
+        }
         progress.more
     }
 

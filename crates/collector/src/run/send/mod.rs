@@ -16,6 +16,7 @@ use export::client::{Client, Outcome, Proxies};
 use journal::Left;
 use otlp::Outlet;
 use tokio::time::Instant;
+use traces::{Stage, Store};
 
 pub(in crate::run) use balance::start as balance;
 pub use balance::{BOUNDS_MS, Balancer};
@@ -29,6 +30,7 @@ use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
 use super::json;
+use super::process::dashboard::now_ms;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
@@ -44,6 +46,8 @@ enum Target {
     Debug(debug::Debug),
     /// A file.
     File(Arc<file::File>),
+    /// The process's trace store.
+    Dashboard(Arc<Store>),
     /// Nowhere.
     Nop,
 }
@@ -81,6 +85,8 @@ pub(super) struct Outside<'a> {
     pub stored: Option<(Stored, Left)>,
     /// Files that are open.
     pub files: &'a mut Files,
+    /// Where exporters `dashboard` put traces.
+    pub traces: Option<&'a Arc<Store>>,
 }
 
 /// Starts the exporter of a signal. To be called within the runtime.
@@ -125,6 +131,10 @@ pub(super) fn start(
             let file = file::File::of(outside.files, name, settings)?;
             (Target::File(file), NONE)
         }
+        Exporter::Dashboard(_) => {
+            let store = outside.traces.ok_or("there is no trace store")?;
+            (Target::Dashboard(Arc::clone(store)), NONE)
+        }
         Exporter::Nop => (Target::Nop, NONE),
         Exporter::LoadBalancing(_) => return Err("it has no queue of its own".into()),
     };
@@ -145,6 +155,10 @@ impl Target {
     ) -> Outcome {
         match self {
             Target::Nop => TAKEN,
+            Target::Dashboard(store) => {
+                store.add(&batch.bytes, Stage::Kept, now_ms());
+                TAKEN
+            }
             Target::Debug(debug) => {
                 debug.tell(batch);
                 TAKEN

@@ -132,13 +132,13 @@ pub(super) fn start(
     };
     // A file keeps the order of what it gets.
     let consumers = match &target {
-        Target::File(_) | Target::Debug(_) => 1,
+        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) => 1,
         _ => consumers.max(1),
     };
     let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
     let waits = match &target {
         Target::Otlp(..) | Target::Backend(..) => around.queue.is_none_or(|q| q.wait_for_result),
-        Target::File(_) | Target::Debug(_) | Target::Nop => false,
+        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Nop => false,
     };
     let (stored, left) = outside.stored.unzip();
     let shared = Arc::new(Shared {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use tail::shard::Options;
 use tail::store::Budget;
+use traces::Store;
 
 use super::{Host, SamplerView, Setup, Stage, StartError};
+use crate::config::components::processors::tail_sampling::yaml;
 use crate::config::service::storage::storage_of;
 use crate::config::{
     Component, ComponentId, Config, Exporter, Pipeline, Processor, Receiver, Signal,
@@ -15,6 +17,7 @@ use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
+use crate::run::process::dashboard::{Tap, Verdicts};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
     attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
@@ -55,6 +58,10 @@ pub(super) struct Build<'a> {
     pub(super) batches: Vec<(String, String, Arc<Batcher>)>,
     pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
     pub(super) samplers: Vec<SamplerView>,
+    /// The policies of each `tail_sampling`, by its id, as YAML.
+    pub(super) policies: Vec<(String, String)>,
+    /// Where exporters `dashboard` put traces; none: there are none.
+    pub(super) traces: Option<Arc<Store>>,
 }
 
 impl<'a> Build<'a> {
@@ -85,6 +92,11 @@ impl<'a> Build<'a> {
             batches: Vec::new(),
             filters: Vec::new(),
             samplers: Vec::new(),
+            policies: Vec::new(),
+            traces: config.trace_store().map(|limits| {
+                let given = setup.traces.clone();
+                given.unwrap_or_else(|| Arc::new(Store::new(limits)))
+            }),
         })
     }
 
@@ -195,6 +207,7 @@ impl<'a> Build<'a> {
             common: &self.common(signal),
             stored,
             files: &mut self.files,
+            traces: self.traces.as_ref(),
         };
         let name = id.to_string();
         let started = send::start(&name, exporter, signal, outside);
@@ -227,7 +240,13 @@ impl<'a> Build<'a> {
                 let limiter = memory_limiter::start(settings, used_bytes, next, &self.setup.log);
                 return Ok(limiter);
             }
-            Processor::TailSampling(settings) => Rules::Sample(settings),
+            Processor::TailSampling(settings) => {
+                let one = (id.to_string(), yaml(&settings.policies));
+                if !self.policies.contains(&one) {
+                    self.policies.push(one);
+                }
+                Rules::Sample(settings)
+            }
             Processor::GroupByTrace(settings) => Rules::Group(settings),
             Processor::ProbabilisticSampler(settings) => {
                 let sampler = probabilistic_sampler::start(settings, next);
@@ -289,20 +308,33 @@ impl<'a> Build<'a> {
             let keeping = outset.keeping(&component);
             (keeping, outset.take_decided(&component))
         });
+        let is_shown = self.config.shows_unsampled(pipeline);
+        let shown = self.traces.clone().filter(|_| is_shown);
+        let verdicts = match (&shown, rules) {
+            (Some(store), Rules::Sample(settings)) => Some(Verdicts::of(store, settings)),
+            _ => None,
+        };
+        let verdicts = verdicts.transpose();
+        let verdicts = verdicts.map_err(|why| self.fault("processor", id, &why))?;
+        // `groupbytrace` decides nothing.
+        let tapped = shown.filter(|_| verdicts.is_some());
         let account = &self.accounts[Signal::Traces as usize];
         let started = tails::start(
             rules,
             &options,
             &self.budget,
             (account, next),
-            keeping,
+            (keeping, verdicts),
             (&id.to_string(), &self.setup.log),
         );
         let tail = started.map_err(|why| self.fault("processor", id, &why))?;
         self.stages.push(Stage::Tail(Arc::clone(&tail)));
         let names = (pipeline.id.to_string(), id.to_string());
         self.tails.push((names.0, names.1, Arc::clone(&tail)));
-        Ok(tail)
+        Ok(match tapped {
+            Some(store) => Tap::new(&store, tail),
+            None => tail,
+        })
     }
 
     /// One consumer that hands everything to all of these.

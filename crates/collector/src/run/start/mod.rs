@@ -12,6 +12,7 @@ use export::clock::now_unix_ns;
 use journal::Space;
 use tail::store::Budget;
 use tokio::time::Instant;
+use traces::Store;
 
 use super::Log;
 use super::account::{Account, Balance};
@@ -48,6 +49,8 @@ pub struct Setup {
     ///
     /// [`resident_bytes`]: super::process::memory::resident_bytes
     pub memory_used_bytes: fn() -> u64,
+    /// Where exporters `dashboard` put traces; none: into a store of the collector's own.
+    pub traces: Option<Arc<Store>>,
 }
 
 /// Where a collector runs.
@@ -123,6 +126,10 @@ pub struct View {
     pub resource: Vec<(String, String)>,
     /// When it began, in nanoseconds of the UNIX epoch.
     pub begun_ns: u64,
+    /// The policies of each `tail_sampling`, by its id, as YAML.
+    pub policies: Vec<(String, String)>,
+    /// Where exporters `dashboard` put traces; none: there are none.
+    pub traces: Option<Arc<Store>>,
 }
 
 /// A `probabilistic_sampler` of a pipeline.
@@ -197,6 +204,8 @@ impl Collector {
             storages: spaces.collect(),
             resource: pages::resource(config),
             begun_ns: now_unix_ns(),
+            policies: build.policies,
+            traces: build.traces,
         });
         let health = Arc::new(Health::default());
         let pages = pages::serve(config, &view, &health, opening)?;

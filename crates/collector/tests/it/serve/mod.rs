@@ -1,5 +1,6 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
+mod dashboard;
 mod formats;
 mod full;
 mod metadata;
@@ -89,6 +90,7 @@ fn setup() -> Setup {
         seed: 1,
         record_policy: false,
         memory_used_bytes: resident_bytes,
+        traces: None,
     }
 }
 

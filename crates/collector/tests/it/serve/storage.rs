@@ -276,6 +276,7 @@ async fn one_process_at_a_time_has_a_storage() {
         seed: 1,
         record_policy: false,
         memory_used_bytes: resident_bytes,
+        traces: None,
     };
     let refused = Collector::start(&config, setup()).err().expect("a refusal");
     assert!(

@@ -8,7 +8,9 @@ use super::instrumentation::time_ms_at;
 use super::sampling::{mark, threshold};
 use crate::model::OtelFilter;
 use crate::tree::Prefix;
-use telemetry::program::http;
+use sample::Place;
+use std::sync::Arc;
+use telemetry::program::{Value, http};
 use telemetry::propagation::Format;
 use telemetry::sampling::{Policy, Rule};
 use telemetry::settings::{self, Settings};
@@ -16,7 +18,7 @@ use telemetry::settings::{self, Settings};
 /// The id of the filter that the option makes.
 const ID: &str = "tracing";
 
-const USAGE: &str = "'option tracing [endpoint <url>|collector://<name>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent]'";
+const USAGE: &str = "'option tracing [endpoint <url>|collector://<name>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent] [route <sample>]'";
 
 /// What the option says.
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub struct Tracing {
     honours_parent: bool,
     disabled: bool,
     formats: Vec<Format>,
+    route: Option<Arc<Value>>,
 }
 
 /// What is kept of all that is recorded.
@@ -59,6 +62,7 @@ impl Tracing {
     pub fn filter(self, proxy: usize) -> OtelFilter {
         let mut program = http::program();
         program.honours_parent = self.honours_parent;
+        program.route = self.route;
         program.policies = self.keeps.into_iter().flat_map(Keep::policies).collect();
         OtelFilter {
             id: ID.to_owned(),
@@ -93,6 +97,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     // Where the endpoint stands; one of the environment stands at the option.
     let mut endpoint_at = 1;
     let mut keeps = Vec::new();
+    let mut route = None;
     let mut honours_parent = true;
     while !cursor.peek().is_empty() {
         match cursor.take() {
@@ -117,6 +122,12 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             }
             "retries" => keeps.push(Keep::Retries),
             "ignore-parent" => honours_parent = false,
+            "route" => {
+                cursor.value("a sample")?;
+                cursor.at -= 1;
+                let expr = build.shared.next_expr(&mut cursor, Place::ALL)?;
+                route = Some(Arc::new(Value::One(expr)));
+            }
             word => {
                 return Err(cursor.fault(format!("'{word}' : unexpected. Usage: {USAGE}")));
             }
@@ -154,6 +165,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         honours_parent,
         disabled,
         formats,
+        route,
     };
     let names = &build.shared.collector_names;
     if let Some(name) = collector::unknown_of(&tracing.settings, names) {

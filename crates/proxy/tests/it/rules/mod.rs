@@ -11,6 +11,7 @@ mod failures;
 mod fairness;
 mod framing;
 mod h2;
+mod latency;
 mod messages;
 mod names;
 mod octets;

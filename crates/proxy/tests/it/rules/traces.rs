@@ -398,7 +398,7 @@ fn one_line_traces_requests_and_tries() {
          server.address=\"h\" server.port=8080 user_agent.original=\"u\" network.protocol.version=\"1.1\" \
          client.address=\"10.0.0.1\" network.peer.address=\"10.0.0.1\" network.peer.port=5000 \
          http.response.status_code=200 proxy.frontend=\"rules\" proxy.backend=\"rules\" proxy.server=\"one\" \
-         proxy.server.connection_reused=false proxy.server.choice=\"balance\" proxy.time.request_ms=0 \
+         proxy.server.connection_reused=false proxy.server.choice=\"roundrobin\" proxy.time.request_ms=0 \
          proxy.time.queue_ms=0 proxy.time.connect_ms=0 proxy.time.response_ms=20 proxy.bytes_in=124 \
          proxy.bytes_out=40 proxy.termination_state=\"--\""
     );
@@ -457,6 +457,79 @@ fn one_line_tells_of_errors_and_retries() {
     assert_eq!(out.tree(), [">GET", "GET>GET"]);
     assert!(shown(&out.spans[1].attributes).contains("error.type="));
     assert!(shown(&out.spans[0].attributes).contains("error.type=\"503\""));
+}
+
+/// A request of a path to a frontend with these lines; its server span.
+fn root_of(what: &str, lines: &str, path: &str) -> (String, String) {
+    let script = format!(
+        "c1 > GET {path} HTTP/1.1|host: h|cookie: srv=c2||\ns1 ok\ns1 <~ GET\ns1 > {OK}hi\nc1 < {OK}hi\nquiet"
+    );
+    let out = exported(what, lines, &script);
+    let span = &out.spans[0];
+    assert_eq!(span.kind, 2, "{what}");
+    (span.name.clone(), shown(&span.attributes))
+}
+
+#[test]
+fn one_line_tells_which_rule_led_where() {
+    const ROUTED: &str = "option tracing\n acl shop path_beg /shop/ /cart/\n acl old path_reg ^/v[0-9]/\n \
+        use_backend api if { method GET } { path -m str /api }\n use_backend api if !shop { path_end .js }\n \
+        use_backend api if shop !old\n use_backend api if old\n use_backend api if { path_sub one two }\n \
+        default_backend rest\nbackend api\n server one 127.0.0.1:81\nbackend rest\n server two 127.0.0.1:82";
+    for (path, name, line) in [
+        ("/api", "GET /api", 20),
+        ("/a/b.js", "GET *.js", 21),
+        ("/cart/7?x=1", "GET /cart/*", 22),
+        ("/v1/x", "GET ^/v[0-9]/", 23),
+        // Which of two, is not looked for.
+        ("/one", "GET", 24),
+        ("/else", "GET", 25),
+    ] {
+        let (found, attributes) = root_of(path, ROUTED, path);
+        assert_eq!(found, name, "{path}");
+        let rule = format!("proxy.backend.rule=\"sim.cfg:{line}\"");
+        assert!(attributes.contains(&rule), "{path}: {attributes}");
+        let route = name
+            .strip_prefix("GET ")
+            .map(|route| format!(" http.route=\"{route}\" "));
+        match route {
+            Some(route) => assert!(attributes.contains(&route), "{path}: {attributes}"),
+            None => assert!(!attributes.contains("http.route"), "{path}: {attributes}"),
+        }
+    }
+    // What the option says goes first.
+    let said = ROUTED.replace(
+        "option tracing",
+        "option tracing sample 100 route path,regsub([0-9]+,{n},g)",
+    );
+    let (name, attributes) = root_of("said", &said, "/cart/17?x=1");
+    assert_eq!(name, "GET /cart/{n}");
+    assert!(
+        attributes.contains("http.route=\"/cart/{n}\""),
+        "{attributes}"
+    );
+    let none = ROUTED.replace("option tracing", "option tracing route var(txn.none)");
+    assert_eq!(root_of("none", &none, "/api").0, "GET");
+}
+
+#[test]
+fn one_line_tells_why_a_server_was_chosen() {
+    for (lines, choice) in [
+        ("balance leastconn\n server one 127.0.0.1:81", "leastconn"),
+        ("cookie srv\n server one 127.0.0.1:81 cookie c2", "cookie"),
+        (
+            "use-server one if { path / }\n server one 127.0.0.1:81",
+            "use-server",
+        ),
+        (
+            "stick-table type string size 10\n stick on path\n server one 127.0.0.1:81",
+            "roundrobin",
+        ),
+    ] {
+        let (_, attributes) = root_of(choice, &format!("option tracing\n {lines}"), "/");
+        let expected = format!("proxy.server.choice=\"{choice}\"");
+        assert!(attributes.contains(&expected), "{attributes}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Exporters.
 
+pub mod dashboard;
 pub mod debug;
 pub mod file;
 mod gone;
@@ -25,6 +26,8 @@ pub enum Exporter {
     File(file::FileExporter),
     /// `load_balancing`, `loadbalancing`
     LoadBalancing(Box<load_balancing::LoadBalancingExporter>),
+    /// `dashboard`
+    Dashboard(dashboard::DashboardExporter),
     /// `nop`: everything ends here.
     Nop,
 }
@@ -37,9 +40,11 @@ impl Exporter {
             Exporter::OtlpGrpc(exporter) => exporter.queue.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.queue.as_ref(),
             // Each backend of a load balancer has its own.
-            Exporter::LoadBalancing(_) | Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => {
-                None
-            }
+            Exporter::LoadBalancing(_)
+            | Exporter::Debug(_)
+            | Exporter::File(_)
+            | Exporter::Dashboard(_)
+            | Exporter::Nop => None,
         }
     }
 
@@ -50,7 +55,7 @@ impl Exporter {
             Exporter::OtlpGrpc(exporter) => exporter.client.auth.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.client.auth.as_ref(),
             Exporter::LoadBalancing(exporter) => exporter.otlp.client.auth.as_ref(),
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => None,
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => None,
         }
     }
 
@@ -67,7 +72,9 @@ impl Exporter {
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         match self {
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => false,
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => {
+                false
+            }
             other => {
                 let waits = |queue: &Queue| queue.makes_wait() || queue.blocks();
                 other.any_queue().is_none_or(waits)
@@ -82,6 +89,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     load_balancing::ENTRY,
     debug::ENTRY,
     file::ENTRY,
+    dashboard::ENTRY,
     nop::ENTRY,
     gone::JAEGER,
     gone::OPENCENSUS,

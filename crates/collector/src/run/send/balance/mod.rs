@@ -299,6 +299,7 @@ impl Balancer {
             common: &self.common,
             stored: None,
             files: &mut Files::new(),
+            traces: None,
         };
         let name = format!("{} ({endpoint})", self.name);
         let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;

@@ -35,6 +35,7 @@ fn started(common: &Common, exporter: &Exporter) -> (Arc<Sender>, SenderEnd) {
         common,
         stored: None,
         files: &mut Files::new(),
+        traces: None,
     };
     send::start("out", exporter, Signal::Traces, outside).expect("an exporter")
 }

@@ -3,6 +3,9 @@
 mod condition;
 mod options;
 mod policy;
+mod yaml;
+
+pub use yaml::yaml;
 
 use tail::policy::Program;
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
@@ -17,11 +20,18 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "keeps or drops whole traces by policies",
     takes: TRACES,
     carries: TRACES,
-    options: options::TABLE,
+    options: TABLE,
     parse: Parse::Processor(parse),
 };
 
+pub(crate) use options::TABLE;
+
 fn parse(section: &Section<'_>) -> Processor {
+    Processor::TailSampling(Box::new(settings(section)))
+}
+
+/// The settings of options that were checked by [`TABLE`].
+pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
     let policies = section.sections("policies");
     let cache = section.section("decision_cache");
     let settings = TailSampling {
@@ -59,7 +69,7 @@ fn parse(section: &Section<'_>) -> Processor {
         }
     }
     compiles(section, &settings);
-    Processor::TailSampling(Box::new(settings))
+    settings
 }
 
 fn names_are_unique(policies: &[Section<'_>]) {

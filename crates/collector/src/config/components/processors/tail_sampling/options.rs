@@ -7,7 +7,7 @@ const SHARDS_MAX: i64 = 256;
 
 /// Options of the processor.
 #[rustfmt::skip]
-pub(super) const TABLE: Table = &[OPTIONS];
+pub(crate) const TABLE: Table = &[OPTIONS];
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("policies", Kind::Sections(POLICY), "", "ordered list of policies, each with a `name` and a `type`"),

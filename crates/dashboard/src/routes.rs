@@ -1,0 +1,236 @@
+//! The table of addresses, and what answers each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use proxy::{Running, Shared};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::actions::{self, Change};
+use crate::configuration::{self, Notice, Text};
+use crate::explained::{self, Explain};
+use crate::gate::{Gate, Refusal};
+use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
+use crate::reply::{self, Reply};
+use crate::sampling::Sampling;
+use crate::{Setup, Socket, assets, now, traced};
+
+/// What answers requests.
+pub struct Site {
+    gate: Gate,
+    running: Arc<Running>,
+    shared: Arc<Shared>,
+    version: &'static str,
+    texts: Vec<Text>,
+    notices: Vec<Notice>,
+    change: Option<Box<Change>>,
+    explain: Box<Explain>,
+    traces: Option<Arc<traces::Store>>,
+    sampling: Sampling,
+    memory_used_bytes: fn() -> u64,
+}
+
+/// An answer to a `GET`: it gets the query.
+type Read = fn(&Site, &str) -> Reply;
+/// An answer to a `POST`: it gets the body.
+type Write = fn(&Site, &[u8]) -> Reply;
+
+enum Answers {
+    Get(Read),
+    /// One that takes longer, on a thread beside.
+    Slow(Read),
+    /// Only for pages of ours, with their token.
+    Post(Write),
+    /// The same, on a thread beside.
+    SlowPost(Write),
+}
+
+/// The API; other addresses are those of files.
+const ROUTES: &[(&str, Answers)] = &[
+    ("/api/now", Answers::Get(Site::now)),
+    ("/api/config", Answers::Get(Site::config)),
+    ("/api/traces", Answers::Slow(Site::traces)),
+    ("/api/heatmap", Answers::Slow(Site::heat_map)),
+    ("/api/services", Answers::Slow(Site::services)),
+    ("/api/sampling", Answers::Get(Site::sampling)),
+    ("/api/dry-run", Answers::SlowPost(Site::dry_run)),
+    ("/api/explain", Answers::Slow(Site::explain)),
+    ("/api/actions", Answers::Post(Site::act)),
+];
+
+impl Site {
+    /// The site, and the sockets that it is to be served on.
+    pub fn new(setup: Setup) -> (Site, Vec<Socket>) {
+        let site = Site {
+            gate: Gate::new(&setup.users, setup.seed),
+            running: setup.running,
+            shared: setup.shared,
+            version: setup.version,
+            texts: setup.texts,
+            notices: setup.notices,
+            change: setup.change,
+            explain: setup.explain,
+            traces: setup.traces,
+            sampling: setup.sampling,
+            memory_used_bytes: setup.memory_used_bytes,
+        };
+        (site, setup.sockets)
+    }
+
+    /// Answers a request, within [`REQUEST_TIME_MAX`].
+    pub async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        if let Err(refusal) = self.gate.admit(request.headers()) {
+            return self.refuse(refusal).await;
+        }
+        match timeout(REQUEST_TIME_MAX, self.route(request)).await {
+            Ok(reply) => reply,
+            Err(_) => reply::error(StatusCode::REQUEST_TIMEOUT, "that takes too long"),
+        }
+    }
+
+    async fn refuse(&self, refusal: Refusal) -> Reply {
+        match refusal {
+            Refusal::Host => reply::error(
+                StatusCode::MISDIRECTED_REQUEST,
+                "without 'auth', the dashboard is asked by an address or as localhost",
+            ),
+            Refusal::Password => {
+                sleep(REFUSAL_PAUSE).await;
+                reply::unauthorized()
+            }
+            Refusal::Origin => reply::error(
+                StatusCode::FORBIDDEN,
+                "data and actions are for the dashboard's own pages; actions need Origin and X-Spangate-Token",
+            ),
+        }
+    }
+
+    async fn route(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        if path.starts_with("/api/") && Gate::is_foreign(&head.headers) {
+            return self.refuse(Refusal::Origin).await;
+        }
+        if let Some(id) = path.strip_prefix("/api/traces/")
+            && is_read(&head.method)
+        {
+            let (site, id) = (Arc::clone(&self), id.to_owned());
+            return beside(move || traced::trace(site.traces.as_deref(), &id)).await;
+        }
+        let Some((_, route)) = ROUTES.iter().find(|(known, _)| *known == path) else {
+            return file(path, &head.method);
+        };
+        match route {
+            Answers::Get(read) if is_read(&head.method) => {
+                read(&self, head.uri.query().unwrap_or_default())
+            }
+            Answers::Slow(read) if is_read(&head.method) => {
+                let (read, site) = (*read, Arc::clone(&self));
+                let query = head.uri.query().unwrap_or_default().to_owned();
+                beside(move || read(&site, &query)).await
+            }
+            Answers::Get(_) | Answers::Slow(_) => reply::method_not_allowed("GET"),
+            Answers::Post(_) | Answers::SlowPost(_) if head.method != Method::POST => {
+                reply::method_not_allowed("POST")
+            }
+            Answers::Post(write) | Answers::SlowPost(write) => {
+                if let Err(refusal) = self.gate.admit_action(&head.headers) {
+                    return self.refuse(refusal).await;
+                }
+                match Limited::new(body, BODY_BYTES_MAX).collect().await {
+                    Ok(body) if matches!(route, Answers::SlowPost(_)) => {
+                        let (write, site, body) = (*write, Arc::clone(&self), body.to_bytes());
+                        beside(move || write(&site, &body)).await
+                    }
+                    Ok(body) => write(&self, &body.to_bytes()),
+                    Err(_) => reply::error(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "the body is too long, or it broke off",
+                    ),
+                }
+            }
+        }
+    }
+
+    fn now(&self, _: &str) -> Reply {
+        let now = net::sys::now();
+        let mut all = now::now(&self.running, &self.shared, self.version, now);
+        let memory = (self.memory_used_bytes)();
+        if let Some(Value::Object(process)) = all.get_mut("process") {
+            process.insert("memory_bytes".to_owned(), memory.into());
+        }
+        let permits = self.change.is_some();
+        all.insert("token".to_owned(), self.gate.token().into());
+        all.insert("permits_actions".to_owned(), permits.into());
+        reply::json(&all.into())
+    }
+
+    fn config(&self, _: &str) -> Reply {
+        reply::json(&configuration::shown(&self.texts, &self.notices))
+    }
+
+    fn traces(&self, query: &str) -> Reply {
+        traced::list(self.traces.as_deref(), query)
+    }
+
+    fn heat_map(&self, query: &str) -> Reply {
+        traced::heat_map(self.traces.as_deref(), query)
+    }
+
+    fn services(&self, _: &str) -> Reply {
+        traced::services(self.traces.as_deref())
+    }
+
+    fn sampling(&self, _: &str) -> Reply {
+        reply::json(&(self.sampling.account)())
+    }
+
+    fn dry_run(&self, body: &[u8]) -> Reply {
+        self.sampling.dry_run(self.traces.as_deref(), body)
+    }
+
+    fn explain(&self, query: &str) -> Reply {
+        match explained::read(query).and_then(|question| (self.explain)(&question)) {
+            Ok(explained) => reply::json(&explained),
+            Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
+        }
+    }
+
+    fn act(&self, body: &[u8]) -> Reply {
+        let Some(change) = &self.change else {
+            let why = "actions need 'admin' in the section 'dashboard'";
+            return reply::error(StatusCode::FORBIDDEN, why);
+        };
+        let done = actions::read(body)
+            .and_then(|asked| change(&asked.backend, &asked.server, &asked.action));
+        match done {
+            Ok(said) => reply::json(&json!({ "done": true, "message": said })),
+            Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
+        }
+    }
+}
+
+/// Works on a thread beside the control thread.
+async fn beside(work: impl FnOnce() -> Reply + Send + 'static) -> Reply {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(reply) => reply,
+        // Its panic was told.
+        Err(_) => reply::error(StatusCode::INTERNAL_SERVER_ERROR, "an internal error"),
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn file(path: &str, method: &Method) -> Reply {
+    match assets::find(path) {
+        None => reply::error(StatusCode::NOT_FOUND, "there is no such page"),
+        Some(_) if !is_read(method) => reply::method_not_allowed("GET"),
+        Some(asset) => reply::bytes(StatusCode::OK, asset.kind, Bytes::from_static(asset.bytes)),
+    }
+}

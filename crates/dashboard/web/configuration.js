@@ -1,0 +1,55 @@
+// The page Configuration: the files that run, and what was said of them.
+
+import { get } from "./api.js";
+import { byId, make } from "./dom.js";
+import * as explain from "./explain.js";
+
+const SECTIONS = /^(global|defaults|frontend|backend|listen|userlist|peers|mailers|resolvers|cache|ring|program|http-errors|log-forward|log-profile|crt-store|collector|dashboard|healthcheck|traces)\b/;
+
+function kind(line) {
+  if (/^\s*#/.test(line)) return "comment";
+  return SECTIONS.test(line) ? "section" : null;
+}
+
+/** The element of a file's line, so that others can point at it. */
+export const lineId = (file, line) => `line-${file}-${line}`;
+
+function file(one, place, notices) {
+  const lines = one.lines.map((line, index) => {
+    const said = notices.filter((notice) => notice.file === one.name && notice.line === index + 1);
+    const id = lineId(one.name, index + 1);
+    return [
+      make("div", { id, class: kind(line) }, make("span", { class: "no", "aria-hidden": "true" }, index + 1), make("code", {}, line || " ")),
+      said.map((notice) => make("div", { class: "said" }, make("span", { class: "note" }, `${notice.severity}: ${notice.message}`))),
+    ];
+  });
+  return make("section", { class: "card", "aria-labelledby": `file-${place}` },
+    make("div", { class: "title" }, make("h2", { id: `file-${place}` }, make("code", {}, one.name)), make("span", { class: "soft" }, `${one.lines.length} lines${one.cut ? ", more are not shown" : ""}`)),
+    make("div", { class: "code", tabindex: "0", role: "group", "aria-labelledby": `file-${place}` }, lines.flat(2)));
+}
+
+/** Points at a line. */
+function show(name, line) {
+  const element = byId(lineId(name, line));
+  if (!element) return;
+  document.querySelector(".marked")?.classList.remove("marked");
+  element.classList.add("marked");
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "center" });
+}
+
+/** Shows the page. */
+export async function open(main, _again, signal, { query }) {
+  const { files, notices } = await get("/api/config", {}, signal);
+  const elsewhere = notices.filter((notice) => !notice.line);
+  main.append(
+    make("div", { class: "head" }, make("h1", {}, "Configuration"), make("span", { class: "soft" },
+      `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages at the start" : `Messages at the start: ${notices.length}, each below its line`}. Passwords are hidden.`)),
+    elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
+    explain.form(show),
+    ...files.map((one, place) => file(one, place, notices)));
+  // When the frame has moved the focus to the page.
+  if (query.get("file")) setTimeout(() => show(query.get("file"), query.get("line")));
+  return { close() {} };
+}

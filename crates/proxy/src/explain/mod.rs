@@ -1,0 +1,155 @@
+//! The way of a request that nobody sent: which rules match, in order, which backend is chosen and why, which algorithm
+//! chooses the server.
+//!
+//! The real rules and expressions run, over a session and a stream without sockets. They may change what is shared (stick
+//! tables, variables of the process, patterns), so that whoever asks gives a configuration that serves nobody.
+
+mod nobody;
+mod walk;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use config::model::{BindAddress, Mode};
+use net::{Addr, Now};
+use sample::RulePlace;
+
+use crate::ids::ProxyId;
+use crate::running::Running;
+use crate::shared::Shared;
+
+/// A request to be explained.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The head of the request, as HTTP/1.1.
+    pub head: Vec<u8>,
+    /// The port that it is sent to.
+    pub port: u16,
+    /// It comes over TLS.
+    pub is_tls: bool,
+    /// The client's address; none: it is not known.
+    pub source: Option<IpAddr>,
+    /// The frontend; none: the one that listens on the port.
+    pub frontend: Option<String>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default)]
+pub struct Explanation {
+    /// The frontend, and why it is this one.
+    pub frontend: String,
+    /// See [`Explanation::frontend`].
+    pub frontend_why: String,
+    /// What happened, in order.
+    pub steps: Vec<Step>,
+    /// The backend; none where a rule ended the request before.
+    pub backend: Option<String>,
+    /// How the server is chosen.
+    pub server_choice: Option<String>,
+    /// The servers of the backend: name, address, weight.
+    pub servers: Vec<(String, String, u32)>,
+    /// What becomes of the request, in words.
+    pub outcome: String,
+    /// The request's line and fields as they leave the rules.
+    pub request: Vec<String>,
+}
+
+/// One rule, or one decision.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The proxy that it belongs to.
+    pub proxy: String,
+    /// The keyword: `http-request`, `use_backend`, …
+    pub keyword: &'static str,
+    /// Where it stands; none where that is not known.
+    pub place: Option<(String, u32)>,
+    /// Whether its condition holds.
+    pub matches: bool,
+    /// What it came to, in words.
+    pub result: String,
+    /// What its condition reads that a request alone does not tell.
+    pub unknown: Vec<&'static str>,
+}
+
+/// Explains a request.
+///
+/// # Errors
+/// No frontend takes it, or its head is no request.
+pub fn explain(
+    running: &Arc<Running>,
+    shared: &Arc<Shared>,
+    question: &Question,
+    now: Now,
+) -> Result<Explanation, String> {
+    let (frontend, bind, why) = frontend(running, question)?;
+    walk::Walk::begin(running, shared, question, (frontend, bind), now)?.run(why)
+}
+
+/// The frontend that a request comes to, with the place of its address and the reason.
+fn frontend(running: &Running, question: &Question) -> Result<(ProxyId, usize, String), String> {
+    let proxies = running.config.proxies.iter().enumerate();
+    let frontends = proxies.filter(|(_, proxy)| proxy.is_frontend && !proxy.disabled);
+    let frontends: Vec<_> = frontends.collect();
+    if let Some(name) = &question.frontend {
+        let named = frontends.iter().find(|(_, proxy)| proxy.name == *name);
+        let (place, _) = named.ok_or_else(|| format!("there is no frontend '{name}'"))?;
+        return Ok((ProxyId::at(*place), 0, "asked for".to_owned()));
+    }
+    let mut found = None;
+    for (place, proxy) in &frontends {
+        for (number, bind) in proxy.binds.iter().enumerate() {
+            let BindAddress::Addr(Addr::Inet(address)) = &bind.address else {
+                continue;
+            };
+            if address.port() == question.port {
+                let fits = bind.tls.is_some() == question.is_tls;
+                let why = format!("it listens on {address} ({})", bind.origin);
+                if fits {
+                    return Ok((ProxyId::at(*place), number, why));
+                }
+                found.get_or_insert((ProxyId::at(*place), number, why));
+            }
+        }
+    }
+    if let Some((id, number, why)) = found {
+        let why = match question.is_tls {
+            true => format!("{why}, although without TLS"),
+            false => format!("{why}, although with TLS"),
+        };
+        return Ok((id, number, why));
+    }
+    let http = frontends
+        .iter()
+        .filter(|(_, proxy)| proxy.mode == Mode::Http);
+    let http: Vec<_> = http.collect();
+    let port = question.port;
+    match http[..] {
+        [(place, _)] => Ok((
+            ProxyId::at(*place),
+            0,
+            format!("nothing listens on port {port}; it is the only HTTP frontend"),
+        )),
+        _ => {
+            let names: Vec<_> = frontends.iter().map(|(_, proxy)| &*proxy.name).collect();
+            Err(format!(
+                "no frontend listens on port {port}; name one of: {}",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+fn named(running: &Running, place: RulePlace) -> Option<(String, u32)> {
+    let file = running.config.files.get(place.file as usize)?;
+    (place.line > 0).then(|| (file.clone(), place.line))
+}
+
+/// The addresses of the client's connection; an address that is not known is that of nobody.
+fn addresses(question: &Question) -> (Addr, Addr) {
+    let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let source = SocketAddr::new(question.source.unwrap_or(nobody), 0);
+    (
+        Addr::Inet(source),
+        Addr::Inet(SocketAddr::new(nobody, question.port)),
+    )
+}

@@ -1,0 +1,96 @@
+//! Rules one by one, for who wants to know what each comes to.
+
+use std::sync::Arc;
+
+use config::model::{TcpAction, TcpRule};
+use telemetry::program::Direction;
+
+use super::http::Flow;
+use super::tcp::{ContentOutcome, Verdict};
+use super::{Cx, End, RuleSet};
+use crate::ids::{ProxyId, RuleId};
+use crate::stream::Stream;
+
+/// What a rule came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    /// Its condition does not hold.
+    Skipped,
+    /// It was carried out, and the next rule follows.
+    Next,
+    /// It was carried out, and passes over the rest of its set.
+    Stop,
+    /// It waits: for a time, a body, a handshake. The next rule follows then.
+    Waits,
+    /// It ends the stream.
+    Ends(End),
+    /// It closes the connection.
+    Closes,
+    /// It could not be done, and the message fails with this status.
+    Failed(u16),
+}
+
+impl Cx<'_> {
+    /// Carries out one HTTP rule if its condition holds.
+    pub fn http_rule_alone(&mut self, stream: &mut Stream, (set, rule): (RuleSet, RuleId)) -> Fate {
+        let running = self.scene.eval.running;
+        let rules = &set.rules(running.proxy(rule.proxy))[rule.place..];
+        let condition = rules[0].condition.as_ref();
+        if condition.is_some_and(|condition| !self.eval().holds(stream, condition)) {
+            return Fate::Skipped;
+        }
+        match self.http_action(stream, rules, set, (rule, None)) {
+            Flow::Next => Fate::Next,
+            Flow::Stop => Fate::Stop,
+            Flow::End(end) => Fate::Ends(end),
+            Flow::Wait(..) => Fate::Waits,
+            Flow::Failed(status) => Fate::Failed(status),
+        }
+    }
+
+    /// Carries out one rule of a connection (`connection`) or session.
+    pub fn bare_rule_alone(
+        &mut self,
+        frontend: ProxyId,
+        rule: &Arc<TcpRule>,
+        connection: bool,
+    ) -> Fate {
+        let condition = rule.condition.as_ref();
+        let holds = condition
+            .is_none_or(|condition| self.eval().with_session(|scope| condition.matches(scope)));
+        if !holds {
+            return Fate::Skipped;
+        }
+        match self.bare_rules(frontend, std::slice::from_ref(rule), connection) {
+            Verdict::Close => Fate::Closes,
+            Verdict::Continue | Verdict::ExpectProxy => match rule.action {
+                TcpAction::Accept => Fate::Stop,
+                _ => Fate::Next,
+            },
+        }
+    }
+
+    /// Carries out one rule of `tcp-request content`, with all bytes here that will come.
+    pub fn content_rule_alone(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        rule: &Arc<TcpRule>,
+    ) -> Fate {
+        let condition = rule.condition.as_ref();
+        if condition.is_some_and(|condition| !self.eval().holds(stream, condition)) {
+            return Fate::Skipped;
+        }
+        let alone = std::slice::from_ref(rule);
+        match self.stream_rules(stream, proxy, alone, Direction::Request, true) {
+            ContentOutcome::End(end) => Fate::Ends(end),
+            ContentOutcome::CloseServer => Fate::Closes,
+            ContentOutcome::Wait => Fate::Waits,
+            ContentOutcome::Upgrade(_) => Fate::Stop,
+            ContentOutcome::Pass => match rule.action {
+                TcpAction::Accept => Fate::Stop,
+                _ => Fate::Next,
+            },
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `spangate explain`: what the configuration does with a request, rule by rule; and the same for the dashboard.
+
+mod options;
+mod request;
+mod shown;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::model::Config;
+#[cfg(feature = "export")]
+use config::reader::Input;
+use proxy::explain::{Explanation, explain};
+use proxy::{Process, Tls};
+
+use crate::args::Args;
+use crate::{alert, load, say, say_error};
+pub(crate) use options::COMMAND;
+use options::Options;
+pub(crate) use request::Asked;
+
+/// Runs the command.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let options = match Options::parse(arguments) {
+        Ok(options) if options.help => {
+            say(&COMMAND.usage());
+            return ExitCode::SUCCESS;
+        }
+        Ok(options) => options,
+        Err(message) => {
+            say_error(&format!("{message}. See 'spangate explain --help'.\n"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match answer(&options) {
+        Ok(text) => {
+            say(&text);
+            ExitCode::SUCCESS
+        }
+        Err(Some(message)) => {
+            alert(&format!("{message}."));
+            ExitCode::FAILURE
+        }
+        Err(None) => ExitCode::FAILURE,
+    }
+}
+
+/// The text to print.
+///
+/// # Errors
+/// Why there is none; no text where that was printed.
+fn answer(options: &Options) -> Result<String, Option<String>> {
+    let mut words = vec!["-c".to_owned()];
+    for file in &options.files {
+        words.extend(["-f".to_owned(), file.clone()]);
+    }
+    let args = Args::parse(words.into_iter().map(OsString::from)).map_err(Some)?;
+    let inputs = load::inputs(&args).map_err(|load::Refused| None)?;
+    let loaded = load::load_texts(&args, inputs.clone()).map_err(|load::Refused| None)?;
+    let explained = of_config(loaded.config, loaded.tls, &options.asked).map_err(Some)?;
+    Ok(match options.json {
+        true => format!("{:#}\n", shown::json(&explained, &inputs)),
+        false => shown::text(&explained, &inputs),
+    })
+}
+
+/// Explains a request with a configuration that serves nobody.
+fn of_config(config: Config, tls: Tls, asked: &Asked) -> Result<Explanation, String> {
+    let now = net::sys::now();
+    let process = Process {
+        hostname: crate::sys::hostname(),
+        pid: std::process::id(),
+        nbthread: 1,
+        local_time: sample::Zone::local(),
+        started: now,
+        ..Process::default()
+    };
+    let running = Arc::new(proxy::prepare(config, tls, process));
+    let shared = Arc::new(running.share(1));
+    explain(&running, &shared, &asked.question()?, now)
+}
+
+/// The same for texts that were read before: the answer as JSON.
+///
+/// # Errors
+/// The request is none, or the files that the texts name are not there any more.
+#[cfg(feature = "export")]
+pub(crate) fn of_texts(inputs: &[Input], asked: &Asked) -> Result<serde_json::Value, String> {
+    let config = load::again(inputs)?;
+    let explained = of_config(config, Tls::default(), asked)?;
+    Ok(shown::json(&explained, inputs))
+}

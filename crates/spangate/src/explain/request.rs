@@ -1,0 +1,194 @@
+//! From what was asked to the head of a request.
+
+use std::net::IpAddr;
+
+use proxy::explain::Question;
+
+/// Bytes of a URL, and of all fields together.
+const URL_BYTES_MAX: usize = 8 << 10;
+const FIELDS_BYTES_MAX: usize = 8 << 10;
+
+/// What was asked, as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub method: String,
+    pub url: String,
+    /// `name: value`
+    pub fields: Vec<String>,
+    /// The client's address; empty: unknown.
+    pub source: String,
+    /// A frontend's name; empty: by the port.
+    pub frontend: String,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked {
+            method: "GET".to_owned(),
+            url: String::new(),
+            fields: Vec::new(),
+            source: String::new(),
+            frontend: String::new(),
+        }
+    }
+}
+
+impl Asked {
+    /// The request.
+    ///
+    /// # Errors
+    /// What is wrong with what was asked.
+    pub(crate) fn question(&self) -> Result<Question, String> {
+        let url = &self.url;
+        if url.len() > URL_BYTES_MAX {
+            return Err(format!("the URL has more than {URL_BYTES_MAX} bytes"));
+        }
+        let is_text = |byte: u8| byte.is_ascii_graphic();
+        if !url.bytes().all(is_text) {
+            return Err(format!(
+                "'{url}' is no URL: a character in it must be written as %XX"
+            ));
+        }
+        let wrong = || format!("'{url}' is no URL of http or https");
+        let (is_tls, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return Err(wrong()),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let port = match authority.rsplit_once(':') {
+            Some((_, last)) if !last.ends_with(']') => last.parse().map_err(|_| wrong())?,
+            _ if is_tls => 443,
+            _ => 80,
+        };
+        if authority.is_empty() || authority.starts_with(':') {
+            return Err(wrong());
+        }
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        let method = self.method.to_ascii_uppercase();
+        if method.is_empty()
+            || !method
+                .bytes()
+                .all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
+        {
+            return Err(format!("'{}' is no method", self.method));
+        }
+        let mut head = format!("{method} {slash}{target} HTTP/1.1\r\n");
+        head.push_str(&self.head_fields(authority)?);
+        let source = match &*self.source {
+            "" => None,
+            text => {
+                let address: Result<IpAddr, _> = text.parse();
+                Some(address.map_err(|_| format!("'{text}' is no IP address"))?)
+            }
+        };
+        Ok(Question {
+            head: head.into_bytes(),
+            port,
+            is_tls,
+            source,
+            frontend: (!self.frontend.is_empty()).then(|| self.frontend.clone()),
+        })
+    }
+
+    /// The fields with their empty line; `Host` is that of the URL unless it is written.
+    fn head_fields(&self, authority: &str) -> Result<String, String> {
+        let mut out = String::new();
+        let named = |field: &&String, name: &str| {
+            field
+                .split(':')
+                .next()
+                .is_some_and(|found| found.trim().eq_ignore_ascii_case(name))
+        };
+        if !self.fields.iter().any(|field| named(&field, "host")) {
+            out.push_str(&format!("host: {authority}\r\n"));
+        }
+        for field in &self.fields {
+            let (name, value) = field
+                .split_once(':')
+                .ok_or_else(|| format!("'{field}' is no header field: it has no colon"))?;
+            if field.contains(['\r', '\n', '\0']) {
+                return Err("a header field has a line end in it".to_owned());
+            }
+            out.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
+            if out.len() > FIELDS_BYTES_MAX {
+                return Err(format!(
+                    "the fields have more than {FIELDS_BYTES_MAX} bytes"
+                ));
+            }
+        }
+        out.push_str("\r\n");
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(url: &str, fields: &[&str]) -> Result<Question, String> {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        Asked {
+            url: url.to_owned(),
+            fields,
+            ..Asked::default()
+        }
+        .question()
+    }
+
+    #[test]
+    fn heads() {
+        for (url, head, port, is_tls) in [
+            ("http://a", "GET / HTTP/1.1\r\nhost: a\r\n\r\n", 80, false),
+            (
+                "https://a:8443/b?c#d",
+                "GET /b?c HTTP/1.1\r\nhost: a:8443\r\n\r\n",
+                8443,
+                true,
+            ),
+            (
+                "https://[::1]/",
+                "GET / HTTP/1.1\r\nhost: [::1]\r\n\r\n",
+                443,
+                true,
+            ),
+            (
+                "http://[::1]:81?x",
+                "GET /?x HTTP/1.1\r\nhost: [::1]:81\r\n\r\n",
+                81,
+                false,
+            ),
+        ] {
+            let question = asked(url, &[]).unwrap();
+            assert_eq!(String::from_utf8_lossy(&question.head), head);
+            assert_eq!((question.port, question.is_tls), (port, is_tls), "{url}");
+        }
+        let question = asked("http://a/", &["Host: b", "x:y"]).unwrap();
+        assert_eq!(question.head, b"GET / HTTP/1.1\r\nHost: b\r\nx: y\r\n\r\n");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for url in [
+            "",
+            "/",
+            "a/b",
+            "ftp://a/",
+            "http://",
+            "http://:80/",
+            "http://a:x/",
+            "http://a/ b",
+            "http://a/\u{e9}",
+        ] {
+            assert!(asked(url, &[]).is_err(), "{url}");
+        }
+        for field in ["x", "x: y\r\nz: 1", "x: \0"] {
+            assert!(asked("http://a/", &[field]).is_err(), "{field}");
+        }
+        assert!(asked(&format!("http://a/{}", "x".repeat(9000)), &[]).is_err());
+        assert!(asked("http://a/", &[&format!("x: {}", "y".repeat(9000))]).is_err());
+    }
+}

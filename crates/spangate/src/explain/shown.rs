@@ -1,0 +1,86 @@
+//! An explanation as text and as JSON.
+
+use std::fmt::Write as _;
+
+use config::reader::Input;
+use proxy::explain::{Explanation, Step};
+use serde_json::{Value, json};
+
+/// What holds for every explanation.
+const LIMITS: &str = "As in a process that has just started: tables are empty, every server has the state that it starts with. \
+                      A fact that only a connection has (its certificate, its timing) is unknown, and counts as absent.";
+
+/// For a terminal.
+pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
+    let mut out = format!(
+        "frontend {} ({})\n",
+        explained.frontend, explained.frontend_why
+    );
+    let mut proxy = &explained.frontend;
+    for step in &explained.steps {
+        if step.proxy != *proxy {
+            proxy = &step.proxy;
+            let _ = writeln!(out, "\nbackend {proxy}");
+        }
+        let mark = if step.matches { '+' } else { '-' };
+        let place = step.place.as_ref();
+        let place = place.map_or_else(String::new, |(file, line)| format!("{file}:{line}  "));
+        let line = line_of(step, inputs).unwrap_or(step.keyword);
+        let _ = writeln!(out, "  {mark} {place}{line}");
+        let _ = write!(out, "      {}", step.result);
+        if !step.unknown.is_empty() {
+            let _ = write!(out, " (unknown here: {})", step.unknown.join(", "));
+        }
+        out.push('\n');
+    }
+    if explained.backend.is_some() && !explained.servers.is_empty() {
+        let _ = writeln!(out, "\nservers");
+        for (name, address, weight) in &explained.servers {
+            let _ = writeln!(out, "  {name}  {address}  weight {weight}");
+        }
+    }
+    if !explained.request.is_empty() {
+        let _ = writeln!(out, "\nthe request as it leaves the rules");
+    }
+    for line in &explained.request {
+        let _ = writeln!(out, "  {line}");
+    }
+    let _ = writeln!(out, "\n{}\n{LIMITS}", explained.outcome);
+    out
+}
+
+/// For programs, and for the dashboard.
+pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
+    let step = |step: &Step| {
+        json!({
+            "proxy": step.proxy,
+            "keyword": step.keyword,
+            "file": step.place.as_ref().map(|(file, _)| file),
+            "line": step.place.as_ref().map(|(_, line)| line),
+            "text": line_of(step, inputs),
+            "matches": step.matches,
+            "result": step.result,
+            "unknown": step.unknown,
+        })
+    };
+    let server = |(name, address, weight): &(String, String, u32)| json!({ "name": name, "address": address, "weight": weight });
+    json!({
+        "frontend": explained.frontend,
+        "frontend_why": explained.frontend_why,
+        "steps": explained.steps.iter().map(step).collect::<Vec<_>>(),
+        "backend": explained.backend,
+        "server_choice": explained.server_choice,
+        "servers": explained.servers.iter().map(server).collect::<Vec<_>>(),
+        "request": explained.request,
+        "outcome": explained.outcome,
+        "limits": LIMITS,
+    })
+}
+
+/// The line of the file that a step stands for.
+fn line_of<'a>(step: &Step, inputs: &'a [Input]) -> Option<&'a str> {
+    let (file, line) = step.place.as_ref()?;
+    let input = inputs.iter().find(|input| input.name == *file)?;
+    let text = std::str::from_utf8(&input.text).ok()?;
+    text.lines().nth(*line as usize - 1).map(str::trim)
+}

@@ -1,0 +1,202 @@
+//! The dashboard of this process (section `dashboard`): its sockets, what it is told, and what it may change.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use config::diagnostic::{Diagnostics, Severity};
+use config::model::{Bind, Config, DashboardSection};
+use config::reader::Input;
+use dashboard::{
+    Action, Change, Dashboard, Explain, Notice, Question, Refused, Sampling, Setup, Socket, Text,
+};
+use net::listen::ListenOptions;
+
+use crate::cli::{self, Subjects};
+use crate::serve::shown;
+use crate::sockets::Sockets;
+use crate::{explain, notice, sys};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// What the dashboard shows of the configuration's files. Empty where there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    texts: Vec<Text>,
+    notices: Vec<Notice>,
+}
+
+impl Sources {
+    /// The files of a configuration, and what was said of them.
+    pub fn of(config: Option<&Config>, inputs: Vec<Input>, found: &Diagnostics) -> Sources {
+        if config.is_none_or(|config| config.dashboard.is_none()) {
+            return Sources::default();
+        }
+        let texts = inputs.into_iter().map(|input| Text {
+            name: input.name,
+            bytes: input.text,
+        });
+        let notices = found.iter().filter_map(|one| {
+            let severity = match one.severity {
+                Severity::Alert | Severity::Warning => "warning",
+                Severity::Notice => "notice",
+                Severity::Diag => return None,
+            };
+            let span = one.span.as_ref();
+            Some(Notice {
+                severity,
+                place: span.map(|span| (span.source.name.clone(), span.line)),
+                message: one.message.clone(),
+            })
+        });
+        Sources {
+            texts: texts.collect(),
+            notices: notices.collect(),
+        }
+    }
+}
+
+/// The dashboard's sockets, opened before privileges are dropped.
+#[derive(Default)]
+pub(crate) struct Pages {
+    section: Option<DashboardSection>,
+    sockets: Vec<Socket>,
+    addresses: Vec<String>,
+}
+
+/// A dashboard that runs.
+pub(crate) type Served = Dashboard;
+
+impl Pages {
+    /// # Errors
+    /// A socket that cannot be bound, in words.
+    pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Pages, String> {
+        let mut pages = Pages {
+            section: config.dashboard.clone(),
+            ..Pages::default()
+        };
+        let binds = config.dashboard.iter().flat_map(|section| &section.binds);
+        for bind in binds {
+            pages.listen(bind, sockets).map_err(|error| {
+                let (origin, address) = (&bind.origin, shown(&bind.address));
+                format!("Binding [{origin}] for the dashboard: {error} for [{address}].")
+            })?;
+        }
+        Ok(pages)
+    }
+
+    fn listen(&mut self, bind: &Bind, sockets: &mut Sockets) -> std::io::Result<()> {
+        let options = ListenOptions {
+            backlog: BACKLOG,
+            unix_mode: bind.mode,
+            unix_uid: bind.uid,
+            unix_gid: bind.gid,
+            reuse_port: true,
+            ..ListenOptions::default()
+        };
+        let opened = sockets.open(&bind.address, &options, 1)?;
+        let is_unix = opened.local.is_unix();
+        for fd in opened.own.iter().chain(&opened.shared) {
+            let fd: OwnedFd = fd.try_clone()?;
+            self.sockets.push(match is_unix {
+                true => Socket::Unix(fd),
+                false => Socket::Tcp(fd),
+            });
+        }
+        self.addresses.push(match is_unix {
+            true => opened.local.to_string(),
+            false => format!("http://{}/", opened.local),
+        });
+        Ok(())
+    }
+
+    /// Serves the pages; none where no section asks for them.
+    ///
+    /// # Errors
+    /// No thread could be made.
+    pub fn start(
+        self,
+        subjects: &Arc<Subjects>,
+        sources: Sources,
+    ) -> Result<Option<Served>, String> {
+        let Some(section) = self.section else {
+            return Ok(None);
+        };
+        let explain = explainer(&sources.texts);
+        let setup = Setup {
+            explain,
+            traces: collector::dashboard::store(&subjects.collectors),
+            sampling: sampling(subjects),
+            running: Arc::clone(&subjects.running),
+            shared: Arc::clone(&subjects.shared),
+            sockets: self.sockets,
+            users: section.users,
+            version: env!("CARGO_PKG_VERSION"),
+            texts: sources.texts,
+            notices: sources.notices,
+            change: section.admin.then(|| change(subjects)),
+            seed: [sys::random_seed(), sys::random_seed()],
+            memory_used_bytes: collector::run::process::memory::resident_bytes,
+        };
+        let started = Dashboard::start(setup)
+            .map_err(|error| format!("Cannot start the dashboard : {error}."))?;
+        notice(&format!("Dashboard on {}.", self.addresses.join(", ")));
+        Ok(Some(started))
+    }
+}
+
+/// Changes servers by the commands of the runtime interface.
+fn change(subjects: &Arc<Subjects>) -> Box<Change> {
+    let subjects = Arc::clone(subjects);
+    Box::new(move |backend, server, action| {
+        let name = format!("{backend}/{server}");
+        let words: &[&str] = match action {
+            Action::Ready => &["set", "server", &name, "state", "ready"],
+            Action::Drain => &["set", "server", &name, "state", "drain"],
+            Action::Maintenance => &["set", "server", &name, "state", "maint"],
+            Action::Weight(weight) => &["set", "server", &name, "weight", weight],
+            Action::Health(true) => &["enable", "health", &name],
+            Action::Health(false) => &["disable", "health", &name],
+        };
+        cli::carry_out(&subjects, words)
+    })
+}
+
+/// Explains requests with the texts that run, in a configuration of its own: what rules change is not what others see.
+fn explainer(texts: &[Text]) -> Box<Explain> {
+    let input = |text: &Text| Input {
+        name: text.name.clone(),
+        text: text.bytes.clone(),
+    };
+    let inputs: Vec<Input> = texts.iter().map(input).collect();
+    Box::new(move |question: &Question| {
+        let asked = explain::Asked {
+            method: question.method.clone(),
+            url: question.url.clone(),
+            fields: question.fields.clone(),
+            source: question.source.clone(),
+            frontend: question.frontend.clone(),
+        };
+        explain::of_texts(&inputs, &asked)
+    })
+}
+
+/// What the collectors of this process say of their sampling, and what they make of other policies.
+fn sampling(subjects: &Arc<Subjects>) -> Sampling {
+    let subjects = Arc::clone(subjects);
+    Sampling {
+        account: Box::new(move || {
+            let sampling = collector::dashboard::sampling(&subjects.collectors);
+            serde_json::to_value(sampling).unwrap_or_default()
+        }),
+        dry_run: Box::new(|store, text, now_ms| {
+            let answer = collector::dashboard::dry_run(store, text, now_ms);
+            let answer = answer.map_err(|fault| Refused {
+                message: fault.error,
+                line: fault.line,
+                column: fault.column,
+            })?;
+            Ok(serde_json::to_value(answer).unwrap_or_default())
+        }),
+    }
+}
