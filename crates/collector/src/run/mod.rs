@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod auth;
+mod buckets;
 pub mod consume;
 mod count;
 pub mod data;

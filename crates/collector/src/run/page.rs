@@ -21,6 +21,7 @@ use crate::config::components::extensions::health_check::HealthCheck;
 use crate::config::components::extensions::health_check_v2::HealthCheckV2;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::http::HttpServer;
+use crate::config::service::telemetry::Naming;
 
 use status::Status;
 
@@ -103,13 +104,17 @@ pub fn status(
 /// # Errors
 /// Why they cannot be served.
 pub fn metrics(
-    host: &str,
-    port: u16,
+    (host, port): (&str, u16),
+    naming: Naming,
     view: Arc<View>,
     sharing: Sharing,
 ) -> Result<Listening, String> {
     let answer = move |request: &Request<Incoming>| match request.uri().path() {
-        "/metrics" => text(StatusCode::OK, metrics::CONTENT, metrics::write(&view)),
+        "/metrics" => text(
+            StatusCode::OK,
+            metrics::CONTENT,
+            metrics::write(&view, naming),
+        ),
         _ => text(StatusCode::NOT_FOUND, "text/plain", String::new()),
     };
     let server = HttpServer::plain(Listen::Tcp {

@@ -85,10 +85,12 @@ fn traces_come_in_are_decided_and_accounted_for() {
     }
     assert!(get(&health, "/").contains("Server available"));
     let page = get(&metrics, "/metrics");
-    assert!(
-        page.contains("otelcol_receiver_accepted_spans 8000\n"),
-        "{page}"
-    );
+    for protocol in ["grpc", "http"] {
+        let line = format!(
+            "otelcol_receiver_accepted_spans{{receiver=\"otlp\",transport=\"{protocol}\"}} 4000\n"
+        );
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
     assert!(common::sys::signal(collector.child.id(), libc::SIGTERM));
     let account = collector.line("8000 accepted");
     let number = |word: &str| -> u64 {

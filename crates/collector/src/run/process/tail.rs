@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::config::Signal;
 use crate::run::Log;
 use crate::run::account::{Account, Loss};
+use crate::run::buckets::Buckets;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Custody, Keeping, Until};
@@ -55,7 +56,17 @@ pub struct Tail {
     retry_after_ns: AtomicU64,
     /// What is said once, when the first trace is decided early; empty once it is.
     early: Mutex<String>,
+    /// `num_traces`
+    traces_max: u64,
+    /// How long it took to decide on what was due, in milliseconds.
+    pub decision_times: Buckets,
 }
+
+/// Upper bounds of those times, as the Collector has them.
+const DECISION_BOUNDS_MS: &[u64] = &[
+    1, 2, 5, 10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 2000, 3000, 4000, 5000,
+    10_000, 20_000, 30_000, 50_000,
+];
 
 /// A shard, and what it has told the account.
 struct Owned {
@@ -140,6 +151,8 @@ pub fn start(
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
         early: Mutex::new(rules.early(name)),
+        traces_max: rules.traces_max(),
+        decision_times: Buckets::new(DECISION_BOUNDS_MS),
     });
     for place in 0..tail.shards.len() {
         let driver = drive(Arc::downgrade(&tail), place, log.clone());
@@ -153,6 +166,13 @@ impl Rules<'_> {
         match self {
             Rules::Sample(settings) => settings.shards,
             Rules::Group(settings) => settings.workers,
+        }
+    }
+
+    fn traces_max(&self) -> u64 {
+        match self {
+            Rules::Sample(settings) => settings.traces_max,
+            Rules::Group(settings) => settings.traces_max,
         }
     }
 
@@ -202,6 +222,12 @@ impl State {
 impl Tail {
     fn now_ns(&self) -> u64 {
         u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Traces that it has room for.
+    #[must_use]
+    pub fn traces_max(&self) -> u64 {
+        self.traces_max
     }
 
     /// Looks at each shard: the account, the counters, how many traces wait.
@@ -307,7 +333,11 @@ impl Tail {
         out: &mut VecDeque<Batch>,
     ) -> bool {
         let mut state = owned.state();
+        let (begin, before) = (Instant::now(), decided(&state.shard));
         let progress = work(&mut state.shard);
+        if decided(&state.shard) != before {
+            self.decision_times.add(begin.elapsed().as_millis() as u64);
+        }
         state.tell(&self.account);
         // In this order: what is let go here was noted before, and all that was kept of it has left.
         if let Some(keeping) = &self.keeping {
@@ -449,6 +479,12 @@ impl Consumer for Tail {
         let retry_after_ns = self.retry_after_ns.load(Relaxed);
         Err(Refusal::Busy(Duration::from_nanos(retry_after_ns)))
     }
+}
+
+/// Traces that a shard has decided on.
+fn decided(shard: &Shard) -> u64 {
+    let counters = shard.counters();
+    counters.traces_sampled + counters.traces_not_sampled + counters.traces_dropped
 }
 
 /// Decides on what is due in a shard, again and again, as long as it is there.

@@ -2,6 +2,7 @@
 
 mod body;
 mod cors;
+mod entrance;
 mod grpc;
 mod health;
 mod http;
@@ -13,12 +14,14 @@ mod udp;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
 use journal::Place;
 
+pub use entrance::Entrance;
+use entrance::Fate;
 pub use health::Probe;
 pub use listen::{Answer, Listening, Opening, Protocol, Sharing, listen};
 pub use spans::Format;
@@ -45,18 +48,21 @@ const NEVER: &str = "what it was sent on to does not take it";
 /// What a sender is told of data that a component panicked on: it would again.
 const PANICKED: &str = "the collector failed on it: see its log";
 
-/// Where the data of a receiver go.
+/// Where the data of a receiver go that come in by one of its transports.
+#[derive(Clone)]
 pub struct Intake {
     /// By signal; none is answered as a service that is not there.
     pub outlets: Outlets,
     /// By signal.
     pub accounts: [Arc<Account>; 3],
+    /// The transport.
+    pub entrance: Arc<Entrance>,
     /// Bytes of bodies that are being read.
-    bodies_bytes: AtomicU64,
+    bodies_bytes: Arc<AtomicU64>,
     /// Nothing more is taken.
-    closing: std::sync::atomic::AtomicBool,
+    closing: Arc<AtomicBool>,
     /// Where traces are written before they are taken; they are not where their pipelines ask for none.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<Arc<Kept>>,
     /// Senders are answered when queues have written what is theirs, or sent it.
     waits: bool,
     /// It takes what the proxy records that runs the collector.
@@ -77,8 +83,9 @@ impl Intake {
             checks_spans: traces.is_some_and(|outlet| outlet.mixes()),
             outlets,
             accounts,
-            bodies_bytes: AtomicU64::new(0),
-            closing: false.into(),
+            entrance: Arc::default(),
+            bodies_bytes: Arc::default(),
+            closing: Arc::default(),
             kept: None,
             waits: false,
             is_of_proxy: false,
@@ -89,9 +96,18 @@ impl Intake {
     #[must_use]
     pub fn keeping(self, kept: Option<Kept>, waits: bool) -> Intake {
         Intake {
-            kept,
+            kept: kept.map(Arc::new),
             waits,
             ..self
+        }
+    }
+
+    /// The same of another transport.
+    #[must_use]
+    pub fn by(&self, entrance: &Arc<Entrance>) -> Intake {
+        Intake {
+            entrance: Arc::clone(entrance),
+            ..self.clone()
         }
     }
 
@@ -196,6 +212,23 @@ impl Intake {
         if records == 0 {
             return Ok(None);
         }
+        let passed = self.pass(outlet, (signal, bytes, records), origin).await;
+        let fate = match &passed {
+            Ok(_) => Fate::Accepted,
+            Err(Refusal::Malformed(why)) if why == PANICKED => Fate::Failed,
+            Err(_) => Fate::Refused,
+        };
+        self.entrance.count(signal, records, fate);
+        passed
+    }
+
+    /// Hands records on, once they are where they outlive the process if they must; for what is to be waited then.
+    async fn pass(
+        &self,
+        outlet: &Arc<dyn Consumer>,
+        (signal, bytes, records): (Signal, Bytes, u64),
+        origin: Option<Arc<Origin>>,
+    ) -> Result<Option<Arc<Commit>>, Refusal> {
         let mut custody = Custody::default();
         let commit = self.waits.then(Arc::<Commit>::default);
         if let Some(commit) = &commit {

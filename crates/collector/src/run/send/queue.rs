@@ -84,6 +84,8 @@ pub struct Counts {
     pub failed: AtomicU64,
     /// Records that this exporter lost because its queue was full while other exporters accepted their copies.
     pub passed_by: AtomicU64,
+    /// Requests that are being sent, or wait for the next attempt.
+    pub in_flight: AtomicU64,
 }
 
 /// How long there will be attempts.
@@ -398,6 +400,12 @@ impl Sender {
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
+    }
+
+    /// The host and port that it sends to, where it has some.
+    #[must_use]
+    pub fn server(&self) -> Option<&(String, String)> {
+        self.shared.target.server()
     }
 
     /// Batches and bytes that wait.

@@ -15,12 +15,13 @@ use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
+use crate::run::process::passage::{End, Passage};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
     attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
     transform,
 };
-use crate::run::receive::Intake;
+use crate::run::receive::{Entrance, Intake};
 use crate::run::send::{self, Balancer, Sender, SenderEnd};
 use crate::run::storage::{Kept, Storages, Stored};
 
@@ -54,6 +55,7 @@ pub(super) struct Build<'a> {
     pub(super) storages: Storages<'a>,
     pub(super) batches: Vec<(String, String, Arc<Batcher>)>,
     pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
+    pub(super) processors: Vec<Arc<Passage>>,
     pub(super) samplers: Vec<SamplerView>,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Build<'a> {
             storages: Storages::new(config, &setup.log),
             batches: Vec::new(),
             filters: Vec::new(),
+            processors: Vec::new(),
             samplers: Vec::new(),
         })
     }
@@ -121,10 +124,25 @@ impl<'a> Build<'a> {
         }
         let mut next = self.fan_out(outs);
         for id in pipeline.processors.iter().rev() {
-            next = self.processor(pipeline, id, next)?;
+            let passage = self.passage(id, pipeline.id.signal);
+            next = self.processor(pipeline, id, passage.counted(End::Out, next))?;
+            next = passage.counted(End::In, next);
         }
         self.heads.insert(place, Arc::clone(&next));
         Ok(next)
+    }
+
+    /// What counts the records of a processor.
+    fn passage(&mut self, id: &ComponentId, signal: Signal) -> Arc<Passage> {
+        let id = id.to_string();
+        let known = { self.processors.iter() }
+            .find(|passage| passage.processor == id && passage.signal == signal);
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let passage = Passage::new(&id, signal);
+        self.processors.push(Arc::clone(&passage));
+        passage
     }
 
     /// An exporter, behind what puts requests together for it.
@@ -319,7 +337,11 @@ impl<'a> Build<'a> {
     pub fn intake_of_proxy(&mut self) -> Arc<Intake> {
         let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
         let outlets = Signal::ALL.map(outlet);
-        Arc::new(Intake::of_proxy(outlets, self.accounts.clone()))
+        let receivers = self.config.receivers_of_proxy();
+        let receiver = receivers.first().map(|receiver| receiver.id.to_string());
+        let entrance = Entrance::new(&receiver.unwrap_or_default(), "proxy");
+        let intake = Intake::of_proxy(outlets, self.accounts.clone());
+        Arc::new(intake.by(&Arc::new(entrance)))
     }
 
     /// The way into some pipelines; none where there are none.

@@ -20,13 +20,15 @@ use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
 use super::process::batch::Batcher;
+use super::process::passage::Passage;
 use super::process::probabilistic_sampler::ProbabilisticSampler;
 use super::process::tail::Tail;
 use super::process::{filter, memory_bytes, memory_limiter};
-use super::receive::{Intake, Listening, Opening, Sharing};
+use super::receive::{Entrance, Intake, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
 use super::storage::{self, Opened, Recovery};
 use super::tasks;
+use crate::config::service::telemetry::MetricsLevel;
 use crate::config::{Config, Processor, Signal};
 use build::Build;
 
@@ -103,6 +105,10 @@ pub struct Collector {
 pub struct View {
     /// By signal.
     pub accounts: [Arc<Account>; 3],
+    /// Transports of receivers.
+    pub entrances: Vec<Arc<Entrance>>,
+    /// What passes each processor.
+    pub processors: Vec<Arc<Passage>>,
     /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
     pub tails: Vec<(String, String, Arc<Tail>)>,
     /// Each `batch` likewise.
@@ -123,6 +129,10 @@ pub struct View {
     pub resource: Vec<(String, String)>,
     /// When it began, in nanoseconds of the UNIX epoch.
     pub begun_ns: u64,
+    /// How many metrics there are.
+    pub level: MetricsLevel,
+    /// Bytes of memory in use ([`Setup::memory_used_bytes`]).
+    pub memory_used_bytes: fn() -> u64,
 }
 
 /// A `probabilistic_sampler` of a pipeline.
@@ -172,9 +182,12 @@ impl Collector {
         let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;
         let mut listening = Vec::new();
+        let mut entrances = vec![Arc::clone(&of_proxy.entrance)];
         for (component, intake) in &intakes {
-            listening.extend(sockets::open(component, intake, opening)?);
+            listening.extend(sockets::open(component, intake, opening, &mut entrances)?);
         }
+        // A receiver that the configuration lacks has no metrics.
+        entrances.retain(|one| !one.receiver.is_empty());
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
         let spaces = storages.iter();
@@ -185,6 +198,8 @@ impl Collector {
         let ends = balancers.iter().map(|(_, one)| Arc::clone(one)).collect();
         let view = Arc::new(View {
             accounts: build.accounts,
+            entrances,
+            processors: build.processors,
             tails: build.tails,
             batches: build.batches,
             filters: build.filters,
@@ -197,6 +212,8 @@ impl Collector {
             storages: spaces.collect(),
             resource: pages::resource(config),
             begun_ns: now_unix_ns(),
+            level: config.telemetry.metrics.level,
+            memory_used_bytes: setup.memory_used_bytes,
         });
         let health = Arc::new(Health::default());
         let pages = pages::serve(config, &view, &health, opening)?;

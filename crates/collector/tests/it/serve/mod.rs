@@ -3,6 +3,7 @@
 mod formats;
 mod full;
 mod metadata;
+mod metrics;
 mod options;
 mod storage;
 mod waiting;
