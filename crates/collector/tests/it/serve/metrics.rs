@@ -132,21 +132,7 @@ const ANY: &str = "{ endpoint: '127.0.0.1:0' }";
 
 /// The status of a request in protobuf.
 async fn post(at: &str, path: &str, body: &[u8]) -> u16 {
-    let mut stream = tokio::net::TcpStream::connect(at).await.expect("a server");
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    let request = [head.as_bytes(), body].concat();
-    tokio::io::AsyncWriteExt::write_all(&mut stream, &request)
-        .await
-        .expect("a request");
-    let mut answer = Vec::new();
-    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer)
-        .await
-        .expect("an answer");
-    let status = answer.get(9..12).expect("a status");
-    String::from_utf8_lossy(status).parse().expect("a number")
+    post_as(at, path, "application/x-protobuf", body).await
 }
 
 /// What of the recorded page is not on ours: names, types and labels.

@@ -1,5 +1,6 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
+mod debug;
 mod formats;
 mod full;
 mod metadata;
@@ -236,6 +237,25 @@ fn start_logged(level: Level, yaml: &str) -> (Collector, Arc<Mutex<Vec<String>>>
         collector.unwrap_or_else(|error| panic!("{}", error.0)),
         lines,
     )
+}
+
+/// The status of a request over HTTP whose body is of a media type.
+async fn post_as(at: &str, path: &str, media: &str, body: &[u8]) -> u16 {
+    let mut stream = tokio::net::TcpStream::connect(at).await.expect("a server");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let request = [head.as_bytes(), body].concat();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, &request)
+        .await
+        .expect("a request");
+    let mut answer = Vec::new();
+    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer)
+        .await
+        .expect("an answer");
+    let status = answer.get(9..12).expect("a status");
+    String::from_utf8_lossy(status).parse().expect("a number")
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
