@@ -8,7 +8,7 @@ use std::time::Duration;
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
 use tail::shard::{Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
-use tail::store::{Budget, Refused as NoRoom};
+use tail::store::{Budget, Full, Refused as NoRoom};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -54,6 +54,8 @@ pub struct Tail {
     full_until_ns: AtomicU64,
     /// And what senders are told then, in nanoseconds.
     retry_after_ns: AtomicU64,
+    /// What is said where there is no room for bytes, and for traces.
+    full: [Arc<str>; 2],
     /// What is said once, when the first trace is decided early; empty once it is.
     early: Mutex<String>,
     /// `num_traces`
@@ -150,6 +152,10 @@ pub fn start(
         drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
+        full: [
+            format!("processor '{name}': waiting traces take all the memory that they may").into(),
+            format!("processor '{name}': num_traces is reached").into(),
+        ],
         early: Mutex::new(rules.early(name)),
         traces_max: rules.traces_max(),
         decision_times: Buckets::new(DECISION_BOUNDS_MS),
@@ -241,7 +247,11 @@ impl Tail {
         let until_ns = self.now_ns() + FULL.as_nanos() as u64;
         self.full_until_ns.store(until_ns, Relaxed);
         self.retry_after_ns.store(no_room.retry_after_ns, Relaxed);
-        Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
+        let why = match no_room.full {
+            Full::Budget => &self.full[0],
+            Full::Traces => &self.full[1],
+        };
+        Refusal::busy(Duration::from_nanos(no_room.retry_after_ns), why)
     }
 
     fn take_whole(&self, batch: Batch) -> Result<(), Box<Refused>> {
@@ -477,7 +487,8 @@ impl Consumer for Tail {
             return Ok(());
         }
         let retry_after_ns = self.retry_after_ns.load(Relaxed);
-        Err(Refusal::Busy(Duration::from_nanos(retry_after_ns)))
+        let after = Duration::from_nanos(retry_after_ns);
+        Err(Refusal::busy(after, &self.full[0]))
     }
 }
 

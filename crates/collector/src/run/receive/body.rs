@@ -13,6 +13,7 @@ use lz4_flex::frame::FrameDecoder;
 use super::status::Fault;
 use super::{Intake, Reserved};
 use crate::config::components::shared::http::Coding;
+use crate::run::consume::Refusal;
 
 /// A body that was read, and the room that it takes.
 pub(super) struct Whole {
@@ -68,7 +69,7 @@ async fn read_all(
     if told > bounds.bytes_max {
         return Err(bounds.too_large());
     }
-    let busy = || Fault::Busy(BODY_ROOM_AFTER);
+    let busy = || no_room();
     let mut room = intake.reserve(told).ok_or_else(busy)?;
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
@@ -105,6 +106,11 @@ async fn read_all(
 
 /// When there may be room for a body again.
 const BODY_ROOM_AFTER: Duration = Duration::from_millis(200);
+
+fn no_room() -> Fault {
+    let why = "requests that are being read take all the memory that they may";
+    Refusal::busy(BODY_ROOM_AFTER, &why.into()).into()
+}
 
 /// What a coding gives, within the bound.
 pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Whole, Fault> {
@@ -151,7 +157,7 @@ fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
         return Err(too_large(bytes_max));
     }
     if !whole.room.grow(len) {
-        return Err(Fault::Busy(BODY_ROOM_AFTER));
+        return Err(no_room());
     }
     let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
     whole.bytes = out.map_err(failed)?.into();
@@ -177,7 +183,7 @@ fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whol
     let mut out = Vec::new();
     loop {
         if !whole.room.grow(STEP_BYTES) {
-            return Err(Fault::Busy(BODY_ROOM_AFTER));
+            return Err(no_room());
         }
         let step = from
             .by_ref()

@@ -46,7 +46,10 @@ pub(super) async fn serve(
 ) -> Response<Reply> {
     match export(intake, service, request, message_bytes_max).await {
         Ok(()) => ok(Bytes::from_static(EMPTY_MESSAGE)),
-        Err(fault) => failed(&fault.status()),
+        Err(fault) => {
+            intake.entrance.tell(&fault);
+            failed(&fault.status())
+        }
     }
 }
 

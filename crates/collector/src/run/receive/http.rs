@@ -44,7 +44,10 @@ pub(super) async fn serve(
     let form = form(request.headers());
     edge.end(match export(intake, settings, request, form).await {
         Ok(()) => success(form.unwrap_or(Form::Protobuf)),
-        Err(fault) => failure(&fault, form.unwrap_or(Form::Protobuf)),
+        Err(fault) => {
+            intake.entrance.tell(&fault);
+            failure(&fault, form.unwrap_or(Form::Protobuf))
+        }
     })
 }
 

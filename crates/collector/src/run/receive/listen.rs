@@ -465,6 +465,7 @@ impl Server {
     }
 
     fn refuse(&self, fault: &Fault, request: &Request<Incoming>) -> hyper::Response<http::Reply> {
+        self.intake.entrance.tell(fault);
         match self.protocol.settings() {
             Settings::Grpc(_) => grpc::refuse(fault),
             Settings::Http(_) => http::refuse(fault, request.headers()),

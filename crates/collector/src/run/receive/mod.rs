@@ -45,6 +45,9 @@ const FAILED_AFTER: Duration = Duration::from_secs(1);
 /// What a sender is told of data that an exporter for which it waits could not get rid of.
 const NEVER: &str = "what it was sent on to does not take it";
 
+/// What is said where a queue could not write or send it.
+const FAILED: &str = "it could not be written or sent on";
+
 /// What a sender is told of data that a component panicked on: it would again.
 const PANICKED: &str = "the collector failed on it: see its log";
 
@@ -160,7 +163,7 @@ impl Intake {
     pub async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
         match self.ending_of(signal, bytes, None).await? {
             Ending::Done => Ok(()),
-            Ending::Failed => Err(Refusal::Busy(FAILED_AFTER)),
+            Ending::Failed => Err(Refusal::busy(FAILED_AFTER, &FAILED.into())),
             Ending::Never => Err(Refusal::Malformed(NEVER.into())),
         }
     }

@@ -43,6 +43,7 @@ pub(super) async fn serve(
             response
         }
         Err(fault) => {
+            intake.entrance.tell(&fault);
             let message = fault.status().message.into_bytes();
             http::refusal(&fault, "text/plain; charset=utf-8", message)
         }

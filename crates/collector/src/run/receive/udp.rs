@@ -87,8 +87,10 @@ async fn run(
         };
         // An error is one of an earlier answer, which we never send.
         let Ok(len) = received else { continue };
-        // The account knows of it; there is nobody to be told.
-        let _ = take(&intake, &buffer[..len], bytes_max, is_compact).await;
+        // There is no sender to be told.
+        if let Err(fault) = take(&intake, &buffer[..len], bytes_max, is_compact).await {
+            intake.entrance.tell(&fault);
+        }
     }
 }
 

@@ -242,7 +242,12 @@ impl<'a> Build<'a> {
             }
             Processor::MemoryLimiter(settings) => {
                 let used_bytes = self.setup.memory_used_bytes;
-                let limiter = memory_limiter::start(settings, used_bytes, next, &self.setup.log);
+                let limiter = memory_limiter::start(
+                    settings,
+                    used_bytes,
+                    next,
+                    (&id.to_string(), &self.setup.log),
+                );
                 return Ok(limiter);
             }
             Processor::TailSampling(settings) => Rules::Sample(settings),
@@ -339,7 +344,7 @@ impl<'a> Build<'a> {
         let outlets = Signal::ALL.map(outlet);
         let receivers = self.config.receivers_of_proxy();
         let receiver = receivers.first().map(|receiver| receiver.id.to_string());
-        let entrance = Entrance::new(&receiver.unwrap_or_default(), "proxy");
+        let entrance = Entrance::new(&receiver.unwrap_or_default(), "proxy", &self.setup.log);
         let intake = Intake::of_proxy(outlets, self.accounts.clone());
         Arc::new(intake.by(&Arc::new(entrance)))
     }

@@ -6,6 +6,7 @@ mod sockets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use export::clock::now_unix_ns;
@@ -147,6 +148,41 @@ pub struct SamplerView {
     pub sampler: Arc<ProbabilisticSampler>,
 }
 
+impl View {
+    /// What the end of the collector waits for, in words.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        for (_, id, tail) in &self.tails {
+            let mut spans = 0;
+            tail.each_shard(|shard| spans += shard.account().pending);
+            if spans > 0 {
+                waiting.push(format!("{spans} spans that '{id}' has not decided on"));
+            }
+        }
+        for (id, _, sender) in &self.senders {
+            waiting.extend(sending(id, sender));
+        }
+        for (id, balancer) in &self.balancers {
+            for backend in balancer.view() {
+                let name = format!("{id} to {}", backend.endpoint);
+                waiting.extend(sending(&name, &backend.sender));
+            }
+        }
+        waiting
+    }
+}
+
+/// What waits for an exporter, if anything does.
+fn sending(id: &str, sender: &Sender) -> Option<String> {
+    let (batches, _) = sender.depth();
+    let batches = batches as u64 + sender.counts().in_flight.load(Relaxed);
+    let failing = sender.failing().map(|failing| failing.why);
+    let failing = failing.map(|why| format!(" (its last attempt failed: {why})"));
+    let failing = failing.unwrap_or_default();
+    (batches > 0).then(|| format!("{batches} batches for exporter '{id}'{failing}"))
+}
+
 enum Stage {
     FanOut(Arc<FanOut>),
     Batch(Arc<Batcher>),
@@ -184,7 +220,12 @@ impl Collector {
         let mut listening = Vec::new();
         let mut entrances = vec![Arc::clone(&of_proxy.entrance)];
         for (component, intake) in &intakes {
-            listening.extend(sockets::open(component, intake, opening, &mut entrances)?);
+            listening.extend(sockets::open(
+                component,
+                intake,
+                opening,
+                (&mut entrances, &setup.log),
+            )?);
         }
         // A receiver that the configuration lacks has no metrics.
         entrances.retain(|one| !one.receiver.is_empty());

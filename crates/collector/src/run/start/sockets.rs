@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::config::components::receivers::jaeger::Agent;
 use crate::config::{Component, Receiver};
+use crate::run::Log;
 use crate::run::receive::{
     Entrance, Format, Intake, Listening, Opening, Protocol, listen, listen_udp,
 };
@@ -14,12 +15,12 @@ pub(super) fn open(
     component: &Component<Receiver>,
     intake: &Arc<Intake>,
     opening: Opening<'_>,
-    entrances: &mut Vec<Arc<Entrance>>,
+    (entrances, log): (&mut Vec<Arc<Entrance>>, &Log),
 ) -> Result<Vec<(String, Listening)>, StartError> {
     let Component { id, place, .. } = component;
     let mut listening = Vec::new();
     for (name, socket) in sockets(&component.settings) {
-        let entrance = Arc::new(Entrance::new(&id.to_string(), socket.transport()));
+        let entrance = Arc::new(Entrance::new(&id.to_string(), socket.transport(), log));
         let intake = Arc::new(intake.by(&entrance));
         entrances.push(entrance);
         let opened = match socket {

@@ -102,7 +102,8 @@ impl Kept {
         origin: Option<&Origin>,
     ) -> Result<Place, Refusal> {
         if self.outset.is_recovering.load(Relaxed) {
-            return Err(Refusal::Busy(RECOVERED_AFTER));
+            let why = "what an earlier process left is taken first";
+            return Err(Refusal::busy(RECOVERED_AFTER, &why.into()));
         }
         let head = entry::request_head(signal, &self.receiver, origin);
         let (tell, told) = oneshot::channel();
@@ -132,7 +133,8 @@ impl Kept {
 
 pub(in crate::run) fn refusal(failed: Failed) -> Refusal {
     match failed {
-        Failed::Full | Failed::Disk => Refusal::Busy(ROOM_AFTER),
+        Failed::Full => Refusal::busy(ROOM_AFTER, &"the storage is full".into()),
+        Failed::Disk => Refusal::busy(ROOM_AFTER, &"the storage cannot be written".into()),
         Failed::Closed => Refusal::Closing,
         Failed::TooLarge => Refusal::Malformed("it is larger than can be kept".into()),
     }

@@ -6,6 +6,7 @@ mod full;
 mod metadata;
 mod metrics;
 mod options;
+mod said;
 mod storage;
 mod waiting;
 

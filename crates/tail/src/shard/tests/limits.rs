@@ -51,7 +51,7 @@ fn a_full_budget_refuses_whole_requests_and_says_when_to_come_again() {
                 next += 20;
                 tries = 0;
             }
-            Err(Rejected::Refused(Refused { retry_after_ns })) => {
+            Err(Rejected::Refused(Refused { retry_after_ns, .. })) => {
                 refused += 1;
                 let before = shard.account.clone();
                 assert_eq!(before, shard.account);

@@ -73,7 +73,11 @@ impl Batcher {
                 Err(given_back) => {
                     let Refused { batch, refusal } = *given_back;
                     let Refusal::Malformed(_) = refusal else {
-                        self.state().put_back(batch, pledge);
+                        let mut state = self.state();
+                        if let Refusal::Busy(no_room) = &refusal {
+                            state.why = Some(Arc::clone(&no_room.why));
+                        }
+                        state.put_back(batch, pledge);
                         return Err(refusal);
                     };
                     batch.receipt.lose(batch.records, Loss::Dropped);
@@ -141,7 +145,7 @@ impl Consumer for Batcher {
             return refused(batch, Refusal::Closing);
         }
         if state.is_full() {
-            return refused(batch, Refusal::Busy(AGAIN));
+            return refused(batch, state.busy(AGAIN));
         }
         let key = self.rules.key(batch.origin.as_deref());
         if !state.admits(&key, &self.rules) {
@@ -171,7 +175,7 @@ impl Consumer for Batcher {
         let state = self.state();
         match (state.closing, state.is_full()) {
             (true, _) => Err(Refusal::Closing),
-            (_, true) => Err(Refusal::Busy(AGAIN)),
+            (_, true) => Err(state.busy(AGAIN)),
             _ => Ok(()),
         }
     }

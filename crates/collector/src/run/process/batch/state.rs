@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use super::counts::{Counts, Trigger};
 use super::rules::Rules;
 use crate::config::Signal;
 use crate::run::account::Receipt;
+use crate::run::consume::Refusal;
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::split::split;
@@ -42,6 +43,8 @@ pub(super) struct State {
     ready: VecDeque<(Batch, Pledge)>,
     /// Of what was made, that is just being handed on.
     in_hand: usize,
+    /// Why what was made could not be handed on.
+    pub why: Option<Arc<str>>,
     pub closing: bool,
 }
 
@@ -56,6 +59,13 @@ struct Waiting {
 }
 
 impl State {
+    /// Why nothing more is taken.
+    pub fn busy(&self, after: Duration) -> Refusal {
+        let why = self.why.clone();
+        let why = why.unwrap_or_else(|| "a batch waits for the next component".into());
+        Refusal::busy(after, &why)
+    }
+
     /// Nothing more is taken until something is handed on.
     pub fn is_full(&self) -> bool {
         self.ready.len() >= READY_MAX

@@ -1,7 +1,5 @@
 //! Values as the Collector's texts have them.
 
-use std::fmt::{self, Display};
-
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -9,19 +7,7 @@ use prost::Message;
 use syntax::hex;
 use tail::scan::Any;
 
-/// Text from outside: what would move a terminal's cursor, or begin a line that looks like one of ours, is escaped.
-pub(super) struct Shown<'a>(pub &'a str);
-
-impl Display for Shown<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(|c: char| c.is_control()) {
-            let clean = part.trim_end_matches(|c: char| c.is_control());
-            out.write_str(clean)?;
-            write!(out, "{}", part[clean.len()..].escape_default())?;
-        }
-        Ok(())
-    }
-}
+pub(super) use crate::run::log::Shown;
 
 /// A value without its type.
 pub(super) fn value(value: &AnyValue) -> String {
