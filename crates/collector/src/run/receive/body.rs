@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use lz4_flex::frame::FrameDecoder;
+use tokio::time::Instant;
 
 use super::status::Fault;
 use super::{Intake, Reserved};
@@ -30,7 +31,13 @@ pub(super) struct Bounds {
     pub told: Option<u64>,
     /// What its first bytes say of its length.
     pub begins: fn(&[u8]) -> Option<u64>,
+    /// When it must be whole; none: [`BODY_READ_MAX`] from now on.
+    pub until: Option<Instant>,
 }
+
+/// When a body must be whole: it goes along with the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadUntil(pub Instant);
 
 impl Bounds {
     pub(super) fn of(body: &Incoming, bytes_max: u64) -> Bounds {
@@ -38,6 +45,7 @@ impl Bounds {
             bytes_max,
             told: body.size_hint().exact(),
             begins: |_| None,
+            until: None,
         }
     }
 
@@ -46,13 +54,16 @@ impl Bounds {
     }
 }
 
-/// Reads a body whole, within [`BODY_READ_MAX`].
+/// Reads a body whole, in its time.
 pub(super) async fn read(
     intake: &Arc<Intake>,
     body: Incoming,
     bounds: Bounds,
 ) -> Result<Whole, Fault> {
-    let read = tokio::time::timeout(BODY_READ_MAX, read_all(intake, body, bounds)).await;
+    let until = bounds
+        .until
+        .unwrap_or_else(|| Instant::now() + BODY_READ_MAX);
+    let read = tokio::time::timeout_at(until, read_all(intake, body, bounds)).await;
     read.unwrap_or(Err(Fault::Slow))
 }
 

@@ -15,7 +15,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use prost::Message;
 use tokio::sync::mpsc;
 
-use super::body::{self, Bounds, Whole};
+use super::activity::Begun;
+use super::body::{self, Bounds, ReadUntil, Whole};
 use super::listen::origin_of;
 use super::status::Fault;
 use super::{Intake, cors};
@@ -114,8 +115,10 @@ pub(super) async fn whole(
 ) -> Result<Whole, Fault> {
     let coding = coding(request.headers(), &server.codings)?;
     let bytes_max = server.body_bytes_max;
+    let until = request.extensions().get().copied();
     let body = request.into_body();
-    let bounds = Bounds::of(&body, bytes_max);
+    let mut bounds = Bounds::of(&body, bytes_max);
+    bounds.until = until.map(|ReadUntil(until)| until);
     let whole = body::read(intake, body, bounds).await?;
     body::decode(whole, coding, bytes_max)
 }
@@ -252,14 +255,25 @@ pub struct Reply {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
     frames: Option<mpsc::Receiver<Frame<Bytes>>>,
+    /// The request is not answered as long as this is there.
+    _request: Option<Begun>,
 }
 
 impl Reply {
+    /// The same as the answer to a request.
+    pub(super) fn of(self, request: Begun) -> Reply {
+        Reply {
+            _request: Some(request),
+            ..self
+        }
+    }
+
     pub(super) fn empty() -> Reply {
         Reply {
             data: None,
             trailers: None,
             frames: None,
+            _request: None,
         }
     }
 
@@ -274,7 +288,7 @@ impl Reply {
         Reply {
             data: Some(data),
             trailers: Some(trailers),
-            frames: None,
+            ..Reply::empty()
         }
     }
 

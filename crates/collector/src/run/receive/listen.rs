@@ -1,7 +1,8 @@
 //! Sockets of receivers, and the connections that come in.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -15,16 +16,20 @@ use hyper::header::HeaderMap;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::GracefulConnection;
 use net::Addr;
 use net::listen::{ListenAddr, ListenOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+use super::activity::{Activity, Begun, Limits, Over};
+use super::body::ReadUntil;
 use super::grpc::Service;
 use super::status::Fault;
+use super::watched::{PingPolicy, Watched};
 use super::{Format, Intake, Probe, cors, grpc, health, http, spans, tls};
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::address::{Family, Listen};
@@ -55,6 +60,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// gRPC's own default, two hours.
 const PING_AFTER: Duration = Duration::from_secs(2 * 3600);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// And the time between pings of a client, at least.
+const CLIENT_PINGS_MIN: Duration = Duration::from_secs(300);
 
 /// What a listener serves.
 pub enum Protocol {
@@ -200,6 +207,7 @@ pub fn listen(
     };
     let (end, ended) = watch::channel(false);
     let server = Arc::new(Server {
+        bounds: Bounds::of(&protocol),
         builder: builder(&protocol),
         wanted: { opening.wanted }
             .and_then(|wanted| wanted.of_receiver(protocol.settings().include_metadata())),
@@ -276,7 +284,81 @@ fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<T
     Err(last)
 }
 
+/// A time that is up to a tenth longer or shorter, so that connections of one moment do not end in one moment (gRPC, "A9:
+/// Server-side Connection Management").
+fn spread(time: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0) % 201;
+    time.mul_f64((900 + random) as f64 / 1000.0)
+}
+
+/// A moment, or never.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How long what may take, and how often clients may ping.
+struct Bounds {
+    limits: Limits,
+    /// A response, from when its request's head was there.
+    write: Option<Duration>,
+    pings: Option<PingPolicy>,
+}
+
+impl Bounds {
+    fn of(protocol: &Protocol) -> Bounds {
+        let some = |ns: u64| (ns > 0).then(|| Duration::from_nanos(ns));
+        match protocol.settings() {
+            Settings::Grpc(grpc) => {
+                let keepalive = &grpc.keepalive;
+                Bounds {
+                    limits: Limits {
+                        head: Some(HEAD_MAX),
+                        idle: some(keepalive.connection_idle_ns),
+                        age: some(keepalive.connection_age_ns),
+                        grace: some(keepalive.connection_age_grace_ns),
+                    },
+                    write: None,
+                    pings: Some(PingPolicy {
+                        min_time: duration(keepalive.client_ping_min_ns, CLIENT_PINGS_MIN),
+                        without_stream: keepalive.permit_without_stream,
+                    }),
+                }
+            }
+            Settings::Http(server) => {
+                let read = some(server.read_timeout_ns);
+                Bounds {
+                    limits: Limits {
+                        head: some(server.read_header_timeout_ns)
+                            .or(read)
+                            .or(Some(HEAD_MAX)),
+                        idle: some(server.idle_timeout_ns).or(read),
+                        ..Limits::default()
+                    },
+                    write: some(server.write_timeout_ns),
+                    pings: None,
+                }
+            }
+        }
+    }
+}
+
+/// A response took too long: its connection, or its stream, ends.
+#[derive(Debug)]
+struct Late;
+
+impl fmt::Display for Late {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the response took too long")
+    }
+}
+
+impl std::error::Error for Late {}
+
 struct Server {
+    bounds: Bounds,
     builder: Builder<TokioExecutor>,
     protocol: Protocol,
     intake: Arc<Intake>,
@@ -310,15 +392,11 @@ fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
             (streams_max, ping, timeout)
         }
         Settings::Http(server) => {
-            let head_ns = match server.read_header_timeout_ns {
-                0 => server.read_timeout_ns,
-                ns => ns,
-            };
             let mut http1 = builder.http1();
+            // The time of a head is ours to watch: the library counts the time between requests to it.
             http1
-                .timer(TokioTimer::new())
                 .keep_alive(server.keep_alive)
-                .header_read_timeout(duration(head_ns, HEAD_MAX));
+                .header_read_timeout(None);
             (STREAMS_MAX, PING_AFTER, PING_TIMEOUT)
         }
     };
@@ -335,7 +413,6 @@ fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
 }
 
 async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<bool>) {
-    let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
@@ -347,15 +424,16 @@ async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<boo
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
-        let (server, watcher) = (Arc::clone(&server), graceful.watcher());
+        let server = Arc::clone(&server);
         tokio::spawn(async move {
-            server.serve(connection, watcher).await;
+            server.serve(connection).await;
             drop(permit);
         });
     }
     drop(socket);
-    // Who does not end in time is cut off with the process.
-    let _ = tokio::time::timeout(END_MAX, graceful.shutdown()).await;
+    // Each connection ends itself, at [`END_MAX`] at the latest.
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(END_MAX * 2, room.acquire_many(all)).await;
 }
 
 enum Connection {
@@ -381,50 +459,106 @@ async fn accept(
     Ok((connection, permit))
 }
 
-type Watcher = hyper_util::server::graceful::Watcher;
-
 impl Server {
-    async fn serve(self: Arc<Server>, connection: Connection, watcher: Watcher) {
+    async fn serve(self: Arc<Server>, connection: Connection) {
         match connection {
-            Connection::Tcp(stream, from) => self.shake_hands(stream, Some(from), watcher).await,
-            Connection::Unix(stream) => self.shake_hands(stream, None, watcher).await,
+            Connection::Tcp(stream, from) => self.shake_hands(stream, Some(from)).await,
+            Connection::Unix(stream) => self.shake_hands(stream, None).await,
         }
     }
 
-    async fn shake_hands<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
+    async fn shake_hands<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Some(tls) = &self.tls else {
-            return self.talk(stream, from, watcher).await;
+            return self.talk(stream, from).await;
         };
         let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
         if let Ok(Ok(stream)) = handshake {
-            self.talk(stream, from, watcher).await;
+            self.talk(stream, from).await;
         }
     }
 
-    async fn talk<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
+    async fn talk<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let server = Arc::clone(&self);
+        let is_grpc = matches!(self.protocol.settings(), Settings::Grpc(_));
+        let activity = Activity::new(is_grpc);
+        let stream = Watched::new(stream, &activity, self.bounds.pings);
+        let (server, requests) = (Arc::clone(&self), Arc::clone(&activity));
         let service = service_fn(move |request: Request<Incoming>| {
-            let server = Arc::clone(&server);
-            async move { Ok::<_, Infallible>(server.answer(request, from).await) }
+            let (server, begun) = (Arc::clone(&server), requests.begin(request.version()));
+            async move { server.answer_in_time(request, from, begun).await }
         });
         let connection = self
             .builder
             .serve_connection(TokioIo::new(stream), service)
             .into_owned();
-        // An error is one of the peer's: its requests have failed, and it knows.
-        let _ = watcher.watch(connection).await;
+        self.watch(connection, &activity).await;
+    }
+
+    /// Serves a connection until it ends, or has to: when it is too old, when what it waits for takes too long, and when
+    /// nobody listens any more. Its errors are the peer's: its requests have failed, and it knows.
+    async fn watch(&self, connection: impl GracefulConnection, activity: &Activity) {
+        let mut connection = std::pin::pin!(connection);
+        let limits = &self.bounds.limits;
+        let begin = Instant::now();
+        let mut ended = self.ended.clone();
+        let mut age = limits.age.map(|age| begin + spread(age));
+        // When it is cut off, once it was asked to end.
+        let mut cut: Option<Instant> = None;
+        let mut is_ending = false;
+        loop {
+            // What begins after this moment is not due before the least limit is over.
+            let least = limits.least().map(|least| Instant::now() + least);
+            let due = activity.due(limits).map(|(due, _)| due);
+            let [due, least] = [due, least].map(|time| time.filter(|_| !is_ending));
+            let next = [due, least, age, cut].into_iter().flatten().min();
+            tokio::select! {
+                biased;
+                _ = connection.as_mut() => return,
+                _ = ended.wait_for(|ended| *ended), if !is_ending || cut.is_none() => {
+                    cut = Some(Instant::now() + END_MAX);
+                }
+                () = at(next) => {
+                    let now = Instant::now();
+                    let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+                    let over = activity.due(limits).filter(|(due, _)| *due <= now);
+                    match over {
+                        _ if is_over(cut) => return,
+                        Some((_, Over::Head)) => return,
+                        Some((_, Over::Idle)) => cut = Some(now + END_MAX),
+                        None if is_over(age) => cut = limits.grace.map(|grace| now + grace),
+                        None => continue,
+                    }
+                }
+            }
+            (age, is_ending) = (None, true);
+            connection.as_mut().graceful_shutdown();
+        }
+    }
+
+    async fn answer_in_time(
+        &self,
+        request: Request<Incoming>,
+        from: Option<IpAddr>,
+        begun: Begun,
+    ) -> Result<hyper::Response<http::Reply>, Late> {
+        let answer = self.answer(request, from, begun.since);
+        let answer = match self.bounds.write {
+            None => answer.await,
+            Some(max) => tokio::time::timeout(max, answer).await.map_err(|_| Late)?,
+        };
+        Ok(answer.map(|reply| reply.of(begun)))
     }
 
     async fn answer(
         &self,
         mut request: Request<Incoming>,
         from: Option<IpAddr>,
+        since: Instant,
     ) -> hyper::Response<http::Reply> {
         let settings = self.protocol.settings();
         let has_cors = matches!(settings, Settings::Http(server) if server.cors.is_some());
@@ -442,6 +576,12 @@ impl Server {
                 Ok(None) => {}
                 Err(too_much) => return self.refuse(&too_much.into(), &request),
             }
+        }
+        if let Settings::Http(server) = self.protocol.settings()
+            && server.read_timeout_ns > 0
+        {
+            let until = since + Duration::from_nanos(server.read_timeout_ns);
+            request.extensions_mut().insert(ReadUntil(until));
         }
         match &self.protocol {
             Protocol::Grpc(settings) => {

@@ -1,8 +1,10 @@
 //! Receivers: what comes over gRPC, HTTP and UDP goes to the pipelines that name them.
 
+mod activity;
 mod body;
 mod cors;
 mod entrance;
+mod frames;
 mod grpc;
 mod health;
 mod http;
@@ -11,6 +13,7 @@ mod spans;
 mod status;
 mod tls;
 mod udp;
+mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

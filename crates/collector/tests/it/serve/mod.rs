@@ -3,6 +3,7 @@
 mod debug;
 mod formats;
 mod full;
+mod lives;
 mod metadata;
 mod metrics;
 mod options;
