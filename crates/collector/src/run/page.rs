@@ -12,7 +12,10 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
+use tail::store::Budget;
+
 use super::auth::Authenticators;
+use super::charge::Memory;
 use super::metrics;
 use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, Sharing, listen};
 use super::start::View;
@@ -139,9 +142,13 @@ fn serve(
     listen(Protocol::Page(Box::new(server), answer), nobody(), opening)
 }
 
+/// Bytes of requests of those who take nothing, at a time.
+const PAGES_BYTES_MAX: u64 = 1 << 20;
+
 /// The intake of those who take nothing.
 fn nobody() -> Arc<Intake> {
-    Arc::new(Intake::new(Default::default(), Default::default()))
+    let memory = Memory::new(&Arc::new(Budget::new(PAGES_BYTES_MAX)));
+    Arc::new(Intake::new(Default::default(), Default::default(), &memory))
 }
 
 /// What the Collector's own page tells.

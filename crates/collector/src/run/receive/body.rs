@@ -12,14 +12,35 @@ use lz4_flex::frame::FrameDecoder;
 use tokio::time::Instant;
 
 use super::status::Fault;
-use super::{Intake, Reserved};
+use super::{Intake, no_room};
 use crate::config::components::shared::http::Coding;
-use crate::run::consume::Refusal;
+use crate::run::charge::{Body as Room, Charge};
 
 /// A body that was read, and the room that it takes.
 pub(super) struct Whole {
     pub bytes: Bytes,
-    pub room: Reserved,
+    pub room: Room,
+}
+
+impl Whole {
+    /// Its bytes, charged as what waits.
+    pub(super) fn charged(self) -> (Bytes, Charge) {
+        let charge = self.room.into_charge(self.bytes.len() as u64);
+        (self.bytes, charge)
+    }
+
+    /// What it was made into, by `translate`, charged the same way.
+    pub(super) fn translated(
+        mut self,
+        translate: impl FnOnce(&[u8]) -> Result<Bytes, Fault>,
+    ) -> Result<(Bytes, Charge), Fault> {
+        // While it is made, both are there. What is made is about as large.
+        if !self.room.grow(self.bytes.len() as u64) {
+            return Err(no_room().into());
+        }
+        self.bytes = translate(&self.bytes)?;
+        Ok(self.charged())
+    }
 }
 
 /// What a body may be.
@@ -80,7 +101,7 @@ async fn read_all(
     if told > bounds.bytes_max {
         return Err(bounds.too_large());
     }
-    let busy = || no_room();
+    let busy = || Fault::from(no_room());
     let mut room = intake.reserve(told).ok_or_else(busy)?;
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
@@ -95,7 +116,7 @@ async fn read_all(
         if len > bounds.bytes_max {
             return Err(bounds.too_large());
         }
-        if len > room.bytes && !room.grow(len - room.bytes) {
+        if len > room.bytes() && !room.grow(len - room.bytes()) {
             return Err(busy());
         }
         // A body of one frame is not copied.
@@ -113,14 +134,6 @@ async fn read_all(
     }
     let bytes = first.unwrap_or_else(|| whole.freeze());
     Ok(Whole { bytes, room })
-}
-
-/// When there may be room for a body again.
-const BODY_ROOM_AFTER: Duration = Duration::from_millis(200);
-
-fn no_room() -> Fault {
-    let why = "requests that are being read take all the memory that they may";
-    Refusal::busy(BODY_ROOM_AFTER, &why.into()).into()
 }
 
 /// What a coding gives, within the bound.
@@ -168,7 +181,7 @@ fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
         return Err(too_large(bytes_max));
     }
     if !whole.room.grow(len) {
-        return Err(no_room());
+        return Err(no_room().into());
     }
     let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
     whole.bytes = out.map_err(failed)?.into();
@@ -194,7 +207,7 @@ fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whol
     let mut out = Vec::new();
     loop {
         if !whole.room.grow(STEP_BYTES) {
-            return Err(no_room());
+            return Err(no_room().into());
         }
         let step = from
             .by_ref()

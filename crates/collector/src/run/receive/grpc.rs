@@ -66,11 +66,11 @@ async fn export(
     let coding = coding(request.headers())?;
     let origin = origin_of(&mut request);
     let whole = message(intake, coding, request.into_body(), message_bytes_max).await?;
-    let bytes = match service {
-        Service::Otlp => whole.bytes.clone(),
-        Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
+    let request = match service {
+        Service::Otlp => whole.charged(),
+        Service::Jaeger => whole.translated(|bytes| intake.translated(jaeger::from_grpc(bytes)))?,
     };
-    intake.take_of(signal, bytes, origin).await
+    intake.take_of(signal, request, origin).await
 }
 
 /// The message of a call, decompressed.

@@ -138,13 +138,18 @@ async fn export(
     })?;
     let origin = origin_of(&mut request);
     let whole = whole(intake, &settings.server, request).await?;
-    let bytes = match form {
-        Form::Protobuf => whole.bytes.clone(),
-        Form::Json => json::decode(signal, &whole.bytes)
-            .map_err(Fault::Invalid)?
-            .into(),
+    let request = match form {
+        Form::Protobuf => whole.charged(),
+        Form::Json => whole.translated(|json| {
+            let bytes_max = usize::try_from(settings.server.body_bytes_max).unwrap_or(usize::MAX);
+            let decoded = json::decode(signal, json, bytes_max).map(Bytes::from);
+            decoded.map_err(|why| {
+                intake.accounts[signal as usize].add_malformed();
+                Fault::Invalid(why)
+            })
+        })?,
     };
-    intake.take_of(signal, bytes, origin).await
+    intake.take_of(signal, request, origin).await
 }
 
 fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {

@@ -62,12 +62,13 @@ async fn take(
     let body = body.ok_or_else(|| Fault::NotThere(format!("{path} is not served")))??;
     let origin = origin_of(&mut request);
     let whole = http::whole(intake, server, request).await?;
-    let translated = match body {
-        Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, &whole.bytes, parse_tags),
-        Body::Jaeger => jaeger::from_http(&whole.bytes),
-    };
-    let bytes = intake.translated(translated)?;
-    intake.take_of(Signal::Traces, bytes, origin).await
+    let request = whole.translated(|bytes| {
+        intake.translated(match body {
+            Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, bytes, parse_tags),
+            Body::Jaeger => jaeger::from_http(bytes),
+        })
+    })?;
+    intake.take_of(Signal::Traces, request, origin).await
 }
 
 /// What a body is.

@@ -106,6 +106,7 @@ async fn take(
     };
     let bytes = intake.translated(request)?;
     // Nobody is told what becomes of it.
-    let given = intake.give(Signal::Traces, bytes, None).await;
+    let charge = intake.charge(&bytes)?;
+    let given = intake.give(Signal::Traces, (bytes, charge), None).await;
     given.map(drop).map_err(Fault::from)
 }

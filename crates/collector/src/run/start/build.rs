@@ -13,6 +13,7 @@ use crate::config::{
 };
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
+use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::process::passage::{End, Passage};
@@ -46,6 +47,8 @@ pub(super) struct Build<'a> {
     files: send::Files,
     /// What bytes may wait in queues.
     room: Arc<send::Room>,
+    /// What receivers may hold.
+    memory: Arc<Memory>,
     pub(super) auth: Authenticators,
     pub(super) ends: Vec<SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
@@ -73,6 +76,7 @@ impl<'a> Build<'a> {
             host,
             accounts: Default::default(),
             room: send::Room::new(budget.bytes_max() / QUEUES_PART),
+            memory: Memory::new(&budget),
             budget,
             senders: HashMap::new(),
             balancers: HashMap::new(),
@@ -345,7 +349,7 @@ impl<'a> Build<'a> {
         let receivers = self.config.receivers_of_proxy();
         let receiver = receivers.first().map(|receiver| receiver.id.to_string());
         let entrance = Entrance::new(&receiver.unwrap_or_default(), "proxy", &self.setup.log);
-        let intake = Intake::of_proxy(outlets, self.accounts.clone());
+        let intake = Intake::of_proxy(outlets, self.accounts.clone(), &self.memory);
         Arc::new(intake.by(&Arc::new(entrance)))
     }
 
@@ -377,7 +381,8 @@ impl<'a> Build<'a> {
             let outset = outset.transpose();
             let outset = outset.map_err(|why| self.fault("receiver", &component.id, &why))?;
             let kept = outset.map(|outset| Kept::new(&outset, &component.id.to_string()));
-            let intake = Intake::new(outlets, self.accounts.clone()).keeping(kept, waits);
+            let intake = Intake::new(outlets, self.accounts.clone(), &self.memory);
+            let intake = intake.keeping(kept, waits);
             intakes.push((component, Arc::new(intake)));
         }
         Ok(intakes)

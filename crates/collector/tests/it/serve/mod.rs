@@ -4,6 +4,7 @@ mod debug;
 mod formats;
 mod full;
 mod lives;
+mod memory;
 mod metadata;
 mod metrics;
 mod options;
