@@ -150,9 +150,12 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
     group_by_trace(&grouping, page);
 }
 
-/// Whether the processor of an id is a `tail_sampling`.
+/// Whether the processor of an id is a `tail_sampling` or a `policysampling`.
 fn is_sampling(id: &str) -> bool {
-    id.split('/').next() == Some("tail_sampling")
+    matches!(
+        id.split('/').next(),
+        Some("tail_sampling" | "policysampling")
+    )
 }
 
 type Sums<'a> = [(&'a str, &'a str, Sum)];

@@ -254,7 +254,9 @@ impl<'a> Build<'a> {
                 );
                 return Ok(limiter);
             }
-            Processor::TailSampling(settings) => Rules::Sample(settings),
+            Processor::TailSampling(settings) | Processor::PolicySampling(settings) => {
+                Rules::Sample(settings)
+            }
             Processor::GroupByTrace(settings) => Rules::Group(settings),
             Processor::ProbabilisticSampler(settings) => {
                 let sampler = probabilistic_sampler::start(settings, next);

@@ -348,6 +348,26 @@ async fn what_waits_at_the_end_is_decided_and_sent() {
 }
 
 #[tokio::test]
+async fn what_was_grouped_is_sampled_at_once() {
+    let file = TempFile::new();
+    let sampler = collector(&format!(
+        "processors: {{ groupbytrace: {{ wait_duration: 1s, num_events: 100 }}, policysampling: {{ {ERRORS} }} }}\n\
+         exporters: {{ file: {{ path: '{}' }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [groupbytrace, policysampling], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let client = grpc(&sampler);
+    for number in 0..5 {
+        let outcome = send(&client, request(number * 100, 100)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+    until("the decision", || traces(&sampler).held() == 0).await;
+    let [balance, ..] = sampler.end().await;
+    assert_eq!((balance.exported, balance.dropped), (100, 900));
+    assert_eq!(file.spans().len(), 100);
+}
+
+#[tokio::test]
 async fn at_the_end_nothing_waits_for_a_back_end_that_is_there_again() {
     let is_up = Arc::new(AtomicBool::new(false));
     let (told, mut attempts) = tokio::sync::mpsc::unbounded_channel();

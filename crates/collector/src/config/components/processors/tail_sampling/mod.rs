@@ -12,6 +12,16 @@ use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::Section;
 
+/// Of a published comparison of grouping with tail sampling: behind `groupbytrace`, whose traces are whole.
+pub(crate) const AT_ONCE: Entry = Entry {
+    names: &[name("policysampling")],
+    doc: "keeps or drops what `groupbytrace` handed over, by policies, at once (not in the Collector)",
+    takes: TRACES,
+    carries: TRACES,
+    options: options::AT_ONCE,
+    parse: Parse::Processor(parse_at_once),
+};
+
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("tail_sampling")],
     doc: "keeps or drops whole traces by policies",
@@ -60,6 +70,22 @@ fn parse(section: &Section<'_>) -> Processor {
     }
     compiles(section, &settings);
     Processor::TailSampling(Box::new(settings))
+}
+
+fn parse_at_once(section: &Section<'_>) -> Processor {
+    let policies = section.sections("policies");
+    let settings = TailSampling {
+        policies: policies.iter().filter_map(policy::policy).collect(),
+        decision_wait_ns: 0,
+        sample_on_first_match: section.flag("sample_on_first_match"),
+        ..TailSampling::default()
+    };
+    names_are_unique(&policies);
+    if policies.is_empty() {
+        section.warn("policies", "there are none: no trace is kept");
+    }
+    compiles(section, &settings);
+    Processor::PolicySampling(Box::new(settings))
 }
 
 fn names_are_unique(policies: &[Section<'_>]) {

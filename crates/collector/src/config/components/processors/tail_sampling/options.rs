@@ -26,6 +26,13 @@ const OPTIONS: &[Opt] = &[
     opt("storage", Kind::Text, "", "id of the extension that keeps what waits, and what was decided, over the end of the process (not in the Collector)"),
 ];
 
+/// Options of `policysampling`.
+#[rustfmt::skip]
+pub(super) const AT_ONCE: Table = &[&[
+    opt("policies", Kind::Sections(POLICY), "", "as those of `tail_sampling`"),
+    opt("sample_on_first_match", Kind::Flag, "false", "the first policy that keeps decides"),
+]];
+
 #[rustfmt::skip]
 const DECISION_CACHE: &[Opt] = &[
     opt("sampled_cache_size", Kind::Int(0, COUNT_MAX), "0", "traces that were kept: at least so many are remembered, and `num_traces`; 0, as the other: the last `num_traces` of both"),
