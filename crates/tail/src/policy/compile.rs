@@ -193,7 +193,7 @@ impl Compiler {
                 };
                 let subs = self.subs(policies, depth)?.into_iter().zip(policies);
                 let subs = subs
-                    .map(|(node, policy)| (node, rate(&policy.name)))
+                    .map(|(node, policy)| (policy.name.as_str(), node, rate(&policy.name)))
                     .collect();
                 Node::Composite(Composite::new(*spans_per_second_max, subs, self.shards))
             }

@@ -82,6 +82,8 @@ pub struct Decision {
     pub fate: Fate,
     /// The policy that is recorded for it.
     pub policy: Option<u16>,
+    /// Of a policy `composite`: the sub-policy that owns the trace.
+    pub sub: Option<u16>,
 }
 
 /// How often a policy voted so, over how many spans and bytes.
@@ -188,6 +190,13 @@ impl Program {
         Some(&policy.name)
     }
 
+    /// The name of a sub-policy of a policy `composite`, both by their numbers.
+    #[must_use]
+    pub fn sub_name(&self, policy: u16, sub: u16) -> Option<&str> {
+        let policy = self.policies.get(usize::from(policy))?;
+        policy.node.sub_name(sub)
+    }
+
     /// The sampling threshold (56 bits) of what a policy samples; 0 where it is none that draws.
     #[must_use]
     pub fn threshold(&self, policy: u16) -> u64 {
@@ -213,6 +222,7 @@ impl Program {
                     return Decision {
                         fate: Fate::Dropped,
                         policy: Some(at),
+                        sub: None,
                     };
                 }
                 Vote::Sampled => {
@@ -233,6 +243,7 @@ impl Program {
                 Fate::NotSampled
             },
             policy: sampled.map(|(at, _)| at),
+            sub: sampled.and_then(|(at, _)| self.policies[usize::from(at)].node.owner()),
         }
     }
 
@@ -257,11 +268,13 @@ impl Program {
             return Decision {
                 fate,
                 policy: Some(at),
+                sub: None,
             };
         }
         Decision {
             fate: Fate::Pending,
             policy: None,
+            sub: None,
         }
     }
 }

@@ -79,6 +79,24 @@ impl Node {
         }
     }
 
+    /// The sub-policy of a `composite` that owns the trace that it sampled last.
+    #[must_use]
+    pub fn owner(&self) -> Option<u16> {
+        match self {
+            Node::Composite(policy) => policy.owner(),
+            _ => None,
+        }
+    }
+
+    /// The name of a sub-policy of a `composite`.
+    #[must_use]
+    pub fn sub_name(&self, sub: u16) -> Option<&str> {
+        match self {
+            Node::Composite(policy) => policy.sub_name(sub),
+            _ => None,
+        }
+    }
+
     /// Its vote can change from sampled to not sampled as spans arrive, or depends on other traces.
     #[must_use]
     pub fn is_stateful(&self) -> bool {

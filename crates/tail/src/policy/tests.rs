@@ -54,6 +54,7 @@ fn drop_comes_first_and_ends_it() {
     assert_eq!(
         decide(&mut program, 0),
         Decision {
+            sub: None,
             fate: Fate::Sampled,
             policy: Some(1)
         }

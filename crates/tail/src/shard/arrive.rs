@@ -161,6 +161,7 @@ impl Shard {
             self.account.late_kept(1);
             let mark = Mark {
                 policy: past.policy.filter(|_| self.options.record_policy),
+                sub: None,
                 late: true,
             };
             if let Some(header) = self.headers.get(arrival.header) {

@@ -180,6 +180,7 @@ impl Shard {
             Decider::Policies(_) if self.span_ingest => Decision {
                 fate: Fate::NotSampled,
                 policy: None,
+                sub: None,
             },
             Decider::Policies(program) => program.decide(&trace(entry), self.now_ns),
             Decider::Group(..) => Decision {
@@ -188,6 +189,7 @@ impl Shard {
                     false => Fate::NotSampled,
                 },
                 policy: None,
+                sub: None,
             },
         }
     }
@@ -201,7 +203,7 @@ impl Shard {
                 self.decisions
                     .remember(hash, true, decision.policy, self.now_ns);
                 self.note_decided(entry.id, true, decision.policy);
-                self.emit(entry, decision.policy);
+                self.emit(entry, decision);
             }
             Fate::Dropped => {
                 self.counters.traces_dropped += 1;
@@ -223,7 +225,7 @@ impl Shard {
     }
 
     /// Puts the spans of a trace into the batch, in the order in which they came.
-    fn emit(&mut self, entry: &Entry, policy: Option<u16>) {
+    fn emit(&mut self, entry: &Entry, Decision { policy, sub, .. }: Decision) {
         let addresses = &mut self.scratch.addresses;
         addresses.clear();
         let mut at = entry.head;
@@ -235,12 +237,10 @@ impl Shard {
             addresses.push(at);
             at = record.prev;
         }
+        let is_recorded = self.options.record_policy;
         let mark = Mark {
-            policy: if self.options.record_policy {
-                policy
-            } else {
-                None
-            },
+            policy: policy.filter(|_| is_recorded),
+            sub: sub.filter(|_| is_recorded),
             late: false,
         };
         let threshold = threshold_of(&self.decider, self.options.write_threshold, policy);

@@ -364,10 +364,14 @@ impl Shard {
         self.charge();
     }
 
-    fn flush(&mut self) {
+    /// Makes a batch of the kept spans that are gathered, however few they are.
+    pub fn flush(&mut self) {
         let batch = match &self.decider {
             Decider::Policies(program) if self.options.record_policy => {
-                self.builder.finish(Some(&|policy| program.name(policy)))
+                self.builder.finish(Some(&|policy, sub| match sub {
+                    None => program.name(policy),
+                    Some(sub) => program.sub_name(policy, sub),
+                }))
             }
             _ => self.builder.finish(None),
         };

@@ -447,6 +447,12 @@ impl Tail {
                     tokio::time::sleep(TICK).await;
                 }
             }
+            // What was decided and is not in a batch yet has its chance too.
+            let mut state = owned.state();
+            state.shard.flush();
+            self.ready(&mut state, owned, &mut ready);
+            drop(state);
+            self.hand_on(&mut ready, log);
             for batch in ready {
                 batch.receipt.lose(batch.records, Loss::Shutdown);
             }
