@@ -380,11 +380,16 @@ fn policies_that_cannot_run_together_are_told() {
             "{{ name: s{at}, type: string_attribute, string_attribute: {{ key: service.name, values: [s{at}] }} }}"
         )
     };
-    let many: Vec<String> = (0..65).map(service).collect();
+    let group = |at: usize| {
+        let subs: Vec<String> = (3 * at..3 * at + 3).map(service).collect();
+        let subs = subs.join(", ");
+        format!("{{ name: g{at}, type: and, and: {{ and_sub_policy: [ {subs} ] }} }}")
+    };
+    let many: Vec<String> = (0..700).map(group).collect();
     let found = errors(&with_policies(&many.join(",\n      ")));
-    let wanted = "processors::tail_sampling::policies: policy \"s64\": policies ask more than 64 things of spans";
+    let wanted = "policies ask more than 2048 things of spans";
     assert!(found.len() == 1 && found[0].ends_with(wanted), "{found:?}");
-    good(&with_policies(&many[..64].join(",\n      ")));
+    good(&with_policies(&many[..600].join(",\n      ")));
 }
 
 #[test]

@@ -96,11 +96,13 @@ impl Composite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Bit;
 
     fn trace(bits: u64, spans: u64) -> Trace<'static> {
         Trace {
             id: &[1; 16],
             bits,
+            more: &[],
             spans,
             bytes: 0,
         }
@@ -109,9 +111,9 @@ mod tests {
     #[test]
     fn the_first_that_samples_owns_the_trace() {
         let subs = vec![
-            ("s", Node::Bits(1), Some(50)),
+            ("s", Node::Bits(Bit { word: 0, mask: 1 }), Some(50)),
             ("s", Node::Always, Some(20)),
-            ("s", Node::Bits(2), None),
+            ("s", Node::Bits(Bit { word: 0, mask: 2 }), None),
         ];
         let mut composite = Composite::new(100, subs, 1);
         let mut votes =
@@ -137,8 +139,8 @@ mod tests {
             90,
             vec![
                 ("s", Node::Always, Some(0)),
-                ("s", Node::Bits(0), None),
-                ("s", Node::Bits(0), None),
+                ("s", Node::Bits(Bit { word: 0, mask: 0 }), None),
+                ("s", Node::Bits(Bit { word: 0, mask: 0 }), None),
             ],
             1,
         );

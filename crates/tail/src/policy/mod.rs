@@ -25,9 +25,21 @@ pub(crate) use string_attribute::compile as compile_regex;
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
 
-/// Bits of a trace: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
-/// together a number.
+/// Bits of a word: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
+/// together a number in the first word.
 pub const BITS_MAX: u32 = 64;
+
+/// Words of bits of a trace. The first one is a part of its entry; few programs have more.
+pub const WORDS_MAX: usize = 32;
+
+/// A bit of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bit {
+    /// Its word.
+    pub word: u16,
+    /// What it is there.
+    pub mask: u64,
+}
 
 /// Attributes that policies name, all together.
 pub const KEYS_MAX: usize = 64;
@@ -56,10 +68,25 @@ pub struct Trace<'a> {
     pub id: &'a [u8; 16],
     /// Its bits, of [`Matcher`].
     pub bits: u64,
+    /// Further words of them, where the program has more than one.
+    pub more: &'a [u64],
     /// Its spans.
     pub spans: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+impl Trace<'_> {
+    /// Whether a bit is set.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, bit: Bit) -> bool {
+        let word = match bit.word {
+            0 => self.bits,
+            word => self.more.get(usize::from(word) - 1).copied().unwrap_or(0),
+        };
+        word & bit.mask != 0
+    }
 }
 
 /// What becomes of a trace.

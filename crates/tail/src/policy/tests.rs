@@ -36,6 +36,7 @@ fn trace(bits: u64, spans: u64) -> Trace<'static> {
     Trace {
         id: &[1; 16],
         bits,
+        more: &[],
         spans,
         bytes: 100,
     }

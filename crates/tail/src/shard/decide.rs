@@ -163,10 +163,14 @@ impl Shard {
         (now_ms.wrapping_sub(entry.arrived_ms) >= wait_ms).then_some(number)
     }
 
-    /// Takes a trace out of the table: what was known of it, and its hash.
+    /// Takes a trace out of the table: what was known of it, and its hash. Its further words of bits are in the scratch space
+    /// until the next one is taken.
     fn take(&mut self, number: u64) -> Option<(Entry, u64)> {
         let id = self.table.get(number)?.id;
         let hash = xxh3_64_with_seed(&id, self.options.seed);
+        let (words, own) = (&mut self.scratch.words, self.table.words(number));
+        words.clear();
+        words.extend_from_slice(own);
         let entry = self.table.remove(number, hash)?;
         let age_ms = self.now_ms().wrapping_sub(entry.arrived_ms);
         self.counters
@@ -182,7 +186,9 @@ impl Shard {
                 policy: None,
                 sub: None,
             },
-            Decider::Policies(program) => program.decide(&trace(entry), self.now_ns),
+            Decider::Policies(program) => {
+                program.decide(&trace(entry, &self.scratch.words), self.now_ns)
+            }
             Decider::Group(..) => Decision {
                 fate: match entry.bits & self.root_bit == self.root_bit {
                     true => Fate::Sampled,
@@ -338,7 +344,8 @@ impl Shard {
             let Some(entry) = self.table.get(*number).filter(|entry| !entry.is_gone()) else {
                 continue;
             };
-            let decision = program.decide_batch(&trace(entry), self.now_ns);
+            let decision =
+                program.decide_batch(&trace(entry, self.table.words(*number)), self.now_ns);
             if decision.fate != Fate::Pending
                 && let Some((entry, hash)) = self.take(*number)
             {
@@ -370,10 +377,11 @@ impl Shard {
 }
 
 /// What policies see of an entry.
-fn trace(entry: &Entry) -> Trace<'_> {
+fn trace<'a>(entry: &'a Entry, more: &'a [u64]) -> Trace<'a> {
     Trace {
         id: &entry.id,
         bits: entry.bits,
+        more,
         spans: entry.spans.into(),
         bytes: entry.bytes.into(),
     }

@@ -188,6 +188,18 @@ struct Scratch {
     /// A span as it is kept, and as it came.
     kept: Vec<u8>,
     whole: Vec<u8>,
+    /// Further words of bits of the trace that was taken out last.
+    words: Vec<u64>,
+    more: More,
+}
+
+/// Further words of bits of the resource of a run.
+#[derive(Debug, Default)]
+struct More {
+    run: Option<u32>,
+    resource: Vec<u64>,
+    /// The trace of the current span is looked at as if it began.
+    is_anew: bool,
 }
 
 impl Shard {
@@ -238,6 +250,7 @@ impl Shard {
     }
 
     fn new(decider: Decider, options: Options, budget: Arc<Budget>) -> Shard {
+        let table = Table::with_words(decider.matcher().words());
         Shard {
             decider,
             root_bit: 0,
@@ -256,7 +269,7 @@ impl Shard {
             charged_bytes: 0,
             scanner: Scanner::default(),
             intake: Intake::default(),
-            table: Table::default(),
+            table,
             log: Log::new(options.segment_bytes),
             headers: Headers::default(),
             decisions: Decisions::none(),
