@@ -118,7 +118,7 @@ impl Shard {
         } else {
             self.append(note, number, arrival, (Form::Templated, kept));
         }
-        if self.decider.matcher().words() > 0 {
+        if self.has_words {
             self.arrive_more(number, arrival, span);
         }
         if note.is_root && self.heeds_roots && self.wait_after_root_ns > 0 {

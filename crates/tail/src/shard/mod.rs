@@ -124,6 +124,8 @@ pub struct Shard {
     decider: Decider,
     /// Set in traces whose root came, where those without one are dropped (`discard_orphans`, which has no policies beside it).
     root_bit: u64,
+    /// Policies ask more than the first word of bits holds.
+    has_words: bool,
     options: Options,
     wait_ms: u32,
     /// After a root: that of the settings, else that of the options, which counts for some roots only.
@@ -250,8 +252,10 @@ impl Shard {
     }
 
     fn new(decider: Decider, options: Options, budget: Arc<Budget>) -> Shard {
-        let table = Table::with_words(decider.matcher().words());
+        let words = decider.matcher().words();
+        let table = Table::with_words(words);
         Shard {
+            has_words: words > 0,
             decider,
             root_bit: 0,
             wait_ms: 0,
