@@ -5,6 +5,7 @@ mod docs;
 mod mistakes;
 mod pipelines;
 mod policies;
+mod proofs;
 mod receivers;
 mod running;
 mod serve;

@@ -5,6 +5,7 @@ mod files;
 mod health;
 mod pages;
 mod proxy;
+mod receiver;
 mod tls;
 
 use super::*;

@@ -4,6 +4,8 @@ mod condition;
 mod options;
 mod policy;
 
+pub(crate) use options::POLICY;
+
 use tail::policy::Program;
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
 

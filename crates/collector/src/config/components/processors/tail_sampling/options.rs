@@ -63,7 +63,7 @@ const ALL: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const POLICY: Table = &[HEAD, BLOCKS, &[NOT, AND, DROP, COMPOSITE], MISPLACED];
+pub(crate) const POLICY: Table = &[HEAD, BLOCKS, &[NOT, AND, DROP, COMPOSITE], MISPLACED];
 #[rustfmt::skip]
 const HEAD: &[Opt] = &[
     opt("name", Kind::Text, "", "tells it from the others (required)"),
