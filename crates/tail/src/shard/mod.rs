@@ -106,7 +106,7 @@ pub struct Progress {
 enum Decider {
     Policies(Box<Program>),
     /// groupbytrace: everything is kept.
-    Group(Emit, Matcher),
+    Group(Emit, Box<Matcher>),
 }
 
 impl Decider {
@@ -243,7 +243,7 @@ impl Shard {
     /// A shard of `groupbytrace`; limits are divided by the number of workers.
     #[must_use]
     pub fn group_by_trace(settings: &GroupByTrace, options: Options, budget: Arc<Budget>) -> Shard {
-        let decider = Decider::Group(settings.emit, Matcher::default());
+        let decider = Decider::Group(settings.emit, Box::default());
         let mut shard = Shard::new(decider, options, budget);
         shard.wait(settings.wait_ns);
         shard.traces_max = (settings.traces_max / u64::from(settings.workers.max(1))).max(1);
