@@ -17,7 +17,7 @@ use prost::Message;
 use super::Intake;
 use super::body::{self, Bounds, Whole};
 use super::http::Reply;
-use super::listen::origin_of;
+use super::serve::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;

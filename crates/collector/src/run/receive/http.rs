@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::activity::Begun;
 use super::body::{self, Bounds, ReadUntil, Whole};
-use super::listen::origin_of;
+use super::serve::origin_of;
 use super::status::Fault;
 use super::{Intake, cors};
 use crate::config::Signal;

@@ -2,6 +2,7 @@
 
 mod activity;
 mod body;
+mod bounds;
 mod cors;
 mod entrance;
 mod frames;
@@ -9,6 +10,8 @@ mod grpc;
 mod health;
 mod http;
 mod listen;
+mod protocol;
+mod serve;
 mod spans;
 mod status;
 mod tls;
@@ -26,7 +29,8 @@ use journal::Place;
 pub use entrance::Entrance;
 use entrance::Fate;
 pub use health::Probe;
-pub use listen::{Answer, Listening, Opening, Protocol, Sharing, listen};
+pub use listen::{Listening, Opening, Sharing, listen};
+pub use protocol::{Answer, Protocol};
 pub use spans::Format;
 pub use udp::listen as listen_udp;
 

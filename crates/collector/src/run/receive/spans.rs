@@ -7,7 +7,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::Intake;
 use super::http::{self, Edge, Reply};
-use super::listen::origin_of;
+use super::serve::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::HttpServer;
