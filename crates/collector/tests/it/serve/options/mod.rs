@@ -1,6 +1,7 @@
 //! Options of exporters, receivers and extensions, over real sockets.
 
 mod cookies;
+mod exporter;
 mod files;
 mod health;
 mod pages;
