@@ -12,8 +12,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use telemetry::settings::Tls;
 
+use crate::causes::causes;
 use crate::dial::Dial;
-use crate::http::{AGENT, causes};
+use crate::http::AGENT;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::tls::{Version, connector};
 

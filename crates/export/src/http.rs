@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use telemetry::settings::{Compression, Encoding, Headers, OtlpHttp, Signal, Tls, Zipkin};
 use tokio::sync::Semaphore;
 
+use crate::causes::causes;
 use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
 use crate::cookies::Jar;
@@ -260,17 +261,6 @@ pub(crate) fn header_map(headers: &Headers) -> Result<HeaderMap, String> {
         map.append(key, value);
     }
     Ok(map)
-}
-
-/// An error and what led to it.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3).

@@ -1,15 +1,18 @@
-//! OTLP in JSON, written while the protobuf is read: no message is built, so a span costs a third of what it does to decode
+//! OTLP in JSON, written while the protobuf is read, and the other way round: no message is built, so a span costs a third of what it does to decode
 //! it with a library and to encode it again, and text that is no UTF-8 costs a character, not a request.
 //!
 //! The form is that of the OTLP specification ("JSON Protobuf Encoding"): names in lowerCamelCase, identifiers in hexadecimal,
 //! enumerations as numbers, 64 bits as strings; what is not there is left out.
 
+mod decode;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod usual;
 
 use std::io::Write;
+
+pub use decode::decode;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -229,7 +232,9 @@ impl<'a> Writer<'a> {
                 let word = if number == 0 { "false" } else { "true" };
                 self.out.extend_from_slice(word.as_bytes());
             }
-            (Kind::Uint32, Wire::Number(number)) => self.decimal(u64::from(number as u32)),
+            (Kind::Uint32 | Kind::Fixed32, Wire::Number(number)) => {
+                self.decimal(u64::from(number as u32))
+            }
             (Kind::Sint32, Wire::Number(number)) => {
                 // Zigzag: the sign stands in the lowest bit.
                 let number = number as u32;
@@ -239,7 +244,7 @@ impl<'a> Writer<'a> {
             (Kind::Fixed64 | Kind::Uint64, Wire::Number(number)) => self.quoted(|writer| {
                 writer.decimal(number);
             }),
-            (Kind::Int64, Wire::Number(number)) => self.quoted(|writer| {
+            (Kind::Int64 | Kind::Sfixed64, Wire::Number(number)) => self.quoted(|writer| {
                 writer.signed(number as i64);
             }),
             (Kind::Double, Wire::Number(number)) => self.double(f64::from_bits(number)),

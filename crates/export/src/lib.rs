@@ -7,6 +7,7 @@
 //! some cause, waiting or in flight ([`telemetry::account`]).
 #![forbid(unsafe_code)]
 
+mod causes;
 pub mod client;
 pub mod clock;
 mod compress;

@@ -56,7 +56,7 @@ pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
 pub use tls::{client_hello, crt_list, ocsp_response, tls_lists};
-pub use translate::{jaeger_proto, jaeger_thrift, zipkin_json, zipkin_proto};
+pub use translate::{jaeger_proto, jaeger_thrift, otlp_json, zipkin_json, zipkin_proto};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +107,7 @@ macro_rules! for_each_target {
             ottl OTTL_WORDS,
             traces_store STORE_WORDS,
             policies_yaml COLLECTOR_WORDS,
+            otlp_json OTLP_JSON_WORDS,
             zipkin_json ZIPKIN_WORDS,
             zipkin_proto REQUEST_WORDS,
             jaeger_proto REQUEST_WORDS,
@@ -173,6 +174,15 @@ const STATEMENT_WORDS: &[&[u8]] = &[
     b"span.trace_state", b"[\"a\"]", b"[\"b\"]", b"[0]", b"[span.name]", b"\"a\"", b"\"key\"", b"\"value\"", b"\"upsert\"", b"\"(.)(b*)\"", b"\"$1${2}\"", b"\"*\"", b"5", b"-1", b"1.5", b"true", b"nil", b"0x0102030405060708",
     b"{\"a\": ", b"}", b"[", b"]", b", ", b")", b" == ", b"Concat([", b"Split(", b"ParseJSON(", b"ParseKeyValue(", b"ExtractPatterns(", b"SHA256", b"Substring(", b"Sort(", b"Keys(", b"String(", b"\n",
     b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x4a", b"\x5a", b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x5a\x0d\x12\x01e\x1a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\xff",
+];
+
+#[rustfmt::skip]
+const OTLP_JSON_WORDS: &[&[u8]] = &[
+    b"{", b"}", b"[", b"]", b",", b":", b"\"", b"null", b"true", b"0", b"1e9", b"-1", b"1.5", b"99999999999999999999", b"\"\\u00e9\"", b"{},", b"\xff",
+    b"\"resourceSpans\":[", b"\"resource_metrics\":[", b"\"resourceLogs\":[", b"\"scopeSpans\":[", b"\"scopeMetrics\":[", b"\"scopeLogs\":[", b"\"spans\":[",
+    b"\"metrics\":[", b"\"logRecords\":[", b"\"traceId\":\"5af7183fb1d4cf5f\",", b"\"attributes\":[", b"\"key\":\"a\",", b"\"value\":{", b"\"arrayValue\":{\"values\":[",
+    b"\"kvlistValue\":{\"values\":[", b"\"intValue\":\"5\"", b"\"doubleValue\":\"NaN\"", b"\"bytesValue\":\"AQI=\"", b"\"flags\":257", b"\"sum\":{\"dataPoints\":[",
+    b"\"bucketCounts\":[", b"\"explicitBounds\":[", b"\"scale\":-1", b"\"asInt\":-5",
 ];
 
 #[rustfmt::skip]

@@ -26,6 +26,22 @@ fn holds(request: Result<Vec<u8>, String>) {
     }
 }
 
+/// OTLP's JSON of all signals: what becomes protobuf becomes JSON again, which is read as well.
+pub fn otlp_json(data: &[u8]) {
+    use telemetry::settings::Signal::{Logs, Metrics, Traces};
+    const BYTES_MAX: usize = 1 << 20;
+    for signal in [Traces, Metrics, Logs] {
+        match export::json::decode(signal, data, BYTES_MAX) {
+            Ok(request) => {
+                assert!(request.len() <= BYTES_MAX);
+                let json = export::json::encode(signal, &request);
+                export::json::decode(signal, &json, usize::MAX).expect("what was written is JSON");
+            }
+            Err(why) => assert!(!why.is_empty()),
+        }
+    }
+}
+
 /// Zipkin's JSON of both versions.
 pub fn zipkin_json(data: &[u8]) {
     holds(zipkin::to_otlp(zipkin::Form::V2Json, data, true));

@@ -11,7 +11,7 @@ use collector::config::source::Outside;
 use collector::config::{self, Config, Diagnostic, Receiver};
 use collector::dashboard::{self, Store};
 use collector::run::account::Balance;
-use collector::run::{Collector, Log, Setup};
+use collector::run::{Collector, END_MAX, Log, Setup};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use options::COMMAND;
@@ -170,11 +170,18 @@ impl Running {
             log,
             collector,
         } = self;
-        let balances = tokio::select! {
-            balances = collector.end() => balances,
-            _ = interrupt.recv() => {
-                log.error("interrupted again: what was pending is lost");
-                return None;
+        let view = Arc::clone(&collector.view);
+        let mut waits = tokio::time::interval(TELL_EVERY);
+        let ended = collector.end();
+        tokio::pin!(ended);
+        let balances = loop {
+            tokio::select! {
+                balances = &mut ended => break balances,
+                _ = waits.tick() => tell_waiting(&log, &view.waiting()),
+                _ = interrupt.recv() => {
+                    log.error("SIGINT: what was pending is lost");
+                    return None;
+                }
             }
         };
         let is_whole = tell_accounts(&log, &balances);
@@ -196,6 +203,20 @@ impl Running {
             log.error("the new configuration does not start: the one before does again");
             Running::start(options, before, traces)
         })
+    }
+}
+
+/// What an end waits for is told as often as this.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Says what an end waits for, and how to end at once.
+fn tell_waiting(log: &Log, waiting: &[String]) {
+    if !waiting.is_empty() {
+        log.info(&format!(
+            "waiting {} s at most for {}; SIGINT ends at once and loses them",
+            END_MAX.as_secs(),
+            waiting.join(", ")
+        ));
     }
 }
 
@@ -226,7 +247,8 @@ async fn live(options: &Options, config: Config) -> ExitCode {
             },
         }
     }
-    running.log.info("ending");
+    let why = "nothing more is accepted, pending traces are decided, and what is kept is sent";
+    running.log.info(&format!("ending: {why}"));
     match running.end(&mut interrupt).await {
         Some((_, _, true)) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

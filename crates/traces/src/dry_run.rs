@@ -29,6 +29,8 @@ const SAMPLE_MAX: usize = 20;
 struct Evaluated {
     id: [u8; 16],
     bits: u64,
+    /// Further words of bits, where the program has more than one.
+    more: Vec<u64>,
     spans: u64,
     bytes: u64,
     end_ns: u64,
@@ -86,6 +88,7 @@ fn decide(program: &mut Program, traces: &[Evaluated], run: &mut DryRun) -> Vec<
         let subject = Subject {
             id: &trace.id,
             bits: trace.bits,
+            more: &trace.more,
             spans: trace.spans,
             bytes: trace.bytes,
         };
@@ -148,8 +151,8 @@ struct Evaluator<'p, 'h> {
     program: &'p Program,
     held: &'h Held,
     slots: Slots<'h, 'p>,
-    /// Bits of resources, by the number of the header.
-    resources: HashMap<u32, u64>,
+    /// Bits of resources and their further words, by the number of the header.
+    resources: HashMap<u32, (u64, Vec<u64>)>,
 }
 
 impl<'p, 'h> Evaluator<'p, 'h> {
@@ -165,6 +168,7 @@ impl<'p, 'h> Evaluator<'p, 'h> {
     fn evaluate(&mut self, trace: &'h Trace) -> Evaluated {
         let matcher = self.program.matcher();
         let mut entry = Entry::new(trace.id, 0);
+        let mut more = vec![0; matcher.words()];
         let mut bytes = 0;
         let mut last_header = None;
         for place in &trace.spans {
@@ -186,13 +190,19 @@ impl<'p, 'h> Evaluator<'p, 'h> {
             };
             let resources = &mut self.resources;
             let resource = resources.entry(number);
-            let resource = resource.or_insert_with(|| matcher.resource_bits(around.resource));
+            let (resource, words) = resource.or_insert_with(|| {
+                let mut words = Vec::new();
+                matcher.resource_words(around.resource, &mut words);
+                (matcher.resource_bits(around.resource), words)
+            });
             let bits = matcher.span_bits(&span, &self.slots, around) | *resource;
             matcher.arrive(&mut entry, bits, span.start_ns, span.end_ns);
+            matcher.arrive_more((&mut more, &entry), (&span, &self.slots), around, words);
         }
         Evaluated {
             id: trace.id,
             bits: entry.bits,
+            more,
             spans: trace.spans.len() as u64,
             bytes: bytes as u64,
             end_ns: trace.end_ns,

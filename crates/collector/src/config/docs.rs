@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::components::processors::{action, matching};
+use super::components::processors::{action, matching, tail_sampling};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
 use super::options::{Kind, Opt, Rank, State, Table, all};
@@ -19,7 +19,8 @@ proxy's configuration runs the same within the proxy ([tracing.md](tracing.md#a-
 
 | state | meaning |
 |---|---|
-| works | It does what the Collector's does. |
+| works | It does what the Collector's does. In the tables of `src/config/proofs.tsv`, a test fails when it is not read. |
+| untested | It is read, and is meant to work; no test shows yet that it has its effect. |
 | works, old | It works under this name; a warning tells the new one. |
 | no effect | It is taken, and a warning tells why it does nothing. |
 | refused | It is an error, which tells why. A value that says no more than the default is taken. |
@@ -55,15 +56,15 @@ pub fn collector_markdown() -> String {
         }
     }
     let _ = writeln!(out, "\n## `service`\n\n{COLUMNS}");
-    options(&mut out, service::TABLE, "");
+    options(&mut out, ("`service`", service::TABLE), "");
     let _ = writeln!(
         out,
         "\n### A pipeline\n\nIts key is `traces`, `metrics` or `logs`, or one of them with `/name`.\n\n{COLUMNS}"
     );
-    options(&mut out, service::pipelines::TABLE, "");
+    options(&mut out, ("A pipeline", service::pipelines::TABLE), "");
     for (title, table) in SHARED {
         let _ = writeln!(out, "\n## {title}\n\n{COLUMNS}");
-        options(&mut out, table, "");
+        options(&mut out, (title, table), "");
     }
     out.push_str(DURABLE);
     out.push_str(METADATA);
@@ -208,8 +209,9 @@ fn component(out: &mut String, role: Role, entry: &Entry) {
     if entry.options.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n## {role} {}\n\n{COLUMNS}", names(entry));
-    options(out, entry.options, "");
+    let title = format!("{role} {}", names(entry));
+    let _ = writeln!(out, "\n## {title}\n\n{COLUMNS}");
+    options(out, (&title, entry.options), "");
 }
 
 /// Tables that many options have, told once.
@@ -220,6 +222,7 @@ const SHARED: &[(&str, Table)] = &[
     ("Retries", retry::TABLE),
     ("A change of attributes", action::TABLE),
     ("A match of spans", matching::TABLE),
+    ("A policy", tail_sampling::POLICY),
 ];
 
 /// The title of a table that is told once.
@@ -238,20 +241,35 @@ fn is_sub_policy(opt: &Opt) -> bool {
     opt.name.ends_with("_sub_policy")
 }
 
+/// The test that fails when an option is not read: see its head.
+const PROOFS: &str = include_str!("proofs.tsv");
+
+/// The tests of options: the title of the table, the option, and the test, where there is one.
+pub fn proofs() -> impl Iterator<Item = (&'static str, &'static str, Option<&'static str>)> {
+    let lines = PROOFS.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let mut parts = line.split('\t');
+        let (title, option, test) = (parts.next()?, parts.next()?, parts.next()?);
+        Some((title, option, Some(test).filter(|test| *test != "-")))
+    })
+}
+
 /// Rows of a table and of those below it.
-fn options(out: &mut String, table: Table, prefix: &str) {
+fn options(out: &mut String, (title, table): (&str, Table), prefix: &str) {
     for opt in all(table) {
         let path = format!("{prefix}{}", opt.name);
-        row(out, opt, &path);
+        row(out, opt, (title, &path));
         // What cannot be written needs no explanation.
         let is_told = is_sub_policy(opt) || below(opt).is_some_and(|table| shared(table).is_some());
         if is_told || matches!(opt.state, State::Refused(_)) {
             continue;
         }
         match opt.kind {
-            Kind::Section(table) | Kind::Maybe(table) => options(out, table, &format!("{path}.")),
+            Kind::Section(table) | Kind::Maybe(table) => {
+                options(out, (title, table), &format!("{path}."));
+            }
             Kind::Sections(table) | Kind::TextsOrSections(table) => {
-                options(out, table, &format!("{path}[]."));
+                options(out, (title, table), &format!("{path}[]."));
             }
             _ => {}
         }
@@ -269,8 +287,10 @@ fn below(opt: &Opt) -> Option<Table> {
     }
 }
 
-fn row(out: &mut String, opt: &Opt, path: &str) {
+fn row(out: &mut String, opt: &Opt, (title, path): (&str, &str)) {
+    let is_untested = proofs().any(|proof| proof == (title, path, None));
     let (state, more) = match opt.state {
+        State::Works if is_untested => ("untested", None),
         State::Works => ("works", None),
         State::Deprecated(instead) => ("works, old", Some(instead)),
         State::NoEffect(reason) => ("no effect", Some(reason)),

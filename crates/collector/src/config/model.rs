@@ -94,13 +94,7 @@ impl Config {
     /// `proxy`, or where it has none those of its first receiver `otlp`.
     #[must_use]
     pub fn pipelines_of_proxy(&self, signal: Signal) -> Vec<usize> {
-        let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
-        let is_otlp = |one: &&Component<Receiver>| matches!(one.settings, Receiver::Otlp(_));
-        let own: Vec<_> = self.receivers.iter().filter(is_proxy).collect();
-        let receivers = match own.is_empty() {
-            true => self.receivers.iter().find(is_otlp).into_iter().collect(),
-            false => own,
-        };
+        let receivers = self.receivers_of_proxy();
         let is_fed = |pipeline: &Pipeline| {
             let mut ids = receivers.iter().map(|component| &component.id);
             pipeline.id.signal == signal && ids.any(|id| pipeline.receivers.contains(id))
@@ -143,6 +137,18 @@ impl Config {
             }
         }
         false
+    }
+
+    /// The receivers whose pipelines get what the proxy records: the receivers `proxy`, else the first `otlp`.
+    #[must_use]
+    pub fn receivers_of_proxy(&self) -> Vec<&Component<Receiver>> {
+        let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
+        let is_otlp = |one: &&Component<Receiver>| matches!(one.settings, Receiver::Otlp(_));
+        let own: Vec<_> = self.receivers.iter().filter(is_proxy).collect();
+        match own.is_empty() {
+            true => self.receivers.iter().find(is_otlp).into_iter().collect(),
+            false => own,
+        }
     }
 
     /// The receiver of an id.

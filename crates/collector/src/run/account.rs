@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::charge::Charge;
 use super::storage::Custody;
 
 /// Why records were not exported.
@@ -64,6 +65,15 @@ impl Account {
         self.resume(records)
     }
 
+    /// The same; what they take in memory is charged until all of them are settled.
+    #[must_use]
+    pub fn accept_charged(self: &Arc<Account>, records: u64, charge: Charge) -> Receipt {
+        self.accepted.fetch_add(records, Relaxed);
+        let mut held = Held::new(self, records, None);
+        held.charge = Some(charge);
+        Receipt::of(held)
+    }
+
     /// Of what was accepted, so many records were taken by an earlier process.
     pub fn add_recovered(&self, records: u64) {
         self.recovered.fetch_add(records, Relaxed);
@@ -71,10 +81,11 @@ impl Account {
 
     /// The proxy that runs the collector gives records: of a trace that began there, the root comes when it is over.
     #[must_use]
-    pub fn accept_of_proxy(self: &Arc<Account>, records: u64) -> Receipt {
+    pub fn accept_of_proxy(self: &Arc<Account>, records: u64, charge: Option<Charge>) -> Receipt {
         self.accepted.fetch_add(records, Relaxed);
         let mut held = Held::new(self, records, None);
         held.is_of_proxy = true;
+        held.charge = charge;
         Receipt::of(held)
     }
 
@@ -163,6 +174,8 @@ struct Held {
     settled: Mutex<Option<Settled>>,
     /// See [`Account::accept_of_proxy`].
     is_of_proxy: bool,
+    /// What they take in memory.
+    charge: Option<Charge>,
 }
 
 impl fmt::Debug for Held {
@@ -245,6 +258,7 @@ impl Held {
             lost: AtomicU64::new(0),
             settled: Mutex::new(settled),
             is_of_proxy: false,
+            charge: None,
         }
     }
 
@@ -311,9 +325,9 @@ mod tests {
             (balance.accepted, balance.refused, balance.held()),
             (15, 6, 0)
         );
-        let mut receipt = account.accept_of_proxy(1);
+        let mut receipt = account.accept_of_proxy(1, None);
         assert!(receipt.is_of_proxy() && receipt.clone().is_of_proxy());
-        receipt.merge(account.accept_of_proxy(1));
+        receipt.merge(account.accept_of_proxy(1, None));
         assert!(receipt.is_of_proxy());
         receipt.merge(account.accept(1));
         assert!(!receipt.is_of_proxy(), "not all of it is");

@@ -16,12 +16,30 @@ use super::tasks;
 /// Why a batch was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no room now; try again after this time.
-    Busy(Duration),
+    /// There is no room now.
+    Busy(NoRoom),
     /// The collector ends.
     Closing,
     /// It is not what it should be; never send it again.
     Malformed(String),
+}
+
+/// There is no room now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoRoom {
+    /// Try again after this time.
+    pub after: Duration,
+    /// What is full, for the operator.
+    pub why: Arc<str>,
+}
+
+impl Refusal {
+    /// There is no room now, for this reason; try again after this time.
+    #[must_use]
+    pub fn busy(after: Duration, why: &Arc<str>) -> Refusal {
+        let why = Arc::clone(why);
+        Refusal::Busy(NoRoom { after, why })
+    }
 }
 
 /// A batch that was not taken, given back whole.
@@ -95,6 +113,8 @@ pub struct FanOut {
     again_bytes: Arc<AtomicU64>,
     /// Nobody waits for them any more.
     over: watch::Sender<bool>,
+    /// Why nothing more is taken while they have so many.
+    full: Arc<str>,
 }
 
 /// Time between two attempts to hand over what one of several consumers could not take.
@@ -111,6 +131,9 @@ impl FanOut {
             again: Mutex::default(),
             again_bytes: Arc::default(),
             over: watch::Sender::new(false),
+            full:
+                "what waits for the slowest of several exporters or pipelines takes too many bytes"
+                    .into(),
         }
     }
 
@@ -150,6 +173,7 @@ impl Consumer for FanOut {
         }
         let mut taken = false;
         let mut passed_by = Vec::new();
+        let mut last = None;
         for consumer in &self.consumers {
             let Err(given_back) = consumer.consume(batch.shared()) else {
                 taken = true;
@@ -160,14 +184,17 @@ impl Consumer for FanOut {
                 refusal,
             } = *given_back;
             match refusal {
-                Refusal::Busy(_) if consumer.is_failing() => passed_by.push((consumer, copy)),
+                refusal @ Refusal::Busy(_) if consumer.is_failing() => {
+                    passed_by.push((consumer, copy));
+                    last = Some(refusal);
+                }
                 _ if taken => self.later(consumer, copy),
                 // Nobody has it yet.
                 refusal => return refused(batch, refusal),
             }
         }
-        if !taken && !passed_by.is_empty() {
-            return refused(batch, Refusal::Busy(AGAIN));
+        if let (false, Some(refusal)) = (taken, last) {
+            return refused(batch, refusal);
         }
         for (consumer, copy) in passed_by {
             // Whoever waits for the outcome hears of it.
@@ -179,7 +206,7 @@ impl Consumer for FanOut {
 
     fn room(&self) -> Result<(), Refusal> {
         if self.again_bytes.load(Relaxed) >= AGAIN_BYTES_MAX {
-            return Err(Refusal::Busy(AGAIN));
+            return Err(Refusal::busy(AGAIN, &self.full));
         }
         let mut passed_by = Ok(());
         let mut has_taker = self.consumers.is_empty();
@@ -280,7 +307,7 @@ mod tests {
         fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
             let left = |left: usize| left.checked_sub(1);
             match self.0.fetch_update(SeqCst, SeqCst, left) {
-                Ok(_) => refused(batch, Refusal::Busy(AGAIN)),
+                Ok(_) => refused(batch, Refusal::busy(AGAIN, &"full".into())),
                 Err(_) => Ok(()),
             }
         }
@@ -338,7 +365,7 @@ mod tests {
                 Err(refused) => break refused,
             }
         };
-        assert_eq!(refused.refusal, Refusal::Busy(AGAIN));
+        assert_eq!(refused.refusal, Refusal::busy(AGAIN, &both.full));
         assert_eq!(taken, AGAIN_BYTES_MAX / BYTES as u64);
         refused.batch.receipt.refuse();
         both.end(Instant::now() + AGAIN).await;

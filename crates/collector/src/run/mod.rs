@@ -5,6 +5,8 @@
 
 pub mod account;
 pub mod auth;
+mod buckets;
+mod charge;
 pub mod consume;
 mod count;
 pub mod data;
@@ -26,6 +28,7 @@ mod tls;
 pub mod translate;
 mod wire;
 
+pub use charge::{Charge, Memory};
 pub use log::{Level, Log};
 pub use receive::{Intake, Sharing};
 pub use start::{Collector, END_MAX, Host, Setup, StartError, View};

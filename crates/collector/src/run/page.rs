@@ -12,7 +12,10 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
+use tail::store::Budget;
+
 use super::auth::Authenticators;
+use super::charge::Memory;
 use super::metrics;
 use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, Sharing, listen};
 use super::start::View;
@@ -21,6 +24,7 @@ use crate::config::components::extensions::health_check::HealthCheck;
 use crate::config::components::extensions::health_check_v2::HealthCheckV2;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::http::HttpServer;
+use crate::config::service::telemetry::Naming;
 
 use status::Status;
 
@@ -103,13 +107,17 @@ pub fn status(
 /// # Errors
 /// Why they cannot be served.
 pub fn metrics(
-    host: &str,
-    port: u16,
+    (host, port): (&str, u16),
+    naming: Naming,
     view: Arc<View>,
     sharing: Sharing,
 ) -> Result<Listening, String> {
     let answer = move |request: &Request<Incoming>| match request.uri().path() {
-        "/metrics" => text(StatusCode::OK, metrics::CONTENT, metrics::write(&view)),
+        "/metrics" => text(
+            StatusCode::OK,
+            metrics::CONTENT,
+            metrics::write(&view, naming),
+        ),
         _ => text(StatusCode::NOT_FOUND, "text/plain", String::new()),
     };
     let server = HttpServer::plain(Listen::Tcp {
@@ -134,9 +142,13 @@ fn serve(
     listen(Protocol::Page(Box::new(server), answer), nobody(), opening)
 }
 
+/// Bytes of requests of those who take nothing, at a time.
+const PAGES_BYTES_MAX: u64 = 1 << 20;
+
 /// The intake of those who take nothing.
 fn nobody() -> Arc<Intake> {
-    Arc::new(Intake::new(Default::default(), Default::default()))
+    let memory = Memory::new(&Arc::new(Budget::new(PAGES_BYTES_MAX)));
+    Arc::new(Intake::new(Default::default(), Default::default(), &memory))
 }
 
 /// What the Collector's own page tells.

@@ -5,7 +5,7 @@ use spangate_collector::config::components::exporters::otlp_http::Encoding;
 use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
 };
-use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Reader};
+use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Naming, Reader};
 use spangate_collector::config::shared::address::Listen;
 use spangate_collector::config::shared::grpc::{Balancer, GrpcCompression};
 use spangate_collector::config::shared::http::Coding;
@@ -526,6 +526,7 @@ extensions:
     let prometheus = |host: &str| Reader::Prometheus {
         host: host.to_owned(),
         port: 8888,
+        naming: Naming::default(),
     };
     assert_eq!(telemetry.metrics.readers, [prometheus("")]);
     let resource = [
@@ -562,6 +563,16 @@ extensions:
     assert!(matches!(
         &config.telemetry.metrics.readers[..],
         [Reader::Prometheus { port: 8889, .. }]
+    ));
+    let suffixes = "port: 8889, without_units: false, without_type_suffix: false";
+    let (config, _) = good(&text.replace("port: 8889", suffixes));
+    let long = Naming {
+        units: true,
+        type_suffix: true,
+    };
+    assert!(matches!(
+        &config.telemetry.metrics.readers[..],
+        [Reader::Prometheus { naming, .. }] if *naming == long
     ));
     let text = text.replace(readers, "    metrics: { readers: [ { periodic: } ] }");
     let error = "a.yaml:6:27: service::telemetry::metrics::readers[0]: must be 'pull' with 'prometheus', or 'periodic' with 'otlp' and its 'endpoint'";

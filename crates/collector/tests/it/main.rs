@@ -6,6 +6,7 @@ mod docs;
 mod mistakes;
 mod pipelines;
 mod policies;
+mod proofs;
 mod receivers;
 mod running;
 mod serve;

@@ -1,6 +1,6 @@
 //! What is often written and means something else: it is told.
 
-use crate::{good, with_policies, with_processors};
+use crate::{errors, good, with_policies, with_processors};
 
 /// What is said of a configuration with these policies.
 const POLICIES: &[(&str, &str)] = &[
@@ -100,4 +100,27 @@ fn processors_that_are_not_what_they_seem() {
         let (_, warnings) = good(&with_processors(order, options));
         assert_eq!(warnings, [*warning]);
     }
+}
+
+#[test]
+fn the_port_of_grpc_is_none_of_an_exporter_over_http() {
+    let text = |endpoint: &str| {
+        format!(
+            "receivers: {{ nop: }}\nexporters: {{ otlphttp: {{ endpoint: '{endpoint}' }} }}\n\
+             service: {{ pipelines: {{ traces: {{ receivers: [nop], exporters: [otlphttp] }} }} }}"
+        )
+    };
+    let hint = "4317 is the port of OTLP over gRPC: over HTTP it is 4318, over gRPC the exporter is 'otlp_grpc'";
+    let place = "a.yaml:2:36: exporters::otlphttp::endpoint";
+    let (_, warnings) = good(&text("http://localhost:4317"));
+    assert_eq!(
+        warnings,
+        [format!("{place}: 'http://localhost:4317': {hint}")]
+    );
+    let wrong = "'localhost:4317' must begin with http:// or https://";
+    assert_eq!(
+        errors(&text("localhost:4317"))[0],
+        format!("{place}: {wrong}; {hint}")
+    );
+    assert!(good(&text("http://localhost:4318")).1.is_empty());
 }

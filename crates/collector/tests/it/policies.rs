@@ -380,11 +380,16 @@ fn policies_that_cannot_run_together_are_told() {
             "{{ name: s{at}, type: string_attribute, string_attribute: {{ key: service.name, values: [s{at}] }} }}"
         )
     };
-    let many: Vec<String> = (0..65).map(service).collect();
+    let group = |at: usize| {
+        let subs: Vec<String> = (3 * at..3 * at + 3).map(service).collect();
+        let subs = subs.join(", ");
+        format!("{{ name: g{at}, type: and, and: {{ and_sub_policy: [ {subs} ] }} }}")
+    };
+    let many: Vec<String> = (0..700).map(group).collect();
     let found = errors(&with_policies(&many.join(",\n      ")));
-    let wanted = "processors::tail_sampling::policies: policy \"s64\": policies ask more than 64 things of spans";
+    let wanted = "policies ask more than 2048 things of spans";
     assert!(found.len() == 1 && found[0].ends_with(wanted), "{found:?}");
-    good(&with_policies(&many[..64].join(",\n      ")));
+    good(&with_policies(&many[..600].join(",\n      ")));
 }
 
 #[test]
@@ -467,11 +472,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "groupbytrace",
-        "num_events: 10",
-        "num_events: not supported: leave it out: there is no queue of events to size",
-    ),
-    (
-        "groupbytrace",
         "store_on_disk: true",
         "store_on_disk: there is no 'file_storage' in service::extensions",
     ),
@@ -490,4 +490,31 @@ fn what_is_wrong_with_an_option_is_told_with_its_path() {
             "{written}\n{found:#?}"
         );
     }
+}
+
+#[test]
+fn what_is_grouped_may_be_sampled_at_once() {
+    let options = "
+  groupbytrace: { wait_duration: 10s, num_traces: 1000, num_events: 10000 }
+  policysampling:
+    policies: [ { name: errors, type: status_code, status_code: { status_codes: [ERROR] } } ]
+";
+    let (config, warnings) = good(&with_processors("groupbytrace, policysampling", options));
+    let Processor::PolicySampling(settings) = &config.processors[1].settings else {
+        panic!("{config:?}");
+    };
+    assert_eq!((settings.decision_wait_ns, settings.policies.len()), (0, 1));
+    let said = "num_events: has no effect: there is no queue of events to size";
+    assert!(
+        warnings.len() == 1 && warnings[0].ends_with(said),
+        "{warnings:?}"
+    );
+    let (_, warnings) = good(&with_processors("policysampling", options));
+    let said = "'policysampling' without a 'groupbytrace' before it decides on parts of traces";
+    assert!(
+        warnings.iter().any(|warning| warning.ends_with(said)),
+        "{warnings:?}"
+    );
+    let wrong = options.replace("[ERROR]", "[ERR]");
+    assert!(errors(&with_processors("groupbytrace, policysampling", &wrong))[0].contains("ERR"));
 }

@@ -14,8 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
 use super::lanes::World;
+use crate::causes::causes;
 use crate::dial::Dial;
-use crate::http::causes;
 use crate::lookup::Lookup;
 use crate::tls::{Secure, Version};
 

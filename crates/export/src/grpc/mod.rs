@@ -20,9 +20,10 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
+use crate::causes::causes;
 use crate::client::{GrpcOptions, Keepalive};
 use crate::dial::Dial;
-use crate::http::{AGENT, causes, header_map};
+use crate::http::{AGENT, header_map};
 use crate::proxy::Proxy;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::rpc;

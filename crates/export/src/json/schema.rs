@@ -24,11 +24,12 @@ pub(super) enum Kind {
     /// Bytes, in base64.
     Base64,
     Bool,
-    /// Also `fixed32`, and enumerations.
+    /// Also enumerations.
     Uint32,
+    Fixed32,
     Sint32,
-    /// Also `sfixed64`.
     Int64,
+    Sfixed64,
     Uint64,
     Fixed64,
     Double,
@@ -87,6 +88,13 @@ message!(SCOPE_LOGS {
 message!(RESOURCE {
     1 "attributes" Message(KEY_VALUE) [many],
     2 "droppedAttributesCount" Uint32,
+    3 "entityRefs" Message(ENTITY_REF) [many],
+});
+message!(ENTITY_REF {
+    1 "schemaUrl" Text,
+    2 "type" Text,
+    3 "idKeys" Text [many],
+    4 "descriptionKeys" Text [many],
 });
 message!(SCOPE {
     1 "name" Text,
@@ -126,7 +134,7 @@ message!(SPAN {
     13 "links" Message(LINK) [many],
     14 "droppedLinksCount" Uint32,
     15 "status" Message(STATUS),
-    16 "flags" Uint32,
+    16 "flags" Fixed32,
 });
 message!(EVENT {
     1 "timeUnixNano" Fixed64,
@@ -140,7 +148,7 @@ message!(LINK {
     3 "traceState" Text,
     4 "attributes" Message(KEY_VALUE) [many],
     5 "droppedAttributesCount" Uint32,
-    6 "flags" Uint32,
+    6 "flags" Fixed32,
 });
 message!(STATUS {
     2 "message" Text,
@@ -154,7 +162,7 @@ message!(LOG_RECORD {
     5 "body" Message(ANY_VALUE),
     6 "attributes" Message(KEY_VALUE) [many],
     7 "droppedAttributesCount" Uint32,
-    8 "flags" Uint32,
+    8 "flags" Fixed32,
     9 "traceId" Hex,
     10 "spanId" Hex,
     11 "observedTimeUnixNano" Fixed64,
@@ -169,6 +177,7 @@ message!(METRIC {
     7 "sum" Message(SUM),
     9 "histogram" Message(HISTOGRAM),
     10 "exponentialHistogram" Message(EXPONENTIAL_HISTOGRAM),
+    11 "summary" Message(SUMMARY),
     12 "metadata" Message(KEY_VALUE) [many],
 });
 message!(GAUGE { 1 "dataPoints" Message(NUMBER_POINT) [many], });
@@ -185,12 +194,26 @@ message!(EXPONENTIAL_HISTOGRAM {
     1 "dataPoints" Message(EXPONENTIAL_POINT) [many],
     2 "aggregationTemporality" Uint32,
 });
+message!(SUMMARY { 1 "dataPoints" Message(SUMMARY_POINT) [many], });
+message!(SUMMARY_POINT {
+    2 "startTimeUnixNano" Fixed64,
+    3 "timeUnixNano" Fixed64,
+    4 "count" Fixed64,
+    5 "sum" Double,
+    6 "quantileValues" Message(QUANTILE) [many],
+    7 "attributes" Message(KEY_VALUE) [many],
+    8 "flags" Uint32,
+});
+message!(QUANTILE {
+    1 "quantile" Double,
+    2 "value" Double,
+});
 message!(NUMBER_POINT {
     2 "startTimeUnixNano" Fixed64,
     3 "timeUnixNano" Fixed64,
     4 "asDouble" Double,
     5 "exemplars" Message(EXEMPLAR) [many],
-    6 "asInt" Int64,
+    6 "asInt" Sfixed64,
     7 "attributes" Message(KEY_VALUE) [many],
     8 "flags" Uint32,
 });
@@ -232,6 +255,6 @@ message!(EXEMPLAR {
     3 "asDouble" Double,
     4 "spanId" Hex,
     5 "traceId" Hex,
-    6 "asInt" Int64,
+    6 "asInt" Sfixed64,
     7 "filteredAttributes" Message(KEY_VALUE) [many],
 });

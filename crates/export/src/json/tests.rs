@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use telemetry::settings::Signal;
 
-use super::{encode, write};
+use super::{decode, encode, write};
 
 fn any(value: Any) -> Option<AnyValue> {
     Some(AnyValue { value: Some(value) })
@@ -415,5 +415,143 @@ fn any_bytes_give_whole_json() {
             "run {run}: {}",
             String::from_utf8_lossy(&json)
         );
+    }
+}
+
+/// What the library reads of the protobuf that is made of some JSON.
+fn read<M: Message + Default>(signal: Signal, json: &str) -> M {
+    let bytes = decode(signal, json.as_bytes(), usize::MAX);
+    let bytes = bytes.unwrap_or_else(|why| panic!("{why}: {json}"));
+    M::decode(&*bytes).expect("a message")
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    fn both<M: Message + Default + PartialEq + std::fmt::Debug>(signal: Signal, message: &M) {
+        let bytes = message.encode_to_vec();
+        let json = encode(signal, &bytes);
+        let again = decode(signal, &json, usize::MAX).expect("a request");
+        assert_eq!(M::decode(&*again).expect("a message"), *message);
+        // What is the default is left out, as the library leaves it out.
+        assert_eq!(again.len(), bytes.len());
+        assert!(decode(signal, &json, bytes.len()).is_ok());
+        assert!(decode(signal, &json, bytes.len() - 1).is_err());
+    }
+    both(Signal::Traces, &traces());
+    both(Signal::Metrics, &metrics());
+    both(Signal::Logs, &logs());
+}
+
+#[test]
+fn a_summary_and_references_to_entities_are_kept() {
+    use opentelemetry_proto::tonic::common::v1::EntityRef;
+    use opentelemetry_proto::tonic::metrics::v1::summary_data_point::ValueAtQuantile;
+    use opentelemetry_proto::tonic::metrics::v1::{Summary, SummaryDataPoint};
+    let point = SummaryDataPoint {
+        attributes: attributes(),
+        start_time_unix_nano: 1,
+        time_unix_nano: 2,
+        count: 3,
+        sum: 0.0,
+        quantile_values: vec![ValueAtQuantile {
+            quantile: 0.5,
+            value: 1.25,
+        }],
+        flags: 1,
+    };
+    let metric = Metric {
+        name: "s".to_owned(),
+        data: Some(Data::Summary(Summary {
+            data_points: vec![point],
+        })),
+        ..Metric::default()
+    };
+    let mut resource = resource().expect("one");
+    resource.entity_refs = vec![EntityRef {
+        schema_url: "u".to_owned(),
+        r#type: "host".to_owned(),
+        id_keys: vec!["a".to_owned(), "b".to_owned()],
+        description_keys: vec!["c".to_owned()],
+    }];
+    let request = Metrics {
+        resource_metrics: vec![ResourceMetrics {
+            resource: Some(resource),
+            scope_metrics: vec![ScopeMetrics {
+                metrics: vec![metric],
+                ..ScopeMetrics::default()
+            }],
+            ..ResourceMetrics::default()
+        }],
+    };
+    let json = encode(Signal::Metrics, &request.encode_to_vec());
+    let json = String::from_utf8(json).expect("JSON");
+    assert_eq!(read::<Metrics>(Signal::Metrics, &json), request);
+}
+
+#[test]
+fn json_is_read_as_others_write_it() {
+    let strange = r#"{"resource_spans":[null,{"unknown":[{"a":{}}],"resource":null,"scopeSpans":[{"spans":[
+        {"trace_id":"ABcd","spanId":"","kind":"3","startTimeUnixNano":5,"end_time_unix_nano":"6","flags":257,
+         "name":null,"status":{"code":2},"attributes":[
+          {"key":"t","value":{"stringValue":""}},{"key":"i","value":{"intValue":7}},
+          {"key":"d","value":{"doubleValue":"-Infinity"}},{"key":"w","value":{"doubleValue":3}},
+          {"key":"b","value":{"bytesValue":"AQI"}},{"key":"f","value":{"boolValue":false}},
+          {"key":"l","value":{"arrayValue":{"values":[{},{"stringValue":"x"}]}}},{"key":"n","value":{}},{"key":"none"}]}]}]}]}"#;
+    let request: Traces = read(Signal::Traces, strange);
+    assert_eq!(request.resource_spans.len(), 2);
+    let span = &request.resource_spans[1].scope_spans[0].spans[0];
+    assert_eq!((&*span.trace_id, span.kind), (&[0xab, 0xcd][..], 3));
+    assert_eq!((span.start_time_unix_nano, span.end_time_unix_nano), (5, 6));
+    assert_eq!((span.flags, &*span.name), (257, ""));
+    let value = |at: usize| {
+        let value = span.attributes[at].value.as_ref();
+        value.and_then(|value| value.value.clone())
+    };
+    assert_eq!(value(0), Some(Any::StringValue(String::new())));
+    assert_eq!(value(1), Some(Any::IntValue(7)));
+    assert_eq!(value(2), Some(Any::DoubleValue(f64::NEG_INFINITY)));
+    assert_eq!(value(3), Some(Any::DoubleValue(3.0)));
+    assert_eq!(value(4), Some(Any::BytesValue(vec![1, 2])));
+    assert_eq!(value(5), Some(Any::BoolValue(false)));
+    assert_eq!((value(7), value(8)), (None, None));
+    assert!(span.attributes[7].value.is_some() && span.attributes[8].value.is_none());
+    for wrong in [
+        "",
+        "[]",
+        "{",
+        r#"{"resourceSpans":{}}"#,
+        r#"{"resourceSpans":[5]}"#,
+        r#"{"resourceSpans":[{"schemaUrl":5}]}"#,
+        r#"{"resourceSpans":[{"resource":{"droppedAttributesCount":-5000000000}}]}"#,
+        r#"{"resourceSpans":[{"resource":{"droppedAttributesCount":1.5}}]}"#,
+        r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"xy"}]}]}]}"#,
+        r#"{"resourceSpans":[]} 5"#,
+    ] {
+        assert!(
+            decode(Signal::Traces, wrong.as_bytes(), 1000).is_err(),
+            "{wrong}"
+        );
+    }
+    // Values within each other have a bound.
+    let deep = r#"{"arrayValue":{"values":["#.repeat(200);
+    let deep = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{deep}"#);
+    let why = decode(Signal::Logs, deep.as_bytes(), 1 << 20).unwrap_err();
+    assert!(why.contains("recursion"), "{why}");
+}
+
+#[test]
+fn what_is_small_in_json_is_smaller_in_protobuf() {
+    for (signal, begin, item, end) in [
+        (Signal::Traces, r#"{"resourceSpans":["#, "{},", "{}]}"),
+        (
+            Signal::Traces,
+            r#"{"resourceSpans":[{"scopeSpans":[{"spans":["#,
+            "{},",
+            "{}]}]}]}",
+        ),
+    ] {
+        let json = format!("{begin}{}{end}", item.repeat(100_000));
+        let bytes = decode(signal, json.as_bytes(), json.len()).expect("it fits");
+        assert!(bytes.capacity() <= json.len());
     }
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use collector::config::service::telemetry::{LogLevel, Logs};
+use collector::run::log::time;
 use collector::run::{Level, Log};
-use export::clock::now_unix_ns;
 
 enum Target {
     Stdout,
@@ -58,8 +58,7 @@ fn is_below(level: Level, least: LogLevel) -> bool {
 }
 
 fn line(level: Level, text: &str, json: bool, fields: &[(String, String)]) -> String {
-    let now_ms = now_unix_ns() / 1_000_000;
-    let seconds = format!("{}.{:03}", now_ms / 1000, now_ms % 1000);
+    let time = time();
     let level = match level {
         Level::Debug => "debug",
         Level::Info => "info",
@@ -71,10 +70,10 @@ fn line(level: Level, text: &str, json: bool, fields: &[(String, String)]) -> St
             .iter()
             .map(|(key, value)| format!("\t{key}={value}"))
             .collect();
-        return format!("{seconds}\t{level}\t{text}{fields}\n");
+        return format!("{time}\t{level}\t{text}{fields}\n");
     }
     let mut line = format!(
-        "{{\"level\":\"{level}\",\"ts\":{seconds},\"msg\":{}",
+        "{{\"level\":\"{level}\",\"ts\":\"{time}\",\"msg\":{}",
         quoted(text)
     );
     for (key, value) in fields {
@@ -105,7 +104,10 @@ mod tests {
             (&read["msg"], &read["k"]),
             (&"a \"b\"\n\\".into(), &"v".into())
         );
-        assert!(read["ts"].is_number() && read["level"] == "warn");
+        let time = read["ts"].as_str().unwrap();
+        let shape = time.replace(|c: char| c.is_ascii_digit(), "0");
+        assert_eq!(shape, "0000-00-00T00:00:00.000Z");
+        assert_eq!(read["level"], "warn");
         assert!(is_below(Level::Info, LogLevel::Warn) && !is_below(Level::Error, LogLevel::Error));
     }
 }

@@ -37,9 +37,9 @@ impl export::InProcess for Door {
                     rejected: 0,
                     message: String::new(),
                 },
-                Ok(Err(Refusal::Busy(after))) => Outcome::Busy {
-                    after: Some(after),
-                    why: "the collector has no room".to_owned(),
+                Ok(Err(Refusal::Busy(no_room))) => Outcome::Busy {
+                    after: Some(no_room.after),
+                    why: format!("the collector has no room: {}", no_room.why),
                 },
                 Ok(Err(Refusal::Malformed(why))) => Outcome::Refused(why),
                 // The runtime is gone.

@@ -85,10 +85,12 @@ fn traces_come_in_are_decided_and_accounted_for() {
     }
     assert!(get(&health, "/").contains("Server available"));
     let page = get(&metrics, "/metrics");
-    assert!(
-        page.contains("otelcol_receiver_accepted_spans 8000\n"),
-        "{page}"
-    );
+    for protocol in ["grpc", "http"] {
+        let line = format!(
+            "otelcol_receiver_accepted_spans{{receiver=\"otlp\",transport=\"{protocol}\"}} 4000\n"
+        );
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
     assert!(common::sys::signal(collector.child.id(), libc::SIGTERM));
     let account = collector.line("8000 accepted");
     let number = |word: &str| -> u64 {
@@ -195,4 +197,35 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     collector.line("running: traces/other");
     collector.signal("TERM");
     assert!(collector.child.wait().expect("an end").success());
+}
+
+#[test]
+fn the_end_tells_what_it_waits_for_and_how_to_end_at_once() {
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = dead.local_addr().expect("an address");
+    let config = CONFIG
+        .replace(
+            "  nop:",
+            &format!("  otlphttp: {{ endpoint: 'http://{target}' }}"),
+        )
+        .replace(
+            "[tail_sampling, batch], exporters: [nop]",
+            "[], exporters: [otlphttp]",
+        );
+    let mut collector = Running::start(&config);
+    let endpoint = format!("http://{}", collector.address("otlp http"));
+    let words = "tracegen --quiet --protocol http --traces 1 --endpoint";
+    let words: Vec<_> = words.split(' ').chain([&*endpoint]).collect();
+    assert!(output(&words).status.success());
+    collector.signal("TERM");
+    collector.line("ending: nothing more is accepted");
+    let line = collector.line("waiting 25 s at most for ");
+    assert!(
+        line.contains(" batches for exporter 'otlphttp'")
+            && line.ends_with("; SIGINT ends at once and loses them"),
+        "{line}"
+    );
+    collector.signal("INT");
+    collector.line("SIGINT: what was pending is lost");
+    assert!(!collector.child.wait().expect("an end").success());
 }

@@ -11,7 +11,7 @@ use super::rate_limiting::Limiter;
 use super::span_count::SpanCount;
 use super::string_attribute::Texts;
 use super::trace_state::State;
-use super::{BITS_MAX, KEYS_MAX};
+use super::{BITS_MAX, Bit, KEYS_MAX, WORDS_MAX};
 use crate::settings::{Policy, PolicyKind};
 use std::fmt;
 
@@ -49,7 +49,8 @@ impl std::error::Error for Refusal {}
 pub struct Compiler {
     matcher: Matcher,
     /// What is asked, without `invert`, and the first of its bits: what several policies ask is asked once.
-    asked: Vec<(PolicyKind, u64)>,
+    asked: Vec<(PolicyKind, Bit)>,
+    /// Bits of the current word.
     bits: u32,
     bits_max: u32,
     shards: u32,
@@ -118,7 +119,7 @@ impl Compiler {
             } => Node::Probabilistic(Probabilistic::new(*percentage, hash_salt)),
             PolicyKind::StatusCode(codes) => {
                 let bit = self.ask(&policy.kind, |this, bit| {
-                    this.matcher.statuses.add(*codes, bit);
+                    this.word().statuses.add(*codes, bit);
                     Ok(())
                 })?;
                 Node::Bits(bit)
@@ -138,12 +139,12 @@ impl Compiler {
             }
             PolicyKind::TraceState { key, values } => {
                 Node::Bits(self.ask(&policy.kind, |this, bit| {
-                    this.matcher.states.push(State::new(key, values, bit));
+                    this.word().states.push(State::new(key, values, bit));
                     Ok(())
                 })?)
             }
             PolicyKind::TraceFlags => Node::Bits(self.ask(&policy.kind, |this, bit| {
-                this.matcher.sampled_flag |= bit;
+                this.word().sampled_flag |= bit;
                 Ok(())
             })?),
             PolicyKind::RateLimiting {
@@ -171,10 +172,10 @@ impl Compiler {
                 span_event,
                 error_mode,
             } => {
-                let (yes, error) = (self.bit()?, self.bit()?);
-                let keys = &mut self.matcher.keys;
-                let condition = Condition::new(span, span_event, *error_mode, keys, yes, error)?;
-                self.matcher.conditions.push(condition);
+                let (yes, error) = self.two_bits()?;
+                let (keys, bits) = (&mut self.matcher.keys, (yes.mask, error.mask));
+                let condition = Condition::new(span, span_event, *error_mode, keys, bits)?;
+                self.word().conditions.push(condition);
                 Node::Condition { yes, error }
             }
             PolicyKind::And(subs) => Node::And(self.subs(subs, depth)?),
@@ -193,7 +194,7 @@ impl Compiler {
                 };
                 let subs = self.subs(policies, depth)?.into_iter().zip(policies);
                 let subs = subs
-                    .map(|(node, policy)| (node, rate(&policy.name)))
+                    .map(|(node, policy)| (policy.name.as_str(), node, rate(&policy.name)))
                     .collect();
                 Node::Composite(Composite::new(*spans_per_second_max, subs, self.shards))
             }
@@ -223,7 +224,7 @@ impl Compiler {
             return Ok(Node::Passed(passed, least));
         }
         let bit = self.ask(kind, |this, bit| {
-            this.matcher.latencies.push(Window {
+            this.word().latencies.push(Window {
                 threshold_ms,
                 upper_ms,
                 bit,
@@ -244,7 +245,7 @@ impl Compiler {
             let place = this.matcher.keys.place(key.as_bytes());
             let place =
                 place.ok_or_else(|| format!("policies name more than {KEYS_MAX} attributes"))?;
-            this.matcher.tests.push((place, bit, test()?));
+            this.word().tests.push((place, bit, test()?));
             Ok(())
         })?;
         Ok(if invert {
@@ -259,22 +260,56 @@ impl Compiler {
         &mut self,
         kind: &PolicyKind,
         add: impl FnOnce(&mut Compiler, u64) -> Result<(), String>,
-    ) -> Result<u64, String> {
+    ) -> Result<Bit, String> {
         if let Some((_, bit)) = self.asked.iter().find(|(asked, _)| asked == kind) {
             return Ok(*bit);
         }
         let bit = self.bit()?;
-        add(self, bit)?;
+        add(self, bit.mask)?;
         self.asked.push((kind.clone(), bit));
         Ok(bit)
     }
 
-    fn bit(&mut self) -> Result<u64, String> {
-        if self.bits == self.bits_max {
-            return Err(format!("policies ask more than {BITS_MAX} things of spans"));
+    /// What sets the bits of the current word.
+    fn word(&mut self) -> &mut Matcher {
+        let Matcher { more, .. } = &mut self.matcher;
+        match more.is_empty() {
+            true => &mut self.matcher,
+            false => {
+                let last = self.matcher.more.len() - 1;
+                &mut self.matcher.more[last]
+            }
         }
+    }
+
+    /// Begins another word where the current one has not so many bits left.
+    fn make_room(&mut self, bits: u32) -> Result<(), String> {
+        if self.bits + bits <= self.bits_max {
+            return Ok(());
+        }
+        let words = self.matcher.more.len() + 1;
+        if words == WORDS_MAX {
+            let most = WORDS_MAX as u32 * BITS_MAX;
+            return Err(format!("policies ask more than {most} things of spans"));
+        }
+        self.matcher.more.push(Matcher::default());
+        (self.bits, self.bits_max) = (0, BITS_MAX);
+        Ok(())
+    }
+
+    fn bit(&mut self) -> Result<Bit, String> {
+        self.make_room(1)?;
         self.bits += 1;
-        Ok(1 << (self.bits - 1))
+        Ok(Bit {
+            word: self.matcher.more.len() as u16,
+            mask: 1 << (self.bits - 1),
+        })
+    }
+
+    /// Two of one word.
+    fn two_bits(&mut self) -> Result<(Bit, Bit), String> {
+        self.make_room(2)?;
+        Ok((self.bit()?, self.bit()?))
     }
 }
 

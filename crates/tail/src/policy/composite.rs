@@ -11,10 +11,13 @@ pub struct Composite {
     subs: Vec<Sub>,
     spans_per_second_max: u64,
     second: u64,
+    /// The sub-policy that sampled last.
+    owner: Option<u16>,
 }
 
 #[derive(Debug)]
 struct Sub {
+    name: Box<str>,
     node: Node,
     /// Its share, in spans a second.
     share: u64,
@@ -23,11 +26,11 @@ struct Sub {
 }
 
 impl Composite {
-    /// `subs`: each policy and the per cent it is given, where it is; others get what an equal division would give.
+    /// `subs`: each policy with its name, and the per cent it is given, where it is; others get what an equal division would give.
     /// The maximum is divided among `shards`.
     pub fn new(
         spans_per_second_max: u64,
-        subs: Vec<(Node, Option<u64>)>,
+        subs: Vec<(&str, Node, Option<u64>)>,
         shards: u32,
     ) -> Composite {
         let max =
@@ -37,7 +40,8 @@ impl Composite {
             Some(percent) if percent > 0 => percent as f64 / 100.0 * max as f64,
             _ => equal,
         };
-        let sub = |(node, percent)| Sub {
+        let sub = |(name, node, percent): (&str, _, _)| Sub {
+            name: name.into(),
             node,
             share: share(percent) as u64,
             taken: 0,
@@ -46,6 +50,7 @@ impl Composite {
             subs: subs.into_iter().map(sub).collect(),
             spans_per_second_max: max,
             second: 0,
+            owner: None,
         }
     }
 
@@ -55,7 +60,7 @@ impl Composite {
             self.second = second;
             self.subs.iter_mut().for_each(|sub| sub.taken = 0);
         }
-        for sub in &mut self.subs {
+        for (at, sub) in (0_u16..).zip(&mut self.subs) {
             match sub.node.vote(trace, now_ns).0 {
                 Vote::Error => return Vote::Error,
                 Vote::Sampled => {
@@ -63,6 +68,7 @@ impl Composite {
                     let fits = taken <= sub.share && taken <= self.spans_per_second_max;
                     if fits {
                         sub.taken = taken;
+                        self.owner = Some(at);
                     }
                     return sampled_if(fits);
                 }
@@ -70,6 +76,16 @@ impl Composite {
             }
         }
         Vote::NotSampled
+    }
+
+    /// The sub-policy that owns the trace that was sampled last.
+    pub fn owner(&self) -> Option<u16> {
+        self.owner
+    }
+
+    /// The name of a sub-policy.
+    pub fn sub_name(&self, sub: u16) -> Option<&str> {
+        self.subs.get(usize::from(sub)).map(|sub| &*sub.name)
     }
 
     pub fn is_stateful(&self) -> bool {
@@ -80,11 +96,13 @@ impl Composite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Bit;
 
     fn trace(bits: u64, spans: u64) -> Trace<'static> {
         Trace {
             id: &[1; 16],
             bits,
+            more: &[],
             spans,
             bytes: 0,
         }
@@ -93,9 +111,9 @@ mod tests {
     #[test]
     fn the_first_that_samples_owns_the_trace() {
         let subs = vec![
-            (Node::Bits(1), Some(50)),
-            (Node::Always, Some(20)),
-            (Node::Bits(2), None),
+            ("s", Node::Bits(Bit { word: 0, mask: 1 }), Some(50)),
+            ("s", Node::Always, Some(20)),
+            ("s", Node::Bits(Bit { word: 0, mask: 2 }), None),
         ];
         let mut composite = Composite::new(100, subs, 1);
         let mut votes =
@@ -120,9 +138,9 @@ mod tests {
         let mut composite = Composite::new(
             90,
             vec![
-                (Node::Always, Some(0)),
-                (Node::Bits(0), None),
-                (Node::Bits(0), None),
+                ("s", Node::Always, Some(0)),
+                ("s", Node::Bits(Bit { word: 0, mask: 0 }), None),
+                ("s", Node::Bits(Bit { word: 0, mask: 0 }), None),
             ],
             1,
         );

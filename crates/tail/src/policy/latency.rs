@@ -104,11 +104,23 @@ impl Latencies {
             .thresholds_ms
             .partition_point(|threshold| ms > *threshold);
         entry.bits = self.passed.raised(entry.bits, passed as u64);
+        entry.bits |= self.within(ms);
+    }
+
+    /// The bits of windows that hold the time of a trace now.
+    pub fn windows(&self, entry: &Entry) -> u64 {
+        self.within(entry.end_ns.wrapping_sub(entry.start_ns) as i64 / 1_000_000)
+    }
+
+    #[inline]
+    fn within(&self, ms: i64) -> u64 {
+        let mut bits = 0;
         for window in &self.windows {
             if ms > window.threshold_ms && ms <= window.upper_ms {
-                entry.bits |= window.bit;
+                bits |= window.bit;
             }
         }
+        bits
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Matcher {
     pub(super) latencies: Latencies,
     pub(super) states: Vec<State>,
     pub(super) conditions: Vec<Condition>,
+    /// What sets the further words, by the keys of this one.
+    pub(super) more: Vec<Matcher>,
 }
 
 /// What stands around a span, for conditions that read it.
@@ -201,6 +203,41 @@ impl Matcher {
             }
         }
         bits
+    }
+
+    /// How many further words of bits traces have.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.more.len()
+    }
+
+    /// The further words of a resource.
+    pub fn resource_words(&self, resource: &[u8], words: &mut Vec<u64>) {
+        let mut slots = Slots::new(self);
+        Attributes::new(resource, RESOURCE_ATTRIBUTES)
+            .for_each(|(name, value)| slots.attribute(name, value));
+        words.clear();
+        let own = self.more.iter();
+        words.extend(own.map(|matcher| matcher.attribute_bits(&slots, false)));
+    }
+
+    /// Takes a span into the further words of its trace, whose entry has it already.
+    pub fn arrive_more(
+        &self,
+        (words, entry): (&mut [u64], &Entry),
+        (span, slots): (&Span<'_>, &Slots<'_, '_>),
+        around: Around<'_>,
+        resource_words: &[u64],
+    ) {
+        for ((matcher, word), resource) in self.more.iter().zip(words).zip(resource_words) {
+            let mut bits = matcher.span_bits(span, slots, around) | resource;
+            for condition in &matcher.conditions {
+                if *word & condition.both() != 0 {
+                    bits &= !condition.both();
+                }
+            }
+            *word |= bits | matcher.latencies.windows(entry);
+        }
     }
 
     /// Takes a span into its trace: its bits, those of its resource, and its times.

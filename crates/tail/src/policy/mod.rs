@@ -25,9 +25,21 @@ pub(crate) use string_attribute::compile as compile_regex;
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
 
-/// Bits of a trace: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
-/// together a number.
+/// Bits of a word: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
+/// together a number in the first word.
 pub const BITS_MAX: u32 = 64;
+
+/// Words of bits of a trace. The first one is a part of its entry; few programs have more.
+pub const WORDS_MAX: usize = 32;
+
+/// A bit of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bit {
+    /// Its word.
+    pub word: u16,
+    /// What it is there.
+    pub mask: u64,
+}
 
 /// Attributes that policies name, all together.
 pub const KEYS_MAX: usize = 64;
@@ -56,10 +68,25 @@ pub struct Trace<'a> {
     pub id: &'a [u8; 16],
     /// Its bits, of [`Matcher`].
     pub bits: u64,
+    /// Further words of them, where the program has more than one.
+    pub more: &'a [u64],
     /// Its spans.
     pub spans: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+impl Trace<'_> {
+    /// Whether a bit is set.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, bit: Bit) -> bool {
+        let word = match bit.word {
+            0 => self.bits,
+            word => self.more.get(usize::from(word) - 1).copied().unwrap_or(0),
+        };
+        word & bit.mask != 0
+    }
 }
 
 /// What becomes of a trace.
@@ -82,6 +109,8 @@ pub struct Decision {
     pub fate: Fate,
     /// The policy that is recorded for it.
     pub policy: Option<u16>,
+    /// Of a policy `composite`: the sub-policy that owns the trace.
+    pub sub: Option<u16>,
 }
 
 /// How often a policy voted so, over how many spans and bytes.
@@ -188,6 +217,13 @@ impl Program {
         Some(&policy.name)
     }
 
+    /// The name of a sub-policy of a policy `composite`, both by their numbers.
+    #[must_use]
+    pub fn sub_name(&self, policy: u16, sub: u16) -> Option<&str> {
+        let policy = self.policies.get(usize::from(policy))?;
+        policy.node.sub_name(sub)
+    }
+
     /// The sampling threshold (56 bits) of what a policy samples; 0 where it is none that draws.
     #[must_use]
     pub fn threshold(&self, policy: u16) -> u64 {
@@ -213,6 +249,7 @@ impl Program {
                     return Decision {
                         fate: Fate::Dropped,
                         policy: Some(at),
+                        sub: None,
                     };
                 }
                 Vote::Sampled => {
@@ -233,6 +270,7 @@ impl Program {
                 Fate::NotSampled
             },
             policy: sampled.map(|(at, _)| at),
+            sub: sampled.and_then(|(at, _)| self.policies[usize::from(at)].node.owner()),
         }
     }
 
@@ -257,11 +295,13 @@ impl Program {
             return Decision {
                 fate,
                 policy: Some(at),
+                sub: None,
             };
         }
         Decision {
             fate: Fate::Pending,
             policy: None,
+            sub: None,
         }
     }
 }

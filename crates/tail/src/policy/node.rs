@@ -5,7 +5,7 @@ use super::latency::Passed;
 use super::probabilistic::Probabilistic;
 use super::rate_limiting::Limiter;
 use super::span_count::SpanCount;
-use super::{Trace, Vote};
+use super::{Bit, Trace, Vote};
 
 /// A compiled policy.
 #[derive(Debug)]
@@ -13,15 +13,15 @@ pub enum Node {
     /// `always_sample`
     Always,
     /// Some span or resource has one of these bits.
-    Bits(u64),
+    Bits(Bit),
     /// So many thresholds are passed.
     Passed(Passed, u64),
     /// Some span has this bit, for two bounds: whether it may become false again as spans arrive, which span-ingest refuses.
-    Window(u64),
+    Window(Bit),
     /// No span and no resource has any (`invert_match`).
-    NoBits(u64),
+    NoBits(Bit),
     /// `ottl_condition`: a bit for true, one for an error, of which the first that came is set.
-    Condition { yes: u64, error: u64 },
+    Condition { yes: Bit, error: Bit },
     /// `probabilistic`
     Probabilistic(Probabilistic),
     /// `rate_limiting`
@@ -48,11 +48,11 @@ impl Node {
     pub fn vote(&mut self, trace: &Trace<'_>, now_ns: u64) -> (Vote, u64) {
         let vote = match self {
             Node::Always => Vote::Sampled,
-            Node::Bits(bits) | Node::Window(bits) => sampled_if(trace.bits & *bits != 0),
+            Node::Bits(bits) | Node::Window(bits) => sampled_if(trace.has(*bits)),
             Node::Passed(passed, least) => sampled_if(passed.of(trace.bits) >= *least),
-            Node::NoBits(bits) => sampled_if(trace.bits & *bits == 0),
-            Node::Condition { yes, .. } if trace.bits & *yes != 0 => Vote::Sampled,
-            Node::Condition { error, .. } if trace.bits & *error != 0 => Vote::Error,
+            Node::NoBits(bits) => sampled_if(!trace.has(*bits)),
+            Node::Condition { yes, .. } if trace.has(*yes) => Vote::Sampled,
+            Node::Condition { error, .. } if trace.has(*error) => Vote::Error,
             Node::Condition { .. } => Vote::NotSampled,
             Node::Probabilistic(policy) => return policy.vote(trace),
             Node::Spans(limiter) => sampled_if(limiter.allow(trace.spans, now_ns)),
@@ -76,6 +76,24 @@ impl Node {
             Node::Probabilistic(policy) => policy.threshold(),
             Node::And(nodes) => nodes.iter().map(Node::threshold).max().unwrap_or(ALWAYS),
             _ => ALWAYS,
+        }
+    }
+
+    /// The sub-policy of a `composite` that owns the trace that it sampled last.
+    #[must_use]
+    pub fn owner(&self) -> Option<u16> {
+        match self {
+            Node::Composite(policy) => policy.owner(),
+            _ => None,
+        }
+    }
+
+    /// The name of a sub-policy of a `composite`.
+    #[must_use]
+    pub fn sub_name(&self, sub: u16) -> Option<&str> {
+        match self {
+            Node::Composite(policy) => policy.sub_name(sub),
+            _ => None,
         }
     }
 

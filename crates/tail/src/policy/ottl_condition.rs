@@ -22,8 +22,7 @@ impl Condition {
         event: &[String],
         error_mode: ErrorMode,
         keys: &mut Keys,
-        yes: u64,
-        error: u64,
+        (yes, error): (u64, u64),
     ) -> Result<Condition, String> {
         if span.is_empty() && event.is_empty() {
             return Err("at least one condition is needed".to_owned());

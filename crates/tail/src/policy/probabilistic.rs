@@ -105,6 +105,7 @@ mod tests {
                 let trace = Trace {
                     id: &crate::tests::trace_id(*n),
                     bits: 0,
+                    more: &[],
                     spans: 1,
                     bytes: 1,
                 };

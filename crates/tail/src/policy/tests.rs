@@ -36,6 +36,7 @@ fn trace(bits: u64, spans: u64) -> Trace<'static> {
     Trace {
         id: &[1; 16],
         bits,
+        more: &[],
         spans,
         bytes: 100,
     }
@@ -54,6 +55,7 @@ fn drop_comes_first_and_ends_it() {
     assert_eq!(
         decide(&mut program, 0),
         Decision {
+            sub: None,
             fate: Fate::Sampled,
             policy: Some(1)
         }

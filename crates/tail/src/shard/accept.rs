@@ -5,7 +5,7 @@ use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Slots};
 use crate::scan::{GROUP, Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::{Entry, Refused, Tag};
+use crate::store::{Entry, Full, Refused, Tag};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const FOUND_TOGETHER: usize = 64;
@@ -381,7 +381,7 @@ impl Shard {
         let early = pending.saturating_add(new).saturating_sub(self.traces_max);
         let waits = self.block_on_overflow && pending > 0;
         if early > 0 && (waits || self.is_congested()) {
-            return Err(Rejected::Refused(self.refused()));
+            return Err(Rejected::Refused(self.refused(Full::Traces)));
         }
         let growth = self
             .log
@@ -392,7 +392,7 @@ impl Shard {
             + self.early_bytes(early, intake);
         if !self.budget.reserve(growth) {
             self.log.trim();
-            return Err(Rejected::Refused(self.refused()));
+            return Err(Rejected::Refused(self.refused(Full::Budget)));
         }
         Ok(growth)
     }
@@ -409,12 +409,13 @@ impl Shard {
     }
 
     /// When there will be room: when the traces of the oldest segment are all decided.
-    fn refused(&self) -> Refused {
+    fn refused(&self, full: Full) -> Refused {
         let wait_ns = u64::from(self.wait_ms) * 1_000_000;
         let since = self.log.oldest_sealed_ns().unwrap_or(self.now_ns);
         let retry_after_ns = (since + wait_ns).saturating_sub(self.now_ns);
         Refused {
             retry_after_ns: retry_after_ns.max(1_000_000),
+            full,
         }
     }
 }

@@ -6,8 +6,11 @@ use super::memory::Past;
 use super::output::Mark;
 use super::threshold::{self, Written};
 use super::{Decider, Shard};
+use crate::policy::{Around, Slots};
+use crate::scan::{self, RESOURCE, SCOPE};
 use crate::store::log::ID_FIELD_BYTES;
 use crate::store::{Buffer, Entry, Form};
+use crate::wire::{self, Value};
 use telemetry::proto::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
@@ -115,6 +118,9 @@ impl Shard {
         } else {
             self.append(note, number, arrival, (Form::Templated, kept));
         }
+        if self.has_words {
+            self.arrive_more(number, arrival, span);
+        }
         if note.is_root && self.heeds_roots && self.wait_after_root_ns > 0 {
             self.root(number);
         }
@@ -161,6 +167,7 @@ impl Shard {
             self.account.late_kept(1);
             let mark = Mark {
                 policy: past.policy.filter(|_| self.options.record_policy),
+                sub: None,
                 late: true,
             };
             if let Some(header) = self.headers.get(arrival.header) {
@@ -249,6 +256,7 @@ impl Shard {
                 // Every batch is looked at alone.
                 (entry.bits, entry.start_ns, entry.end_ns) = (0, 0, 0);
                 self.scratch.touched.push(number);
+                self.scratch.more.is_anew = true;
             }
         }
         entry.bytes = entry.bytes.saturating_add(size);
@@ -259,6 +267,38 @@ impl Shard {
         let bits = note.bits | arrival.bits | root;
         matcher.arrive(entry, bits, note.start_ns, note.end_ns);
         self.account.arrive(1);
+    }
+
+    /// Takes a span into the further words of its trace: it is read once more.
+    #[cold]
+    #[inline(never)]
+    fn arrive_more(&mut self, number: u64, arrival: &Arrival, span: &[u8]) {
+        let matcher = self.decider.matcher();
+        let Some(header) = self.headers.get(arrival.header) else {
+            debug_assert!(false, "the header of a span is there");
+            return;
+        };
+        let around = Around {
+            resource: part_of(header.resource_fields(), RESOURCE),
+            scope: part_of(header.scope_fields(), SCOPE),
+        };
+        let more = &mut self.scratch.more;
+        if more.run != Some(arrival.number) {
+            more.run = Some(arrival.number);
+            matcher.resource_words(around.resource, &mut more.resource);
+        }
+        let mut slots = Slots::new(matcher);
+        let Ok(span) = scan::span(span, &mut slots) else {
+            debug_assert!(false, "it was read before");
+            return;
+        };
+        if let Some((entry, words)) = self.table.with_words_mut(number) {
+            if std::mem::take(&mut more.is_anew) {
+                words.fill(0);
+            }
+            let resource = &more.resource;
+            matcher.arrive_more((words, entry), (&span, &slots), around, resource);
+        }
     }
 
     /// A root came: its trace is due after the shorter wait, unless it is due before.
@@ -279,6 +319,17 @@ impl Shard {
             self.rooted.push((due_ns, number));
         }
     }
+}
+
+/// A field of a message that is a message; the last one counts.
+fn part_of(fields: &[u8], key: u32) -> &[u8] {
+    let mut part = &[][..];
+    for field in wire::fields(fields) {
+        if let (true, Value::Bytes(bytes)) = (field.key == key, field.value) {
+            part = bytes;
+        }
+    }
+    part
 }
 
 /// The threshold to write into spans that a policy kept; none if none is to be written.

@@ -163,10 +163,14 @@ impl Shard {
         (now_ms.wrapping_sub(entry.arrived_ms) >= wait_ms).then_some(number)
     }
 
-    /// Takes a trace out of the table: what was known of it, and its hash.
+    /// Takes a trace out of the table: what was known of it, and its hash. Its further words of bits are in the scratch space
+    /// until the next one is taken.
     fn take(&mut self, number: u64) -> Option<(Entry, u64)> {
         let id = self.table.get(number)?.id;
         let hash = xxh3_64_with_seed(&id, self.options.seed);
+        let (words, own) = (&mut self.scratch.words, self.table.words(number));
+        words.clear();
+        words.extend_from_slice(own);
         let entry = self.table.remove(number, hash)?;
         let age_ms = self.now_ms().wrapping_sub(entry.arrived_ms);
         self.counters
@@ -180,14 +184,18 @@ impl Shard {
             Decider::Policies(_) if self.span_ingest => Decision {
                 fate: Fate::NotSampled,
                 policy: None,
+                sub: None,
             },
-            Decider::Policies(program) => program.decide(&trace(entry), self.now_ns),
+            Decider::Policies(program) => {
+                program.decide(&trace(entry, &self.scratch.words), self.now_ns)
+            }
             Decider::Group(..) => Decision {
                 fate: match entry.bits & self.root_bit == self.root_bit {
                     true => Fate::Sampled,
                     false => Fate::NotSampled,
                 },
                 policy: None,
+                sub: None,
             },
         }
     }
@@ -201,7 +209,7 @@ impl Shard {
                 self.decisions
                     .remember(hash, true, decision.policy, self.now_ns);
                 self.note_decided(entry.id, true, decision.policy);
-                self.emit(entry, decision.policy);
+                self.emit(entry, decision);
             }
             Fate::Dropped => {
                 self.counters.traces_dropped += 1;
@@ -223,7 +231,7 @@ impl Shard {
     }
 
     /// Puts the spans of a trace into the batch, in the order in which they came.
-    fn emit(&mut self, entry: &Entry, policy: Option<u16>) {
+    fn emit(&mut self, entry: &Entry, Decision { policy, sub, .. }: Decision) {
         let addresses = &mut self.scratch.addresses;
         addresses.clear();
         let mut at = entry.head;
@@ -235,12 +243,10 @@ impl Shard {
             addresses.push(at);
             at = record.prev;
         }
+        let is_recorded = self.options.record_policy;
         let mark = Mark {
-            policy: if self.options.record_policy {
-                policy
-            } else {
-                None
-            },
+            policy: policy.filter(|_| is_recorded),
+            sub: sub.filter(|_| is_recorded),
             late: false,
         };
         let threshold = threshold_of(&self.decider, self.options.write_threshold, policy);
@@ -338,7 +344,8 @@ impl Shard {
             let Some(entry) = self.table.get(*number).filter(|entry| !entry.is_gone()) else {
                 continue;
             };
-            let decision = program.decide_batch(&trace(entry), self.now_ns);
+            let decision =
+                program.decide_batch(&trace(entry, self.table.words(*number)), self.now_ns);
             if decision.fate != Fate::Pending
                 && let Some((entry, hash)) = self.take(*number)
             {
@@ -370,10 +377,11 @@ impl Shard {
 }
 
 /// What policies see of an entry.
-fn trace(entry: &Entry) -> Trace<'_> {
+fn trace<'a>(entry: &'a Entry, more: &'a [u64]) -> Trace<'a> {
     Trace {
         id: &entry.id,
         bits: entry.bits,
+        more,
         spans: entry.spans.into(),
         bytes: entry.bytes.into(),
     }

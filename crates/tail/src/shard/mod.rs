@@ -106,7 +106,7 @@ pub struct Progress {
 enum Decider {
     Policies(Box<Program>),
     /// groupbytrace: everything is kept.
-    Group(Emit, Matcher),
+    Group(Emit, Box<Matcher>),
 }
 
 impl Decider {
@@ -124,6 +124,8 @@ pub struct Shard {
     decider: Decider,
     /// Set in traces whose root came, where those without one are dropped (`discard_orphans`, which has no policies beside it).
     root_bit: u64,
+    /// Policies ask more than the first word of bits holds.
+    has_words: bool,
     options: Options,
     wait_ms: u32,
     /// After a root: that of the settings, else that of the options, which counts for some roots only.
@@ -188,6 +190,18 @@ struct Scratch {
     /// A span as it is kept, and as it came.
     kept: Vec<u8>,
     whole: Vec<u8>,
+    /// Further words of bits of the trace that was taken out last.
+    words: Vec<u64>,
+    more: More,
+}
+
+/// Further words of bits of the resource of a run.
+#[derive(Debug, Default)]
+struct More {
+    run: Option<u32>,
+    resource: Vec<u64>,
+    /// The trace of the current span is looked at as if it began.
+    is_anew: bool,
 }
 
 impl Shard {
@@ -229,7 +243,7 @@ impl Shard {
     /// A shard of `groupbytrace`; limits are divided by the number of workers.
     #[must_use]
     pub fn group_by_trace(settings: &GroupByTrace, options: Options, budget: Arc<Budget>) -> Shard {
-        let decider = Decider::Group(settings.emit, Matcher::default());
+        let decider = Decider::Group(settings.emit, Box::default());
         let mut shard = Shard::new(decider, options, budget);
         shard.wait(settings.wait_ns);
         shard.traces_max = (settings.traces_max / u64::from(settings.workers.max(1))).max(1);
@@ -238,7 +252,10 @@ impl Shard {
     }
 
     fn new(decider: Decider, options: Options, budget: Arc<Budget>) -> Shard {
+        let words = decider.matcher().words();
+        let table = Table::with_words(words);
         Shard {
+            has_words: words > 0,
             decider,
             root_bit: 0,
             wait_ms: 0,
@@ -256,7 +273,7 @@ impl Shard {
             charged_bytes: 0,
             scanner: Scanner::default(),
             intake: Intake::default(),
-            table: Table::default(),
+            table,
             log: Log::new(options.segment_bytes),
             headers: Headers::default(),
             decisions: Decisions::none(),
@@ -364,10 +381,14 @@ impl Shard {
         self.charge();
     }
 
-    fn flush(&mut self) {
+    /// Makes a batch of the kept spans that are gathered, however few they are.
+    pub fn flush(&mut self) {
         let batch = match &self.decider {
             Decider::Policies(program) if self.options.record_policy => {
-                self.builder.finish(Some(&|policy| program.name(policy)))
+                self.builder.finish(Some(&|policy, sub| match sub {
+                    None => program.name(policy),
+                    Some(sub) => program.sub_name(policy, sub),
+                }))
             }
             _ => self.builder.finish(None),
         };

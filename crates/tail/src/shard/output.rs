@@ -13,6 +13,8 @@ const SPARE_BYTES: usize = 64 << 10;
 
 /// What is recorded in the scopes of kept spans.
 const POLICY: &str = "tailsampling.policy";
+/// The same of the sub-policy of a `composite`.
+const COMPOSITE: &str = "tailsampling.composite_policy";
 /// The same, where spans came late.
 const CACHED: &str = "tailsampling.cached_decision";
 
@@ -32,9 +34,14 @@ pub struct Batch {
 pub struct Mark {
     /// The policy that is recorded.
     pub policy: Option<u16>,
+    /// And its sub-policy that owns the trace, of a `composite`.
+    pub sub: Option<u16>,
     /// They came after the decision.
     pub late: bool,
 }
+
+/// Gives the name that is recorded for a policy, or for a sub-policy of it.
+type Names<'f, 'n> = dyn Fn(u16, Option<u16>) -> Option<&'n str> + 'f;
 
 /// Spans with the same header and mark.
 #[derive(Debug, Default)]
@@ -128,7 +135,7 @@ impl Builder {
 
     /// All that was added, as one request; none if that is nothing. `name` gives the name that is recorded for a policy;
     /// without it nothing is.
-    pub fn finish<'n>(&mut self, name: Option<&dyn Fn(u16) -> Option<&'n str>>) -> Option<Batch> {
+    pub fn finish<'n>(&mut self, name: Option<&Names<'_, 'n>>) -> Option<Batch> {
         if self.spans == 0 {
             return None;
         }
@@ -186,13 +193,10 @@ impl Builder {
 }
 
 /// Writes the fields of a `ScopeSpans` again, with what was decided among the attributes of its scope.
-fn record<'n>(
-    scope_fields: &[u8],
-    mark: Mark,
-    name: &dyn Fn(u16) -> Option<&'n str>,
-    out: &mut Vec<u8>,
-) {
-    let policy = mark.policy.and_then(name);
+fn record<'n>(scope_fields: &[u8], mark: Mark, name: &Names<'_, 'n>, out: &mut Vec<u8>) {
+    let policy = mark.policy.and_then(|policy| name(policy, None));
+    let sub = mark.policy.zip(mark.sub);
+    let sub = sub.and_then(|(policy, sub)| name(policy, Some(sub)));
     if policy.is_none() && !mark.late {
         out.extend_from_slice(scope_fields);
         return;
@@ -205,6 +209,9 @@ fn record<'n>(
         }
         if let Some(policy) = policy {
             attribute(out, POLICY, |out| proto::bytes(out, 1, policy.as_bytes()));
+        }
+        if let Some(sub) = sub {
+            attribute(out, COMPOSITE, |out| proto::bytes(out, 1, sub.as_bytes()));
         }
         if mark.late {
             attribute(out, CACHED, |out| proto::uint(out, 2, 1));
@@ -219,7 +226,11 @@ fn copy_scope(scope: &[u8], out: &mut Vec<u8>) {
         let Value::Bytes(message) = value else {
             return true;
         };
-        let recorded = |name: &[u8]| name == POLICY.as_bytes() || name == CACHED.as_bytes();
+        let recorded = |name: &[u8]| {
+            [POLICY, COMPOSITE, CACHED]
+                .iter()
+                .any(|own| name == own.as_bytes())
+        };
         key != crate::scan::SCOPE_ATTRIBUTES
             || !crate::scan::attribute(message).is_ok_and(|(name, _)| recorded(name))
     });

@@ -16,6 +16,17 @@ pub struct Budget {
 pub struct Refused {
     /// When there will be room, from now: the expiry of the oldest segment where that is known.
     pub retry_after_ns: u64,
+    /// What is full.
+    pub full: Full,
+}
+
+/// What has no room for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The bytes that waiting traces may take.
+    Budget,
+    /// The number of waiting traces (`num_traces`), which are not decided early.
+    Traces,
 }
 
 impl Budget {

@@ -10,7 +10,7 @@ pub mod table;
 mod template;
 mod templates;
 
-pub use budget::{Budget, Refused};
+pub use budget::{Budget, Full, Refused};
 pub use header::{Found, Header, Headers};
 pub use log::{Form, Log, Record};
 pub use queue::Queue;

@@ -76,6 +76,8 @@ fn fresh_page() -> Page {
 #[derive(Debug)]
 struct Leaf {
     page: Option<Page>,
+    /// Further words of bits of each, where there are some.
+    words: Box<[u64]>,
     /// Traces on it that wait, and those that are still to come.
     waiting: u32,
 }
@@ -92,14 +94,31 @@ pub struct Table {
     /// Number of the next.
     tail: u64,
     pending: u64,
+    /// Further words of bits of each trace.
+    words: usize,
     index: Index,
 }
 
 impl Table {
+    /// One whose traces have so many words of bits besides the one in their entries.
+    #[must_use]
+    pub fn with_words(words: usize) -> Table {
+        Table {
+            words,
+            ..Table::default()
+        }
+    }
+
+    fn words_bytes(&self) -> u64 {
+        (self.words * PAGE_ENTRIES * size_of::<u64>()) as u64
+    }
+
     /// Bytes of pages and index.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        (self.live + self.pool.len()) as u64 * PAGE_BYTES + self.index.held_bytes()
+        (self.live + self.pool.len()) as u64 * PAGE_BYTES
+            + self.live as u64 * self.words_bytes()
+            + self.index.held_bytes()
     }
 
     /// Bytes that so many more traces make it grow by at most.
@@ -108,7 +127,9 @@ impl Table {
         let room = self.pages.len() as u64 * PAGE_ENTRIES as u64
             - (self.tail - self.head / PAGE_ENTRIES as u64 * PAGE_ENTRIES as u64);
         let pages = traces.saturating_sub(room).div_ceil(PAGE_ENTRIES as u64);
-        pages.saturating_sub(self.pool.len() as u64) * PAGE_BYTES + self.index.growth_bytes(traces)
+        pages.saturating_sub(self.pool.len() as u64) * PAGE_BYTES
+            + pages * self.words_bytes()
+            + self.index.growth_bytes(traces)
     }
 
     /// Traces that wait.
@@ -178,6 +199,25 @@ impl Table {
         leaf.page.as_mut()?.get_mut(number as usize % PAGE_ENTRIES)
     }
 
+    /// The further words of bits of a trace.
+    #[must_use]
+    pub fn words(&self, number: u64) -> &[u64] {
+        let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
+        let from = number as usize % PAGE_ENTRIES * self.words;
+        let leaf = self.pages.get(page as usize);
+        let words = leaf.and_then(|leaf| leaf.words.get(from..from + self.words));
+        words.unwrap_or_default()
+    }
+
+    /// A trace and its further words of bits, to change them.
+    pub fn with_words_mut(&mut self, number: u64) -> Option<(&mut Entry, &mut [u64])> {
+        let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
+        let at = number as usize % PAGE_ENTRIES;
+        let leaf = self.pages.get_mut(page as usize)?;
+        let words = leaf.words.get_mut(at * self.words..(at + 1) * self.words)?;
+        Some((leaf.page.as_mut()?.get_mut(at)?, words))
+    }
+
     /// Adds a trace, which is not there; gives its number.
     pub fn insert(&mut self, hash: u64, entry: Entry) -> u64 {
         let number = self.tail;
@@ -187,6 +227,7 @@ impl Table {
             self.live += 1;
             self.pages.push_back(Leaf {
                 page: Some(page),
+                words: vec![0; self.words * PAGE_ENTRIES].into(),
                 waiting: PAGE_ENTRIES as u32,
             });
         }
@@ -222,6 +263,7 @@ impl Table {
             && let Some(page) = leaf.page.take()
         {
             self.live -= 1;
+            leaf.words = Box::default();
             if self.pool.len() < POOL_PAGES {
                 self.pool.push(page);
             }

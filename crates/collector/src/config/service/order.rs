@@ -29,6 +29,12 @@ pub(super) fn check(
             .iter()
             .find(|(.., other)| is_sampler(other) || is_group(other));
         let message = match processor {
+            Processor::PolicySampling(_) => {
+                let is_whole = before.iter().any(|(.., other)| is_group(other));
+                (!is_whole).then(|| {
+                    format!("'{id}' without a 'groupbytrace' before it decides on parts of traces")
+                })
+            }
             Processor::Batch(_) => later.map(|(later, ..)| {
                 format!("'{id}' before '{later}' only delays spans, which are put together anew there: put it after")
             }),

@@ -74,9 +74,20 @@ pub enum Reader {
         host: String,
         /// Port to listen on.
         port: u16,
+        /// What stands behind names.
+        naming: Naming,
     },
     /// OTLP, every so often.
     Otlp(Box<OtlpReader>),
+}
+
+/// What a page in Prometheus' format appends to the names of metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// Units: `_bytes`, `_seconds`.
+    pub units: bool,
+    /// `_total` of counters.
+    pub type_suffix: bool,
 }
 
 /// A reader that is sent to.
@@ -159,15 +170,13 @@ const READER: &[Opt] = &[
     ]]), "", "what is served")]]), "", "a reader that asks"),
     opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to"),
 ];
-const NAMES_REASON: &str =
-    "names of metrics have neither units nor scopes, as is the Collector's default";
 #[rustfmt::skip]
 const PROMETHEUS: &[Opt] = &[
     opt("host", Kind::Text, "localhost", "address to listen on"),
     opt("port", Kind::Int(0, 65_535), "8888", "port to listen on"),
-    opt("without_scope_info", Kind::Flag, "true", "no labels of the scope").no_effect(NAMES_REASON),
-    opt("without_units", Kind::Flag, "true", "no units in names").no_effect(NAMES_REASON),
-    opt("without_type_suffix", Kind::Flag, "true", "no `_total`").no_effect(NAMES_REASON),
+    opt("without_scope_info", Kind::Flag, "true", "no labels of the scope").no_effect("metrics have no labels of a scope"),
+    opt("without_units", Kind::Flag, "true", "no units in names, such as `_bytes`"),
+    opt("without_type_suffix", Kind::Flag, "true", "no `_total` behind names of counters"),
     opt("with_resource_constant_labels", Kind::Any, "", "the resource as labels").no_effect("the resource is in `target_info`"),
 ];
 #[rustfmt::skip]
@@ -241,13 +250,18 @@ fn metrics(section: &Section<'_>) -> Metrics {
     let is_written = section.written("readers").is_some();
     if let Some(address) = section.text_unless_empty("address") {
         match address::host_port(&address) {
-            Ok((host, port)) => readers.push(Reader::Prometheus { host, port }),
+            Ok((host, port)) => readers.push(Reader::Prometheus {
+                host,
+                port,
+                naming: Naming::default(),
+            }),
             Err(reason) => section.error("address", &format!("'{address}' {reason}")),
         }
     } else if !is_written {
         readers.push(Reader::Prometheus {
             host: "localhost".to_owned(),
             port: 8888,
+            naming: Naming::default(),
         });
     }
     if level == MetricsLevel::None {
@@ -265,6 +279,10 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
         return Some(Reader::Prometheus {
             host: prometheus.text("host"),
             port: prometheus.int("port"),
+            naming: Naming {
+                units: !prometheus.flag("without_units"),
+                type_suffix: !prometheus.flag("without_type_suffix"),
+            },
         });
     }
     let periodic = section.section("periodic");

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Sheet;
+use super::sheet::Kind;
 use crate::run::send::{BOUNDS_MS, Balancer};
 use crate::run::start::View;
 
@@ -12,20 +13,17 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
     }
     resolutions(view, page);
     let name = "otelcol_loadbalancer_num_backends";
-    page.about(name, "gauge", "backends in use");
+    page.about(Kind::Gauge, name, "{backends}", "backends in use");
     each(view, |id, balancer| {
         let labels = [("exporter", id), ("resolver", balancer.resolver())];
-        page.line(name, &labels, balancer.view().len() as u64);
+        page.point(&labels, balancer.view().len() as u64);
     });
     let name = "otelcol_loadbalancer_num_backend_updates";
-    page.about(
-        name,
-        "counter",
-        "times that the backends were others than before",
-    );
+    let help = "times that the backends were others than before";
+    page.about(Kind::Counter, name, "{updates}", help);
     each(view, |id, balancer| {
         let labels = [("exporter", id), ("resolver", balancer.resolver())];
-        page.line(name, &labels, balancer.counts.updates.load(Relaxed));
+        page.point(&labels, balancer.counts.updates.load(Relaxed));
     });
     outcomes(view, page);
     latencies(view, page);
@@ -40,7 +38,8 @@ fn each(view: &View, mut work: impl FnMut(&str, &Balancer)) {
 
 fn resolutions(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_num_resolutions";
-    page.about(name, "counter", "times that backends were asked for");
+    let help = "times that backends were asked for";
+    page.about(Kind::Counter, name, "{resolutions}", help);
     each(view, |id, balancer| {
         let counts = &balancer.counts;
         for (success, count) in [("true", &counts.resolved), ("false", &counts.failed)] {
@@ -49,14 +48,15 @@ fn resolutions(view: &View, page: &mut Sheet) {
                 ("resolver", balancer.resolver()),
                 ("success", success),
             ];
-            page.line(name, &labels, count.load(Relaxed));
+            page.point(&labels, count.load(Relaxed));
         }
     });
 }
 
 fn outcomes(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_outcome";
-    page.about(name, "counter", "attempts to send, by their outcome");
+    let help = "attempts to send, by their outcome";
+    page.about(Kind::Counter, name, "{outcomes}", help);
     each(view, |id, balancer| {
         for backend in balancer.view() {
             let tally = backend.attempts.tally();
@@ -66,7 +66,7 @@ fn outcomes(view: &View, page: &mut Sheet) {
                     ("endpoint", &*backend.endpoint),
                     ("success", success),
                 ];
-                page.line(name, &labels, count);
+                page.point(&labels, count);
             }
         }
     });
@@ -74,20 +74,13 @@ fn outcomes(view: &View, page: &mut Sheet) {
 
 fn latencies(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_latency";
-    page.about(name, "histogram", "milliseconds of attempts to send");
+    let help = "milliseconds of attempts to send";
+    page.about(Kind::Histogram, name, "ms", help);
     each(view, |id, balancer| {
         for backend in balancer.view() {
             let tally = backend.attempts.tally();
             let labels = [("exporter", id), ("endpoint", &*backend.endpoint)];
-            let mut count = 0;
-            let bounds = BOUNDS_MS.iter().map(u64::to_string);
-            for (bound, bucket) in bounds.chain(["+Inf".to_owned()]).zip(tally.counts) {
-                count += bucket;
-                let labels = [labels[0], labels[1], ("le", &*bound)];
-                page.line(&format!("{name}_bucket"), &labels, count);
-            }
-            page.line(&format!("{name}_sum"), &labels, tally.sum_ms);
-            page.line(&format!("{name}_count"), &labels, count);
+            page.buckets(&labels, (&BOUNDS_MS, &tally.counts), tally.sum_ms);
         }
     });
 }
@@ -95,11 +88,11 @@ fn latencies(view: &View, page: &mut Sheet) {
 /// What waits for each backend, under names of our own: the Collector has none.
 fn queues(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_queue_size";
-    page.about(name, "gauge", "what waits for a backend");
+    page.about(Kind::Gauge, name, "{batch}", "what waits for a backend");
     each(view, |id, balancer| {
         for backend in balancer.view() {
             let labels = [("exporter", id), ("endpoint", &*backend.endpoint)];
-            page.line(name, &labels, backend.sender.fill().0);
+            page.point(&labels, backend.sender.fill().0);
         }
     });
 }

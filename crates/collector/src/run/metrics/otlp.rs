@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::sheet::{Family, Kind, Point, Sheet};
+use super::sheet::{self, Family, Kind, Part, Point, Sheet};
 
 /// Since when values count, and when they were read: nanoseconds of the UNIX epoch.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,8 @@ impl Sheet {
         resource: &[(String, String)],
         span: Span,
     ) -> ExportMetricsServiceRequest {
-        let metrics = self.0.iter().map(|family| metric(family, span));
+        let families = self.0.iter().filter(|family| !family.points.is_empty());
+        let metrics = families.map(|family| metric(family, span));
         ExportMetricsServiceRequest {
             resource_metrics: vec![ResourceMetrics {
                 resource: Some(Resource {
@@ -80,6 +81,7 @@ fn metric(family: &Family, span: Span) -> Metric {
     Metric {
         name: family.name.clone(),
         description: family.help.clone(),
+        unit: family.unit.to_owned(),
         data: Some(data),
         ..Metric::default()
     }
@@ -90,41 +92,45 @@ fn number(point: &Point, span: Span) -> NumberDataPoint {
         attributes: attributes(&point.labels),
         start_time_unix_nano: span.begun_ns,
         time_unix_nano: span.now_ns,
-        value: Some(Number::AsInt(
-            i64::try_from(point.value).unwrap_or(i64::MAX),
-        )),
+        value: Some(match point.value {
+            sheet::Number::Whole(value) => Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX)),
+            sheet::Number::Real(value) => Number::AsDouble(value),
+        }),
         ..NumberDataPoint::default()
     }
 }
 
-/// Points whose lines end in `_count`: what came before is theirs.
+/// Each ends with its count: what came before is of the same.
 fn histograms(family: &Family, span: Span) -> Vec<HistogramDataPoint> {
     let mut points = Vec::new();
     let mut point = HistogramDataPoint::default();
     let mut before = 0;
     for line in &family.points {
-        let part = line.name.strip_prefix(&family.name).unwrap_or_default();
-        match part {
-            "_bucket" => {
+        let whole = match line.value {
+            sheet::Number::Whole(value) => value,
+            sheet::Number::Real(value) => value as u64,
+        };
+        match line.part {
+            Part::Bucket => {
                 // Prometheus counts what is below, OTLP what is within.
-                point.bucket_counts.push(line.value.saturating_sub(before));
-                before = line.value;
+                point.bucket_counts.push(whole.saturating_sub(before));
+                before = whole;
                 let le = line.labels.iter().find(|(label, _)| label == "le");
                 let bound = le.and_then(|(_, bound)| bound.parse::<f64>().ok());
                 point
                     .explicit_bounds
                     .extend(bound.filter(|bound| bound.is_finite()));
             }
-            "_sum" => point.sum = Some(line.value as f64),
-            "_count" => {
-                point.count = line.value;
+            Part::Sum => point.sum = Some(whole as f64),
+            Part::Count => {
+                point.count = whole;
                 point.attributes = attributes(&line.labels);
                 point.start_time_unix_nano = span.begun_ns;
                 point.time_unix_nano = span.now_ns;
                 points.push(std::mem::take(&mut point));
                 before = 0;
             }
-            _ => {}
+            Part::Value => {}
         }
     }
     points
@@ -133,23 +139,32 @@ fn histograms(family: &Family, span: Span) -> Vec<HistogramDataPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::service::telemetry::Naming;
 
     #[test]
     fn a_sheet_says_the_same_in_both_formats() {
         let mut sheet = Sheet::default();
-        sheet.about("c", "counter", "counts");
-        sheet.line("c", &[("a", "x\"y")], 3);
-        sheet.about("h", "histogram", "seconds");
-        for (bound, count) in [("1", 2), ("5", 2), ("+Inf", 7)] {
-            sheet.line("h_bucket", &[("p", "q"), ("le", bound)], count);
-        }
-        sheet.line("h_sum", &[("p", "q")], 40);
-        sheet.line("h_count", &[("p", "q")], 7);
+        sheet.about(Kind::Counter, "c", "{spans}", "counts");
+        sheet.point(&[("a", "x\"y")], 3_u64);
+        sheet.about(Kind::Gauge, "none", "", "of nothing");
+        sheet.about(Kind::Histogram, "h", "s", "seconds");
+        sheet.buckets(&[("p", "q")], (&[1, 5], &[2, 0, 5]), 40);
         let text = "# HELP c counts\n# TYPE c counter\nc{a=\"x\\\"y\"} 3\n\
                     # HELP h seconds\n# TYPE h histogram\nh_bucket{p=\"q\",le=\"1\"} 2\n\
                     h_bucket{p=\"q\",le=\"5\"} 2\nh_bucket{p=\"q\",le=\"+Inf\"} 7\n\
                     h_sum{p=\"q\"} 40\nh_count{p=\"q\"} 7\n";
-        assert_eq!(sheet.prometheus(), text);
+        let plain = Naming::default();
+        assert_eq!(sheet.prometheus(plain), text);
+        let long = Naming {
+            units: true,
+            type_suffix: true,
+        };
+        let text = text.replace("h_", "h_seconds_");
+        let text = text
+            .replace(" h ", " h_seconds ")
+            .replace(" c ", " c_total ");
+        let text = text.replace("\nc{", "\nc_total{");
+        assert_eq!(sheet.prometheus(long), text);
         let span = Span {
             begun_ns: 1,
             now_ns: 2,

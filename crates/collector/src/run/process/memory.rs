@@ -32,10 +32,21 @@ const PAGE_BYTES: u64 = 4096;
 /// Bytes that are resident.
 #[must_use]
 pub fn resident_bytes() -> u64 {
+    statm_bytes(1)
+}
+
+/// Bytes of data and stacks, resident or not.
+#[must_use]
+pub fn data_bytes() -> u64 {
+    statm_bytes(5)
+}
+
+/// A number of `/proc/self/statm`, by its place (proc(5)).
+fn statm_bytes(place: usize) -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text
         .split(' ')
-        .nth(1)
-        .and_then(|word| word.parse::<u64>().ok());
+        .nth(place)
+        .and_then(|word| word.trim().parse::<u64>().ok());
     pages.unwrap_or(0) * PAGE_BYTES
 }

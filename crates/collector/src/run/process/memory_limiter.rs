@@ -15,6 +15,8 @@ pub struct Limiter {
     over: Arc<AtomicBool>,
     again: Duration,
     next: Arc<dyn Consumer>,
+    /// What is said of it.
+    full: Arc<str>,
 }
 
 /// The soft limit, above which it refuses, in bytes.
@@ -39,12 +41,12 @@ pub fn start(
     settings: &MemoryLimiter,
     used_bytes: fn() -> u64,
     next: Arc<dyn Consumer>,
-    log: &Log,
+    (name, log): (&str, &Log),
 ) -> Arc<Limiter> {
     let soft = soft_limit_bytes(settings);
     let every = Duration::from_nanos(settings.check_interval_ns.max(1_000_000));
     let over = Arc::new(AtomicBool::new(false));
-    let (watched, log) = (Arc::downgrade(&over), log.clone());
+    let (watched, log, own) = (Arc::downgrade(&over), log.clone(), name.to_owned());
     tokio::spawn(async move {
         // Ends with the limiter.
         while let Some(over) = watched.upgrade() {
@@ -54,7 +56,7 @@ pub fn start(
                 let what = if is_over { "refuses" } else { "takes again" };
                 let (used, soft) = (used >> 20, soft >> 20);
                 log.warn(&format!(
-                    "memory_limiter {what}: {used} MiB in use, limit {soft} MiB"
+                    "processor '{own}' {what}: {used} MiB in use, limit {soft} MiB"
                 ));
             }
             drop(over);
@@ -65,13 +67,14 @@ pub fn start(
         over,
         again: every,
         next,
+        full: format!("processor '{name}': more memory is in use than its limit").into(),
     })
 }
 
 impl Consumer for Limiter {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
         match self.over.load(Relaxed) {
-            true => refused(batch, Refusal::Busy(self.again)),
+            true => refused(batch, Refusal::busy(self.again, &self.full)),
             false => self.next.consume(batch),
         }
     }
@@ -82,7 +85,7 @@ impl Consumer for Limiter {
 
     fn room(&self) -> Result<(), Refusal> {
         match self.over.load(Relaxed) {
-            true => Err(Refusal::Busy(self.again)),
+            true => Err(Refusal::busy(self.again, &self.full)),
             false => self.next.room(),
         }
     }
@@ -118,7 +121,12 @@ mod tests {
             spike: Limit::Mib(0),
         };
         let used = || USED_BYTES.load(Relaxed);
-        let limiter = start(&settings, used, Arc::new(Taker), &Log::new(|_, _| ()));
+        let limiter = start(
+            &settings,
+            used,
+            Arc::new(Taker),
+            ("m", &Log::new(|_, _| ())),
+        );
         let account = Arc::new(Account::default());
         let consume = || {
             let batch = Batch {
@@ -136,7 +144,7 @@ mod tests {
         for (mib, taken) in [(7, true), (9, false), (8, true)] {
             USED_BYTES.store(mib << 20, Relaxed);
             tokio::time::sleep(Duration::from_secs(2)).await;
-            let busy = Err(Refusal::Busy(Duration::from_secs(1)));
+            let busy = Err(Refusal::busy(Duration::from_secs(1), &limiter.full));
             assert_eq!(consume(), if taken { Ok(()) } else { busy.clone() });
             assert_eq!(limiter.room(), if taken { Ok(()) } else { busy });
         }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
 use tail::shard::{Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
-use tail::store::{Budget, Refused as NoRoom};
+use tail::store::{Budget, Full, Refused as NoRoom};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::config::Signal;
 use crate::run::Log;
 use crate::run::account::{Account, Loss};
+use crate::run::buckets::Buckets;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::dashboard::Verdicts;
@@ -56,9 +57,21 @@ pub struct Tail {
     full_until_ns: AtomicU64,
     /// And what senders are told then, in nanoseconds.
     retry_after_ns: AtomicU64,
+    /// What is said where there is no room for bytes, and for traces.
+    full: [Arc<str>; 2],
     /// What is said once, when the first trace is decided early; empty once it is.
     early: Mutex<String>,
+    /// `num_traces`
+    traces_max: u64,
+    /// How long it took to decide on what was due, in milliseconds.
+    pub decision_times: Buckets,
 }
+
+/// Upper bounds of those times, as the Collector has them.
+const DECISION_BOUNDS_MS: &[u64] = &[
+    1, 2, 5, 10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 2000, 3000, 4000, 5000,
+    10_000, 20_000, 30_000, 50_000,
+];
 
 /// A shard, and what it has told the account.
 struct Owned {
@@ -145,7 +158,13 @@ pub fn start(
         drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
+        full: [
+            format!("processor '{name}': waiting traces take all the memory that they may").into(),
+            format!("processor '{name}': num_traces is reached").into(),
+        ],
         early: Mutex::new(rules.early(name)),
+        traces_max: rules.traces_max(),
+        decision_times: Buckets::new(DECISION_BOUNDS_MS),
     });
     for place in 0..tail.shards.len() {
         let driver = drive(Arc::downgrade(&tail), place, log.clone());
@@ -159,6 +178,13 @@ impl Rules<'_> {
         match self {
             Rules::Sample(settings) => settings.shards,
             Rules::Group(settings) => settings.workers,
+        }
+    }
+
+    fn traces_max(&self) -> u64 {
+        match self {
+            Rules::Sample(settings) => settings.traces_max,
+            Rules::Group(settings) => settings.traces_max,
         }
     }
 
@@ -210,6 +236,12 @@ impl Tail {
         u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Traces that it has room for.
+    #[must_use]
+    pub fn traces_max(&self) -> u64 {
+        self.traces_max
+    }
+
     /// Looks at each shard: the account, the counters, how many traces wait.
     pub fn each_shard(&self, mut look: impl FnMut(&Shard)) {
         for owned in &self.shards {
@@ -221,7 +253,11 @@ impl Tail {
         let until_ns = self.now_ns() + FULL.as_nanos() as u64;
         self.full_until_ns.store(until_ns, Relaxed);
         self.retry_after_ns.store(no_room.retry_after_ns, Relaxed);
-        Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
+        let why = match no_room.full {
+            Full::Budget => &self.full[0],
+            Full::Traces => &self.full[1],
+        };
+        Refusal::busy(Duration::from_nanos(no_room.retry_after_ns), why)
     }
 
     fn take_whole(&self, batch: Batch) -> Result<(), Box<Refused>> {
@@ -313,7 +349,11 @@ impl Tail {
         out: &mut VecDeque<Batch>,
     ) -> bool {
         let mut state = owned.state();
+        let (begin, before) = (Instant::now(), decided(&state.shard));
         let progress = work(&mut state.shard);
+        if decided(&state.shard) != before {
+            self.decision_times.add(begin.elapsed().as_millis() as u64);
+        }
         state.tell(&self.account);
         // In this order: what is let go here was noted before, and all that was kept of it has left.
         let decided = state.shard.take_decided();
@@ -418,6 +458,12 @@ impl Tail {
                     tokio::time::sleep(TICK).await;
                 }
             }
+            // What was decided and is not in a batch yet has its chance too.
+            let mut state = owned.state();
+            state.shard.flush();
+            self.ready(&mut state, owned, &mut ready);
+            drop(state);
+            self.hand_on(&mut ready, log);
             for batch in ready {
                 batch.receipt.lose(batch.records, Loss::Shutdown);
             }
@@ -458,8 +504,15 @@ impl Consumer for Tail {
             return Ok(());
         }
         let retry_after_ns = self.retry_after_ns.load(Relaxed);
-        Err(Refusal::Busy(Duration::from_nanos(retry_after_ns)))
+        let after = Duration::from_nanos(retry_after_ns);
+        Err(Refusal::busy(after, &self.full[0]))
     }
+}
+
+/// Traces that a shard has decided on.
+fn decided(shard: &Shard) -> u64 {
+    let counters = shard.counters();
+    counters.traces_sampled + counters.traces_not_sampled + counters.traces_dropped
 }
 
 /// Decides on what is due in a shard, again and again, as long as it is there.

@@ -9,15 +9,38 @@ use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use lz4_flex::frame::FrameDecoder;
+use tokio::time::Instant;
 
 use super::status::Fault;
-use super::{Intake, Reserved};
+use super::{Intake, no_room};
 use crate::config::components::shared::http::Coding;
+use crate::run::charge::{Body as Room, Charge};
 
 /// A body that was read, and the room that it takes.
 pub(super) struct Whole {
     pub bytes: Bytes,
-    pub room: Reserved,
+    pub room: Room,
+}
+
+impl Whole {
+    /// Its bytes, charged as what waits.
+    pub(super) fn charged(self) -> (Bytes, Charge) {
+        let charge = self.room.into_charge(self.bytes.len() as u64);
+        (self.bytes, charge)
+    }
+
+    /// What it was made into, by `translate`, charged the same way.
+    pub(super) fn translated(
+        mut self,
+        translate: impl FnOnce(&[u8]) -> Result<Bytes, Fault>,
+    ) -> Result<(Bytes, Charge), Fault> {
+        // While it is made, both are there. What is made is about as large.
+        if !self.room.grow(self.bytes.len() as u64) {
+            return Err(no_room().into());
+        }
+        self.bytes = translate(&self.bytes)?;
+        Ok(self.charged())
+    }
 }
 
 /// What a body may be.
@@ -29,7 +52,13 @@ pub(super) struct Bounds {
     pub told: Option<u64>,
     /// What its first bytes say of its length.
     pub begins: fn(&[u8]) -> Option<u64>,
+    /// When it must be whole; none: [`BODY_READ_MAX`] from now on.
+    pub until: Option<Instant>,
 }
+
+/// When a body must be whole: it goes along with the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadUntil(pub Instant);
 
 impl Bounds {
     pub(super) fn of(body: &Incoming, bytes_max: u64) -> Bounds {
@@ -37,6 +66,7 @@ impl Bounds {
             bytes_max,
             told: body.size_hint().exact(),
             begins: |_| None,
+            until: None,
         }
     }
 
@@ -45,13 +75,16 @@ impl Bounds {
     }
 }
 
-/// Reads a body whole, within [`BODY_READ_MAX`].
+/// Reads a body whole, in its time.
 pub(super) async fn read(
     intake: &Arc<Intake>,
     body: Incoming,
     bounds: Bounds,
 ) -> Result<Whole, Fault> {
-    let read = tokio::time::timeout(BODY_READ_MAX, read_all(intake, body, bounds)).await;
+    let until = bounds
+        .until
+        .unwrap_or_else(|| Instant::now() + BODY_READ_MAX);
+    let read = tokio::time::timeout_at(until, read_all(intake, body, bounds)).await;
     read.unwrap_or(Err(Fault::Slow))
 }
 
@@ -68,7 +101,7 @@ async fn read_all(
     if told > bounds.bytes_max {
         return Err(bounds.too_large());
     }
-    let busy = || Fault::Busy(BODY_ROOM_AFTER);
+    let busy = || Fault::from(no_room());
     let mut room = intake.reserve(told).ok_or_else(busy)?;
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
@@ -83,7 +116,7 @@ async fn read_all(
         if len > bounds.bytes_max {
             return Err(bounds.too_large());
         }
-        if len > room.bytes && !room.grow(len - room.bytes) {
+        if len > room.bytes() && !room.grow(len - room.bytes()) {
             return Err(busy());
         }
         // A body of one frame is not copied.
@@ -102,9 +135,6 @@ async fn read_all(
     let bytes = first.unwrap_or_else(|| whole.freeze());
     Ok(Whole { bytes, room })
 }
-
-/// When there may be room for a body again.
-const BODY_ROOM_AFTER: Duration = Duration::from_millis(200);
 
 /// What a coding gives, within the bound.
 pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Whole, Fault> {
@@ -151,7 +181,7 @@ fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
         return Err(too_large(bytes_max));
     }
     if !whole.room.grow(len) {
-        return Err(Fault::Busy(BODY_ROOM_AFTER));
+        return Err(no_room().into());
     }
     let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
     whole.bytes = out.map_err(failed)?.into();
@@ -177,7 +207,7 @@ fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whol
     let mut out = Vec::new();
     loop {
         if !whole.room.grow(STEP_BYTES) {
-            return Err(Fault::Busy(BODY_ROOM_AFTER));
+            return Err(no_room().into());
         }
         let step = from
             .by_ref()

@@ -17,7 +17,7 @@ use prost::Message;
 use super::Intake;
 use super::body::{self, Bounds, Whole};
 use super::http::Reply;
-use super::listen::origin_of;
+use super::serve::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;
@@ -46,7 +46,10 @@ pub(super) async fn serve(
 ) -> Response<Reply> {
     match export(intake, service, request, message_bytes_max).await {
         Ok(()) => ok(Bytes::from_static(EMPTY_MESSAGE)),
-        Err(fault) => failed(&fault.status()),
+        Err(fault) => {
+            intake.entrance.tell(&fault);
+            failed(&fault.status())
+        }
     }
 }
 
@@ -63,11 +66,11 @@ async fn export(
     let coding = coding(request.headers())?;
     let origin = origin_of(&mut request);
     let whole = message(intake, coding, request.into_body(), message_bytes_max).await?;
-    let bytes = match service {
-        Service::Otlp => whole.bytes.clone(),
-        Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
+    let request = match service {
+        Service::Otlp => whole.charged(),
+        Service::Jaeger => whole.translated(|bytes| intake.translated(jaeger::from_grpc(bytes)))?,
     };
-    intake.take_of(signal, bytes, origin).await
+    intake.take_of(signal, request, origin).await
 }
 
 /// The message of a call, decompressed.

@@ -15,8 +15,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use prost::Message;
 use tokio::sync::mpsc;
 
-use super::body::{self, Bounds, Whole};
-use super::listen::origin_of;
+use super::activity::Begun;
+use super::body::{self, Bounds, ReadUntil, Whole};
+use super::serve::origin_of;
 use super::status::Fault;
 use super::{Intake, cors};
 use crate::config::Signal;
@@ -44,7 +45,10 @@ pub(super) async fn serve(
     let form = form(request.headers());
     edge.end(match export(intake, settings, request, form).await {
         Ok(()) => success(form.unwrap_or(Form::Protobuf)),
-        Err(fault) => failure(&fault, form.unwrap_or(Form::Protobuf)),
+        Err(fault) => {
+            intake.entrance.tell(&fault);
+            failure(&fault, form.unwrap_or(Form::Protobuf))
+        }
     })
 }
 
@@ -111,8 +115,10 @@ pub(super) async fn whole(
 ) -> Result<Whole, Fault> {
     let coding = coding(request.headers(), &server.codings)?;
     let bytes_max = server.body_bytes_max;
+    let until = request.extensions().get().copied();
     let body = request.into_body();
-    let bounds = Bounds::of(&body, bytes_max);
+    let mut bounds = Bounds::of(&body, bytes_max);
+    bounds.until = until.map(|ReadUntil(until)| until);
     let whole = body::read(intake, body, bounds).await?;
     body::decode(whole, coding, bytes_max)
 }
@@ -132,13 +138,18 @@ async fn export(
     })?;
     let origin = origin_of(&mut request);
     let whole = whole(intake, &settings.server, request).await?;
-    let bytes = match form {
-        Form::Protobuf => whole.bytes.clone(),
-        Form::Json => json::decode(signal, &whole.bytes)
-            .map_err(Fault::Invalid)?
-            .into(),
+    let request = match form {
+        Form::Protobuf => whole.charged(),
+        Form::Json => whole.translated(|json| {
+            let bytes_max = usize::try_from(settings.server.body_bytes_max).unwrap_or(usize::MAX);
+            let decoded = json::decode(signal, json, bytes_max).map(Bytes::from);
+            decoded.map_err(|why| {
+                intake.accounts[signal as usize].add_malformed();
+                Fault::Invalid(why)
+            })
+        })?,
     };
-    intake.take_of(signal, bytes, origin).await
+    intake.take_of(signal, request, origin).await
 }
 
 fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {
@@ -249,14 +260,25 @@ pub struct Reply {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
     frames: Option<mpsc::Receiver<Frame<Bytes>>>,
+    /// The request is not answered as long as this is there.
+    _request: Option<Begun>,
 }
 
 impl Reply {
+    /// The same as the answer to a request.
+    pub(super) fn of(self, request: Begun) -> Reply {
+        Reply {
+            _request: Some(request),
+            ..self
+        }
+    }
+
     pub(super) fn empty() -> Reply {
         Reply {
             data: None,
             trailers: None,
             frames: None,
+            _request: None,
         }
     }
 
@@ -271,7 +293,7 @@ impl Reply {
         Reply {
             data: Some(data),
             trailers: Some(trailers),
-            frames: None,
+            ..Reply::empty()
         }
     }
 

@@ -1,115 +1,26 @@
-//! Sockets of receivers, and the connections that come in.
+//! Sockets of receivers.
 
-use std::borrow::Cow;
-use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::header::HeaderMap;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use net::Addr;
 use net::listen::{ListenAddr, ListenOptions};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::grpc::Service;
-use super::status::Fault;
-use super::{Format, Intake, Probe, cors, grpc, health, http, spans, tls};
-use crate::config::components::receivers::otlp::OtlpHttpServer;
+use super::bounds::Bounds;
+use super::protocol::{Protocol, Settings};
+use super::serve::{Server, builder, run};
+use super::{Intake, tls};
 use crate::config::components::shared::address::{Family, Listen};
-use crate::config::components::shared::grpc::GrpcServer;
-use crate::config::components::shared::http::HttpServer;
-use crate::run::auth::{Authenticators, Gate, seen};
-use crate::run::origin::{Came, Origin, TooMuch, Wanted};
+use crate::run::auth::Authenticators;
+use crate::run::origin::Wanted;
 
-/// Connections of one listener at a time; more wait until one ends.
-const CONNECTIONS_MAX: usize = 16 * 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// A TLS handshake that takes longer is given up.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// The head of a request that takes longer is given up, where the settings say nothing.
-const HEAD_MAX: Duration = Duration::from_secs(60);
-/// Frames of HTTP/2: large, for bodies are.
-const FRAME_BYTES_MAX: u32 = 1 << 20;
-/// What one call, and what one connection, may have on its way before it is read.
-const STREAM_WINDOW_BYTES: u32 = 2 << 20;
-const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-/// Calls of one connection at a time, where the settings say nothing.
-const STREAMS_MAX: u32 = 100;
-/// How long connections may take to end when the collector does.
-const END_MAX: Duration = Duration::from_secs(5);
-/// After an error of accepting (too many open files), before the next attempt.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// gRPC's own default, two hours.
-const PING_AFTER: Duration = Duration::from_secs(2 * 3600);
-const PING_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// What a listener serves.
-pub enum Protocol {
-    /// OTLP over gRPC.
-    Grpc(Box<GrpcServer>),
-    /// OTLP over HTTP.
-    Http(Box<OtlpHttpServer>),
-    /// Jaeger's service over gRPC.
-    JaegerGrpc(Box<GrpcServer>),
-    /// Spans of another format over HTTP.
-    Spans(Box<HttpServer>, Format),
-    /// A page about ourselves.
-    Page(Box<HttpServer>, Arc<Answer>),
-    /// gRPC's health service.
-    Health(Box<GrpcServer>, Arc<Probe>),
-}
-
-impl Protocol {
-    /// Its server.
-    fn settings(&self) -> Settings<'_> {
-        match self {
-            Protocol::Grpc(grpc) | Protocol::JaegerGrpc(grpc) | Protocol::Health(grpc, _) => {
-                Settings::Grpc(grpc)
-            }
-            Protocol::Http(http) => Settings::Http(&http.server),
-            Protocol::Spans(http, _) | Protocol::Page(http, _) => Settings::Http(http),
-        }
-    }
-}
-
-/// What a protocol's server is set to.
-enum Settings<'a> {
-    Grpc(&'a GrpcServer),
-    Http(&'a HttpServer),
-}
-
-impl Settings<'_> {
-    fn include_metadata(&self) -> bool {
-        match self {
-            Settings::Grpc(grpc) => grpc.include_metadata,
-            Settings::Http(http) => http.include_metadata,
-        }
-    }
-
-    /// What an authenticator sees of a request.
-    fn seen<'a>(&self, request: &'a Request<Incoming>) -> Cow<'a, HeaderMap> {
-        match self {
-            Settings::Grpc(_) => Cow::Borrowed(request.headers()),
-            Settings::Http(http) => seen(request.headers(), request.uri(), &http.auth_params),
-        }
-    }
-}
-
-/// What a page answers.
-pub type Answer = dyn Fn(&Request<Incoming>) -> hyper::Response<Bytes> + Send + Sync;
 
 /// A socket that takes connections.
 pub struct Listening {
@@ -142,7 +53,7 @@ impl Listening {
     }
 }
 
-enum Socket {
+pub(super) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -200,6 +111,7 @@ pub fn listen(
     };
     let (end, ended) = watch::channel(false);
     let server = Arc::new(Server {
+        bounds: Bounds::of(&protocol),
         builder: builder(&protocol),
         wanted: { opening.wanted }
             .and_then(|wanted| wanted.of_receiver(protocol.settings().include_metadata())),
@@ -274,221 +186,4 @@ fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<T
         }
     }
     Err(last)
-}
-
-struct Server {
-    builder: Builder<TokioExecutor>,
-    protocol: Protocol,
-    intake: Arc<Intake>,
-    tls: Option<TlsAcceptor>,
-    /// Who asks who sends.
-    gate: Option<Arc<Gate>>,
-    /// What is kept of requests.
-    wanted: Option<Wanted>,
-    /// Whether nobody listens any more.
-    ended: watch::Receiver<bool>,
-}
-
-fn duration(ns: u64, default: Duration) -> Duration {
-    match ns {
-        0 => default,
-        ns => Duration::from_nanos(ns),
-    }
-}
-
-fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    let (streams_max, ping, ping_timeout) = match protocol.settings() {
-        Settings::Grpc(grpc) => {
-            builder = builder.http2_only();
-            let ping = duration(grpc.keepalive.ping_ns, PING_AFTER);
-            let timeout = duration(grpc.keepalive.ping_timeout_ns, PING_TIMEOUT);
-            let streams_max = match grpc.streams_max {
-                0 => STREAMS_MAX,
-                streams_max => streams_max,
-            };
-            (streams_max, ping, timeout)
-        }
-        Settings::Http(server) => {
-            let head_ns = match server.read_header_timeout_ns {
-                0 => server.read_timeout_ns,
-                ns => ns,
-            };
-            let mut http1 = builder.http1();
-            http1
-                .timer(TokioTimer::new())
-                .keep_alive(server.keep_alive)
-                .header_read_timeout(duration(head_ns, HEAD_MAX));
-            (STREAMS_MAX, PING_AFTER, PING_TIMEOUT)
-        }
-    };
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_frame_size(FRAME_BYTES_MAX)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_concurrent_streams(streams_max)
-        .keep_alive_interval(ping)
-        .keep_alive_timeout(ping_timeout);
-    builder
-}
-
-async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<bool>) {
-    let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = ended.changed() => break,
-            accepted = accept(&socket, &room) => accepted,
-        };
-        let Ok((connection, permit)) = accepted else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            continue;
-        };
-        let (server, watcher) = (Arc::clone(&server), graceful.watcher());
-        tokio::spawn(async move {
-            server.serve(connection, watcher).await;
-            drop(permit);
-        });
-    }
-    drop(socket);
-    // Who does not end in time is cut off with the process.
-    let _ = tokio::time::timeout(END_MAX, graceful.shutdown()).await;
-}
-
-enum Connection {
-    Tcp(tokio::net::TcpStream, IpAddr),
-    Unix(tokio::net::UnixStream),
-}
-
-async fn accept(
-    socket: &Socket,
-    room: &Arc<Semaphore>,
-) -> io::Result<(Connection, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await;
-    let permit = permit.map_err(io::Error::other)?;
-    let connection = match socket {
-        Socket::Tcp(listener) => {
-            let (stream, from) = listener.accept().await?;
-            // Answers are short, and awaited.
-            stream.set_nodelay(true)?;
-            Connection::Tcp(stream, from.ip())
-        }
-        Socket::Unix(listener) => Connection::Unix(listener.accept().await?.0),
-    };
-    Ok((connection, permit))
-}
-
-type Watcher = hyper_util::server::graceful::Watcher;
-
-impl Server {
-    async fn serve(self: Arc<Server>, connection: Connection, watcher: Watcher) {
-        match connection {
-            Connection::Tcp(stream, from) => self.shake_hands(stream, Some(from), watcher).await,
-            Connection::Unix(stream) => self.shake_hands(stream, None, watcher).await,
-        }
-    }
-
-    async fn shake_hands<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let Some(tls) = &self.tls else {
-            return self.talk(stream, from, watcher).await;
-        };
-        let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
-        if let Ok(Ok(stream)) = handshake {
-            self.talk(stream, from, watcher).await;
-        }
-    }
-
-    async fn talk<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let server = Arc::clone(&self);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let server = Arc::clone(&server);
-            async move { Ok::<_, Infallible>(server.answer(request, from).await) }
-        });
-        let connection = self
-            .builder
-            .serve_connection(TokioIo::new(stream), service)
-            .into_owned();
-        // An error is one of the peer's: its requests have failed, and it knows.
-        let _ = watcher.watch(connection).await;
-    }
-
-    async fn answer(
-        &self,
-        mut request: Request<Incoming>,
-        from: Option<IpAddr>,
-    ) -> hyper::Response<http::Reply> {
-        let settings = self.protocol.settings();
-        let has_cors = matches!(settings, Settings::Http(server) if server.cors.is_some());
-        if let Some(gate) = &self.gate
-            && !(has_cors && cors::is_preflight(&request))
-            && let Err(denied) = gate.admit(&settings.seen(&request)).await
-        {
-            return self.refuse(&Fault::from(denied), &request);
-        }
-        if let Some(wanted) = &self.wanted {
-            match self.origin(wanted, &request, from) {
-                Ok(Some(origin)) => {
-                    request.extensions_mut().insert(origin);
-                }
-                Ok(None) => {}
-                Err(too_much) => return self.refuse(&too_much.into(), &request),
-            }
-        }
-        match &self.protocol {
-            Protocol::Grpc(settings) => {
-                let bytes_max = settings.message_bytes_max;
-                grpc::serve(&self.intake, Service::Otlp, request, bytes_max).await
-            }
-            Protocol::JaegerGrpc(settings) => {
-                let bytes_max = settings.message_bytes_max;
-                grpc::serve(&self.intake, Service::Jaeger, request, bytes_max).await
-            }
-            Protocol::Http(settings) => http::serve(&self.intake, settings, request).await,
-            Protocol::Spans(server, format) => {
-                spans::serve(&self.intake, (server, *format), request).await
-            }
-            Protocol::Health(settings, probe) => {
-                let (bytes_max, ended) = (settings.message_bytes_max, self.ended.clone());
-                health::serve(&self.intake, probe, request, bytes_max, ended).await
-            }
-            Protocol::Page(settings, answer) => http::page(settings, answer(&request)),
-        }
-    }
-
-    fn refuse(&self, fault: &Fault, request: &Request<Incoming>) -> hyper::Response<http::Reply> {
-        match self.protocol.settings() {
-            Settings::Grpc(_) => grpc::refuse(fault),
-            Settings::Http(_) => http::refuse(fault, request.headers()),
-        }
-    }
-
-    fn origin(
-        &self,
-        wanted: &Wanted,
-        request: &Request<Incoming>,
-        from: Option<IpAddr>,
-    ) -> Result<Option<Arc<Origin>>, TooMuch> {
-        let came = Came {
-            headers: request.headers(),
-            authority: request.uri().authority().map(|host| host.as_str()),
-            address: from,
-        };
-        let gate = self.gate.as_ref().filter(|_| wanted.identity);
-        let identity = gate.and_then(|gate| gate.identity(&self.protocol.settings().seen(request)));
-        wanted.origin(&came, identity)
-    }
-}
-
-/// Where a request came from, if anybody asks: it goes along with the request as far as to its body.
-pub(super) fn origin_of(request: &mut Request<Incoming>) -> Option<Arc<Origin>> {
-    request.extensions_mut().remove()
 }

@@ -1,30 +1,41 @@
 //! Receivers: what comes over gRPC, HTTP and UDP goes to the pipelines that name them.
 
+mod activity;
 mod body;
+mod bounds;
 mod cors;
+mod entrance;
+mod frames;
 mod grpc;
 mod health;
 mod http;
 mod listen;
+mod protocol;
+mod serve;
 mod spans;
 mod status;
 mod tls;
 mod udp;
+mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
 use journal::Place;
 
+pub use entrance::Entrance;
+use entrance::Fate;
 pub use health::Probe;
-pub use listen::{Answer, Listening, Opening, Protocol, Sharing, listen};
+pub use listen::{Listening, Opening, Sharing, listen};
+pub use protocol::{Answer, Protocol};
 pub use spans::Format;
 pub use udp::listen as listen_udp;
 
 use super::account::Account;
+use super::charge::{Body, Charge, Memory};
 use super::consume::{Consumer, Refusal};
 use super::count;
 use super::data::Batch;
@@ -33,8 +44,8 @@ use super::storage::{Commit, Custody, Ending, Kept, Taken};
 use crate::config::Signal;
 use status::Fault;
 
-/// Bytes of bodies that are being read at a time, by all connections of a receiver.
-pub const BODIES_BYTES_MAX: u64 = 512 << 20;
+/// When there may be room for a request again.
+const ROOM_AFTER: Duration = Duration::from_millis(200);
 
 /// When a queue may be able to write again, or to send on.
 const FAILED_AFTER: Duration = Duration::from_secs(1);
@@ -42,21 +53,27 @@ const FAILED_AFTER: Duration = Duration::from_secs(1);
 /// What a sender is told of data that an exporter for which it waits could not get rid of.
 const NEVER: &str = "what it was sent on to does not take it";
 
+/// What is said where a queue could not write or send it.
+const FAILED: &str = "it could not be written or sent on";
+
 /// What a sender is told of data that a component panicked on: it would again.
 const PANICKED: &str = "the collector failed on it: see its log";
 
-/// Where the data of a receiver go.
+/// Where the data of a receiver go that come in by one of its transports.
+#[derive(Clone)]
 pub struct Intake {
     /// By signal; none is answered as a service that is not there.
     pub outlets: Outlets,
     /// By signal.
     pub accounts: [Arc<Account>; 3],
-    /// Bytes of bodies that are being read.
-    bodies_bytes: AtomicU64,
+    /// The transport.
+    pub entrance: Arc<Entrance>,
+    /// What all receivers may hold.
+    memory: Arc<Memory>,
     /// Nothing more is taken.
-    closing: std::sync::atomic::AtomicBool,
+    closing: Arc<AtomicBool>,
     /// Where traces are written before they are taken; they are not where their pipelines ask for none.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<Arc<Kept>>,
     /// Senders are answered when queues have written what is theirs, or sent it.
     waits: bool,
     /// It takes what the proxy records that runs the collector.
@@ -71,14 +88,15 @@ pub type Outlets = [Option<Arc<dyn Consumer>>; 3];
 impl Intake {
     /// For these outlets.
     #[must_use]
-    pub fn new(outlets: Outlets, accounts: [Arc<Account>; 3]) -> Intake {
+    pub fn new(outlets: Outlets, accounts: [Arc<Account>; 3], memory: &Arc<Memory>) -> Intake {
         let traces = outlets[Signal::Traces as usize].as_ref();
         Intake {
             checks_spans: traces.is_some_and(|outlet| outlet.mixes()),
             outlets,
             accounts,
-            bodies_bytes: AtomicU64::new(0),
-            closing: false.into(),
+            entrance: Arc::default(),
+            memory: Arc::clone(memory),
+            closing: Arc::default(),
             kept: None,
             waits: false,
             is_of_proxy: false,
@@ -89,18 +107,31 @@ impl Intake {
     #[must_use]
     pub fn keeping(self, kept: Option<Kept>, waits: bool) -> Intake {
         Intake {
-            kept,
+            kept: kept.map(Arc::new),
             waits,
             ..self
         }
     }
 
+    /// The same of another transport.
+    #[must_use]
+    pub fn by(&self, entrance: &Arc<Entrance>) -> Intake {
+        Intake {
+            entrance: Arc::clone(entrance),
+            ..self.clone()
+        }
+    }
+
     /// For what the proxy records that runs the collector. It has no journal: what a proxy has not handed over yet ends with it.
     #[must_use]
-    pub(super) fn of_proxy(outlets: Outlets, accounts: [Arc<Account>; 3]) -> Intake {
+    pub(super) fn of_proxy(
+        outlets: Outlets,
+        accounts: [Arc<Account>; 3],
+        memory: &Arc<Memory>,
+    ) -> Intake {
         Intake {
             is_of_proxy: true,
-            ..Intake::new(outlets, accounts)
+            ..Intake::new(outlets, accounts, memory)
         }
     }
 
@@ -124,16 +155,14 @@ impl Intake {
     }
 
     /// Room for a body, given back when the guard is dropped.
-    fn reserve(self: &Arc<Intake>, bytes: u64) -> Option<Reserved> {
-        let add = |held: u64| {
-            let sum = held.checked_add(bytes)?;
-            (sum <= BODIES_BYTES_MAX).then_some(sum)
-        };
-        let added = self.bodies_bytes.fetch_update(Relaxed, Relaxed, add);
-        added.ok().map(|_| Reserved {
-            intake: Arc::clone(self),
-            bytes,
-        })
+    fn reserve(&self, bytes: u64) -> Option<Body> {
+        self.memory.body(bytes)
+    }
+
+    /// Charges a request that was not read here.
+    fn charge(&self, bytes: &Bytes) -> Result<Charge, Refusal> {
+        let charge = self.memory.charge(bytes.len() as u64);
+        charge.ok_or_else(no_room)
     }
 
     /// Hands an `Export*ServiceRequest` on, whole or not at all, once it is where it outlives the process if it must. To be
@@ -142,9 +171,10 @@ impl Intake {
     /// # Errors
     /// Why it is not taken.
     pub async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
-        match self.ending_of(signal, bytes, None).await? {
+        let charge = self.charge(&bytes)?;
+        match self.ending_of(signal, (bytes, charge), None).await? {
             Ending::Done => Ok(()),
-            Ending::Failed => Err(Refusal::Busy(FAILED_AFTER)),
+            Ending::Failed => Err(Refusal::busy(FAILED_AFTER, &FAILED.into())),
             Ending::Never => Err(Refusal::Malformed(NEVER.into())),
         }
     }
@@ -153,10 +183,10 @@ impl Intake {
     async fn take_of(
         &self,
         signal: Signal,
-        bytes: Bytes,
+        request: (Bytes, Charge),
         origin: Option<Arc<Origin>>,
     ) -> Result<(), Fault> {
-        match self.ending_of(signal, bytes, origin).await? {
+        match self.ending_of(signal, request, origin).await? {
             Ending::Done => Ok(()),
             Ending::Failed => Err(Fault::Failed(FAILED_AFTER)),
             Ending::Never => Err(Fault::Invalid(NEVER.into())),
@@ -167,10 +197,10 @@ impl Intake {
     async fn ending_of(
         &self,
         signal: Signal,
-        bytes: Bytes,
+        request: (Bytes, Charge),
         origin: Option<Arc<Origin>>,
     ) -> Result<Ending, Refusal> {
-        match self.give(signal, bytes, origin).await? {
+        match self.give(signal, request, origin).await? {
             Some(commit) => Ok(commit.outcome().await),
             None => Ok(Ending::Done),
         }
@@ -183,7 +213,7 @@ impl Intake {
     async fn give(
         &self,
         signal: Signal,
-        bytes: Bytes,
+        (bytes, charge): (Bytes, Charge),
         origin: Option<Arc<Origin>>,
     ) -> Result<Option<Arc<Commit>>, Refusal> {
         let Some(outlet) = &self.outlets[signal as usize] else {
@@ -196,6 +226,24 @@ impl Intake {
         if records == 0 {
             return Ok(None);
         }
+        let request = (signal, bytes, records, charge);
+        let passed = self.pass(outlet, request, origin).await;
+        let fate = match &passed {
+            Ok(_) => Fate::Accepted,
+            Err(Refusal::Malformed(why)) if why == PANICKED => Fate::Failed,
+            Err(_) => Fate::Refused,
+        };
+        self.entrance.count(signal, records, fate);
+        passed
+    }
+
+    /// Hands records on, once they are where they outlive the process if they must; for what is to be waited then.
+    async fn pass(
+        &self,
+        outlet: &Arc<dyn Consumer>,
+        (signal, bytes, records, charge): (Signal, Bytes, u64, Charge),
+        origin: Option<Arc<Origin>>,
+    ) -> Result<Option<Arc<Commit>>, Refusal> {
         let mut custody = Custody::default();
         let commit = self.waits.then(Arc::<Commit>::default);
         if let Some(commit) = &commit {
@@ -209,13 +257,13 @@ impl Intake {
                 let place = kept.write(signal, bytes.clone(), origin.as_deref()).await;
                 let place = place.map_err(|why| self.refused(signal, records, why))?;
                 custody.add(place.hold.clone());
-                let handed = self.hand_on(signal, bytes, records, (custody, origin));
+                let handed = self.hand_on(signal, (bytes, charge), records, (custody, origin));
                 if let Err(refusal) = handed {
                     kept.forget(place);
                     return Err(refusal);
                 }
             }
-            _ => self.hand_on(signal, bytes, records, (custody, origin))?,
+            _ => self.hand_on(signal, (bytes, charge), records, (custody, origin))?,
         }
         Ok(commit)
     }
@@ -232,7 +280,8 @@ impl Intake {
         let records = self.count(signal, &bytes)?;
         let mut custody = Custody::default();
         custody.add(place.hold.clone());
-        self.hand_on(signal, bytes, records, (custody, origin))?;
+        let charge = self.charge(&bytes)?;
+        self.hand_on(signal, (bytes, charge), records, (custody, origin))?;
         self.accounts[signal as usize].add_recovered(records);
         Ok(records)
     }
@@ -257,7 +306,7 @@ impl Intake {
     fn hand_on(
         &self,
         signal: Signal,
-        bytes: Bytes,
+        (bytes, charge): (Bytes, Charge),
         records: u64,
         (custody, origin): (Custody, Option<Arc<Origin>>),
     ) -> Result<(), Refusal> {
@@ -266,8 +315,8 @@ impl Intake {
             return Ok(());
         };
         let mut receipt = match self.is_of_proxy {
-            true => account.accept_of_proxy(records),
-            false => account.accept(records),
+            true => account.accept_of_proxy(records, Some(charge)),
+            false => account.accept_charged(records, charge),
         };
         receipt.custody = custody;
         let batch = Batch {
@@ -292,27 +341,10 @@ impl Intake {
     }
 }
 
-/// Bytes of a body that is being read.
-struct Reserved {
-    intake: Arc<Intake>,
-    bytes: u64,
-}
-
-impl Reserved {
-    /// More of it; false where there is no room.
-    fn grow(&mut self, bytes: u64) -> bool {
-        let Some(mut more) = self.intake.reserve(bytes) else {
-            return false;
-        };
-        self.bytes += std::mem::take(&mut more.bytes);
-        true
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.intake.bodies_bytes.fetch_sub(self.bytes, Relaxed);
-    }
+/// There is no room for the bytes of a request.
+fn no_room() -> Refusal {
+    let why = "what is being read and what waits take all the memory that they may";
+    Refusal::busy(ROOM_AFTER, &why.into())
 }
 
 #[cfg(test)]
@@ -339,7 +371,8 @@ mod tests {
     async fn a_panic_of_a_component_ends_one_request_and_the_books_balance() {
         let accounts: [Arc<Account>; 3] = Default::default();
         let outlets: Outlets = [Some(Arc::new(Panics)), None, None];
-        let intake = Intake::new(outlets, accounts.clone());
+        let budget = Arc::new(tail::store::Budget::new(1 << 30));
+        let intake = Intake::new(outlets, accounts.clone(), &Memory::new(&budget));
         // One span without fields.
         let request = Bytes::from_static(b"\x0a\x04\x12\x02\x12\x00");
         for times in 1..=2 {

@@ -7,7 +7,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::Intake;
 use super::http::{self, Edge, Reply};
-use super::listen::origin_of;
+use super::serve::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::HttpServer;
@@ -43,6 +43,7 @@ pub(super) async fn serve(
             response
         }
         Err(fault) => {
+            intake.entrance.tell(&fault);
             let message = fault.status().message.into_bytes();
             http::refusal(&fault, "text/plain; charset=utf-8", message)
         }
@@ -61,12 +62,13 @@ async fn take(
     let body = body.ok_or_else(|| Fault::NotThere(format!("{path} is not served")))??;
     let origin = origin_of(&mut request);
     let whole = http::whole(intake, server, request).await?;
-    let translated = match body {
-        Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, &whole.bytes, parse_tags),
-        Body::Jaeger => jaeger::from_http(&whole.bytes),
-    };
-    let bytes = intake.translated(translated)?;
-    intake.take_of(Signal::Traces, bytes, origin).await
+    let request = whole.translated(|bytes| {
+        intake.translated(match body {
+            Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, bytes, parse_tags),
+            Body::Jaeger => jaeger::from_http(bytes),
+        })
+    })?;
+    intake.take_of(Signal::Traces, request, origin).await
 }
 
 /// What a body is.

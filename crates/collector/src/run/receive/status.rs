@@ -5,7 +5,7 @@ use std::time::Duration;
 use export::rpc::{Status, retry_info};
 
 use crate::run::auth::Denied;
-use crate::run::consume::Refusal;
+use crate::run::consume::{NoRoom, Refusal};
 use crate::run::origin::{FIELDS_BYTES_MAX, FIELDS_MAX, TooMuch};
 
 /// Why a request fails.
@@ -20,7 +20,7 @@ pub(super) enum Fault {
     /// Nobody takes this signal or path.
     NotThere(String),
     /// No room now.
-    Busy(Duration),
+    Busy(NoRoom),
     /// It was taken, and could not be written or sent on.
     Failed(Duration),
     /// The collector ends.
@@ -38,7 +38,10 @@ impl From<Denied> for Fault {
     fn from(denied: Denied) -> Fault {
         match denied {
             Denied::Missing | Denied::Wrong => Fault::Stranger,
-            Denied::Busy => Fault::Busy(LOOKED_AT_AFTER),
+            Denied::Busy => {
+                let why = "too many credentials are being checked";
+                Refusal::busy(LOOKED_AT_AFTER, &why.into()).into()
+            }
         }
     }
 }
@@ -54,7 +57,7 @@ impl From<TooMuch> for Fault {
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Fault {
         match refusal {
-            Refusal::Busy(after) => Fault::Busy(after),
+            Refusal::Busy(no_room) => Fault::Busy(no_room),
             Refusal::Closing => Fault::Closing,
             Refusal::Malformed(reason) => Fault::Invalid(reason),
         }
@@ -74,6 +77,32 @@ pub(super) mod code {
 }
 
 impl Fault {
+    /// How many kinds are told in the log.
+    pub(super) const KINDS: usize = 8;
+
+    /// Its kind, by a number; none where it is not told.
+    pub(super) fn kind(&self) -> Option<usize> {
+        Some(match self {
+            Fault::Invalid(_) => 0,
+            Fault::TooLarge(_) => 1,
+            Fault::Encoding(_) => 2,
+            Fault::NotThere(_) => 3,
+            Fault::Busy(_) => 4,
+            Fault::Failed(_) => 5,
+            Fault::Slow => 6,
+            Fault::Stranger => 7,
+            Fault::Closing => return None,
+        })
+    }
+
+    /// Why, for the operator.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Fault::Busy(no_room) => no_room.why.to_string(),
+            fault => fault.status().message,
+        }
+    }
+
     /// The status; one that may be tried again says when.
     pub(super) fn status(&self) -> Status {
         let (code, message) = match self {
@@ -98,7 +127,7 @@ impl Fault {
             ),
         };
         let details = match self {
-            Fault::Busy(after) | Fault::Failed(after) => vec![retry_info(*after)],
+            Fault::Busy(NoRoom { after, .. }) | Fault::Failed(after) => vec![retry_info(*after)],
             _ => Vec::new(),
         };
         Status {
@@ -125,7 +154,7 @@ impl Fault {
     /// `Retry-After`, in seconds, at least one.
     pub(super) fn retry_after_s(&self) -> Option<u64> {
         match self {
-            Fault::Busy(after) | Fault::Failed(after) => {
+            Fault::Busy(NoRoom { after, .. }) | Fault::Failed(after) => {
                 Some(after.as_millis().div_ceil(1000).clamp(1, 3600) as u64)
             }
             Fault::Closing => Some(1),

@@ -87,8 +87,10 @@ async fn run(
         };
         // An error is one of an earlier answer, which we never send.
         let Ok(len) = received else { continue };
-        // The account knows of it; there is nobody to be told.
-        let _ = take(&intake, &buffer[..len], bytes_max, is_compact).await;
+        // There is no sender to be told.
+        if let Err(fault) = take(&intake, &buffer[..len], bytes_max, is_compact).await {
+            intake.entrance.tell(&fault);
+        }
     }
 }
 
@@ -104,6 +106,7 @@ async fn take(
     };
     let bytes = intake.translated(request)?;
     // Nobody is told what becomes of it.
-    let given = intake.give(Signal::Traces, bytes, None).await;
+    let charge = intake.charge(&bytes)?;
+    let given = intake.give(Signal::Traces, (bytes, charge), None).await;
     given.map(drop).map_err(Fault::from)
 }

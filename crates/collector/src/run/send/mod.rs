@@ -147,6 +147,14 @@ const NONE: Around = Around {
 };
 
 impl Target {
+    /// The host and port that it sends to, where it has some.
+    fn server(&self) -> Option<&(String, String)> {
+        match self {
+            Target::Otlp(outlet, _) | Target::Backend(outlet, _) => outlet.server.as_ref(),
+            Target::Debug(_) | Target::File(_) | Target::Dashboard(_) | Target::Nop => None,
+        }
+    }
+
     /// Sends a batch once. `prepared` keeps the work of the first attempt.
     async fn send(
         &self,

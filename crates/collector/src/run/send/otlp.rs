@@ -24,6 +24,8 @@ const TIMEOUT_MAX_MS: u32 = 3_600_000;
 pub(super) struct Outlet {
     pub client: Client,
     editor: Option<Editor>,
+    /// The host and port that it sends to; none for a Unix socket.
+    pub server: Option<(String, String)>,
 }
 
 impl Outlet {
@@ -80,6 +82,10 @@ pub(super) fn grpc(
     Ok(Outlet {
         client: Client::grpc_with(&otlp, signal_of(signal), options)?,
         editor: auth.editor(settings.client.auth.as_ref())?,
+        server: match unix {
+            Some(_) => None,
+            None => server(&otlp.endpoint),
+        },
     })
 }
 
@@ -129,8 +135,20 @@ pub(super) fn http(
     let outlet = Outlet {
         client: Client::http_with(&otlp, signal_of(signal), options)?,
         editor: auth.editor(settings.client.auth.as_ref())?,
+        server: server(url),
     };
     Ok((outlet, form))
+}
+
+/// The host and port of a URL.
+fn server(url: &str) -> Option<(String, String)> {
+    let url: hyper::Uri = url.parse().ok()?;
+    let port = match (url.port_u16(), url.scheme_str()) {
+        (Some(port), _) => port,
+        (None, Some("https")) => 443,
+        (None, _) => 80,
+    };
+    Some((url.host()?.to_owned(), port.to_string()))
 }
 
 fn connections(settings: &HttpClient) -> Connections {

@@ -73,6 +73,8 @@ pub(super) struct Shared {
     /// Or at least for room.
     blocks: bool,
     pub log: Log,
+    /// What is said where it has no room.
+    full: Arc<str>,
 }
 
 /// Records by what became of them here.
@@ -84,6 +86,8 @@ pub struct Counts {
     pub failed: AtomicU64,
     /// Records that this exporter lost because its queue was full while other exporters accepted their copies.
     pub passed_by: AtomicU64,
+    /// Requests that are being sent, or wait for the next attempt.
+    pub in_flight: AtomicU64,
 }
 
 /// How long there will be attempts.
@@ -156,6 +160,7 @@ pub(super) fn start(
         waits,
         blocks,
         log: outside.common.log.clone(),
+        full: format!("exporter '{name}': its queue is full").into(),
     });
     let (cut, cut_off) = watch::channel(false);
     let mut tasks = JoinSet::new();
@@ -199,7 +204,7 @@ impl Shared {
         let bytes = state.bytes + batch.held_bytes();
         let fits = state.blocked.len() < BLOCKED_MAX && bytes <= self.share.bytes_max();
         if !(self.blocks && fits && batch.receipt.custody.is_awaited()) {
-            return refused(batch, Refusal::Busy(ROOM_AFTER));
+            return refused(batch, Refusal::busy(ROOM_AFTER, &self.full));
         }
         state.bytes = bytes;
         state.blocked.push_back(Waiting {
@@ -254,7 +259,7 @@ impl Shared {
             self.push(state, one);
         }
         match waiting {
-            Some(_) => Err(Refusal::Busy(ROOM_AFTER)),
+            Some(_) => Err(Refusal::busy(ROOM_AFTER, &self.full)),
             None => Ok(()),
         }
     }
@@ -371,7 +376,7 @@ impl Consumer for Sender {
         // Whether anyone waits is not known yet.
         let may_block = self.shared.blocks && state.blocked.len() < BLOCKED_MAX;
         match is_full && !may_block && !state.waiting.is_empty() {
-            true => Err(Refusal::Busy(ROOM_AFTER)),
+            true => Err(Refusal::busy(ROOM_AFTER, &self.shared.full)),
             false => Ok(()),
         }
     }
@@ -398,6 +403,12 @@ impl Sender {
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
+    }
+
+    /// The host and port that it sends to, where it has some.
+    #[must_use]
+    pub fn server(&self) -> Option<&(String, String)> {
+        self.shared.target.server()
     }
 
     /// Batches and bytes that wait.

@@ -15,15 +15,17 @@ use crate::config::{
 };
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
+use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::process::dashboard::{Tap, Verdicts};
+use crate::run::process::passage::{End, Passage};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
     attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
     transform,
 };
-use crate::run::receive::Intake;
+use crate::run::receive::{Entrance, Intake};
 use crate::run::send::{self, Balancer, Sender, SenderEnd};
 use crate::run::storage::{Kept, Storages, Stored};
 
@@ -48,6 +50,8 @@ pub(super) struct Build<'a> {
     files: send::Files,
     /// What bytes may wait in queues.
     room: Arc<send::Room>,
+    /// What receivers may hold.
+    memory: Arc<Memory>,
     pub(super) auth: Authenticators,
     pub(super) ends: Vec<SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
@@ -57,6 +61,7 @@ pub(super) struct Build<'a> {
     pub(super) storages: Storages<'a>,
     pub(super) batches: Vec<(String, String, Arc<Batcher>)>,
     pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
+    pub(super) processors: Vec<Arc<Passage>>,
     pub(super) samplers: Vec<SamplerView>,
     /// The policies of each `tail_sampling`, by its id, as YAML.
     pub(super) policies: Vec<(String, String)>,
@@ -78,6 +83,7 @@ impl<'a> Build<'a> {
             host,
             accounts: Default::default(),
             room: send::Room::new(budget.bytes_max() / QUEUES_PART),
+            memory: Memory::new(&budget),
             budget,
             senders: HashMap::new(),
             balancers: HashMap::new(),
@@ -91,6 +97,7 @@ impl<'a> Build<'a> {
             storages: Storages::new(config, &setup.log),
             batches: Vec::new(),
             filters: Vec::new(),
+            processors: Vec::new(),
             samplers: Vec::new(),
             policies: Vec::new(),
             traces: config.trace_store().map(|limits| {
@@ -133,10 +140,25 @@ impl<'a> Build<'a> {
         }
         let mut next = self.fan_out(outs);
         for id in pipeline.processors.iter().rev() {
-            next = self.processor(pipeline, id, next)?;
+            let passage = self.passage(id, pipeline.id.signal);
+            next = self.processor(pipeline, id, passage.counted(End::Out, next))?;
+            next = passage.counted(End::In, next);
         }
         self.heads.insert(place, Arc::clone(&next));
         Ok(next)
+    }
+
+    /// What counts the records of a processor.
+    fn passage(&mut self, id: &ComponentId, signal: Signal) -> Arc<Passage> {
+        let id = id.to_string();
+        let known = { self.processors.iter() }
+            .find(|passage| passage.processor == id && passage.signal == signal);
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let passage = Passage::new(&id, signal);
+        self.processors.push(Arc::clone(&passage));
+        passage
     }
 
     /// An exporter, behind what puts requests together for it.
@@ -237,10 +259,15 @@ impl<'a> Build<'a> {
             }
             Processor::MemoryLimiter(settings) => {
                 let used_bytes = self.setup.memory_used_bytes;
-                let limiter = memory_limiter::start(settings, used_bytes, next, &self.setup.log);
+                let limiter = memory_limiter::start(
+                    settings,
+                    used_bytes,
+                    next,
+                    (&id.to_string(), &self.setup.log),
+                );
                 return Ok(limiter);
             }
-            Processor::TailSampling(settings) => {
+            Processor::TailSampling(settings) | Processor::PolicySampling(settings) => {
                 let one = (id.to_string(), yaml(&settings.policies));
                 if !self.policies.contains(&one) {
                     self.policies.push(one);
@@ -351,7 +378,11 @@ impl<'a> Build<'a> {
     pub fn intake_of_proxy(&mut self) -> Arc<Intake> {
         let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
         let outlets = Signal::ALL.map(outlet);
-        Arc::new(Intake::of_proxy(outlets, self.accounts.clone()))
+        let receivers = self.config.receivers_of_proxy();
+        let receiver = receivers.first().map(|receiver| receiver.id.to_string());
+        let entrance = Entrance::new(&receiver.unwrap_or_default(), "proxy", &self.setup.log);
+        let intake = Intake::of_proxy(outlets, self.accounts.clone(), &self.memory);
+        Arc::new(intake.by(&Arc::new(entrance)))
     }
 
     /// The way into some pipelines; none where there are none.
@@ -382,7 +413,8 @@ impl<'a> Build<'a> {
             let outset = outset.transpose();
             let outset = outset.map_err(|why| self.fault("receiver", &component.id, &why))?;
             let kept = outset.map(|outset| Kept::new(&outset, &component.id.to_string()));
-            let intake = Intake::new(outlets, self.accounts.clone()).keeping(kept, waits);
+            let intake = Intake::new(outlets, self.accounts.clone(), &self.memory);
+            let intake = intake.keeping(kept, waits);
             intakes.push((component, Arc::new(intake)));
         }
         Ok(intakes)

@@ -6,6 +6,7 @@ mod sockets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use export::clock::now_unix_ns;
@@ -21,13 +22,15 @@ use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
 use super::process::batch::Batcher;
+use super::process::passage::Passage;
 use super::process::probabilistic_sampler::ProbabilisticSampler;
 use super::process::tail::Tail;
 use super::process::{filter, memory_bytes, memory_limiter};
-use super::receive::{Intake, Listening, Opening, Sharing};
+use super::receive::{Entrance, Intake, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
 use super::storage::{self, Opened, Recovery};
 use super::tasks;
+use crate::config::service::telemetry::MetricsLevel;
 use crate::config::{Config, Processor, Signal};
 use build::Build;
 
@@ -106,6 +109,10 @@ pub struct Collector {
 pub struct View {
     /// By signal.
     pub accounts: [Arc<Account>; 3],
+    /// Transports of receivers.
+    pub entrances: Vec<Arc<Entrance>>,
+    /// What passes each processor.
+    pub processors: Vec<Arc<Passage>>,
     /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
     pub tails: Vec<(String, String, Arc<Tail>)>,
     /// Each `batch` likewise.
@@ -130,6 +137,10 @@ pub struct View {
     pub policies: Vec<(String, String)>,
     /// Where exporters `dashboard` put traces; none: there are none.
     pub traces: Option<Arc<Store>>,
+    /// How many metrics there are.
+    pub level: MetricsLevel,
+    /// Bytes of memory in use ([`Setup::memory_used_bytes`]).
+    pub memory_used_bytes: fn() -> u64,
 }
 
 /// A `probabilistic_sampler` of a pipeline.
@@ -142,6 +153,41 @@ pub struct SamplerView {
     pub signal: Signal,
     /// It.
     pub sampler: Arc<ProbabilisticSampler>,
+}
+
+impl View {
+    /// What the end of the collector waits for, in words.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        for (_, id, tail) in &self.tails {
+            let mut spans = 0;
+            tail.each_shard(|shard| spans += shard.account().pending);
+            if spans > 0 {
+                waiting.push(format!("{spans} spans that '{id}' has not decided on"));
+            }
+        }
+        for (id, _, sender) in &self.senders {
+            waiting.extend(sending(id, sender));
+        }
+        for (id, balancer) in &self.balancers {
+            for backend in balancer.view() {
+                let name = format!("{id} to {}", backend.endpoint);
+                waiting.extend(sending(&name, &backend.sender));
+            }
+        }
+        waiting
+    }
+}
+
+/// What waits for an exporter, if anything does.
+fn sending(id: &str, sender: &Sender) -> Option<String> {
+    let (batches, _) = sender.depth();
+    let batches = batches as u64 + sender.counts().in_flight.load(Relaxed);
+    let failing = sender.failing().map(|failing| failing.why);
+    let failing = failing.map(|why| format!(" (its last attempt failed: {why})"));
+    let failing = failing.unwrap_or_default();
+    (batches > 0).then(|| format!("{batches} batches for exporter '{id}'{failing}"))
 }
 
 enum Stage {
@@ -179,9 +225,17 @@ impl Collector {
         let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;
         let mut listening = Vec::new();
+        let mut entrances = vec![Arc::clone(&of_proxy.entrance)];
         for (component, intake) in &intakes {
-            listening.extend(sockets::open(component, intake, opening)?);
+            listening.extend(sockets::open(
+                component,
+                intake,
+                opening,
+                (&mut entrances, &setup.log),
+            )?);
         }
+        // A receiver that the configuration lacks has no metrics.
+        entrances.retain(|one| !one.receiver.is_empty());
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
         let spaces = storages.iter();
@@ -192,6 +246,8 @@ impl Collector {
         let ends = balancers.iter().map(|(_, one)| Arc::clone(one)).collect();
         let view = Arc::new(View {
             accounts: build.accounts,
+            entrances,
+            processors: build.processors,
             tails: build.tails,
             batches: build.batches,
             filters: build.filters,
@@ -206,6 +262,8 @@ impl Collector {
             begun_ns: now_unix_ns(),
             policies: build.policies,
             traces: build.traces,
+            level: config.telemetry.metrics.level,
+            memory_used_bytes: setup.memory_used_bytes,
         });
         let health = Arc::new(Health::default());
         let pages = pages::serve(config, &view, &health, opening)?;

@@ -1,6 +1,9 @@
 //! What a collector tells of itself: pages that it serves, metrics that it sends.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+
+use syntax::hex;
 
 use super::{StartError, View};
 use crate::config::service::telemetry::{MetricsLevel, Reader};
@@ -39,8 +42,9 @@ pub(super) fn serve(
         return Ok(pages);
     }
     for reader in &config.telemetry.metrics.readers {
-        if let Reader::Prometheus { host, port } = reader {
-            let page = page::metrics(host, *port, Arc::clone(view), opening.sharing);
+        if let Reader::Prometheus { host, port, naming } = reader {
+            let listen = (host.as_str(), *port);
+            let page = page::metrics(listen, *naming, Arc::clone(view), opening.sharing);
             let page = page.map_err(|why| {
                 StartError(format!("service::telemetry::metrics::readers: {why}"))
             })?;
@@ -72,10 +76,24 @@ pub(super) fn resource(config: &Config) -> Vec<(String, String)> {
     let mut attributes = vec![
         default("service.name", "spangate"),
         default("service.version", env!("CARGO_PKG_VERSION")),
+        default("service.instance.id", &random_uuid()),
     ];
     for (name, value) in &config.telemetry.resource {
         attributes.retain(|(other, _)| other != name);
         attributes.extend(value.clone().map(|value| (name.clone(), value)));
     }
     attributes
+}
+
+/// A UUID of version 4 (RFC 9562 section 5.4).
+fn random_uuid() -> String {
+    let random = || RandomState::new().hash_one(0);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&random().to_be_bytes());
+    bytes[8..].copy_from_slice(&random().to_be_bytes());
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let text = hex::text(&bytes);
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    parts.map(|part| &text[part]).join("-")
 }

@@ -5,18 +5,24 @@ use std::sync::Arc;
 use super::StartError;
 use crate::config::components::receivers::jaeger::Agent;
 use crate::config::{Component, Receiver};
-use crate::run::receive::{Format, Intake, Listening, Opening, Protocol, listen, listen_udp};
+use crate::run::Log;
+use crate::run::receive::{
+    Entrance, Format, Intake, Listening, Opening, Protocol, listen, listen_udp,
+};
 
-/// Opens the sockets of a receiver, by its id and their protocols.
+/// Opens the sockets of a receiver, by its id and their protocols. What counts what comes in is added to `entrances`.
 pub(super) fn open(
     component: &Component<Receiver>,
     intake: &Arc<Intake>,
     opening: Opening<'_>,
+    (entrances, log): (&mut Vec<Arc<Entrance>>, &Log),
 ) -> Result<Vec<(String, Listening)>, StartError> {
     let Component { id, place, .. } = component;
     let mut listening = Vec::new();
     for (name, socket) in sockets(&component.settings) {
-        let intake = Arc::clone(intake);
+        let entrance = Arc::new(Entrance::new(&id.to_string(), socket.transport(), log));
+        let intake = Arc::new(intake.by(&entrance));
+        entrances.push(entrance);
         let opened = match socket {
             Socket::Listen(protocol) => listen(protocol, intake, opening),
             Socket::Agent(agent, is_compact) => {
@@ -35,6 +41,17 @@ enum Socket<'a> {
     Listen(Protocol),
     /// UDP, in the compact protocol or the binary one.
     Agent(&'a Agent, bool),
+}
+
+impl Socket<'_> {
+    /// As the Collector's metrics call it.
+    fn transport(&self) -> &'static str {
+        match self {
+            Socket::Listen(Protocol::Grpc(_) | Protocol::JaegerGrpc(_)) => "grpc",
+            Socket::Listen(_) => "http",
+            Socket::Agent(..) => "udp",
+        }
+    }
 }
 
 /// The sockets of a receiver, by the names of their protocols.

@@ -32,16 +32,15 @@ pub struct Outset {
 
 impl Outset {
     pub(super) fn new(journal: Arc<Journal>, mut left: Left) -> Outset {
-        let mut decided: HashMap<String, HashMap<[u8; 16], Decided>> = HashMap::new();
+        let mut decided: HashMap<String, Decisions> = HashMap::new();
         for note in std::mem::take(&mut left.notes) {
             if let Some((component, all)) = entry::read_decisions(&note) {
                 let known = decided.entry(component.to_owned()).or_default();
-                // What was said last counts.
-                known.extend(all.map(|one| (one.id, one)));
+                all.for_each(|one| known.add(one));
             }
         }
         let decided = decided.into_iter();
-        let decided = decided.map(|(component, all)| (component, all.into_values().collect()));
+        let decided = decided.map(|(component, all)| (component, all.in_order()));
         Outset {
             journal,
             is_recovering: AtomicBool::new(!left.is_empty()),
@@ -75,6 +74,28 @@ impl Outset {
     }
 }
 
+/// Decisions in the order in which they were said last: those that are remembered longest are the last ones.
+#[derive(Default)]
+struct Decisions {
+    said: Vec<Option<Decided>>,
+    /// Where the decision on a trace stands.
+    places: HashMap<[u8; 16], usize>,
+}
+
+impl Decisions {
+    /// What was said before of the same trace does not count any more.
+    fn add(&mut self, one: Decided) {
+        if let Some(before) = self.places.insert(one.id, self.said.len()) {
+            self.said[before] = None;
+        }
+        self.said.push(Some(one));
+    }
+
+    fn in_order(self) -> Vec<Decided> {
+        self.said.into_iter().flatten().collect()
+    }
+}
+
 /// The journal as one receiver sees it.
 pub struct Kept {
     outset: Arc<Outset>,
@@ -102,7 +123,8 @@ impl Kept {
         origin: Option<&Origin>,
     ) -> Result<Place, Refusal> {
         if self.outset.is_recovering.load(Relaxed) {
-            return Err(Refusal::Busy(RECOVERED_AFTER));
+            let why = "what an earlier process left is taken first";
+            return Err(Refusal::busy(RECOVERED_AFTER, &why.into()));
         }
         let head = entry::request_head(signal, &self.receiver, origin);
         let (tell, told) = oneshot::channel();
@@ -132,8 +154,32 @@ impl Kept {
 
 pub(in crate::run) fn refusal(failed: Failed) -> Refusal {
     match failed {
-        Failed::Full | Failed::Disk => Refusal::Busy(ROOM_AFTER),
+        Failed::Full => Refusal::busy(ROOM_AFTER, &"the storage is full".into()),
+        Failed::Disk => Refusal::busy(ROOM_AFTER, &"the storage cannot be written".into()),
         Failed::Closed => Refusal::Closing,
         Failed::TooLarge => Refusal::Malformed("it is larger than can be kept".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_come_back_in_the_order_in_which_they_were_said_last() {
+        let mut decisions = Decisions::default();
+        let one = |id: u8, kept| Decided {
+            id: [id; 16],
+            kept,
+            policy: None,
+        };
+        // Later ones of the first traces are late spans, which keep their decisions fresh.
+        for id in (0..100).chain([3, 1]) {
+            decisions.add(one(id, id % 2 == 0));
+        }
+        decisions.add(one(2, false));
+        let order: Vec<u8> = decisions.in_order().iter().map(|one| one.id[0]).collect();
+        let wanted: Vec<u8> = [0].into_iter().chain(4..100).chain([3, 1, 2]).collect();
+        assert_eq!(order, wanted);
     }
 }

@@ -1,10 +1,15 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
 mod dashboard;
+mod debug;
 mod formats;
 mod full;
+mod lives;
+mod memory;
 mod metadata;
+mod metrics;
 mod options;
+mod said;
 mod storage;
 mod waiting;
 
@@ -239,6 +244,25 @@ fn start_logged(level: Level, yaml: &str) -> (Collector, Arc<Mutex<Vec<String>>>
     )
 }
 
+/// The status of a request over HTTP whose body is of a media type.
+async fn post_as(at: &str, path: &str, media: &str, body: &[u8]) -> u16 {
+    let mut stream = tokio::net::TcpStream::connect(at).await.expect("a server");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let request = [head.as_bytes(), body].concat();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, &request)
+        .await
+        .expect("a request");
+    let mut answer = Vec::new();
+    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer)
+        .await
+        .expect("an answer");
+    let status = answer.get(9..12).expect("a status");
+    String::from_utf8_lossy(status).parse().expect("a number")
+}
+
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -322,6 +346,26 @@ async fn what_waits_at_the_end_is_decided_and_sent() {
         (balance.exported, balance.dropped, balance.held()),
         (100, 900, 0)
     );
+    assert_eq!(file.spans().len(), 100);
+}
+
+#[tokio::test]
+async fn what_was_grouped_is_sampled_at_once() {
+    let file = TempFile::new();
+    let sampler = collector(&format!(
+        "processors: {{ groupbytrace: {{ wait_duration: 1s, num_events: 100 }}, policysampling: {{ {ERRORS} }} }}\n\
+         exporters: {{ file: {{ path: '{}' }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [groupbytrace, policysampling], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let client = grpc(&sampler);
+    for number in 0..5 {
+        let outcome = send(&client, request(number * 100, 100)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+    until("the decision", || traces(&sampler).held() == 0).await;
+    let [balance, ..] = sampler.end().await;
+    assert_eq!((balance.exported, balance.dropped), (100, 900));
     assert_eq!(file.spans().len(), 100);
 }
 

@@ -51,7 +51,7 @@ fn a_full_budget_refuses_whole_requests_and_says_when_to_come_again() {
                 next += 20;
                 tries = 0;
             }
-            Err(Rejected::Refused(Refused { retry_after_ns })) => {
+            Err(Rejected::Refused(Refused { retry_after_ns, .. })) => {
                 refused += 1;
                 let before = shard.account.clone();
                 assert_eq!(before, shard.account);
@@ -238,6 +238,36 @@ fn the_policy_is_recorded_in_the_scope() {
     );
     assert_eq!(recorded(&mut shard), [policy, late]);
     check(&shard);
+}
+
+#[test]
+fn the_sub_policy_of_a_composite_is_recorded_too() {
+    let mut with = options();
+    with.record_policy = true;
+    let composite = PolicyKind::Composite {
+        spans_per_second_max: 1000,
+        policies: vec![errors(), always()],
+        rates: Vec::new(),
+    };
+    let settings = settings(vec![named("both", composite)]);
+    let mut shard = Shard::tail_sampling(&settings, with, Arc::new(Budget::new(1 << 30))).unwrap();
+    shard.accept(&spans(0..1, 1), 0).unwrap();
+    shard.tick(SECOND_NS, 100);
+    let batch = shard.pop().unwrap();
+    let decoded = ExportTraceServiceRequest::decode(&batch.bytes[..]).unwrap();
+    let scope = decoded.resource_spans[0].scope_spans[0].scope.clone();
+    let pairs = scope.unwrap().attributes.into_iter();
+    let pairs: Vec<_> = pairs
+        .map(|pair| (pair.key, pair.value.unwrap().value.unwrap()))
+        .collect();
+    let text = |key: &str, value: &str| (key.to_owned(), Value::StringValue(value.to_owned()));
+    assert_eq!(
+        pairs,
+        [
+            text("tailsampling.policy", "both"),
+            text("tailsampling.composite_policy", "always"),
+        ]
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod limits;
 mod oracle;
 mod recover;
 mod split;
+mod words;
 
 use super::*;
 use crate::settings::{Policy, PolicyKind, SECOND_NS, StatusCodes};

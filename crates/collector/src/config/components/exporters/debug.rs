@@ -37,10 +37,10 @@ const LOG_LEVELS: &[&str] = &["debug", "info", "warn", "error", "dpanic", "panic
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("verbosity", Kind::WordAnyCase(LEVELS), "basic", "how much is told"),
-    opt("sampling_initial", Kind::Int(0, i64::MAX), "2", "messages of a second that are all told"),
-    opt("sampling_thereafter", Kind::Int(0, i64::MAX), "1", "then one of so many"),
+    opt("sampling_initial", Kind::Int(0, i64::MAX), "2", "batches of a signal and second that are all told"),
+    opt("sampling_thereafter", Kind::Int(0, i64::MAX), "1", "then one of so many; 0: none"),
     opt("use_internal_logger", Kind::Flag, "true", "into the own log; else to `output_paths`"),
-    opt("output_paths", Kind::Texts, "", "files, `stdout` or `stderr`; stdout where it is not written"),
+    opt("output_paths", Kind::Texts, "", "files, `stdout` or `stderr`; stdout where it is not written; control characters are escaped"),
     opt("sending_queue", Kind::Section(queue::TABLE), "", "what waits before it").no_effect("the log is written at once"),
     opt("loglevel", Kind::WordAnyCase(LOG_LEVELS), "", "old form of `verbosity`").deprecated("write 'verbosity': detailed for debug, else normal"),
 ];

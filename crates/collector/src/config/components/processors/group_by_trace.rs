@@ -16,7 +16,7 @@ const OPTIONS: &[Opt] = &[
     opt("store_on_disk", Kind::Flag, "false", "what waits is kept on the disk too, in the only `file_storage` that there is"),
     opt("storage", Kind::Text, "", "id of the extension that keeps what waits over the end of the process (not in the Collector)"),
     opt("emit_strategy", Kind::Word(&["trace", "service"]), "trace", "what goes on together: a trace, or a service's part of it"),
-    opt("num_events", Kind::Any, "", "gone from the Collector").refused("leave it out: there is no queue of events to size"),
+    opt("num_events", Kind::Any, "", "gone from the Collector").no_effect("there is no queue of events to size"),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {

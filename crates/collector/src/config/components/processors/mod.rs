@@ -28,6 +28,8 @@ pub enum Processor {
     MemoryLimiter(memory_limiter::MemoryLimiter),
     /// `tail_sampling`
     TailSampling(Box<TailSampling>),
+    /// `policysampling`: nothing waits.
+    PolicySampling(Box<TailSampling>),
     /// `groupbytrace`
     GroupByTrace(GroupByTrace),
     /// `probabilistic_sampler`
@@ -48,6 +50,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     batch::ENTRY,
     memory_limiter::ENTRY,
     tail_sampling::ENTRY,
+    tail_sampling::AT_ONCE,
     group_by_trace::ENTRY,
     probabilistic_sampler::ENTRY,
     resource::ENTRY,

@@ -300,6 +300,10 @@ fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
     Some(level)
 }
 
+/// How an endpoint ends that is OTLP over gRPC, most likely.
+const GRPC_PORT: &str = ":4317";
+const GRPC_HINT: &str = "4317 is the port of OTLP over gRPC: over HTTP it is 4318, over gRPC the exporter is 'otlp_grpc'";
+
 /// A URL with `http` or `https`, a host and perhaps a path, without a slash at its end. Errors are noted.
 pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
     let text = section.text_unless_empty(name)?;
@@ -307,10 +311,11 @@ pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {
-        section.error(
-            name,
-            &format!("'{text}' must begin with http:// or https://"),
-        );
+        let mut message = format!("'{text}' must begin with http:// or https://");
+        if text.ends_with(GRPC_PORT) {
+            message.push_str(&format!("; {GRPC_HINT}"));
+        }
+        section.error(name, &message);
         return None;
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -328,6 +333,8 @@ pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
         );
     } else if port.parse::<u16>().is_err() {
         section.error(name, &format!("'{text}' has no port from 0 to 65535"));
+    } else if authority.ends_with(GRPC_PORT) {
+        section.warn(name, &format!("'{text}': {GRPC_HINT}"));
     }
     Some(text)
 }

@@ -1,5 +1,6 @@
 //! `batch`: requests put behind each other, which OTLP reads as one. Queues put requests together by the same.
 
+mod counts;
 mod rules;
 mod state;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Ending, Pledge};
+pub use counts::Counts;
 pub use rules::Rules;
 use state::State;
 
@@ -28,6 +30,8 @@ pub struct Batcher {
     due: Arc<Notify>,
     rules: Rules,
     next: Arc<dyn Consumer>,
+    /// Batches that were made.
+    pub counts: Counts,
 }
 
 /// Starts one before `next`. To be called within the runtime.
@@ -38,6 +42,7 @@ pub fn start(rules: Rules, next: Arc<dyn Consumer>) -> Arc<Batcher> {
         due: Arc::default(),
         rules,
         next,
+        counts: Counts::default(),
     });
     tokio::spawn(flush(Arc::downgrade(&batcher), Arc::clone(&batcher.due)));
     batcher
@@ -68,7 +73,11 @@ impl Batcher {
                 Err(given_back) => {
                     let Refused { batch, refusal } = *given_back;
                     let Refusal::Malformed(_) = refusal else {
-                        self.state().put_back(batch, pledge);
+                        let mut state = self.state();
+                        if let Refusal::Busy(no_room) = &refusal {
+                            state.why = Some(Arc::clone(&no_room.why));
+                        }
+                        state.put_back(batch, pledge);
                         return Err(refusal);
                     };
                     batch.receipt.lose(batch.records, Loss::Dropped);
@@ -95,7 +104,7 @@ impl Batcher {
     fn close(&self) {
         let mut state = self.state();
         state.closing = true;
-        state.make_all(&self.rules);
+        state.make_all(&self.rules, &self.counts);
         drop(state);
         self.due.notify_waiters();
     }
@@ -136,14 +145,14 @@ impl Consumer for Batcher {
             return refused(batch, Refusal::Closing);
         }
         if state.is_full() {
-            return refused(batch, Refusal::Busy(AGAIN));
+            return refused(batch, state.busy(AGAIN));
         }
         let key = self.rules.key(batch.origin.as_deref());
         if !state.admits(&key, &self.rules) {
             let why = "its metadata are of one combination too many";
             return refused(batch, Refusal::Malformed(why.into()));
         }
-        let is_first = state.add(key, batch, &self.rules);
+        let is_first = state.add(key, batch, (&self.rules, &self.counts));
         let has_ready = state.has_ready();
         drop(state);
         // Taken already: what is not handed on now will be.
@@ -166,7 +175,7 @@ impl Consumer for Batcher {
         let state = self.state();
         match (state.closing, state.is_full()) {
             (true, _) => Err(Refusal::Closing),
-            (_, true) => Err(Refusal::Busy(AGAIN)),
+            (_, true) => Err(state.busy(AGAIN)),
             _ => Ok(()),
         }
     }
@@ -187,7 +196,7 @@ async fn flush(batcher: Weak<Batcher>, due: Arc<Notify>) {
             Look::At(time) => tokio::time::sleep_until(time).await,
         }
         if let Some(batcher) = batcher.upgrade() {
-            batcher.state().make_due(&batcher.rules);
+            batcher.state().make_due(&batcher.rules, &batcher.counts);
             // What is refused is tried again above.
             let _ = batcher.hand_on();
         }

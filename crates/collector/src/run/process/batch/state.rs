@@ -5,11 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
+use super::counts::{Counts, Trigger};
 use super::rules::Rules;
 use crate::config::Signal;
 use crate::run::account::Receipt;
+use crate::run::consume::Refusal;
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::split::split;
@@ -41,6 +43,8 @@ pub(super) struct State {
     ready: VecDeque<(Batch, Pledge)>,
     /// Of what was made, that is just being handed on.
     in_hand: usize,
+    /// Why what was made could not be handed on.
+    pub why: Option<Arc<str>>,
     pub closing: bool,
 }
 
@@ -55,6 +59,13 @@ struct Waiting {
 }
 
 impl State {
+    /// Why nothing more is taken.
+    pub fn busy(&self, after: Duration) -> Refusal {
+        let why = self.why.clone();
+        let why = why.unwrap_or_else(|| "a batch waits for the next component".into());
+        Refusal::busy(after, &why)
+    }
+
     /// Nothing more is taken until something is handed on.
     pub fn is_full(&self) -> bool {
         self.ready.len() >= READY_MAX
@@ -83,7 +94,7 @@ impl State {
     }
 
     /// Takes a batch. Whether it is the first of its kind to wait.
-    pub fn add(&mut self, key: Key, mut batch: Batch, rules: &Rules) -> bool {
+    pub fn add(&mut self, key: Key, mut batch: Batch, (rules, counts): (&Rules, &Counts)) -> bool {
         if !rules.keeps_waiting {
             batch.receipt.custody.let_go();
         }
@@ -101,13 +112,13 @@ impl State {
         }
         let is_ready = |one: &Waiting| rules.is_enough(one.bytes.len(), one.records);
         if self.waiting.get(&key).is_some_and(is_ready) {
-            self.make(&key, rules);
+            self.make(&key, (rules, counts), Trigger::Size);
         }
         while self.bytes > BYTES_ALL_MAX || self.waiting.len() > WAITING_MAX {
             let Some(oldest) = self.due.values().next().cloned() else {
                 break;
             };
-            self.make(&oldest, rules);
+            self.make(&oldest, (rules, counts), Trigger::Size);
         }
         is_first
     }
@@ -128,7 +139,7 @@ impl State {
     }
 
     /// What waits becomes batches.
-    fn make(&mut self, key: &Key, rules: &Rules) {
+    fn make(&mut self, key: &Key, (rules, counts): (&Rules, &Counts), trigger: Trigger) {
         let Some(waiting) = self.waiting.remove(key) else {
             return;
         };
@@ -136,6 +147,7 @@ impl State {
         self.bytes -= waiting.bytes.len() as u64;
         let (signal, records) = (waiting.signal, waiting.records);
         for (bytes, records) in split(signal, waiting.bytes.freeze(), records, rules.bound) {
+            counts.add(trigger, records);
             let pledge = waiting.receipt.custody.pledge();
             let batch = Batch {
                 signal,
@@ -150,20 +162,20 @@ impl State {
     }
 
     /// The same of what is due.
-    pub fn make_due(&mut self, rules: &Rules) {
+    pub fn make_due(&mut self, rules: &Rules, counts: &Counts) {
         let now = Instant::now();
         while let Some((since, key)) = self.due.first_key_value()
             && since.0 + rules.timeout <= now
         {
             let key = key.clone();
-            self.make(&key, rules);
+            self.make(&key, (rules, counts), Trigger::Timeout);
         }
     }
 
     /// The same of everything.
-    pub fn make_all(&mut self, rules: &Rules) {
+    pub fn make_all(&mut self, rules: &Rules, counts: &Counts) {
         while let Some(key) = self.due.values().next().cloned() {
-            self.make(&key, rules);
+            self.make(&key, (rules, counts), Trigger::Timeout);
         }
     }
 

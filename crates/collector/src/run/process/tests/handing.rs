@@ -44,7 +44,7 @@ impl Consumer for Next {
 
     fn room(&self) -> Result<(), Refusal> {
         match self.full.load(Relaxed) {
-            true => Err(Refusal::Busy(Duration::from_millis(7))),
+            true => Err(Refusal::busy(Duration::from_millis(7), &"full".into())),
             false => Ok(()),
         }
     }
@@ -97,7 +97,8 @@ fn what_is_dropped_is_settled_once_the_rest_is_taken() {
         next.full.store(true, Relaxed);
         assert!(sampler.room().is_err());
         let given_back = sampler.consume(batch(&account, &bytes, 5)).unwrap_err();
-        assert_eq!(given_back.refusal, Refusal::Busy(Duration::from_millis(7)));
+        let busy = Refusal::busy(Duration::from_millis(7), &"full".into());
+        assert_eq!(given_back.refusal, busy);
         assert_eq!(given_back.batch.bytes, bytes);
         assert_eq!(given_back.batch.records, 5);
         assert_eq!(

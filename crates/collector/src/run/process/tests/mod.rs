@@ -6,6 +6,7 @@ mod handing;
 mod matching;
 mod oracle;
 mod random;
+mod sampler;
 mod statements;
 mod transform;
 

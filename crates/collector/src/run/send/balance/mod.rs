@@ -346,8 +346,8 @@ impl Balancer {
             };
             let Refused { batch, refusal } = *given_back;
             let cause = match refusal {
-                Refusal::Busy(after) => {
-                    tokio::time::sleep(after).await;
+                Refusal::Busy(no_room) => {
+                    tokio::time::sleep(no_room.after).await;
                     next = Some(batch);
                     continue;
                 }
@@ -390,7 +390,7 @@ impl Consumer for Balancer {
         }
         let table = self.table();
         if table.senders.is_empty() {
-            return refused(batch, Refusal::Busy(AGAIN));
+            return refused(batch, self.no_backends());
         }
         let routing = self.settings.routing;
         let parts = match split::split(&batch.bytes, batch.records, &table.ring, routing) {
@@ -439,7 +439,7 @@ impl Consumer for Balancer {
         }
         let table = self.table();
         if table.senders.is_empty() {
-            return Err(Refusal::Busy(AGAIN));
+            return Err(self.no_backends());
         }
         let mut senders = table.senders.iter();
         let room = senders.try_for_each(|sender| sender.room());
@@ -458,10 +458,18 @@ impl Consumer for Balancer {
 }
 
 impl Balancer {
+    fn no_backends(&self) -> Refusal {
+        let why = format!("exporter '{}': it knows no backend", self.name);
+        Refusal::busy(AGAIN, &why.into())
+    }
+
     /// A queue that ends while the balancer does not: its backend is going, and others take what was its.
     fn busy(&self, refusal: Refusal) -> Refusal {
         match refusal {
-            Refusal::Closing if !self.closing.load(Relaxed) => Refusal::Busy(AGAIN),
+            Refusal::Closing if !self.closing.load(Relaxed) => {
+                let why = format!("exporter '{}': a backend is going", self.name);
+                Refusal::busy(AGAIN, &why.into())
+            }
             other => other,
         }
     }

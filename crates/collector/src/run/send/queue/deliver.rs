@@ -31,10 +31,12 @@ pub(super) async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>)
         };
         // Others may sleep while more waits than one can send.
         shared.came.notify_one();
+        count(&shared.counts.in_flight, 1);
         let delivered = tokio::select! {
             delivered = deliver(&shared, &waiting.batch) => delivered,
             () = is_cut(&mut cut) => Delivered::NotYet,
         };
+        shared.counts.in_flight.fetch_sub(1, Relaxed);
         match delivered {
             Delivered::NotYet if shared.is_leaving() => shared.put_back(waiting),
             Delivered::NotYet => stored::leave_behind(waiting),

@@ -87,7 +87,8 @@ async fn an_exporter_whose_back_end_is_gone_holds_up_no_other() {
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!(refusal.refusal, Refusal::Busy(ROOM_AFTER));
+    let full = "exporter 'out': its queue is full";
+    assert_eq!(refusal.refusal, Refusal::busy(ROOM_AFTER, &full.into()));
     refusal.batch.receipt.refuse();
     assert!(!dead.is_failing() && sent >= QUEUE_SIZE * RECORDS);
 

@@ -1,10 +1,12 @@
 //! Options of exporters, receivers and extensions, over real sockets.
 
 mod cookies;
+mod exporter;
 mod files;
 mod health;
 mod pages;
 mod proxy;
+mod receiver;
 mod tls;
 
 use super::*;

@@ -7,6 +7,8 @@ mod yaml;
 
 pub use yaml::yaml;
 
+pub(crate) use options::POLICY;
+
 use tail::policy::Program;
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
 
@@ -14,6 +16,16 @@ use super::Processor;
 use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::Section;
+
+/// Of a published comparison of grouping with tail sampling: behind `groupbytrace`, whose traces are whole.
+pub(crate) const AT_ONCE: Entry = Entry {
+    names: &[name("policysampling")],
+    doc: "keeps or drops what `groupbytrace` handed over, by policies, at once (not in the Collector)",
+    takes: TRACES,
+    carries: TRACES,
+    options: options::AT_ONCE,
+    parse: Parse::Processor(parse_at_once),
+};
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("tail_sampling")],
@@ -70,6 +82,22 @@ pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
     }
     compiles(section, &settings);
     settings
+}
+
+fn parse_at_once(section: &Section<'_>) -> Processor {
+    let policies = section.sections("policies");
+    let settings = TailSampling {
+        policies: policies.iter().filter_map(policy::policy).collect(),
+        decision_wait_ns: 0,
+        sample_on_first_match: section.flag("sample_on_first_match"),
+        ..TailSampling::default()
+    };
+    names_are_unique(&policies);
+    if policies.is_empty() {
+        section.warn("policies", "there are none: no trace is kept");
+    }
+    compiles(section, &settings);
+    Processor::PolicySampling(Box::new(settings))
 }
 
 fn names_are_unique(policies: &[Section<'_>]) {

@@ -15,7 +15,7 @@ const OPTIONS: &[Opt] = &[
     opt("decision_wait_after_root_received", Kind::Duration, "0s", "the decision comes earlier once the root is there; 0: off"),
     opt("num_traces", Kind::Int(1, COUNT_MAX), "50000", "traces that wait; the oldest is decided early for one more"),
     opt("block_on_overflow", Kind::Flag, "false", "senders wait instead"),
-    opt("expected_new_traces_per_sec", Kind::Int(0, COUNT_MAX), "0", "new traces a second: room for them is made at the start"),
+    opt("expected_new_traces_per_sec", Kind::Int(0, COUNT_MAX), "0", "new traces a second: a warning tells where `num_traces` is too small for them; room grows as they come"),
     opt("decision_cache", Kind::Section(&[DECISION_CACHE]), "", "decisions that outlive their traces"),
     opt("sample_on_first_match", Kind::Flag, "false", "the first policy that keeps decides"),
     opt("sampling_strategy", Kind::Word(&["trace-complete", "span-ingest"]), "trace-complete", "whether traces wait at all"),
@@ -25,6 +25,13 @@ const OPTIONS: &[Opt] = &[
     opt("tail_storage", Kind::Any, "", "an extension that keeps traces").refused("traces are kept in memory; 'storage' keeps them over the end of the process too"),
     opt("storage", Kind::Text, "", "id of the extension that keeps what waits, and what was decided, over the end of the process (not in the Collector)"),
 ];
+
+/// Options of `policysampling`.
+#[rustfmt::skip]
+pub(super) const AT_ONCE: Table = &[&[
+    opt("policies", Kind::Sections(POLICY), "", "as those of `tail_sampling`"),
+    opt("sample_on_first_match", Kind::Flag, "false", "the first policy that keeps decides"),
+]];
 
 #[rustfmt::skip]
 const DECISION_CACHE: &[Opt] = &[
@@ -56,7 +63,7 @@ const ALL: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const POLICY: Table = &[HEAD, BLOCKS, &[NOT, AND, DROP, COMPOSITE], MISPLACED];
+pub(crate) const POLICY: Table = &[HEAD, BLOCKS, &[NOT, AND, DROP, COMPOSITE], MISPLACED];
 #[rustfmt::skip]
 const HEAD: &[Opt] = &[
     opt("name", Kind::Text, "", "tells it from the others (required)"),
