@@ -57,7 +57,8 @@ impl Entry<'_> {
 
     /// Its time begins anew.
     pub fn touch(&mut self) {
-        *self.touched_ms = self.now_ms;
+        // Workers look at the clock at different moments: one that is behind makes no entry older.
+        *self.touched_ms = self.now_ms.max(*self.touched_ms);
         self.was_touched = true;
     }
 
