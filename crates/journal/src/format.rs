@@ -109,7 +109,6 @@ pub enum Item<'a> {
 
 /// The entries of a segment's file, in order. Damage is skipped: an entry with a wrong payload is left out, and after an invalid
 /// head the search continues to the next valid one. The work is linear in the bytes, whatever they are.
-/// head that is wrong the next right one is looked for. The work grows with the bytes, whatever they are.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     file: &'a [u8],
