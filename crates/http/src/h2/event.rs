@@ -44,7 +44,6 @@ pub enum Event {
     More,
     /// A server receives a request, which opens a stream; a client receives a response, possibly an interim one (RFC 9110 §15.2).
     /// It is in the head passed to `read`.
-    /// the head that `read` was given.
     Head {
         /// The stream.
         stream: StreamId,
