@@ -8,6 +8,7 @@ use crate::crc::CASTAGNOLI;
 pub struct Tlv<'a> {
     /// One of [`kind`], or of the ranges for applications (0xE0–0xEF) and experiments (0xF0–0xF7).
     pub kind: u8,
+    /// The value.
     pub value: &'a [u8],
 }
 
