@@ -151,6 +151,7 @@ impl Writer {
     /// Starts the thread; it ends at [`Writer::close`].
     ///
     /// # Errors
+    /// The thread cannot be started.
     pub fn start(to: WriteTo, reach: Arc<Reach>, dropped: Arc<Dropped>) -> io::Result<Arc<Self>> {
         let writer = Arc::new(Writer {
             to,

@@ -13,7 +13,7 @@ use crate::entry::Entry;
 use crate::held::Held;
 use crate::shard::Shard;
 
-/// Number of entries per shard.
+/// The part of a table's `size`, in entries, for which it gets a shard.
 const ENTRIES_PER_SHARD: u32 = 1024;
 /// The most shards of a table.
 const SHARDS_MAX: u32 = 64;
