@@ -1,16 +1,16 @@
-//! Errors of connections and exchanges in words.
+//! Errors of connections and exchanges as text.
 
 use std::error::Error;
 use std::io;
 
-/// What is said of a server that answers a TLS handshake with something else.
+/// The message for a server that answers a TLS handshake with something else.
 const NO_TLS: &str = "the server does not speak TLS: is it on there? For plain text set `tls: {insecure: true}`, or http:// in \
                       a URL";
-/// What is said of a server that answers HTTP/1.1 with something else.
+/// The message for a server that answers HTTP/1.1 with something else.
 const NO_HTTP1: &str =
     "the server does not speak HTTP/1.1: is this a port of gRPC (4317)? OTLP over HTTP has 4318";
 
-/// An error and what led to it; of common mistakes, what to do.
+/// The text of an error and its causes; for common mistakes, with a hint what to do.
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut hint = hint(error);
@@ -35,7 +35,7 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// What errors of I/O are made of, which is none of their sources.
+/// The innermost error inside an I/O error, which `source` does not return.
 fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     let io = error.downcast_ref::<io::Error>();
     match io.and_then(io::Error::get_ref) {

@@ -1,4 +1,4 @@
-//! A client of a receiver of OTLP: for whoever has requests and queues of its own.
+//! A client of an OTLP receiver, for callers that have requests and queues of their own.
 
 use std::time::Duration;
 
@@ -11,56 +11,56 @@ use crate::http::Http;
 pub use crate::proxy::{Proxies, Proxy};
 pub use crate::sink::{Outcome, Prepared};
 
-/// See the module. Connections are made when they are needed, and kept.
+/// A client of one receiver. Connections are opened when needed, and kept.
 pub struct Client(Kind);
 
-/// What a client over gRPC may be told besides its settings.
+/// Options of a client over gRPC besides its settings.
 #[derive(Clone, Default)]
 pub struct GrpcOptions {
-    /// What `:authority` says, and whose certificate is asked for; else the host and port of the endpoint.
+    /// The value of `:authority`, and the name that the certificate must have; by default the host and port of the endpoint.
     pub authority: Option<String>,
-    /// Path of the Unix socket that takes the place of the endpoint's host.
+    /// Path of a Unix socket to use instead of the endpoint's host.
     pub unix: Option<String>,
     /// Pings.
     pub keepalive: Option<Keepalive>,
-    /// Who stands in between, and is asked for a tunnel.
+    /// A proxy through which connections are tunnelled.
     pub proxy: Option<Proxy>,
-    /// All addresses of the endpoint's host are used in turn; else one connection to the first that answers.
+    /// Use all addresses of the endpoint's host in turn; otherwise one connection to the first address that accepts.
     pub is_balanced: bool,
 }
 
-/// Pings of HTTP/2.
+/// Keep-alive pings of HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// A silent receiver is pinged after this time.
     pub after: Duration,
-    /// And given up after this one.
+    /// A connection without a reply within this time is given up.
     pub timeout: Duration,
-    /// Also without a call in flight.
+    /// Ping even without a call in flight.
     pub while_idle: bool,
 }
 
-/// What a client over HTTP may be told besides its settings.
+/// Options of a client over HTTP besides its settings.
 #[derive(Clone, Default)]
 pub struct HttpOptions {
-    /// Level of the compression.
+    /// Compression level.
     pub level: Option<i32>,
-    /// Connections.
+    /// Connection limits.
     pub connections: Connections,
-    /// Who stands in between.
+    /// The proxy, if any.
     pub proxy: Option<Proxy>,
-    /// Cookies of answers are kept and sent back.
+    /// Cookies of responses are kept and sent back.
     pub keeps_cookies: bool,
 }
 
-/// Connections of a client over HTTP.
+/// Connection limits of a client over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// At a time; none: no bound.
+    /// The most connections at a time; none: no limit.
     pub max: Option<usize>,
-    /// Those that are kept while they are idle; 0: each request has one of its own.
+    /// The most idle connections that are kept; 0: each request opens its own.
     pub idle_max: usize,
-    /// An idle one is closed after this time; none: never.
+    /// An idle connection is closed after this time; none: never.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -74,7 +74,7 @@ impl Default for Connections {
     }
 }
 
-/// A kept connection that is not used for as long is closed, where nothing else is said.
+/// The default idle timeout of a kept connection.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 enum Kind {
@@ -83,18 +83,18 @@ enum Kind {
 }
 
 impl Client {
-    /// Over HTTP. To be called within the runtime.
+    /// A client over HTTP. Must be called within the runtime.
     ///
     /// # Errors
-    /// What of the settings cannot be used.
+    /// Some settings cannot be used.
     pub fn http(settings: &OtlpHttp, signal: Signal) -> Result<Client, String> {
         Client::http_with(settings, signal, HttpOptions::default())
     }
 
-    /// The same with more options.
+    /// A client over HTTP with more options.
     ///
     /// # Errors
-    /// What of the settings cannot be used.
+    /// Some settings cannot be used.
     pub fn http_with(
         settings: &OtlpHttp,
         signal: Signal,
@@ -104,18 +104,18 @@ impl Client {
         Ok(Client(Kind::Http(Box::new(http))))
     }
 
-    /// Over gRPC. To be called within the runtime.
+    /// A client over gRPC. Must be called within the runtime.
     ///
     /// # Errors
-    /// What of the settings cannot be used.
+    /// Some settings cannot be used.
     pub fn grpc(settings: &OtlpGrpc, signal: Signal) -> Result<Client, String> {
         Client::grpc_with(settings, signal, GrpcOptions::default())
     }
 
-    /// The same with more options.
+    /// A client over gRPC with more options.
     ///
     /// # Errors
-    /// What of the settings cannot be used.
+    /// Some settings cannot be used.
     pub fn grpc_with(
         settings: &OtlpGrpc,
         signal: Signal,
@@ -125,24 +125,24 @@ impl Client {
         Ok(Client(Kind::Grpc(Box::new(grpc))))
     }
 
-    /// A request as it goes out: its pieces, in the encoding of the settings, compressed where those say so.
+    /// Prepares a request for sending: in the encoding of the settings, compressed if they require it.
     ///
     /// # Errors
-    /// Why it cannot be compressed.
+    /// Compression failed.
     pub fn prepare(&self, frames: Vec<Bytes>) -> Result<Prepared, String> {
         match &self.0 {
             Kind::Http(http) => http.pack(frames),
-            // The library compresses.
+            // The gRPC library compresses.
             Kind::Grpc(_) => Ok(Prepared(frames)),
         }
     }
 
-    /// Sends it once.
+    /// Sends the request once.
     pub async fn send(&self, request: &Prepared) -> Outcome {
         self.send_with(request, self.headers()).await
     }
 
-    /// Fields of each request, as the settings have them.
+    /// The header fields of each request, from the settings.
     #[must_use]
     pub fn headers(&self) -> HeaderMap {
         match &self.0 {
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Sends it once with these fields: those of [`Client::headers`], changed.
+    /// Sends the request once with these header fields: those of [`Client::headers`], modified.
     pub async fn send_with(&self, request: &Prepared, headers: HeaderMap) -> Outcome {
         match &self.0 {
             Kind::Http(http) => http.send(request, headers).await,

@@ -1,4 +1,4 @@
-//! Compression of bodies that are sent over HTTP.
+//! Compression of HTTP request bodies.
 
 use std::io::{self, Write};
 
@@ -7,14 +7,14 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use lz4_flex::frame::FrameEncoder;
 use telemetry::settings::Compression;
 
-/// Most of what gzip can gain for a third of its time.
+/// Level 1 achieves most of gzip's gain for a third of its time.
 const GZIP_LEVEL: u32 = 1;
-/// What gzip takes for a level below 0.
+/// The gzip level used for levels below 0.
 const GZIP_LEVEL_MIDDLE: u32 = 6;
-/// The same thought for zstd.
+/// The zstd level, chosen for the same reason.
 const ZSTD_LEVEL: i32 = 1;
 
-/// What `Content-Encoding` says; none where nothing is compressed.
+/// The value of `Content-Encoding`; none without compression.
 pub(crate) fn name(compression: Compression) -> Option<&'static str> {
     match compression {
         Compression::None => None,
@@ -27,7 +27,7 @@ pub(crate) fn name(compression: Compression) -> Option<&'static str> {
     }
 }
 
-/// The pieces of a body in a coding, at its level or one of little effort.
+/// Compresses the pieces of a body, at the given level or a cheap default.
 pub(crate) fn compress(
     compression: Compression,
     level: Option<i32>,
@@ -50,7 +50,7 @@ pub(crate) fn compress(
         Compression::Zstd => zstd::Encoder::new(Vec::new(), level.unwrap_or(ZSTD_LEVEL))
             .and_then(|encoder| write(encoder, &frames))
             .and_then(zstd::Encoder::finish),
-        // Its block format has the length before all else.
+        // The block format begins with the length of all data.
         Compression::Snappy => snap::raw::Encoder::new()
             .compress_vec(&frames.concat())
             .map_err(io::Error::other),

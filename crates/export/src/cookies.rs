@@ -1,25 +1,25 @@
-//! Cookies of one receiver (RFC 6265): what its answers set is sent back to it.
+//! Cookies of one receiver (RFC 6265): cookies set in its responses are sent back to it.
 //!
-//! A jar is of one URL, so that whose a cookie is needs no more than that the receiver may set it.
+//! A jar belongs to one URL, so it only needs to check that the receiver may set a cookie.
 
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use hyper::http::uri::Scheme;
 
-/// Cookies that are kept; the oldest go (RFC 6265 section 6.1).
+/// The most cookies that are kept; the oldest are dropped (RFC 6265 section 6.1).
 pub const COOKIES_MAX: usize = 50;
-/// Bytes of the name and value of one; larger ones are not kept.
+/// The most bytes of a cookie's name and value; larger cookies are not kept.
 pub const COOKIE_BYTES_MAX: usize = 4 << 10;
-/// Bytes of all that is sent back; the oldest go.
+/// The most bytes of a `Cookie` field; the oldest cookies are dropped.
 pub const COOKIES_BYTES_MAX: usize = 16 << 10;
 
-/// See the module.
+/// The cookies of one URL.
 #[derive(Debug)]
 pub struct Jar {
     host: String,
     path: String,
     is_https: bool,
-    /// By the time at which each was first set.
+    /// In the order in which each was first set.
     cookies: Vec<Cookie>,
 }
 
@@ -27,16 +27,16 @@ pub struct Jar {
 struct Cookie {
     name: String,
     value: String,
-    /// None: of this very host.
+    /// None: a cookie of exactly this host.
     domain: Option<String>,
     path: String,
     secure: bool,
-    /// Seconds of the UNIX epoch from which on it is gone.
+    /// When it expires, seconds of the UNIX epoch.
     expires_s: Option<i64>,
 }
 
 impl Jar {
-    /// An empty one for requests to a URL.
+    /// An empty jar for requests to a URL.
     #[must_use]
     pub fn new(url: &Uri) -> Jar {
         Jar {
@@ -47,8 +47,8 @@ impl Jar {
         }
     }
 
-    /// Keeps what an answer sets; `now_s` are seconds of the UNIX epoch. What is no cookie, or not the receiver's to set, is
-    /// passed over.
+    /// Keeps the cookies that a response sets; `now_s` is in seconds of the UNIX epoch. Ignores malformed cookies and those that
+    /// the receiver may not set.
     pub fn keep(&mut self, headers: &HeaderMap, now_s: i64) {
         for field in headers.get_all(SET_COOKIE) {
             let cookie = field.to_str().ok().and_then(|text| self.read(text, now_s));
@@ -62,7 +62,7 @@ impl Jar {
         }
     }
 
-    /// What `Cookie` says in a request (RFC 6265 section 5.4); none where there is nothing to say.
+    /// The value of `Cookie` for a request (RFC 6265 section 5.4); none if there are no cookies.
     #[must_use]
     pub fn field(&self, now_s: i64) -> Option<HeaderValue> {
         let is_sent = |cookie: &&Cookie| {
@@ -84,7 +84,7 @@ impl Jar {
         self.cookies.iter().map(bytes).sum()
     }
 
-    /// In the place of an earlier one of that name, domain and path.
+    /// Stores a cookie; replaces an earlier one with the same name, domain and path.
     fn put(&mut self, cookie: Cookie) {
         let is_same = |other: &Cookie| {
             (&other.name, &other.domain, &other.path)
@@ -154,7 +154,7 @@ impl Cookie {
     }
 }
 
-/// The path of a cookie that names none (RFC 6265 section 5.1.4).
+/// The path of a cookie without `Path` (RFC 6265 section 5.1.4).
 fn directory(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((above, _)) if !above.is_empty() => above,
@@ -162,13 +162,13 @@ fn directory(path: &str) -> &str {
     }
 }
 
-/// Whether a path is one of those that another stands for (RFC 6265 section 5.1.4).
+/// Whether a request path matches a cookie's path (RFC 6265 section 5.1.4).
 fn is_below(path: &str, cookie: &str) -> bool {
     let rest = path.strip_prefix(cookie);
     rest.is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
 }
 
-/// `Max-Age`: 0 where it is in the past.
+/// `Max-Age`; 0 if it is in the past.
 fn seconds(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -180,7 +180,7 @@ fn seconds(text: &str) -> Option<i64> {
     }
 }
 
-/// `Expires`: a date of HTTP, with dashes too. Others are passed over, as Go does.
+/// `Expires`: an HTTP date, also with dashes. Other forms are ignored, as in Go.
 fn date(text: &str) -> Option<i64> {
     let spaced = text.replace('-', " ");
     let date = jiff::fmt::rfc2822::parse(&spaced).ok()?;

@@ -1,4 +1,4 @@
-//! Connections to receivers: over TCP, through a proxy, or to a Unix socket, whatever the address says.
+//! Connections to receivers: over TCP, through a proxy, or to a configured Unix socket or address instead of the URL's.
 
 use std::future::Future;
 use std::io;
@@ -23,33 +23,34 @@ use crate::tls::Secure;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Silence of a connection after which the kernel asks whether the other side is still there.
+/// How long a connection is silent before the kernel sends keep-alive probes.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// Time that sent bytes may stay unacknowledged.
+/// How long sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 
-/// See the module.
+/// How connections are opened.
 #[derive(Clone)]
 pub(crate) enum Dial {
-    /// To the host and port of the address.
+    /// To the host and port of the URL.
     Tcp(HttpConnector),
-    /// To one address, whatever the host is.
+    /// To one address, whatever the URL's host is.
     At(HttpConnector, Uri),
-    /// To the socket of this path.
+    /// To the socket with this path.
     Unix(Arc<str>),
-    /// To a proxy that is asked for what is at the address.
+    /// To an HTTP proxy that receives requests with absolute URLs.
     Proxy(Hop, Uri),
-    /// Through a proxy to the host and port of the address.
+    /// Through an HTTP proxy's tunnel to the host and port of the URL.
     Tunnel(Tunnel<Hop>),
-    /// The same through one of SOCKS.
+    /// Through a SOCKS proxy to the host and port of the URL.
     Socks(SocksV5<Hop>),
 }
 
-/// To a proxy, with TLS where its address says so.
+/// Connects to a proxy, with TLS if its URL says so.
 pub(crate) type Hop = HttpsConnector<HttpConnector>;
 
 impl Dial {
-    /// Through a proxy, within a time for the connection to it; by a tunnel, or else a proxy of HTTP is asked itself.
+    /// Connects through a proxy, with a time limit for the connection to it: with a tunnel or, otherwise, by requests to an HTTP
+    /// proxy.
     pub(crate) fn through(
         proxy: &Proxy,
         is_tunnel: bool,
@@ -71,17 +72,17 @@ impl Dial {
         }
     }
 
-    /// To one address of a host, within a time.
+    /// Connects to one address of a host, within a time.
     ///
     /// # Errors
-    /// That it cannot be written as a URL: it is one of a link.
+    /// The address cannot be written as a URL: it is link-local.
     pub(crate) fn at(address: SocketAddr, connect_max: Duration) -> Result<Dial, String> {
         let uri = format!("http://{address}").parse();
         let uri = uri.map_err(|error| format!("{address}: {error}"))?;
         Ok(Dial::At(tcp(connect_max), uri))
     }
 
-    /// To the Unix socket of a path, or else over TCP within a time.
+    /// Connects to the Unix socket with a path or, without one, over TCP within a time.
     pub(crate) fn new(unix: Option<&str>, connect_max: Duration) -> Dial {
         if let Some(path) = unix {
             return Dial::Unix(path.into());
@@ -149,7 +150,7 @@ impl Service<Uri> for Dial {
     }
 }
 
-/// The same address with its port, which a proxy of SOCKS must be told.
+/// The URL with its explicit port, which a SOCKS proxy needs.
 fn with_port(uri: Uri) -> Result<Uri, BoxError> {
     if uri.port().is_some() || uri.scheme() != Some(&Scheme::HTTP) {
         return Ok(uri);
@@ -160,23 +161,23 @@ fn with_port(uri: Uri) -> Result<Uri, BoxError> {
     Ok(Uri::from_parts(parts)?)
 }
 
-/// A connection.
+/// An open connection.
 pub(crate) enum Link {
     Tcp(TokioIo<TcpStream>),
     Unix(TokioIo<UnixStream>),
     Hop(Box<MaybeHttpsStream<TokioIo<TcpStream>>>, Hops),
 }
 
-/// What a proxy does at the other end of a connection.
+/// The role of a proxy at the other end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hops {
-    /// It wants to be told the whole address.
+    /// It needs requests with absolute URLs.
     Asked,
-    /// Nothing: the receiver is behind it.
+    /// No role: the receiver is behind a tunnel.
     Tunnel,
 }
 
-/// The same call on whatever the connection is.
+/// Makes the same call on any kind of connection.
 macro_rules! each {
     ($link:expr, $stream:ident => $call:expr) => {
         match $link.get_mut() {

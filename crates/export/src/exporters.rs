@@ -1,4 +1,4 @@
-//! The thread of the exporters, and how others talk to it.
+//! The exporters' thread and its interface for other threads.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -21,18 +21,18 @@ use crate::pump::{Collect, Command, Limits, Pump, REQUEST_BYTES_MAX, State};
 use crate::request::Envelope;
 use crate::sink::Sink;
 
-/// Threads for what blocks: names that are looked up, files that are written.
+/// The most threads for blocking work: name lookups and writes to files.
 const BLOCKING_THREADS_MAX: usize = 8;
-/// An idle one of them ends after as long.
+/// When an idle one of these threads ends.
 const BLOCKING_IDLE_MAX: Duration = Duration::from_secs(10);
-/// More than a budget that a shutdown waits for the thread to count what is left.
+/// The time beyond the budget in which a shutdown lets the thread count what is left.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);
 /// All exporters of a process, on a thread named `otel-export`.
 ///
-/// Dropped without [`Exporters::shutdown`], what waits is lost, and counted so.
+/// If dropped without [`Exporters::shutdown`], waiting records are lost, and counted as lost.
 pub struct Exporters {
     pipelines: Vec<Pipeline>,
-    /// In a lock so that many threads may hold the exporters; none once they have ended.
+    /// In a lock, so that several threads can share the exporters; none after the end.
     thread: Mutex<Option<Thread>>,
 }
 
@@ -41,13 +41,13 @@ struct Thread {
     ended: mpsc::Receiver<()>,
 }
 
-/// One pipeline that runs.
+/// A running pipeline.
 pub struct Pipeline {
-    /// What it carries.
+    /// The signal of its records.
     pub signal: Signal,
-    /// Where workers put batches. Of metrics, the pipeline itself does.
+    /// The queue into which workers put batches. For metrics, the pipeline itself fills it.
     pub queue: Arc<Queue>,
-    /// How it does.
+    /// Its health.
     pub health: Arc<Health>,
     /// The records of an exporter of the type `memory`.
     pub memory: Option<Arc<Memory>>,
@@ -64,8 +64,8 @@ impl std::fmt::Debug for Exporters {
 }
 
 impl Exporters {
-    /// Starts them: files are opened and certificates are read here, connections are opened with the first records. To be
-    /// called in the process that goes on (after a fork), and before it gives up rights that the files need.
+    /// Starts the exporters: opens files and reads certificates; connections are opened with the first records. Call this in the
+    /// process that continues (after a fork), and before it drops privileges that the files need.
     ///
     /// The error says which pipeline cannot work, and why.
     pub fn start(plan: Plan) -> Result<Exporters, String> {
@@ -92,7 +92,7 @@ impl Exporters {
             .name("otel-export".to_owned())
             .spawn(move || {
                 run(runtime, pumps);
-                // Nobody may wait.
+                // The receiver may be gone.
                 let _ = ending.send(());
             })
             .map_err(|error| format!("the thread of the exporters: {error}"))?;
@@ -108,13 +108,13 @@ impl Exporters {
         &self.pipelines
     }
 
-    /// Exports everything that waits now, metrics of now included. Waits for at most `budget`, and says whether all of it has
-    /// ended: exported, or lost and counted.
+    /// Exports everything that waits now, including metrics collected now. Waits at most `budget`; returns whether all of it was
+    /// exported, or lost and counted.
     pub fn flush(&self, budget: Duration) -> bool {
         self.flush_these(self.pipelines.iter(), budget)
     }
 
-    /// [`Exporters::flush`] of some pipelines, by their places.
+    /// [`Exporters::flush`] for some pipelines, by their positions.
     pub fn flush_some(&self, places: &[usize], budget: Duration) -> bool {
         let pipelines = places.iter().filter_map(|place| self.pipelines.get(*place));
         self.flush_these(pipelines, budget)
@@ -144,12 +144,12 @@ impl Exporters {
         })
     }
 
-    /// Exports everything that waits, for at most `budget` (each pipeline at most its own `flush_timeout`), and ends the
-    /// thread. What is left is lost ([`Loss::Shutdown`]), like what workers offer from now on.
+    /// Exports everything that waits, within `budget` (each pipeline within its own `flush_timeout`), and ends the thread.
+    /// Remaining records, and those that workers offer later, are lost ([`Loss::Shutdown`]).
     pub fn shutdown(&self, budget: Duration) {
         for pipeline in &self.pipelines {
             let end = Instant::now() + budget.min(pipeline.flush_timeout());
-            // One that has ended needs no telling.
+            // A pipeline that has ended does not receive it.
             let _ = pipeline.commands.send(Command::Shutdown(end));
         }
         self.end(budget + SHUTDOWN_SLACK);
@@ -163,10 +163,10 @@ impl Exporters {
         let Thread { handle, ended } = thread;
         let late = ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
         if late {
-            // It hangs somewhere; not for its sake the process may.
+            // The thread hangs; the process must not wait for it.
             drop(handle);
         } else {
-            // It has ended, or panicked: its tasks counted what they had.
+            // The thread has ended or panicked; its tasks have counted their records.
             let _ = handle.join();
         }
         for pipeline in &self.pipelines {
@@ -197,17 +197,17 @@ fn run(runtime: Runtime, pumps: Vec<Pump>) {
         }
         tasks.join_all().await;
     });
-    // A write that hangs is not waited for.
+    // Does not wait for a write that hangs.
     runtime.shutdown_background();
 }
 
 impl Pipeline {
-    /// What waits when the process ends is dropped, and counted so; or it is exported again.
+    /// Sets whether records that wait at the end of the process are dropped and counted, or exported.
     pub fn drop_at_end(&self, drops: bool) {
         self.drops_at_end.store(drops, Relaxed);
     }
 
-    /// Time for its last exports.
+    /// The time for its last exports.
     fn flush_timeout(&self) -> Duration {
         match self.drops_at_end.load(Relaxed) {
             true => Duration::ZERO,
@@ -265,7 +265,7 @@ impl Pipeline {
     }
 }
 
-/// How a pump is to run.
+/// How a pump runs.
 struct Shape {
     limits: Limits,
     queue_records_max: usize,
@@ -281,7 +281,7 @@ impl Shape {
             requests_max,
             bytes_max: plan.bytes_max,
             wake_records,
-            // A queue is emptied before it is full.
+            // The queue wakes the pump before it is full.
             wake_bytes: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
         };
         match &plan.schedule {
@@ -309,7 +309,7 @@ impl Shape {
                 source,
                 pipeline,
             } => Shape {
-                // One at a time: what is collected later is newer, and must not arrive first.
+                // One at a time: later collections are newer and must not arrive first.
                 limits: limits(usize::MAX, 1, usize::MAX),
                 queue_records_max: usize::MAX,
                 interval: *interval,

@@ -1,4 +1,4 @@
-//! Requests that ask: answers that are read piece by piece, for whoever lists and watches something over HTTP/1.1.
+//! GET requests whose responses are read piece by piece, for listing and watching objects over HTTP/1.1.
 
 use std::time::Duration;
 
@@ -18,26 +18,26 @@ use crate::http::AGENT;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::tls::{Version, connector};
 
-/// See the module. Connections are made when they are needed; one is kept.
+/// A client for GET requests. Connections are opened when needed; one is kept.
 pub struct Getter(Client<HttpsConnector<Dial>, Empty<Bytes>>);
 
-/// What was asked for.
+/// The body of a response.
 pub struct Answer(Incoming);
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// A status that is none of success, and what was said with it.
+    /// A status other than success, and the body's text.
     Status(u16, String),
-    /// There was no answer at all.
+    /// There was no response.
     Failed(String),
 }
 
 impl Getter {
-    /// A client of `https` and `http` servers that connects within a time.
+    /// A client of `https` and `http` servers with a time limit for connecting.
     ///
     /// # Errors
-    /// What of the settings cannot be used.
+    /// Some settings cannot be used.
     pub fn new(tls: &Tls, connect_max: Duration) -> Result<Getter, String> {
         let dial = Dial::new(None, connect_max);
         let connector = connector(tls, true, Version::Http1, dial)?;
@@ -47,10 +47,10 @@ impl Getter {
         Ok(Getter(client))
     }
 
-    /// Asks. How long that may take is up to the caller.
+    /// Sends a request. The caller limits the time.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The request failed.
     pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<Answer, NoAnswer> {
         let failed = |why: String| NoAnswer::Failed(format!("{url}: {why}"));
         let uri: Uri = { url.parse() }.map_err(|error| failed(format!("{error}")))?;
@@ -73,10 +73,10 @@ impl Getter {
 }
 
 impl Answer {
-    /// What came next of it; none at its end.
+    /// The next piece; none at the end.
     ///
     /// # Errors
-    /// Why it broke off.
+    /// The connection failed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
             match self.0.frame().await {
@@ -91,10 +91,10 @@ impl Answer {
         }
     }
 
-    /// All of it, of so many bytes at most.
+    /// The whole body, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// Why it broke off, or that it is larger.
+    /// The connection failed, or the body is larger.
     pub async fn whole(self, bytes_max: usize) -> Result<Bytes, String> {
         let body = Limited::new(self.0, bytes_max).collect().await;
         let body = body.map_err(|error| causes(&*error))?;

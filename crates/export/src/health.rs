@@ -1,4 +1,4 @@
-//! How a pipeline does: counts for metrics and status, and a line where that changes.
+//! The health of a pipeline: counters for metrics and status, and a log line when it changes.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,16 +9,16 @@ use tokio::time::Instant;
 use crate::lock::lock;
 use crate::plan::Log;
 
-/// Characters of an error that are kept.
+/// The most characters of an error that are kept.
 const ERROR_CHARS_MAX: usize = 300;
-/// Lines of one pipeline within [`LINES_WINDOW`]: a receiver that fails every other request must not fill the log.
+/// The most log lines of one pipeline within [`LINES_WINDOW`]: a receiver that fails every other request must not fill the log.
 const LINES_MAX: u32 = 3;
 /// See [`LINES_MAX`].
 const LINES_WINDOW: Duration = Duration::from_secs(10);
 
-/// How a pipeline does.
+/// The health of a pipeline.
 pub struct Health {
-    /// Which pipeline it is.
+    /// The name of the pipeline.
     name: String,
     log: Log,
     taken: AtomicU64,
@@ -32,7 +32,7 @@ pub struct Health {
 struct State {
     last_taken: Option<Instant>,
     last_error: String,
-    /// When the window began, the lines in it, and those that were not told since the last one that was.
+    /// The start of the window, its lines, and the lines suppressed since the last one that was logged.
     window: Option<Instant>,
     lines: u32,
     untold: u32,
@@ -59,13 +59,13 @@ impl Health {
         }
     }
 
-    /// Signal, exporter and where it goes, as in `traces otlp_http http://localhost:4318/v1/traces`.
+    /// Signal, exporter and destination, as in `traces otlp_http http://localhost:4318/v1/traces`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Requests that the receiver took.
+    /// Requests that the receiver accepted.
     #[must_use]
     pub fn requests_taken(&self) -> u64 {
         self.taken.load(Relaxed)
@@ -77,19 +77,19 @@ impl Health {
         self.failed.load(Relaxed)
     }
 
-    /// Attempts after a first one.
+    /// Retries.
     #[must_use]
     pub fn attempts_again(&self) -> u64 {
         self.retried.load(Relaxed)
     }
 
-    /// Time since the receiver took something; `None` where it never did.
+    /// Time since the receiver last accepted a request; `None` if it never did.
     #[must_use]
     pub fn since_taken(&self) -> Option<Duration> {
         self.state().last_taken.map(|at| at.elapsed())
     }
 
-    /// The last thing that went wrong; empty where nothing ever did.
+    /// The last error; empty if there was none.
     #[must_use]
     pub fn last_error(&self) -> String {
         self.state().last_error.clone()
@@ -128,7 +128,7 @@ impl Health {
         self.state().last_error = why;
     }
 
-    /// Tells a line, unless there were too many lately.
+    /// Logs a line, unless there were too many recently.
     fn say(&self, line: &str) {
         let mut state = self.state();
         if state
@@ -151,7 +151,7 @@ impl Health {
     }
 }
 
-/// What a receiver says is foreign: its beginning, without control characters.
+/// Shortens a receiver's text, which is untrusted, and removes control characters.
 fn cut(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(ERROR_CHARS_MAX).map(plain).collect()

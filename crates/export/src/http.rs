@@ -1,4 +1,4 @@
-//! The exporters `otlp_http` and `zipkin`: requests of HTTP/1.1 over connections that are kept.
+//! The exporters `otlp_http` and `zipkin`: HTTP/1.1 requests over kept connections.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -35,18 +35,18 @@ use crate::sink::{Outcome, Prepared};
 use crate::tls::{Secure, Version};
 use crate::{compress, json, zipkin};
 
-/// Our name to receivers.
+/// Our name in `User-Agent`.
 pub(crate) const AGENT: &str = concat!("spangate/", env!("CARGO_PKG_VERSION"));
-/// Time for a request to Zipkin, for which it has no option.
+/// The time limit of a request to Zipkin, which has no option for it.
 const ZIPKIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// See the module.
+/// An exporter over HTTP.
 pub(crate) struct Http {
     client: Client<HttpsConnector<Dial>, Frames>,
-    /// A place for each connection, where they are bounded.
+    /// A permit for each connection, if their number is limited.
     room: Option<Arc<Semaphore>>,
     uri: Uri,
     headers: HeaderMap,
-    /// Where they are kept.
+    /// The cookies, if they are kept.
     cookies: Option<Mutex<Jar>>,
     timeout: Duration,
     compression: Compression,
@@ -54,7 +54,7 @@ pub(crate) struct Http {
     form: Form,
 }
 
-/// What a body is.
+/// The form of a body.
 enum Form {
     Protobuf,
     Json(Signal),
@@ -121,7 +121,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        // A tunnel has asked already.
+        // A tunnel has authenticated already.
         if let (Some(proxy), false) = (proxy, is_https)
             && let Kind::Http(Some(credential)) = &proxy.kind
         {
@@ -148,7 +148,7 @@ impl Http {
         })
     }
 
-    /// The body.
+    /// Makes the body.
     pub(crate) fn prepare(&self, request: Request) -> Result<Prepared, String> {
         let frames = match &self.form {
             Form::Protobuf => request.frames,
@@ -158,12 +158,12 @@ impl Http {
         self.pack(frames)
     }
 
-    /// A body in the encoding of the settings, compressed where those say so.
+    /// Makes a body in the encoding of the settings, compressed if they require it.
     pub(crate) fn pack(&self, frames: Vec<Bytes>) -> Result<Prepared, String> {
         compress::compress(self.compression, self.level, frames).map(Prepared)
     }
 
-    /// Fields of each request.
+    /// The header fields of each request.
     pub(crate) fn headers(&self) -> HeaderMap {
         self.headers.clone()
     }
@@ -175,7 +175,7 @@ impl Http {
         *post.headers_mut() = headers;
         self.add_cookies(post.headers_mut());
         let exchange = async {
-            // Closed by nobody, so an error is as good as a place.
+            // The semaphore is never closed, so an error cannot occur.
             let _place = match &self.room {
                 Some(room) => room.acquire().await.ok(),
                 None => None,
@@ -194,7 +194,7 @@ impl Http {
         }
     }
 
-    /// Adds what is kept to those that are sent in any case.
+    /// Adds kept cookies to the configured ones.
     fn add_cookies(&self, headers: &mut HeaderMap) {
         let jar = self.cookies.as_ref().map(lock);
         if let Some(field) = jar.and_then(|jar| jar.field(now_s())) {
@@ -211,12 +211,12 @@ impl Http {
         }
     }
 
-    /// What an answer means (OTLP specification, "OTLP/HTTP Response").
+    /// Maps a response to an outcome (OTLP specification, "OTLP/HTTP Response").
     async fn outcome(&self, response: Response<Incoming>) -> Outcome {
         let status = response.status();
         let after = response.headers().get(RETRY_AFTER).cloned();
         let body = Limited::new(response.into_body(), REPLY_BYTES_MAX);
-        // Read in any case, so that the connection can be used again.
+        // The body is always read, so that the connection can be reused.
         let body = body.collect().await.map(|body| body.to_bytes());
         if status.is_success() {
             let body = body.unwrap_or_default();
@@ -250,7 +250,7 @@ fn now_s() -> i64 {
     (now_unix_ns() / 1_000_000_000).cast_signed()
 }
 
-/// Header fields of the settings.
+/// The header fields of the settings.
 pub(crate) fn header_map(headers: &Headers) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::new();
     for (name, value) in &headers.0 {

@@ -1,8 +1,8 @@
-//! OTLP in JSON, written while the protobuf is read, and the other way round: no message is built, so a span costs a third of what it does to decode
-//! it with a library and to encode it again, and text that is no UTF-8 costs a character, not a request.
+//! OTLP as JSON, written while the protobuf is read, and the reverse. No message object is built. So a span costs a third of
+//! decoding it with a library and encoding it again, and text that is not UTF-8 loses a character instead of the whole request.
 //!
 //! The form is that of the OTLP specification ("JSON Protobuf Encoding"): names in lowerCamelCase, identifiers in hexadecimal,
-//! enumerations as numbers, 64 bits as strings; what is not there is left out.
+//! enumerations as numbers, 64-bit numbers as strings; absent fields are omitted.
 
 mod decode;
 mod schema;
@@ -24,20 +24,20 @@ use crate::plain::is_plain;
 use crate::request::varint;
 use crate::wire::{Wire, field};
 
-/// Messages within each other that are written; within deeper ones everything is left out.
+/// The deepest nesting of messages that is written; deeper content is omitted.
 const DEPTH_MAX: usize = 64;
 
-/// An export request of a signal in JSON. What is no protobuf of that message is left out; the JSON is whole in any case.
+/// An export request of a signal as JSON. Bytes that are not protobuf of that message are omitted; the JSON is always complete.
 #[must_use]
 pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
     write(signal, request, false)
         .unwrap_or_else(|| write(signal, request, true).unwrap_or_default())
 }
 
-/// The same, in one of two ways; none where lists stand in pieces and nothing is gathered.
+/// Writes the request with or without gathering; none if a list is scattered and nothing is gathered.
 fn write(signal: Signal, request: &[u8], gathers: bool) -> Option<Vec<u8>> {
     let mut writer = Writer {
-        // Measured on spans of four attributes: three times as long.
+        // Measured on spans with four attributes: the JSON is three times as long.
         out: Vec::with_capacity(request.len() * 3),
         fields: Vec::new(),
         gathers,
@@ -54,11 +54,11 @@ fn write(signal: Signal, request: &[u8], gathers: bool) -> Option<Vec<u8>> {
 
 struct Writer<'a> {
     out: Vec<u8>,
-    /// Fields of the messages that are being written, the innermost last.
+    /// The fields of the messages being written, the innermost last.
     fields: Vec<(&'static Field, Wire<'a>)>,
-    /// The elements of a list may stand apart: the fields of each message are gathered before it is written.
+    /// The elements of a list may be scattered: the fields of each message are gathered before it is written.
     gathers: bool,
-    /// Without gathering, elements were met that stand apart: what is written is not whole.
+    /// Scattered elements were found without gathering: the output is incomplete.
     scattered: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes each field as it is met, as far as the elements of a list follow each other, which they do from every encoder.
+    /// Writes each field as it is read. The elements of a list must follow each other; every known encoder writes them so.
     fn streamed(&mut self, message: &'static Message, mut bytes: &'a [u8], depth: usize) {
         let is_pair = std::ptr::eq(message, &raw const schema::KEY_VALUE);
         if is_pair && depth + 1 < DEPTH_MAX && self.pair(bytes).is_some() {
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
             bytes = &[];
         }
         let fields = message.0;
-        // Where the last field was found, whether a list is open, and of each number whether it is written.
+        // The position of the last field, whether a list is open, and which field numbers are written.
         let (mut at, mut open, mut written) = (0, false, 0_u32);
         if std::ptr::eq(message, &raw const schema::SPAN) && depth < DEPTH_MAX {
             (bytes, written) = self.span_head(bytes);
@@ -97,7 +97,7 @@ impl<'a> Writer<'a> {
                 continue;
             }
             if written & 1 << field.number != 0 {
-                // Of other fields the first one stands.
+                // For other fields the first one counts.
                 self.scattered |= field.many;
                 continue;
             }
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
         self.out.push(b'}');
     }
 
-    /// Writes the fields in the order of their first elements.
+    /// Writes the fields in the order in which each first occurs.
     fn gathered(&mut self, message: &'static Message, bytes: &'a [u8], depth: usize) {
         self.out.push(b'{');
         let first = self.fields.len();
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
             self.read(message, bytes);
         }
         let end = self.fields.len();
-        // Of each number, whether it is written: no field here has a number above 31.
+        // Which field numbers are written: no field here has a number above 31.
         let mut written = 0_u32;
         for at in first..end {
             let (field, wire) = self.fields[at];
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
         self.out.push(b'}');
     }
 
-    /// Puts the known fields of a message on the stack, up to the first byte that cannot be.
+    /// Pushes the known fields of a message on the stack, up to the first invalid byte.
     fn read(&mut self, message: &'static Message, mut bytes: &'a [u8]) {
         while let Some((number, wire, rest)) = field(bytes) {
             bytes = rest;
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Elements of a list, each with a comma behind it.
+    /// Writes the elements of a list, each followed by a comma.
     fn values(&mut self, field: &'static Field, wire: Wire<'a>, depth: usize) {
         let packed = match (&field.kind, wire) {
             (Kind::Fixed64 | Kind::Double, Wire::Bytes(bytes)) => {
@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
                 self.decimal(u64::from(number as u32))
             }
             (Kind::Sint32, Wire::Number(number)) => {
-                // Zigzag: the sign stands in the lowest bit.
+                // Zigzag: the sign is in the lowest bit.
                 let number = number as u32;
                 let number = (number >> 1) as i32 ^ -((number & 1) as i32);
                 self.signed(i64::from(number));
@@ -248,7 +248,7 @@ impl<'a> Writer<'a> {
                 writer.signed(number as i64);
             }),
             (Kind::Double, Wire::Number(number)) => self.double(f64::from_bits(number)),
-            // Not as the schema has it.
+            // The wire type does not match the schema.
             _ => self.out.extend_from_slice(b"null"),
         }
     }
@@ -300,7 +300,7 @@ impl<'a> Writer<'a> {
 
     fn double(&mut self, number: f64) {
         if number.is_finite() {
-            // Its shortest form that is read as the same number. Writing to a vector cannot fail.
+            // The shortest text that parses to the same number. Writing to a vector cannot fail.
             let _ = write!(self.out, "{number:?}");
             return;
         }
@@ -313,7 +313,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The place of a field's number; fields mostly follow each other, so it is looked for from the place of the last one on.
+/// The index of a field number. The search starts at the index of the last field, because fields usually follow each other.
 #[inline]
 fn find(fields: &[Field], number: u64, from: usize) -> Option<usize> {
     let is = |field: &Field| u64::from(field.number) == number;

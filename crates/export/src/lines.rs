@@ -1,6 +1,6 @@
-//! The exporters `otlp_file` and `ostream`: lines into a file or a standard stream.
+//! The exporters `otlp_file` and `ostream`: write lines to a file or a standard stream.
 //!
-//! Writing may block (a full pipe, a slow disk), so it is done where that holds up no other exporter.
+//! Writing may block (a full pipe, a slow disk), so it runs on a thread where it delays no other exporter.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::rotate::Rotating;
 use crate::sink::{Outcome, Prepared};
 use crate::{json, text};
 
-/// See the module.
+/// An exporter that writes lines.
 pub(crate) struct Lines {
     writer: Arc<Mutex<Writer>>,
     signal: Signal,
@@ -23,9 +23,9 @@ pub(crate) struct Lines {
 }
 
 enum Form {
-    /// A line of OTLP in JSON a request.
+    /// One line of OTLP JSON per request.
     Json,
-    /// Text for people.
+    /// Human-readable text.
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! Addresses of a name, asked of the system.
+//! Looks up the addresses of a name with the system's resolver.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-/// One question at a time: the system's resolver may take longer than anyone waits.
+/// One lookup at a time: the system's resolver may take longer than the caller's time limit.
 #[derive(Default)]
 pub struct Lookup(Option<JoinHandle<io::Result<Vec<SocketAddr>>>>);
 
 impl Lookup {
-    /// The addresses of a host and port, within a time. An answer that took longer is the next question's.
+    /// The addresses of a host and port, within a time. A result that arrives later is returned by the next call.
     ///
     /// # Errors
-    /// Why there are none.
+    /// There are no addresses.
     pub async fn ask(
         &mut self,
         host: &str,

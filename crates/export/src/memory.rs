@@ -1,4 +1,4 @@
-//! The exporter `memory`: the newest records, for whoever reads them.
+//! The exporter `memory`: keeps the newest records for readers in the process.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ impl Memory {
         }
     }
 
-    /// Takes all records that are there, the oldest first: each an OTLP message `Span`, `Metric` or `LogRecord`.
+    /// Takes all records, the oldest first: each is an OTLP message `Span`, `Metric` or `LogRecord`.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         let mut ring = lock(&self.ring);
@@ -36,7 +36,7 @@ impl Memory {
             if ring.len() == self.records_max {
                 ring.pop_front();
             }
-            // Copied: a slice would keep the buffer of a whole batch.
+            // Copied, because a slice would keep the buffer of a whole batch.
             ring.push_back(message.to_vec());
         }
     }

@@ -1,24 +1,24 @@
-//! Whether text can be written as it is: eight bytes at a time, for nearly all of it can.
+//! Tests, eight bytes at a time, whether text can be written unchanged; most text can.
 
 /// Each byte of a word 1.
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 /// The highest bit of each byte of a word.
 const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// Not 0 where a byte of `word` is below `end`, which is at most 128, or above 127.
+/// Not 0 if a byte of `word` is below `end`, which is at most 128, or above 127.
 #[inline]
 fn outside(word: u64, end: u8) -> u64 {
     (word.wrapping_sub(ONES * u64::from(end)) & !word | word) & HIGHS
 }
 
-/// Not 0 where a byte of `word` is `byte`.
+/// Not 0 if a byte of `word` is `byte`.
 #[inline]
 fn has(word: u64, byte: u8) -> u64 {
     let word = word ^ (ONES * u64::from(byte));
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// Whether JSON writes it as it is, and it is ASCII.
+/// Whether text is ASCII that JSON writes unchanged.
 #[inline]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     none(text, |word| {
@@ -26,13 +26,13 @@ pub(crate) fn is_plain(text: &[u8]) -> bool {
     })
 }
 
-/// Whether it is visible ASCII without a blank.
+/// Whether text is visible ASCII without a space.
 #[inline]
 pub(crate) fn is_graphic(text: &[u8]) -> bool {
     none(text, |word| outside(word, b'!') | has(word, 0x7f))
 }
 
-/// Whether `find` gives 0 for all bytes, eight at a time.
+/// Whether `find` returns 0 for all bytes, eight at a time.
 #[inline(always)]
 fn none(text: &[u8], find: impl Fn(u64) -> u64) -> bool {
     let (words, rest) = text.as_chunks::<8>();
@@ -45,7 +45,7 @@ fn none(text: &[u8], find: impl Fn(u64) -> u64) -> bool {
     if rest.is_empty() {
         return true;
     }
-    // The last eight, some of them again; of less than that, with a harmless byte in place of those that are missing.
+    // The last eight bytes, some of them a second time; if there are fewer, padded with a harmless byte.
     let last = text.last_chunk::<8>().copied().unwrap_or_else(|| {
         let mut word = [b'a'; 8];
         for (place, byte) in word.iter_mut().zip(rest) {

@@ -1,4 +1,4 @@
-//! What is to be exported, and how.
+//! The export plan: which pipelines there are, and their options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,41 +9,41 @@ use telemetry::settings::{Exporter, Pipeline, Processor, Provider, Settings, Sig
 use crate::retry::Retry;
 use crate::sink::Collectors;
 
-/// Bytes of encoded records that wait in one queue, and again that are on their way from it.
+/// The most bytes of encoded records that wait in one queue; also the most that are in flight from it.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// Gives the data points of a moment.
+/// A source of metric data points.
 pub trait MetricSource: Send + Sync {
-    /// The `Metric` messages of now, each with the key and the length of field 2 of `ScopeMetrics`; `records` counts the
+    /// The current `Metric` messages, each with the key and the length of field 2 of `ScopeMetrics`; `records` is the number of
     /// data points.
     ///
-    /// `pipeline` is the place of the pipeline in [`Metrics::pipelines`](telemetry::settings::Metrics::pipelines): with delta
-    /// temporality each has its own last time. `now_unix_ns` is the time of the collection. Called on the exporters' thread:
-    /// it must not wait.
+    /// `pipeline` is the index of the pipeline in [`Metrics::pipelines`](telemetry::settings::Metrics::pipelines): with delta
+    /// temporality each has its own last time. `now_unix_ns` is the time of the collection. Called on the exporters' thread, so
+    /// it must not block.
     fn collect(&self, pipeline: usize, now_unix_ns: u64) -> Batch;
 }
 
-/// Takes one line about a change: a pipeline that begins to fail, or that works again. A few lines a pipeline in ten
-/// seconds at most; called on the exporters' thread.
+/// Logs a line about a change: a pipeline starts to fail, or works again. At most a few lines per pipeline in ten seconds; called
+/// on the exporters' thread.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// All pipelines of a process.
 #[derive(Clone)]
 pub struct Plan {
-    /// In the order in which [`Exporters`](crate::Exporters) has them.
+    /// In the order of [`Exporters`](crate::Exporters).
     pub pipelines: Vec<PipelinePlan>,
-    /// When a request is sent again.
+    /// When a request is retried.
     pub retry: Retry,
-    /// Collectors of this process that exporters name.
+    /// Collectors of this process, which exporters refer to.
     pub collectors: Collectors,
-    /// Where changes are told.
+    /// Logs changes of a pipeline's health.
     pub log: Log,
 }
 
 /// One pipeline: a queue and an exporter.
 #[derive(Clone)]
 pub struct PipelinePlan {
-    /// What it carries.
+    /// Its signal.
     pub signal: Signal,
     /// Name of the instrumentation scope.
     pub scope_name: String,
@@ -53,38 +53,38 @@ pub struct PipelinePlan {
     pub resource: Vec<(String, String)>,
     /// Where records go.
     pub exporter: Exporter,
-    /// When.
+    /// When records are exported.
     pub schedule: Schedule,
-    /// Time for the last export at the end; zero: what waits is dropped.
+    /// Time for the last export at the end; zero: waiting records are dropped.
     pub flush_timeout: Duration,
-    /// Bytes that wait at most, and again that are on their way ([`QUEUE_BYTES_MAX`]).
+    /// The most bytes that wait, and also that are in flight ([`QUEUE_BYTES_MAX`]).
     pub bytes_max: usize,
 }
 
 /// When a pipeline exports.
 #[derive(Clone)]
 pub enum Schedule {
-    /// Spans or log records that come out of the queue.
+    /// When spans or log records are taken from the queue.
     Queue(Processor),
-    /// Metrics that are collected.
+    /// When metrics are collected.
     Collect {
-        /// Between two collections.
+        /// The time between two collections.
         interval: Duration,
-        /// Who has them.
+        /// The source of the metrics.
         source: Arc<dyn MetricSource>,
-        /// Which pipeline of the source it is.
+        /// The index of the pipeline for the source.
         pipeline: usize,
     },
 }
 
-/// Where the pipelines of some settings stand in a [`Plan`].
+/// The positions of some settings' pipelines in a [`Plan`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Of the spans.
+    /// The pipelines for spans.
     pub traces: Vec<usize>,
-    /// Of the metrics.
+    /// The pipelines for metrics.
     pub metrics: Vec<usize>,
-    /// Of the log records.
+    /// The pipelines for log records.
     pub logs: Vec<usize>,
 }
 
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// Adds the pipelines of some settings, and gives their places. Without a `source` no metrics are collected.
+    /// Adds the pipelines of some settings, and returns their positions. Without a `source` no metrics are collected.
     pub fn add(&mut self, settings: &Settings, source: Option<Arc<dyn MetricSource>>) -> Places {
         let mut places = Places::default();
         if let Some(traces) = &settings.traces {
@@ -142,7 +142,7 @@ impl Plan {
 }
 
 impl PipelinePlan {
-    /// A pipeline of some provider, with our version as that of its scope.
+    /// A pipeline of a provider, with our version as the scope's version.
     #[must_use]
     pub fn new(
         signal: Signal,

@@ -1,4 +1,4 @@
-//! What moves records from a queue to an exporter: one task a pipeline.
+//! Moves records from a queue to an exporter: one task per pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::request::{Envelope, Piece, Request};
 use crate::retry::{End, Retry};
 use crate::sink::Sink;
 
-/// Bytes of a request: gRPC receivers take 4 MiB unless they are told otherwise.
+/// The most bytes of a request: gRPC receivers accept 4 MiB by default.
 pub(crate) const REQUEST_BYTES_MAX: usize = 7 << 19;
 
-/// What the control thread asks for.
+/// A command from the control thread.
 pub(crate) enum Command {
-    /// Export what is there now, and answer when that has ended.
+    /// Export what is there now, and reply when that has ended.
     Flush(std::sync::mpsc::Sender<()>),
-    /// Export what is there, then end; what is left at a time is lost.
+    /// Export what is there, then end; what is left at this time is lost.
     Shutdown(Instant),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Collect {
     pub pipeline: usize,
 }
 
-/// See the module.
+/// The task of a pipeline.
 pub(crate) struct Pump {
     pub queue: Arc<Queue>,
     pub notify: Arc<Notify>,
@@ -45,46 +45,46 @@ pub(crate) struct Pump {
     pub health: Arc<Health>,
     pub retry: Retry,
     pub collect: Option<Collect>,
-    /// Time until what waits is exported, or between two collections.
+    /// The longest time until waiting records are exported, or the time between two collections.
     pub interval: Duration,
     pub limits: Limits,
     pub state: State,
 }
 
-/// What bounds a pump.
+/// The limits of a pump.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Records of a request.
+    /// The most records per request.
     pub request_records_max: usize,
-    /// Requests at the same time.
+    /// The most concurrent requests.
     pub requests_max: usize,
-    /// Bytes on their way.
+    /// The most bytes in flight.
     pub bytes_max: usize,
-    /// What waits is exported at once when it is as much.
+    /// Records that wait are exported at once when there are this many.
     pub wake_records: usize,
-    /// The same in bytes.
+    /// The same limit in bytes.
     pub wake_bytes: usize,
 }
 
-/// Where a pump stands.
+/// The state of a pump.
 #[derive(Default)]
 pub(crate) struct State {
     requests: JoinSet<(u64, usize)>,
-    /// Numbers of the requests on their way.
+    /// Numbers of the requests in flight.
     numbers: BTreeSet<u64>,
     next_number: u64,
-    /// Their bytes.
+    /// Bytes in flight.
     bytes: usize,
-    /// Taken out of the queue, and in no request yet.
+    /// Records taken out of the queue that are in no request yet.
     rest: Option<Piece>,
-    /// Records taken out of the queue, ever.
+    /// Records taken out of the queue since the start.
     taken: u64,
-    /// Everything before this count of records is exported now, full or not.
+    /// Records before this count are exported now, even in a request that is not full.
     due: u64,
     flushes: Vec<Flush>,
 }
 
-/// A flush that has not ended: all records up to a count, in requests up to a number.
+/// A flush in progress: all records up to a count, in requests up to a number.
 struct Flush {
     records: u64,
     number: Option<u64>,
@@ -92,7 +92,7 @@ struct Flush {
 }
 
 impl Pump {
-    /// Runs until it is told to end, or nobody can tell it any more.
+    /// Runs until it receives a shutdown, or the command channel closes.
     pub(crate) async fn run(mut self) {
         let mut tick = Instant::now() + self.interval;
         let end = loop {
@@ -134,7 +134,7 @@ impl Pump {
                 () = sleep_until(end) => {}
             }
         }
-        // Each counts its records when it is dropped.
+        // Each task counts its records when it is dropped.
         self.state.requests.shutdown().await;
         let rest = self.state.rest.take();
         if let Some(piece) = rest {
@@ -155,13 +155,13 @@ impl Pump {
         });
     }
 
-    /// Everything that waits is exported as soon as it may be.
+    /// Marks everything that waits for immediate export.
     fn all_due(&mut self) {
         let (records, _) = self.queue.depth();
         self.state.due = self.state.taken + records as u64;
     }
 
-    /// Puts the data points of now into the queue.
+    /// Collects the current data points into the queue.
     fn collect(&mut self) {
         let Some(collect) = &self.collect else {
             return;
@@ -175,7 +175,7 @@ impl Pump {
     }
 
     fn ended(&mut self, ended: Option<(u64, usize)>) {
-        // A task that panicked says nothing; its records were counted when it unwound.
+        // A task that panicked returns nothing; its records were counted when it unwound.
         if let Some((number, bytes)) = ended {
             self.state.numbers.remove(&number);
             self.state.bytes -= bytes;
@@ -185,7 +185,7 @@ impl Pump {
         }
     }
 
-    /// Starts the requests that may start.
+    /// Starts requests as far as the limits allow.
     fn fill(&mut self) {
         while self.state.requests.len() < self.limits.requests_max
             && self.state.bytes < self.limits.bytes_max
@@ -208,7 +208,7 @@ impl Pump {
                     || bytes >= self.limits.wake_bytes)
     }
 
-    /// As many batches as fit.
+    /// The next request, with as many batches as fit.
     fn next_request(&mut self) -> Option<Request> {
         let (mut records, mut bytes) = (0, 0);
         let mut pieces = Vec::new();
@@ -220,7 +220,7 @@ impl Pump {
                     self.state.rest = Some(piece);
                     break;
                 }
-                // Metrics cannot be split: what is counted is their data points, which are within them.
+                // Metrics cannot be split: the count is of data points, which are inside them.
                 if self.queue.signal != Signal::Metrics {
                     let first = piece.split(self.limits.request_records_max, REQUEST_BYTES_MAX);
                     let rest = std::mem::replace(&mut piece, first);
@@ -268,7 +268,7 @@ impl Pump {
         });
     }
 
-    /// Answers flushes whose records have all been exported or lost.
+    /// Replies to flushes whose records have all been exported or lost.
     fn answer_flushes(&mut self) {
         let state = &mut self.state;
         let (taken, rest) = (state.taken, state.rest.is_some());
@@ -283,7 +283,7 @@ impl Pump {
                 (Some(number), Some(oldest)) => oldest < number,
             };
             if !waits {
-                // Who asked may have gone.
+                // The requester may be gone.
                 let _ = flush.done.send(());
             }
             waits
@@ -291,7 +291,7 @@ impl Pump {
     }
 }
 
-/// Records of a request on its way: however it ends, they are counted once.
+/// The records of a request in flight: however it ends, they are counted once.
 struct Flight {
     queue: Arc<Queue>,
     records: u64,

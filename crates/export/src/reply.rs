@@ -1,4 +1,5 @@
-//! What receivers answer: which records they rejected, and why. Nothing in an answer can fail an export that was taken.
+//! Parses responses of receivers: how many records they rejected, and why. An invalid response does not make an accepted export
+//! fail.
 
 use prost::Message;
 use serde_json::Value;
@@ -6,10 +7,10 @@ use serde_json::Value;
 use crate::rpc::Status;
 use crate::sink::Outcome;
 
-/// Bytes of an answer that are read.
+/// The most bytes of a response that are read.
 pub(crate) const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// `Export*ServiceResponse`, the same for all signals.
+/// `Export*ServiceResponse`, which is the same for all signals.
 #[derive(Clone, PartialEq, Message)]
 struct Reply {
     #[prost(message, optional, tag = "1")]
@@ -24,7 +25,7 @@ struct Partial {
     message: String,
 }
 
-/// An answer in protobuf.
+/// Parses a response in protobuf.
 pub(crate) fn protobuf(body: &[u8]) -> Outcome {
     let reply = Reply::decode(body).unwrap_or_default();
     let partial = reply.partial.unwrap_or_default();
@@ -34,14 +35,14 @@ pub(crate) fn protobuf(body: &[u8]) -> Outcome {
     }
 }
 
-/// An answer in JSON.
+/// Parses a response in JSON.
 pub(crate) fn json(body: &[u8]) -> Outcome {
     let reply: Value = serde_json::from_slice(body).unwrap_or_default();
     let partial = &reply["partialSuccess"];
     let names = ["rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"];
     let rejected = names.iter().find_map(|name| match &partial[name] {
         Value::Number(number) => number.as_u64(),
-        // 64 bits are a string in the JSON of protobuf.
+        // In protobuf's JSON, 64-bit numbers are strings.
         Value::String(text) => text.parse().ok(),
         _ => None,
     });
@@ -54,7 +55,7 @@ pub(crate) fn json(body: &[u8]) -> Outcome {
     }
 }
 
-/// What a refusal says: a status in protobuf or JSON, else its text.
+/// The message of a refusal: from a status in protobuf or JSON, else the text itself.
 pub(crate) fn error_text(body: &[u8]) -> String {
     if let Ok(reply) = serde_json::from_slice::<Value>(body)
         && let Some(message) = reply["message"].as_str()

@@ -1,7 +1,7 @@
-//! Requests: records of workers put behind each other, in the envelope that OTLP wants.
+//! Export requests: workers' records, concatenated, in OTLP's envelope.
 //!
-//! Nothing is decoded and nothing is copied: a request is a list of pieces, and a worker's buffer goes back to its queue
-//! when the last piece of it is dropped.
+//! Nothing is decoded or copied: a request is a list of pieces, and a worker's buffer returns to its queue when its last piece is
+//! dropped.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(crate) struct Piece {
 /// One export request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// The message, in pieces.
+    /// The encoded message, in pieces.
     pub frames: Vec<Bytes>,
-    /// Records in it.
+    /// The number of its records.
     pub records: usize,
-    /// Bytes of it.
+    /// Its size, bytes.
     pub bytes: usize,
 }
 
@@ -35,7 +35,7 @@ impl Request {
 }
 
 impl Piece {
-    /// A batch, whose buffer goes back to the queue in the end.
+    /// A batch, whose buffer returns to the queue when dropped.
     pub(crate) fn new(batch: Batch, queue: &Arc<Queue>) -> Piece {
         struct Spare(Vec<u8>, Arc<Queue>);
         impl AsRef<[u8]> for Spare {
@@ -54,7 +54,8 @@ impl Piece {
         }
     }
 
-    /// Takes the first records off: as many as the limits allow, and at least one. Bytes that are no fields stay together.
+    /// Splits off the first records: as many as the limits allow, and at least one. Bytes that are not valid fields stay
+    /// together.
     pub(crate) fn split(&mut self, records_max: usize, bytes_max: usize) -> Piece {
         let (mut at, mut records) = (0, 0);
         while records < records_max.max(1) {
@@ -77,7 +78,7 @@ impl Piece {
     }
 }
 
-/// Bytes of the first field, which is a message: its key, its length, and what follows.
+/// The size of the first field, which must be a message: its key, its length and its content.
 fn field_len(bytes: &[u8]) -> Option<usize> {
     let (key, key_len) = varint(bytes)?;
     if key & 7 != 2 {
@@ -88,7 +89,7 @@ fn field_len(bytes: &[u8]) -> Option<usize> {
     (all <= bytes.len()).then_some(all)
 }
 
-/// The messages of fields that are messages.
+/// The messages in a sequence of message fields.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let len = field_len(bytes)?;
@@ -100,10 +101,10 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The first varint, and its bytes.
+/// The first varint, and its size.
 #[inline]
 pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    // Most are lengths and keys of one byte.
+    // Most lengths and keys have one byte.
     if let [byte @ ..0x80, ..] = bytes {
         return Some((u64::from(*byte), 1));
     }
@@ -117,12 +118,12 @@ pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// What stands around the records of a request. The messages of the three signals have the same numbers.
+/// The envelope around the records of a request. The messages of the three signals have the same field numbers.
 #[derive(Debug)]
 pub(crate) struct Envelope {
-    /// `ResourceSpans.resource`: a whole field.
+    /// `ResourceSpans.resource`: an encoded field.
     resource: Vec<u8>,
-    /// `ScopeSpans.scope`: a whole field.
+    /// `ScopeSpans.scope`: an encoded field.
     scope: Vec<u8>,
 }
 
@@ -150,11 +151,11 @@ impl Envelope {
         envelope
     }
 
-    /// A request of some pieces.
+    /// A request made of pieces.
     pub(crate) fn request(&self, pieces: &[Piece]) -> Request {
         let records_len: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
         let scope_len = self.scope.len() + records_len;
-        // A key of one byte before each length.
+        // Each length is preceded by a key of one byte.
         let scope_field = 1 + proto::varint_len(scope_len as u64) + scope_len;
         let resource_len = self.resource.len() + scope_field;
         let mut head = Vec::with_capacity(self.resource.len() + self.scope.len() + 24);

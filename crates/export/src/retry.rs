@@ -1,4 +1,4 @@
-//! Sending again what a receiver could not take.
+//! Retries of requests that a receiver could not accept.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -8,17 +8,17 @@ use tokio::time::Instant;
 use crate::health::Health;
 use crate::sink::Outcome;
 
-/// When a request is sent again: the time between grows by half each time, give or take a fifth, so that the requests of
-/// many proxies do not come at once. A receiver that says when (`Retry-After`, `RetryInfo`) is heard.
+/// When a request is retried. The delay grows by half each time, plus or minus a fifth, so that the requests of many proxies do
+/// not arrive at the same time. A delay requested by the receiver (`Retry-After`, `RetryInfo`) is respected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Before the second attempt.
+    /// The delay before the second attempt.
     pub first: Duration,
-    /// Between two attempts.
+    /// The longest delay between two attempts.
     pub delay_max: Duration,
-    /// The most that a receiver may ask for.
+    /// The longest delay that a receiver may request.
     pub asked_max: Duration,
-    /// From the first attempt to the beginning of the last.
+    /// The longest time from the first attempt to the start of the last.
     pub elapsed_max: Duration,
 }
 
@@ -33,17 +33,17 @@ impl Default for Retry {
     }
 }
 
-/// What became of a request in the end.
+/// The final result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The receiver has it, but for so many records.
+    /// The receiver has it, except for the rejected records.
     Taken { rejected: u64 },
     /// It could not be delivered.
     Failed,
 }
 
 impl Retry {
-    /// Calls `send` until the receiver takes it, refuses it for good, or there is no time left.
+    /// Calls `send` until the receiver accepts the request or refuses it permanently, or no time is left.
     pub(crate) async fn deliver<F>(self, mut send: impl FnMut() -> F, health: &Health) -> End
     where
         F: Future<Output = Outcome>,
@@ -77,14 +77,14 @@ impl Retry {
     }
 }
 
-/// Four to six fifths of a time.
+/// Four to six fifths of a time, at random.
 pub(crate) fn jittered(delay: Duration) -> Duration {
     delay * (800 + (random() % 401) as u32) / 1000
 }
 
-/// A number for what need not be secret.
+/// A random number that need not be secret.
 pub(crate) fn random() -> u64 {
-    // The keys of the hash are random, and at hand.
+    // The keys of the standard hasher are random.
     RandomState::new().build_hasher().finish()
 }
 

@@ -1,4 +1,4 @@
-//! Files that follow each other, by size and by name.
+//! File rotation by size and by name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use telemetry::settings::OtlpFile;
 
 use crate::clock::now_unix_ns;
 
-/// The file that is written now, of those that a pattern names.
+/// The current file among those that a pattern names.
 ///
-/// A file that would grow above its limit is followed by the next number, which is emptied first; after the last number comes
-/// the first again. A new day, or whatever else of the time the pattern has, begins a new file too.
+/// A file that would exceed its size limit is followed by the file with the next number, which is emptied first; after the last
+/// number follows the first. A new file is also begun when a time field of the pattern changes, for instance on a new day.
 pub(crate) struct Rotating {
     settings: OtlpFile,
     number: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Rotating {
 }
 
 impl Rotating {
-    /// Goes on with the first file that has room.
+    /// Continues with the first file that has room.
     pub(crate) fn open(settings: OtlpFile) -> io::Result<Rotating> {
         let now = local_time();
         let has_room = |number: &u32| {
@@ -72,7 +72,7 @@ impl Rotating {
         Ok(())
     }
 
-    /// Lets the alias name the file. It is a comfort: without it the records are still there.
+    /// Updates the alias link. An error is ignored, because the records are written all the same.
     fn link(&self, now: &Zoned) {
         let Some(pattern) = &self.settings.alias_pattern else {
             return;
@@ -89,7 +89,7 @@ impl Rotating {
     }
 }
 
-/// The path of a number; where the pattern has no place for it, it stands at the end.
+/// The path for a number; if the pattern has no field for it, the number is appended.
 fn path(settings: &OtlpFile, now: &Zoned, number: u32) -> String {
     let path = expand(&settings.file_pattern, now, number);
     let named = settings.file_pattern.contains("%N") || settings.file_pattern.contains("%n");
@@ -118,7 +118,7 @@ fn local_time() -> Zoned {
     now.to_zoned(TimeZone::system())
 }
 
-/// A pattern with the parts of a time and a number in it. What is no known part stays as it is.
+/// Fills the time fields and the number into a pattern. Unknown fields stay unchanged.
 fn expand(pattern: &str, now: &Zoned, number: u32) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern.chars();

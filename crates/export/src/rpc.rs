@@ -1,4 +1,4 @@
-//! Errors of gRPC as messages (`google/rpc/status.proto`, `google/rpc/error_details.proto`), which OTLP over HTTP has too.
+//! gRPC errors as messages (`google/rpc/status.proto`, `google/rpc/error_details.proto`), which OTLP over HTTP uses too.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use prost::Message;
 /// `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Status {
-    /// A code of gRPC.
+    /// A gRPC code.
     #[prost(int32, tag = "1")]
     pub code: i32,
-    /// For people.
+    /// A message for people.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// More, for programs.
+    /// Details for programs.
     #[prost(message, repeated, tag = "3")]
     pub details: Vec<Any>,
 }
@@ -21,10 +21,10 @@ pub struct Status {
 /// `google.protobuf.Any`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Any {
-    /// What it is.
+    /// The type of the message.
     #[prost(string, tag = "1")]
     pub type_url: String,
-    /// It, encoded.
+    /// The encoded message.
     #[prost(bytes = "vec", tag = "2")]
     pub value: Vec<u8>,
 }
@@ -47,7 +47,7 @@ struct Span {
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// A detail that asks to be tried again after a time.
+/// A detail that requests a retry after a time.
 #[must_use]
 pub fn retry_info(after: Duration) -> Any {
     let info = RetryInfo {
@@ -62,7 +62,7 @@ pub fn retry_info(after: Duration) -> Any {
     }
 }
 
-/// When an encoded [`Status`] asks to be tried again.
+/// The retry delay in an encoded [`Status`].
 #[must_use]
 pub fn retry_after(status: &[u8]) -> Option<Duration> {
     let status = Status::decode(status).ok()?;

@@ -1,4 +1,4 @@
-//! What a pipeline sends to: one of all exporters.
+//! The destination of a pipeline: any kind of exporter.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -17,11 +17,11 @@ use crate::request::Request;
 
 /// A collector of the same process.
 pub trait InProcess: Send + Sync {
-    /// Takes an `Export*ServiceRequest` whole, or not at all. Called on the exporters' thread.
+    /// Accepts an `Export*ServiceRequest` whole, or not at all. Called on the exporters' thread.
     fn take(&self, signal: Signal, request: Bytes) -> Taking;
 }
 
-/// What becomes of it, once that is known.
+/// The outcome, once it is known.
 pub type Taking = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Collectors by the names of their sections.
@@ -36,28 +36,28 @@ pub(crate) enum Sink {
     Collector(Arc<dyn InProcess>, Signal),
 }
 
-/// A request in the form in which an exporter sends it, made once however often it is sent.
+/// A request in the form in which an exporter sends it, made once for all attempts.
 #[derive(Clone, Debug)]
 pub struct Prepared(pub(crate) Vec<Bytes>);
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The receiver has it, but for some records.
+    /// The receiver accepted it, except for the rejected records.
     Taken {
-        /// How many.
+        /// The number of rejected records.
         rejected: u64,
-        /// What it says about them, or for information.
+        /// The receiver's message about them, or for information.
         message: String,
     },
-    /// It may go well another time, and not before.
+    /// The request may succeed later.
     Busy {
-        /// When, where the receiver says it.
+        /// The delay, if the receiver gives one.
         after: Option<Duration>,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// It will never go well.
+    /// The request can never succeed.
     Refused(String),
 }
 
@@ -74,7 +74,7 @@ impl Outcome {
 }
 
 impl Sink {
-    /// An exporter of some settings. Opens files, but no connections; to be called within the runtime.
+    /// Makes an exporter from its settings. Opens files, but no connections; must be called within the runtime.
     pub(crate) fn open(
         exporter: &Exporter,
         signal: Signal,
@@ -105,20 +105,20 @@ impl Sink {
         })
     }
 
-    /// Requests at the same time.
+    /// The most concurrent requests.
     pub(crate) fn requests_max(exporter: &Exporter) -> usize {
         match exporter {
             Exporter::OtlpHttp(settings) => settings.requests_max as usize,
             Exporter::OtlpGrpc(settings) => settings.requests_max as usize,
             Exporter::Zipkin(_) => ZIPKIN_REQUESTS_MAX,
-            // These keep the order of what they get.
+            // These keep the order of their input.
             Exporter::OtlpFile(_) | Exporter::Ostream(_) | Exporter::Memory { .. } => 1,
-            // One that has no room for a request has none for the next.
+            // A collector without room for one request has none for the next.
             Exporter::Collector(_) => 1,
         }
     }
 
-    /// Its name and where it goes.
+    /// The exporter's name and its destination.
     pub(crate) fn name(exporter: &Exporter) -> String {
         match exporter {
             Exporter::OtlpHttp(settings) => format!("otlp_http {}", settings.endpoint),
@@ -160,5 +160,5 @@ impl Sink {
     }
 }
 
-/// Requests to Zipkin at the same time, for which it has no option.
+/// The most concurrent requests to Zipkin, which has no option for it.
 const ZIPKIN_REQUESTS_MAX: usize = 8;

@@ -1,18 +1,18 @@
-//! Reading protobuf without building messages: fields one after the other, their bytes where they lie.
+//! Reads protobuf without building messages: fields in sequence, borrowed from the input.
 
 use crate::request::varint;
 
-/// A value as it stands in protobuf.
+/// A protobuf value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The first field: its number, its value, and what is behind it; none at the end, and where no field begins.
+/// The first field: its number, its value, and the bytes after it; none at the end, and if no field begins there.
 #[inline(always)]
 pub(crate) fn field(bytes: &[u8]) -> Option<(u64, Wire<'_>, &[u8])> {
-    // Most have a key of one byte, and a length or a number of one byte.
+    // Most fields have a key of one byte, and a length or a number of one byte.
     if let [key @ ..0x80, rest @ ..] = bytes {
         let number = u64::from(key >> 3);
         match (key & 7, rest) {

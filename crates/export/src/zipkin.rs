@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use syntax::hex;
 use telemetry::settings::Zipkin;
 
-/// An OTLP request as a list of spans.
+/// An OTLP request as a list of Zipkin spans.
 pub(crate) fn encode(settings: &Zipkin, request: &[u8]) -> Result<Vec<u8>, String> {
     let request = ExportTraceServiceRequest::decode(request).map_err(|error| error.to_string())?;
     let mut spans = Vec::new();
@@ -56,7 +56,7 @@ fn span(span: &Span, local: &Value, resource: &[KeyValue], scope: &Instrumentati
         "id": hex::text(&span.span_id),
         "name": span.name,
         "timestamp": span.start_time_unix_nano / 1000,
-        // Zipkin takes a zero for "not known".
+        // Zipkin interprets zero as "not known".
         "duration": (duration / 1000).max(1),
         "localEndpoint": local,
         "tags": tags(span, resource, scope),
@@ -87,7 +87,7 @@ fn span(span: &Span, local: &Value, resource: &[KeyValue], scope: &Instrumentati
                 let attributes: Map<_, _> = attributes
                     .map(|pair| (pair.key.clone(), value(&pair.value)))
                     .collect();
-                // The specification's own form: a name in quotes, then an object.
+                // The form of the specification: a name in quotes, then an object.
                 format!("{}: {}", json!(event.name), Value::from(attributes))
             }
         };
@@ -139,7 +139,7 @@ fn tags(span: &Span, resource: &[KeyValue], scope: &InstrumentationScope) -> Val
     tags.into()
 }
 
-/// The other side of a span, by the attributes that may name it, the best first.
+/// The remote endpoint of a span, from the attributes that may name it, in order of preference.
 fn remote(attributes: &[KeyValue]) -> Option<Value> {
     let find = |keys: &[&str]| {
         let mut found = keys.iter().filter_map(|key| {
@@ -173,7 +173,7 @@ fn remote(attributes: &[KeyValue]) -> Option<Value> {
     Some(remote.into())
 }
 
-/// A value as text: a string as it is, the rest as JSON.
+/// A value as text: a string unchanged, other values as JSON.
 fn plain(any: &Option<AnyValue>) -> String {
     match value(any) {
         Value::String(text) => text,

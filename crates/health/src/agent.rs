@@ -1,4 +1,4 @@
-//! Agents: a line of words about a server (manual §5.2 agent-check).
+//! Agent checks: a server's agent replies with a line of words (manual §5.2 agent-check).
 
 use config::model::CheckStatus;
 use proxy::{CheckOutcome, ServerChange};
@@ -7,8 +7,8 @@ use crate::Control;
 use crate::run;
 use crate::target::Target;
 
-/// The line of an agent, without its end; none where it is not whole. What stands at the end of the connection counts as a line only
-/// if it has an end.
+/// The agent's line without its line end; none while it is incomplete. Text before the end of the connection is a line only if it
+/// has a line end.
 pub(crate) fn line(input: &[u8], at_end: bool) -> Option<Vec<u8>> {
     let end = input
         .iter()
@@ -20,20 +20,20 @@ pub(crate) fn line(input: &[u8], at_end: bool) -> Option<Vec<u8>> {
     }
 }
 
-/// Stands for a line without an end; no word of an agent begins so.
+/// Represents a line without an end; no word of an agent begins like this.
 const INCOMPLETE: &[u8] = b"\n";
 
-/// What an agent says.
+/// The parsed reply of an agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
-    /// Up or down, and by which word.
+    /// Up or down, and the word that said so.
     health: Option<(bool, String)>,
     admin: Option<Admin>,
     weight: Option<String>,
     maxconn: Option<String>,
-    /// The first word that is none.
+    /// The first unknown word.
     unknown: Option<String>,
-    /// What follows `#`.
+    /// The text after `#`.
     description: String,
 }
 
@@ -44,7 +44,7 @@ enum Admin {
     Maintenance,
 }
 
-/// Asks the agent, and does what it says. None where its answer does not count any more.
+/// Queries the agent and applies its reply. None if the result no longer counts.
 pub(crate) async fn check(control: &Control, target: &Target) -> Option<CheckOutcome> {
     let script = target.script()?;
     let ended = run::script(control, target, script).await;
@@ -70,7 +70,7 @@ pub(crate) async fn check(control: &Control, target: &Target) -> Option<CheckOut
     Some(outcome)
 }
 
-/// Changes what an agent may change; gives what was wrong with it.
+/// Applies the changes that the agent requests; returns what was wrong with the request.
 fn obey(control: &Control, target: &Target, said: &Said) -> Option<String> {
     let change = |change| {
         let woken = control
@@ -114,7 +114,7 @@ fn obey(control: &Control, target: &Target, said: &Said) -> Option<String> {
     warning
 }
 
-/// The weight that a text asks for: a number, or a part of the configured one in percent.
+/// The weight that a text requests: a number, or a percentage of the configured weight.
 ///
 /// # Errors
 /// What is wrong, in HAProxy's words.
@@ -133,7 +133,7 @@ fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static st
                 );
             }
             let weight = u64::from(initial) * percent / 100;
-            // Any part of a weight is one, unless it is none.
+            // A percentage above 0 gives a weight of at least 1.
             let weight = weight.max(u64::from(percent > 0));
             u32::try_from(weight).unwrap_or(u32::MAX).min(256)
         }
@@ -155,7 +155,7 @@ fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static st
     Ok(weight)
 }
 
-/// Reads a line.
+/// Parses a line.
 fn parse(line: &str) -> Said {
     let mut said = Said::default();
     let mut rest = line;
@@ -194,7 +194,7 @@ fn parse(line: &str) -> Said {
     }
 }
 
-/// What is said of the line of an agent.
+/// The status and the message for an agent's line.
 fn tell(said: &Said, warning: Option<String>) -> (CheckStatus, String) {
     let trouble = said.unknown.clone().or_else(|| warning.clone());
     match &said.health {

@@ -1,4 +1,4 @@
-//! Connections of checks: over TCP or UNIX sockets, behind a SOCKS4 proxy, with a PROXY header, in the clear or over TLS.
+//! Connections of checks: over TCP or UNIX sockets, through a SOCKS4 proxy, with a PROXY header, in plain text or over TLS.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,17 +16,17 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::target::{ProxyHeader, Way};
 
-/// Bytes read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 16 << 10;
 
-/// Why a connection does not go on.
+/// Why a connection failed.
 #[derive(Debug)]
 pub(crate) enum Lost {
-    /// The system says why.
+    /// A system error.
     Io(io::Error),
-    /// The handshake of TLS failed.
+    /// The TLS handshake failed.
     Handshake(String),
-    /// The SOCKS4 proxy refused, or did not understand.
+    /// The SOCKS4 proxy refused, or its reply is invalid.
     Socks4(&'static str),
 }
 
@@ -36,12 +36,12 @@ impl From<io::Error> for Lost {
     }
 }
 
-/// How far a connection is.
+/// The layer that a connection has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
-    /// It does not stand.
+    /// It is not established yet.
     Four,
-    /// Its handshakes go on.
+    /// Its handshakes are in progress.
     Six,
     /// It carries data.
     Seven,
@@ -50,7 +50,7 @@ pub(crate) enum Layer {
 trait Stream: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
-/// A connection that stands.
+/// An established connection.
 pub(crate) struct Conn {
     stream: Box<dyn Stream>,
     secure: Option<Secure>,
@@ -62,12 +62,12 @@ struct Secure {
     plain: Buffer,
     out: Buffer,
     has_ended: bool,
-    /// It counts as a TLS connection.
+    /// Counts the connection as a TLS connection.
     _place: TlsPlace,
 }
 
 impl Conn {
-    /// Connects, with all handshakes. `layer` says how far it came.
+    /// Connects and completes all handshakes. `layer` reports the progress.
     pub async fn open(
         way: &Way,
         secure: Option<(Connector, TlsPlace)>,
@@ -94,7 +94,7 @@ impl Conn {
                 ProxyHeader::V1 => proxy_protocol::write_v1(ends, &mut bytes),
                 ProxyHeader::V2 { is_local } => {
                     let ends = ends.filter(|_| !is_local);
-                    // Without values it is never too long.
+                    // Without TLVs the header is never too long.
                     let _ = proxy_protocol::write_v2(ends, &[], &mut bytes);
                 }
             }
@@ -158,7 +158,7 @@ impl Conn {
                 .session
                 .read(bytes, usize::MAX, &mut secure.plain, &mut secure.out);
             if let Err(failure) = result {
-                // The server is told; whether that arrives changes nothing.
+                // Sends the alert to the server; the result does not matter.
                 let _ = self.flush(&mut secure.out).await;
                 return Err(Lost::Handshake(failure.text));
             }
@@ -176,12 +176,12 @@ impl Conn {
         Ok(())
     }
 
-    /// Whether it is one of TLS.
+    /// Whether the connection uses TLS.
     pub fn is_secure(&self) -> bool {
         self.secure.is_some()
     }
 
-    /// The application's protocol that was agreed on.
+    /// The negotiated application protocol (ALPN).
     pub fn protocol(&self) -> Option<&[u8]> {
         self.secure.as_ref()?.session.protocol()
     }
@@ -201,7 +201,7 @@ impl Conn {
         Ok(result?)
     }
 
-    /// Reads some bytes behind those of `into`; false at the end.
+    /// Appends received bytes to `into`; false at the end.
     pub async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, Lost> {
         let Conn {
             stream,
@@ -242,8 +242,8 @@ impl Conn {
 
 type Opened = (Box<dyn Stream>, Option<(SocketAddr, SocketAddr)>);
 
-/// Connects from where the server's connections come from. Unless it lingers, the connection ends with a reset: nobody waits for its
-/// end, and no port with it.
+/// Connects from the source address of the server's connections. Unless it lingers, closing the connection sends a reset, so that
+/// neither a peer nor a port waits for its end.
 async fn connect(to: &Addr, source: Option<&Source>, lingers: bool) -> io::Result<Opened> {
     let to = match to {
         Addr::Inet(to) => *to,

@@ -1,4 +1,4 @@
-//! Judges answers: whether they are what a rule expects (manual §4.2 http-check expect, tcp-check expect).
+//! Evaluates replies against the expectations of rules (manual §4.2 http-check expect, tcp-check expect).
 
 use config::model::{
     CheckExpect, CheckKind, CheckRule, CheckStatus, CheckText, CustomExpect, ExpectHeader,
@@ -15,26 +15,26 @@ use crate::outcome::Verdict;
 use crate::run::{Run, Stop};
 use crate::text;
 
-/// What a rule thinks of an answer that does not end the check.
+/// The result of a rule that does not end the check.
 pub(crate) enum Judged {
-    /// The next rule decides.
+    /// The rule matches; the next rule decides.
     Good,
-    /// More is needed.
+    /// More input is needed.
     Wait,
 }
 
-/// What came of looking.
+/// The result of matching.
 enum Seen {
     Match(bool),
     Wait,
-    /// It cannot be decided; why.
+    /// It cannot be decided, for this reason.
     Failed(&'static str),
 }
 
-/// Judges what has come so far.
+/// Evaluates the input received so far.
 ///
 /// # Errors
-/// The check has failed, or has ended otherwise.
+/// The check has failed or ended in another way.
 pub(crate) fn judge(
     run: &mut Run<'_>,
     rule: &CheckRule,
@@ -99,7 +99,7 @@ fn find(text: &[u8], what: &[u8]) -> bool {
     memmem::find(text, what).is_some()
 }
 
-/// The text that a format makes.
+/// The expected text, made from a format.
 fn wanted(
     run: &Run<'_>,
     format: &sample::LogFormat,
@@ -114,7 +114,7 @@ fn wanted(
     }
 }
 
-/// What a function of a protocol says.
+/// The result of a protocol's parser.
 fn custom(
     run: &mut Run<'_>,
     rule: &CheckRule,
@@ -157,7 +157,7 @@ fn custom(
     }
 }
 
-/// What a built-in script says of an answer that is good.
+/// The message of a built-in script for a good reply.
 pub(crate) fn own_success(run: &Run<'_>, expect: &CheckExpect) -> String {
     match &expect.what {
         Expectation::Custom(CustomExpect::MysqlHandshake | CustomExpect::MysqlLogin) => {
@@ -225,7 +225,7 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
     }
 }
 
-/// The reason of a status line, or the usual one of HTTP/2.
+/// The reason phrase of a status line, or the standard one for HTTP/2.
 fn reason_of(head: &Head) -> String {
     readable(head.reason()).to_string()
 }
@@ -286,7 +286,7 @@ fn judge_body(
     Err(fail(run, rule, expect, (status, why, false)).into())
 }
 
-/// Whether a field is there, with a value where one is asked for.
+/// Whether a field is present, with the requested value if there is one.
 fn has_header(run: &Run<'_>, head: &Head, header: &ExpectHeader) -> Result<bool, &'static str> {
     let name = pattern(run, &header.name)?;
     let value = header.value.as_ref().map(|value| pattern(run, value));
@@ -327,7 +327,7 @@ fn matches(pattern: &HeaderPattern, wanted: &[u8], text: &[u8]) -> bool {
 
 // ---- failures
 
-/// A rule does not agree with the answer. `why`: what is known about it already.
+/// Fails: a rule does not match the reply. `why`: what is already known about the cause.
 fn fail(
     run: &mut Run<'_>,
     rule: &CheckRule,

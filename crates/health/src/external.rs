@@ -1,5 +1,5 @@
-//! Checks by a program (manual §4.2 option external-check): it gets the addresses as arguments and more in its environment; status 0
-//! passes.
+//! Checks by an external program (manual §4.2 option external-check). It gets the addresses as arguments and more in its
+//! environment; exit status 0 passes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,7 +16,7 @@ use crate::outcome::Verdict;
 use crate::target::Target;
 use crate::text;
 
-/// Where programs are looked for where nothing is said.
+/// The default search path for programs.
 const PATH_DEFAULT: &str = "/usr/bin:/bin";
 
 /// Runs the program.
@@ -47,7 +47,7 @@ pub(crate) async fn check(
         },
         Ok(Err(error)) => verdict(CheckStatus::SocketError, text::system(&error), 0),
         Err(_) => {
-            // It is gone already where that fails.
+            // If this fails, the process is gone already.
             let _ = child.kill().await;
             verdict(CheckStatus::ProcessTimeout, String::new(), 0)
         }

@@ -1,4 +1,4 @@
-//! The exchange of an HTTP check: its request on the wire, and what came of the answer, over HTTP/1 or HTTP/2.
+//! The exchange of an HTTP check over HTTP/1 or HTTP/2: encodes its request and parses the response.
 
 use config::model::CheckProto;
 use http::h1::{self, BodyDecoder, Framing, Piece, Strictness};
@@ -14,7 +14,7 @@ pub(crate) struct Request {
     pub body: Option<Vec<u8>>,
 }
 
-/// See the module.
+/// The HTTP exchange of a check on one connection.
 pub(crate) struct Exchange {
     wire: Wire,
     method: Method,
@@ -22,7 +22,7 @@ pub(crate) struct Exchange {
     has_head: bool,
     body: Vec<u8>,
     is_whole: bool,
-    /// The answer broke the protocol.
+    /// The response violated the protocol.
     is_broken: bool,
 }
 
@@ -38,7 +38,7 @@ struct H2 {
 }
 
 impl Exchange {
-    /// By what was configured, else by what was agreed on.
+    /// An exchange with the configured protocol or, without one, the negotiated protocol.
     pub fn new(proto: Option<CheckProto>, agreed: Option<&[u8]>) -> Exchange {
         let is_h2 = match proto {
             Some(proto) => proto == CheckProto::H2,
@@ -69,7 +69,7 @@ impl Exchange {
 
     // ---- the request
 
-    /// The bytes of a request; none where it cannot be written.
+    /// The bytes of a request; none if it cannot be encoded.
     pub fn send(&mut self, request: &Request, is_secure: bool) -> Option<Vec<u8>> {
         let is_line = |bytes: &[u8]| !bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         let is_word = |bytes: &[u8]| is_line(bytes) && !bytes.is_empty() && !bytes.contains(&b' ');
@@ -114,9 +114,10 @@ impl Exchange {
         }
     }
 
-    // ---- the answer
+    // ---- the response
 
-    /// Takes in what came; what belongs to a later answer stays. Gives what is to be sent for it. `max`: bytes of a body.
+    /// Processes input; bytes of a later response stay in `input`. Returns bytes to be sent in reply. `max`: the most bytes of a
+    /// body.
     pub fn take(&mut self, input: &mut Vec<u8>, at_end: bool, max: usize) -> Vec<u8> {
         let used = match &self.wire {
             Wire::H1(_) => self.take_h1(input, at_end),
@@ -146,7 +147,7 @@ impl Exchange {
             match h1::parse_response(rest, self.method, limits, relaxed, &mut self.head) {
                 Ok(Some(parsed)) => {
                     used += parsed.consumed;
-                    // Another one follows.
+                    // An interim response: another one follows.
                     if self.head.status() < 200 && self.head.status() != 101 {
                         return used;
                     }
@@ -229,27 +230,27 @@ impl Exchange {
         }
     }
 
-    /// The head of the answer, once it is there.
+    /// The head of the response, once it has arrived.
     pub fn head(&self) -> Option<&Head> {
         self.has_head.then_some(&self.head)
     }
 
-    /// Its body so far.
+    /// The body received so far.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Its status; 0 before.
+    /// The status; 0 until the head has arrived.
     pub fn status(&self) -> u16 {
         self.head().map_or(0, Head::status)
     }
 
-    /// Nothing more belongs to it.
+    /// Whether the response is complete.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// It broke the protocol.
+    /// Whether the response violated the protocol.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -282,7 +283,7 @@ impl H2 {
     }
 }
 
-/// The length that a request announces; none where it has neither a body nor a method that has one.
+/// The length that a request announces; none if it has neither a body nor a method that implies one.
 fn length_of(request: &Request) -> Option<usize> {
     let body = request.body.as_ref().map_or(0, Vec::len);
     let without = [&b"OPTIONS"[..], b"GET", b"HEAD", b"DELETE"];

@@ -1,12 +1,13 @@
 //! Health checks and agent checks of servers (manual §5.2 check, agent-check; §4.2 option httpchk and its kin).
 //!
-//! One thread with a runtime of its own, one small task for each check of a server: [`watch`] says when a check runs and what becomes
-//! of its outcome, [`run`] follows its script over a [`conn`], [`expect`] judges answers, [`external`] asks a program. What an outcome means
-//! for the server is decided in [`proxy::Shared`]; [`warm_up`] lets the shares of servers grow that start slowly.
+//! One thread with its own runtime, and one small task per check of a server. [`watch`] schedules checks and reports their
+//! outcomes, [`run`] runs a check's script over a [`conn`], [`expect`] evaluates replies, [`external`] runs a program.
+//! [`proxy::Shared`] decides what an outcome means for the server; [`warm_up`] raises the weights of servers during their slow
+//! start.
 //!
-//! The same thread asks for the status of certificates ([`ocsp`]).
+//! The same thread requests the status of certificates ([`ocsp`]).
 //!
-//! Bytes of servers are bounded by `tune.bufsize`, time by `inter` and `timeout check`.
+//! Bytes from servers are bounded by `tune.bufsize`, time by `inter` and `timeout check`.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -37,46 +38,46 @@ use net::WorkerId;
 use proxy::{Onlooker, Running, Shared};
 use tokio::sync::{Notify, Semaphore};
 
-/// The stack of the thread.
+/// The stack size of the thread.
 const STACK_BYTES: usize = 1 << 20;
 
-/// What checks work with.
+/// What the checks need.
 pub struct Setup {
     /// The configuration.
     pub running: Arc<Running>,
-    /// What the workers share.
+    /// The state shared by the workers.
     pub shared: Arc<Shared>,
-    /// Gives workers a round.
+    /// Wakes workers.
     pub wake: Wake,
-    /// What random numbers come from.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// Wakes checks whose time has changed.
+    /// Wakes checks whose schedule has changed.
     pub bells: Arc<Bells>,
-    /// The certificates whose status is asked for.
+    /// The certificates whose status is updated.
     pub ocsp: Arc<OcspUpdates>,
     /// Writes a message about the process to the logs, as a notice.
     pub tell: Tell,
 }
 
-/// Wakes the checks of servers before their time.
+/// Wakes the checks of servers early.
 #[derive(Debug, Default)]
 pub struct Bells {
     servers: Mutex<HashMap<(usize, usize), Arc<Notify>>>,
-    /// The servers themselves have changed.
+    /// The set of servers, or a server, has changed.
     pub(crate) changes: Notify,
-    /// A server may start slowly.
+    /// A server may begin its slow start.
     pub(crate) starts: Notify,
     pub(crate) stop: Notify,
 }
 
 impl Bells {
-    /// The plan of a server's checks has changed.
+    /// Reports that the schedule of a server's checks has changed.
     pub fn ring(&self, backend: usize, server: usize) {
         self.of(backend, server).notify_waiters();
         self.starts.notify_one();
     }
 
-    /// Servers were added, deleted or changed.
+    /// Reports that servers were added, deleted or changed.
     pub fn ring_all(&self) {
         self.changes.notify_one();
     }
@@ -87,19 +88,19 @@ impl Bells {
     }
 }
 
-/// Checks that run.
+/// Running checks.
 pub struct Checks {
     thread: JoinHandle<()>,
     bells: Arc<Bells>,
 }
 
-/// Gives workers a round.
+/// Wakes workers.
 pub type Wake = Box<dyn Fn(&[WorkerId]) + Send>;
 
 /// Writes a message.
 pub type Tell = Box<dyn Fn(&str) + Send>;
 
-/// What all checks share.
+/// The state that all checks share.
 pub(crate) struct Control {
     pub running: Arc<Running>,
     pub shared: Arc<Shared>,
@@ -108,9 +109,9 @@ pub(crate) struct Control {
     pub bells: Arc<Bells>,
     pub ocsp: Arc<OcspUpdates>,
     pub tell: Tell,
-    /// How many may run at once; none is any number.
+    /// Limits how many checks run at once; none: no limit.
     pub places: Option<Semaphore>,
-    /// The process stops.
+    /// The process is stopping.
     pub stopping: Cell<bool>,
 }
 
@@ -118,7 +119,7 @@ impl Checks {
     /// Starts the thread.
     ///
     /// # Errors
-    /// There is no thread, or no runtime.
+    /// The thread or its runtime cannot be created.
     pub fn start(setup: Setup) -> io::Result<Checks> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -137,7 +138,7 @@ impl Checks {
     /// Ends all checks.
     pub fn stop(self) {
         self.bells.stop.notify_one();
-        // A panic there was told by the hook.
+        // The panic hook has already reported a panic of the thread.
         let _ = self.thread.join();
     }
 }
@@ -170,7 +171,7 @@ impl Control {
         }
     }
 
-    /// Gives workers a round.
+    /// Wakes workers.
     pub fn wake(&self, workers: &[WorkerId]) {
         if !workers.is_empty() {
             (self.wake)(workers);

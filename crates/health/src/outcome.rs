@@ -1,11 +1,11 @@
-//! What a check came to while it is under way.
+//! The result of a check before it is complete.
 
 use std::time::Duration;
 
 use config::model::CheckStatus;
 use proxy::CheckOutcome;
 
-/// The end of a check, before its time is known.
+/// The end of a check, without its duration.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub status: CheckStatus,
@@ -20,7 +20,7 @@ impl Verdict {
         }
     }
 
-    /// The outcome, with the code of the answer and the time that it took.
+    /// The complete outcome, with the code of the reply and the duration of the check.
     pub fn outcome(self, code: i64, duration: Duration) -> CheckOutcome {
         CheckOutcome {
             status: self.status,

@@ -22,16 +22,16 @@ use crate::{Control, state_header, text};
 /// The end of a check.
 pub(crate) struct Ended {
     pub outcome: CheckOutcome,
-    /// The line that an agent said.
+    /// The line that an agent sent.
     pub agent: Option<Vec<u8>>,
 }
 
-/// Why a script stops before its end.
+/// Why a script stops early.
 pub(crate) enum Stop {
     Verdict(Verdict),
     Lost(Lost),
     Expired,
-    /// An agent's line came.
+    /// An agent's line arrived.
     Said(Vec<u8>),
 }
 
@@ -47,7 +47,7 @@ impl From<Verdict> for Stop {
     }
 }
 
-/// A check under way.
+/// A running check.
 pub(crate) struct Run<'a> {
     pub control: &'a Control,
     pub target: &'a Target,
@@ -56,15 +56,15 @@ pub(crate) struct Run<'a> {
     pub txn: Txn,
     conn: Option<Conn>,
     layer: Layer,
-    /// When the current step must be over.
+    /// The deadline of the current step.
     deadline: Instant,
-    /// What came since the last rule that sends.
+    /// Input received since the last rule that sends.
     pub input: Vec<u8>,
-    /// No more comes.
+    /// The input has ended.
     pub at_end: bool,
     /// The exchange of an HTTP check on this connection.
     pub exchange: Option<Exchange>,
-    /// The code of the answer.
+    /// The code of the reply.
     pub code: i64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn script(control: &Control, target: &Target, script: &CheckScr
         control,
         target,
         script,
-        // What names a frontend means the backend here: it has the format of unique ids.
+        // Expressions that name a frontend refer to the backend here, because it has the format of unique ids.
         session: Session::new(now, nobody.clone(), nobody, backend, 0),
         txn: Txn {
             backend: Some(backend),
@@ -116,7 +116,7 @@ pub(crate) async fn script(control: &Control, target: &Target, script: &CheckScr
 }
 
 impl Run<'_> {
-    /// Follows the rules; `current` is the one that it is at. Gives what they came to.
+    /// Runs the rules; `current` is the rule being run. Returns the verdict.
     async fn rules(&mut self, current: &mut usize) -> Result<Verdict, Stop> {
         let rules = &self.script.rules;
         let mut at = 0;
@@ -133,7 +133,7 @@ impl Run<'_> {
                     self.send(send, rule).await?;
                 }
                 CheckAction::Expect(_) => {
-                    // Those that follow each other look at the same answer.
+                    // Consecutive rules evaluate the same reply.
                     let end = end_of_expects(rules, at);
                     self.expect(at, end, current).await?;
                     at = end;
@@ -211,7 +211,7 @@ impl Run<'_> {
     }
 
     async fn send(&mut self, send: &CheckSend, rule: &CheckRule) -> Result<(), Stop> {
-        // What came before belongs to an earlier step.
+        // Earlier input belongs to an earlier step.
         self.input.clear();
         let failed = |what: &str| {
             let step = text::step(rule);
@@ -285,7 +285,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for an answer that all rules from `first` to `end` agree with.
+    /// Waits for a reply that all rules from `first` to `end` match.
     async fn expect(&mut self, first: usize, end: usize, current: &mut usize) -> Result<(), Stop> {
         let rules = &self.script.rules;
         let mut must_read = match &self.exchange {
@@ -318,7 +318,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what comes next.
+    /// Reads more input.
     async fn read(&mut self) -> Result<(), Stop> {
         let Some(conn) = &mut self.conn else {
             return Err(Stop::Expired);
@@ -344,7 +344,7 @@ impl Run<'_> {
 
     // ---- expressions
 
-    /// Works with what expressions see.
+    /// Calls `work` with the scope for expressions.
     pub fn with_scope<R>(&self, work: impl FnOnce(&Scope<'_>) -> R) -> R {
         let now: Now = net::sys::now();
         let response = self.exchange.as_ref().and_then(Exchange::head);
@@ -365,19 +365,19 @@ impl Run<'_> {
         })
     }
 
-    /// A format's text.
+    /// Renders a format.
     pub fn render(&self, format: &LogFormat) -> Vec<u8> {
         let mut out = Vec::new();
         self.with_scope(|scope| format.render(scope, &mut out));
         out
     }
 
-    /// An expression as a number.
+    /// Evaluates an expression as a number.
     pub fn int(&self, expr: &Expr) -> Option<i64> {
         self.with_scope(|scope| expr.eval(scope)?.into_int())
     }
 
-    /// The code that an expression finds in an answer; its bytes may be digits.
+    /// The code that an expression finds in a reply; bytes are parsed as digits.
     pub fn code_of(&self, expr: &Expr) -> Option<i64> {
         let mut text = Vec::new();
         let found = self.with_scope(|scope| expr.append_binary(scope, &mut text));
@@ -411,7 +411,7 @@ impl Run<'_> {
 
     // ---- ends
 
-    /// Whether a status of 404 asks for no new sessions.
+    /// Whether status 404 means that the server accepts no new sessions.
     pub fn is_retired(&self) -> bool {
         let is_up = || {
             let view = self
@@ -423,7 +423,7 @@ impl Run<'_> {
         self.script.disable_on_404 && self.code == 404 && is_up()
     }
 
-    /// All rules were followed; `last` is the one that counts.
+    /// The verdict when all rules have passed; `last` decides it.
     fn passed(&mut self, last: &CheckRule) -> Verdict {
         let said = || Verdict::new(CheckStatus::Layer7Ok, "(tcp-check)");
         match &last.action {
@@ -464,7 +464,7 @@ impl Run<'_> {
         text
     }
 
-    /// The connection does not go on.
+    /// The verdict for a failed connection.
     fn lost(&self, lost: Lost, rule: &CheckRule) -> Verdict {
         let place = text::place(self.script, rule);
         let reason = match &lost {
@@ -485,7 +485,7 @@ impl Run<'_> {
         Verdict::new(status, format!("{reason}{place}"))
     }
 
-    /// The time of a step is over.
+    /// The verdict when the deadline of a step has passed.
     fn expired(&self, rule: &CheckRule) -> Verdict {
         let status = match (self.layer, &rule.action) {
             (Layer::Four, _) => CheckStatus::Layer4Timeout,
@@ -499,7 +499,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether an error is one of this machine, not of the way to the server.
+/// Whether an error is one of this machine rather than of the path to the server.
 fn is_local(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -508,7 +508,7 @@ fn is_local(error: &io::Error) -> bool {
     )
 }
 
-/// Where the rules that look at one answer end: at the next one that connects or sends.
+/// The end of the rules that evaluate one reply: the next rule that connects or sends.
 fn end_of_expects(rules: &[CheckRule], first: usize) -> usize {
     let is_other =
         |rule: &CheckRule| matches!(rule.action, CheckAction::Connect(_) | CheckAction::Send(_));

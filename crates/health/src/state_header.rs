@@ -6,7 +6,7 @@ use proxy::{OpState, ServerView};
 use crate::Control;
 use crate::target::Target;
 
-/// Its value now.
+/// The current value of the field.
 pub(crate) fn value(control: &Control, target: &Target) -> String {
     let shared = &control.shared;
     let view = shared.server_view(target.backend, target.place);

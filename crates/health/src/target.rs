@@ -1,4 +1,4 @@
-//! What is checked: a server with where its checks go to, how they speak, and how long they may take.
+//! Targets of checks: a server, with the address, protocol and timeouts of its checks.
 
 use std::cell::OnceCell;
 use std::net::SocketAddr;
@@ -15,32 +15,32 @@ use tls::Connector;
 
 use crate::Control;
 
-/// See the module.
+/// The target of a check.
 pub(crate) struct Target {
     pub backend: usize,
     pub place: usize,
     pub checker: Checker,
     pub check: BackendCheck,
     pub line: Arc<Server>,
-    /// Where the server is now.
+    /// The server's current address.
     address: ServerAddress,
-    /// It came while traffic ran: its checks speak TLS and PROXY only where they are told to, as in HAProxy.
+    /// The server was added at run time: its checks use TLS and PROXY only if configured, as in HAProxy.
     is_added: bool,
     pub timeouts: Timeouts,
     pub source: Option<Source>,
     never_local: bool,
-    /// Who speaks TLS for checks alone, once it is needed.
+    /// The connector for TLS connections that only checks make, created on first use.
     connector: OnceCell<Option<Connector>>,
 }
 
-/// How long steps may take.
+/// Time limits of steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// From the connection's beginning (`inter`).
+    /// From the start of the connection (`inter`).
     pub inter: Duration,
-    /// Until it stands, where `timeout check` is set.
+    /// Until the connection is established, if `timeout check` is set.
     pub connect: Option<Duration>,
-    /// From when it stands (`timeout check`).
+    /// From when the connection is established (`timeout check`).
     pub check: Option<Duration>,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Timeouts {
 pub(crate) enum ProxyHeader {
     /// The text header, with the ends of the check's connection.
     V1,
-    /// The binary header; one of ours says just that.
+    /// The binary header; for our own connections it contains only `LOCAL`.
     V2 {
-        /// It names no addresses.
+        /// It contains no addresses.
         is_local: bool,
     },
 }
 
-/// Where a connection of a check goes to, and how.
+/// The destination of a check's connection, and how to connect.
 pub(crate) struct Way {
     pub to: Addr,
     pub tls: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Way {
 }
 
 impl Target {
-    /// A check of a server; none where it has none of this kind.
+    /// A check of a server; none if the server has no check of this kind.
     pub fn new(
         control: &Control,
         (backend, place): (usize, usize),
@@ -110,17 +110,17 @@ impl Target {
         })
     }
 
-    /// Whether it is the check of the same server at the same place.
+    /// Whether both are the same check of the same server.
     pub fn is_same(&self, other: &Target) -> bool {
         Arc::ptr_eq(&self.line, &other.line) && self.address == other.address
     }
 
-    /// Who speaks TLS with the server for its checks alone.
+    /// The connector for TLS connections to the server that only its checks make.
     pub fn connector(&self, control: &Control) -> Option<Connector> {
         let make = || {
             let proxy = &control.running.config.proxies[self.backend];
             let made = control.running.tls.of_checks(proxy, &self.line);
-            // What is wrong with a file was told at the start.
+            // Errors in files were reported at the start.
             made.ok().flatten()
         };
         self.connector.get_or_init(make).clone()
@@ -133,7 +133,7 @@ impl Target {
             .check_plan(self.backend, self.place, self.checker)
     }
 
-    /// The script, where the check is one.
+    /// The script, if the check has one.
     pub fn script(&self) -> Option<&CheckScript> {
         match &self.check {
             BackendCheck::Script(script) => Some(script),
@@ -141,7 +141,7 @@ impl Target {
         }
     }
 
-    /// The address and the port of the server itself; port 0 where it has none.
+    /// The address and port of the server itself; port 0 if it has none.
     pub fn server_addr(&self) -> Addr {
         match &self.address {
             ServerAddress::Fixed(addr) => addr.clone(),
@@ -149,7 +149,7 @@ impl Target {
         }
     }
 
-    /// Where checks without a rule of their own go to.
+    /// The destination of checks whose rules do not give one.
     pub fn check_addr(&self) -> Addr {
         let checks = &self.line.checks;
         let (addr, port) = match self.checker {
@@ -169,7 +169,7 @@ impl Target {
         with_port(addr.unwrap_or(&of_server), port)
     }
 
-    /// Whether checks speak TLS where no rule says otherwise.
+    /// Whether checks use TLS if no rule says otherwise.
     fn uses_tls(&self) -> bool {
         let words = self.line.tls_words.as_deref();
         let of_traffic = words.is_some_and(|words| words.ssl);
@@ -181,13 +181,13 @@ impl Target {
         }
     }
 
-    /// Whether checks connect as traffic does: an address or a port of their own is another service.
+    /// Whether checks connect as traffic does: a check with its own address or port goes to another service.
     fn is_as_traffic(&self) -> bool {
         let checks = &self.line.checks;
         !self.is_added && checks.port == 0 && checks.addr.is_none()
     }
 
-    /// Whether checks begin with a PROXY header where no rule says otherwise.
+    /// Whether checks begin with a PROXY header if no rule says otherwise.
     fn sends_proxy(&self) -> bool {
         let checks = &self.line.checks;
         let of_traffic = self.line.send_proxy.is_on() && self.is_as_traffic();
@@ -203,7 +203,7 @@ impl Target {
         }
     }
 
-    /// The protocol of checks where no rule says otherwise.
+    /// The protocol of checks if no rule says otherwise.
     fn proto(&self) -> Option<CheckProto> {
         let of_traffic = self.line.proto.map(|proto| match proto {
             Proto::H1 => CheckProto::H1,
@@ -213,8 +213,8 @@ impl Target {
         self.line.checks.proto.or(of_traffic)
     }
 
-    /// The way of a connection that a rule opens. `port`: what the rule's expression came to. `host`: the name of the request that
-    /// follows.
+    /// How to make a connection that a rule opens. `port`: the value of the rule's expression. `host`: the name in the request
+    /// that follows.
     pub fn way(&self, connect: &CheckConnect, port: Option<u16>, host: Option<String>) -> Way {
         let checks = &self.line.checks;
         let words = self.line.tls_words.as_deref();

@@ -1,11 +1,11 @@
-//! Words of messages about checks, as HAProxy has them.
+//! Texts of messages about checks, the same as HAProxy's.
 
 use std::io;
 
 use config::model::{CheckAction, CheckExpect, CheckPort, CheckRule, CheckScript, Expectation};
 use syntax::hex;
 
-/// An error of a connection: HAProxy's name for it and the system's words.
+/// A connection error: HAProxy's name for it and the system's text.
 pub(crate) fn lost(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let name = match error.kind() {
@@ -22,7 +22,7 @@ pub(crate) fn lost(error: &io::Error) -> String {
     format!("{name} returned by OS ({})", system(error))
 }
 
-/// The system's words for an error, without its number.
+/// The system's text for an error, without its number.
 pub(crate) fn system(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(_) => net::sys::plain_error(error),
@@ -30,7 +30,7 @@ pub(crate) fn system(error: &io::Error) -> String {
     }
 }
 
-/// The number of a step in messages: 0 is a connection that no rule asked for.
+/// The number of a step in messages; 0 is a connection without a rule.
 pub(crate) fn step(rule: &CheckRule) -> u32 {
     match &rule.action {
         CheckAction::Connect(connect) if connect.is_implicit && rule.index == 0 => 0,
@@ -38,7 +38,7 @@ pub(crate) fn step(rule: &CheckRule) -> u32 {
     }
 }
 
-/// ` at step 2 of tcp-check (expect string 'x') comment: 'y'`: where a script of `tcp-check` was; empty for other checks.
+/// ` at step 2 of tcp-check (expect string 'x') comment: 'y'`: the position in a `tcp-check` script; empty for other checks.
 pub(crate) fn place(script: &CheckScript, rule: &CheckRule) -> String {
     if script.kind != config::model::CheckKind::Tcp {
         return String::new();

@@ -1,4 +1,4 @@
-//! `slowstart`: the shares of servers that come up grow. `outlier-ejection`: servers whose time out is over are probed.
+//! `slowstart`: raises the weights of servers that come up. `outlier-ejection`: probes servers whose ejection time is over.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) async fn run(control: Rc<Control>) {
         match next_ms {
             Some(ms) => tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(ms)) => {}
-                // What begins now may end before.
+                // A slow start that begins now may end earlier.
                 () = control.bells.starts.notified() => {}
             },
             None => control.bells.starts.notified().await,

@@ -1,5 +1,5 @@
-//! When checks run: each has a task, which sleeps, checks, tells what came of it, and sleeps again. First checks are spread over the
-//! shortest interval, as in HAProxy.
+//! Schedules checks. Each check has a task, which sleeps, checks, reports the outcome, and repeats. First checks are spread over
+//! the shortest interval, as in HAProxy.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::target::Target;
 use crate::{Control, agent, external, ocsp, run, warm_up};
 
-/// Intervals below this do not decide over how long first checks are spread.
+/// Shorter intervals do not affect how first checks are spread.
 const SPREAD_MIN: Duration = Duration::from_secs(1);
 
-/// A check of a server, by the places of its backend and its own.
+/// A check of a server: the indexes of its backend and server, and the kind of check.
 type Key = (usize, usize, Checker);
 
 /// Starts and ends tasks as servers come and go, until the process stops.
@@ -63,7 +63,7 @@ pub(crate) async fn all(control: Rc<Control>) {
     tasks.values().for_each(|(_, task)| task.abort());
 }
 
-/// Every check that is configured.
+/// Every configured check.
 fn targets(control: &Control) -> HashMap<Key, Target> {
     let tables = control.shared.server_tables();
     let proxies = control.running.config.proxies.iter().enumerate();
@@ -101,7 +101,7 @@ impl Spread {
         }
     }
 
-    /// The time before the first check of the target at a position.
+    /// The delay before the first check of the target at a position.
     fn of(&self, control: &Control, position: usize, interval: Duration) -> Duration {
         let tune = &control.running.config.global.checks;
         let whole = spread(control, self.shortest.max(interval));
@@ -110,7 +110,7 @@ impl Spread {
     }
 }
 
-/// A time with the random part that `spread-checks` adds to it or takes from it.
+/// A time, changed by the random part of `spread-checks`.
 fn spread(control: &Control, time: Duration) -> Duration {
     let percent = control.running.config.global.checks.spread_percent;
     if percent == 0 {
@@ -123,7 +123,7 @@ fn spread(control: &Control, time: Duration) -> Duration {
     (time + part).saturating_sub(Duration::from_micros(shift as u64))
 }
 
-/// Checks a server again and again.
+/// Checks a server repeatedly.
 async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
     let bell = control.bells.of(target.backend, target.place);
     let mut due = Instant::now() + after;
@@ -158,7 +158,7 @@ async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
     }
 }
 
-/// A check that is under way: statistics show it, until this is dropped, also where its task is ended before it.
+/// A running check, which statistics show until this value is dropped, even if its task is cancelled.
 struct UnderWay<'a> {
     control: &'a Control,
     target: &'a Target,
@@ -184,7 +184,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// One check; none where its outcome does not count any more.
+/// Runs one check; none if its outcome no longer counts.
 async fn check(control: &Control, target: &Target) -> Option<CheckOutcome> {
     let outcome = match (target.checker, &target.check) {
         (Checker::Agent, _) => return agent::check(control, target).await,
@@ -195,6 +195,6 @@ async fn check(control: &Control, target: &Target) -> Option<CheckOutcome> {
             external::check(control, target, program).await
         }
     };
-    // A server that went into maintenance meanwhile keeps its state.
+    // A server that was put into maintenance meanwhile keeps its state.
     target.plan(control).runs.then_some(outcome)
 }

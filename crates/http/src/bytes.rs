@@ -1,24 +1,24 @@
-//! Byte classes, and scans that look at eight bytes at a time.
+//! Byte classes, and scans that process eight bytes at a time.
 //!
-//! The scans read up to [`PAD`] bytes beyond where they stop, so whoever scans pads its buffer with that many zeros;
-//! a zero belongs to no class and stops every scan.
+//! A scan reads up to [`PAD`] bytes beyond the byte where it stops, so the caller pads its buffer with that many zeros; a zero
+//! belongs to no class and stops every scan.
 
-/// Zero bytes behind a buffer that is scanned.
+/// Zero bytes that pad a buffer to be scanned.
 pub(crate) const PAD: usize = 8;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// For a token character (RFC 9110 §5.6.2) itself in lower case, else 0.
+/// The lower-case form of a token character (RFC 9110 §5.6.2), 0 for any other byte.
 pub(crate) static TOKEN_LOWER: [u8; 256] = token_lower();
 
-/// Whether this is a token (RFC 9110 §5.6.2): at least one character, all of them token characters.
+/// Whether the bytes are a token (RFC 9110 §5.6.2): at least one character, all of them token characters.
 #[must_use]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| TOKEN_LOWER[byte as usize] != 0)
 }
 
-/// Puts spaces in the place of the bytes that end a field's value, or that readers take in different ways: CR, LF, NUL (RFC 9110
+/// Replaces with spaces the bytes that end a field's value or that parsers interpret in different ways: CR, LF, NUL (RFC 9110
 /// §5.5).
 #[inline]
 pub fn plain_text(text: &mut [u8]) {
@@ -35,7 +35,7 @@ pub fn hex_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// The byte that two hexadecimal digits spell.
+/// The byte that two hexadecimal digits encode.
 #[must_use]
 pub fn hex_byte(high: u8, low: u8) -> Option<u8> {
     Some(hex_digit(high)? << 4 | hex_digit(low)?)
@@ -91,7 +91,7 @@ pub(crate) fn is_target(bytes: &[u8]) -> bool {
     words.iter().all(is_plain) && rest.iter().all(is_visible)
 }
 
-/// Without the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
+/// Removes the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
@@ -102,12 +102,12 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The elements of a comma-separated list, trimmed; empty ones too.
+/// The trimmed elements of a comma-separated list, including empty ones.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim)
 }
 
-/// A decimal number: digits only, at least one; none where it does not fit.
+/// A decimal number of at least one digit and nothing else; none if it does not fit.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -118,12 +118,12 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Turns letters to lower case from `at` on, as long as only letters and hyphens come, and returns where they end. What
-/// stands there may still be a token character; `buf` is padded.
+/// Lower-cases letters from `at` on, up to the first byte that is neither a letter nor a hyphen, and returns that byte's
+/// position. The byte may still be a token character; `buf` is padded.
 #[inline]
 pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
     while let Some(word) = load(buf, at) {
-        // Additions within seven bits carry into the eighth where a byte is not below a bound.
+        // Additions within seven bits carry into the eighth bit unless the byte is below a bound.
         let low = word & !HIGH;
         let upper = above(low, b'A') & !above(low, b'Z' + 1);
         let lower = word | (upper & !word & HIGH) >> 2;
@@ -143,7 +143,7 @@ pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
     at
 }
 
-/// The first and the last eight bytes of what lies at `at`, as [`crate::Name::from_words`] wants them; `buf` is padded.
+/// The first and the last eight bytes of the text at `at`, in the form that [`crate::Name::from_words`] takes; `buf` is padded.
 #[inline]
 pub(crate) fn words(buf: &[u8], at: usize, len: usize) -> (u64, u64) {
     let first = load(buf, at).unwrap_or(0);
@@ -154,7 +154,7 @@ pub(crate) fn words(buf: &[u8], at: usize, len: usize) -> (u64, u64) {
     (first, load(buf, at + len - 8).unwrap_or(0))
 }
 
-/// High bits where a byte of seven bits is at least `bound`.
+/// Sets the high bit of each byte (of seven bits) that is at least `bound`.
 #[inline]
 const fn above(word: u64, bound: u8) -> u64 {
     word + ONES * (0x80 - bound) as u64
@@ -166,13 +166,13 @@ fn load(buf: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// High bits where a byte is below `limit` (at most 0x80). Above the first one there may be false ones.
+/// Sets the high bit of each byte below `limit` (at most 0x80). Bits above the first one may be false positives.
 #[inline]
 const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * limit as u64) & !word & HIGH
 }
 
-/// The same for the bytes equal to `byte`.
+/// Sets the high bit of each byte equal to `byte`. Bits above the first one may be false positives.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (ONES * byte as u64), 1)

@@ -1,4 +1,4 @@
-//! A field's name as a configuration writes it: looked up once, when it is loaded.
+//! A field name from a configuration: looked up once, when the configuration is loaded.
 
 use crate::Name;
 
@@ -10,10 +10,10 @@ pub struct FieldName {
     mark: u8,
 }
 
-/// The number of a bit, of 64, that a name without an entry of its own leaves in its head; others may leave the same.
+/// The number of a bit (of 64) that a name without a table entry sets in its head; several names may share a bit.
 #[inline]
 pub(crate) fn mark(name: &[u8]) -> u8 {
-    // Many names begin alike or end alike, few do both.
+    // Many names share their beginning or their end, few share both.
     if let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) {
         let mixed = u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29);
         return (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as u8;
@@ -23,7 +23,7 @@ pub(crate) fn mark(name: &[u8]) -> u8 {
 }
 
 impl FieldName {
-    /// From a name in any case.
+    /// A field name, given in any case.
     #[must_use]
     pub fn new(name: &[u8]) -> FieldName {
         let text = name.to_ascii_lowercase();
@@ -34,14 +34,14 @@ impl FieldName {
         }
     }
 
-    /// The entry; [`Name::Other`] for a name without one.
+    /// The name's table entry; [`Name::Other`] for a name without one.
     #[must_use]
     #[inline]
     pub fn id(&self) -> Name {
         self.id
     }
 
-    /// Its [`mark`], if the name has no entry.
+    /// The [`mark`] of a name without a table entry.
     #[inline]
     pub(crate) fn mark(&self) -> u8 {
         self.mark

@@ -1,8 +1,8 @@
-//! Sans-IO HTTP/1 (RFC 9112): heads, body framing, chunked both ways.
+//! Sans-IO HTTP/1 (RFC 9112): heads, body framing, chunked coding in both directions.
 //!
-//! A head is parsed in one pass over a copy in the [`Head`]'s buffer, which then serves as its storage: `parse` knows
-//! the grammar of lines, `facts` what single fields mean for the framing and the connection, `request` and `response`
-//! the rules of whole messages. What is refused is refused for one rule of [`ParseError`].
+//! A head is parsed in one pass over a copy in the [`Head`]'s buffer, which then serves as its storage: `parse` knows the grammar
+//! of lines, `facts` what single fields mean for the framing and the connection, `request` and `response` the rules of whole
+//! messages. Each refusal names one rule of [`ParseError`].
 
 pub mod body;
 pub mod chunk;
@@ -29,14 +29,14 @@ pub const EMPTY_LINES_MAX: usize = 16;
 /// Limits of a head. `tune.bufsize - tune.maxrewrite` and `tune.http.maxhdr`.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a head, and of a trailer section, with all line ends.
+    /// Bytes of a head, or of a trailer section, including all line ends.
     pub head_bytes_max: usize,
-    /// Fields of a head, and of a trailer section (`tune.http.maxhdr` counts the start line too).
+    /// Fields of a head, or of a trailer section (`tune.http.maxhdr` counts the start line too).
     pub fields_max: usize,
 }
 
 impl Default for Limits {
-    /// Those of HAProxy's defaults: 16384 - 1024 bytes, and 101 lines with the start line.
+    /// HAProxy's defaults: 16384 - 1024 bytes, and 101 lines including the start line.
     fn default() -> Self {
         Limits {
             head_bytes_max: 16384 - 1024,
@@ -51,7 +51,7 @@ pub enum Strictness {
     /// RFC 9112 to the letter; the default.
     #[default]
     Strict,
-    /// What the options above let pass, and a LF alone as line end, obsolete folding, control characters in values.
+    /// Accepts what the options above permit, and a lone LF as line end, obsolete folding, control characters in values.
     Relaxed,
 }
 
@@ -61,7 +61,7 @@ pub enum Framing {
     /// No body follows the head.
     #[default]
     None,
-    /// This many bytes, may be 0.
+    /// This many bytes; may be 0.
     Length(u64),
     /// Chunked transfer coding (RFC 9112 §7.1).
     Chunked,
@@ -69,18 +69,18 @@ pub enum Framing {
     UntilClose,
 }
 
-/// Facts of a parsed head that its parser saw on the way, so nobody searches for them again.
+/// Facts of a parsed head that the parser found on the way, so that they need not be searched for again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// Bytes of the input that the head took, leading empty lines included.
+    /// Bytes of the input that belong to the head, including leading empty lines.
     pub consumed: usize,
     /// How the body is delimited.
     pub framing: Framing,
-    /// Whether the peer lets the connection live on: version and `Connection` (RFC 9112 §9.3), and for a response a
-    /// body that does not end with the connection. Also false where both `Content-Length` and `Transfer-Encoding`
-    /// were there, or the latter in HTTP/1.0 (RFC 9112 §6.1).
+    /// Whether the peer permits the connection to persist: by version and `Connection` (RFC 9112 §9.3) and, for a response, by a
+    /// body that does not end with the connection. Also false if both `Content-Length` and `Transfer-Encoding` were present, or
+    /// the latter in HTTP/1.0 (RFC 9112 §6.1).
     pub keep_alive: bool,
-    /// `Connection: keep-alive` was there.
+    /// `Connection: keep-alive` was present.
     pub keep_alive_asked: bool,
     /// `Connection: upgrade` together with an `Upgrade` field; in a response only with status 101.
     pub upgrade: bool,
@@ -90,18 +90,17 @@ pub struct Parsed {
 
 /// Parses a request head into `head` (cleared first).
 ///
-/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing restarts, and fails
-/// with `TooLarge` or `TargetTooLong` once that many bytes are not a whole head. [`Resume`] tells when another
-/// call is worth it, so that a head that comes byte by byte costs linear work.
+/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing restarts, and fails with
+/// `TooLarge` or `TargetTooLong` if that many bytes do not contain a whole head. [`Resume`] says when another call is worthwhile,
+/// so that a head that arrives byte by byte costs linear time.
 ///
-/// The head is left normalised as HAProxy does it: field names in lower case, `close` and `keep-alive` taken out of
-/// `Connection` (they are in [`Parsed`]), `Upgrade` only together with `Connection: upgrade` and never to HTTP/2, one
-/// `Content-Length` with one number and none beside `Transfer-Encoding`, one `Host`, default ports taken out of an
-/// absolute target and its `Host`, `TE` reduced to `trailers`.
+/// The head is normalised as HAProxy does it: field names in lower case; `close` and `keep-alive` removed from `Connection` (they
+/// are in [`Parsed`]); `Upgrade` only together with `Connection: upgrade` and never to HTTP/2; one `Content-Length` with one
+/// number and none beside `Transfer-Encoding`; one `Host`; default ports removed from an absolute target and its `Host`; `TE`
+/// reduced to `trailers`.
 ///
 /// # Errors
-/// What RFC 9112 calls malformed, and the limits. [`ParseError::status`] tells the status to send. The head is empty
-/// then.
+/// The head breaks RFC 9112 or a limit. [`ParseError::status`] is the status to send. The head is empty then.
 pub fn parse_request(
     input: &[u8],
     limits: Limits,
@@ -113,8 +112,8 @@ pub fn parse_request(
 
 /// Parses a response head. `to` is the method of the request it answers (HEAD, CONNECT decide the framing).
 ///
-/// A response without a body by its status (1xx, 204, or 2xx to CONNECT) loses `Content-Length` and
-/// `Transfer-Encoding`. What follows a 101 or a 2xx to CONNECT is for the caller to know.
+/// A response that has no body by its status (1xx, 204, or 2xx to CONNECT) loses `Content-Length` and `Transfer-Encoding`. The
+/// caller must know what follows a 101 or a 2xx to CONNECT.
 ///
 /// # Errors
 /// As [`parse_request`].

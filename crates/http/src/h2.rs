@@ -1,12 +1,13 @@
 //! Sans-IO HTTP/2 (RFC 9113) with header compression (RFC 7541) and the extended CONNECT (RFC 8441).
 //!
-//! A [`Connection`] is the state of one connection, of a server or of a client. It does no I/O, reads no clock and keeps no payload:
+//! A [`Connection`] is the state of one connection, of a server or of a client. It does no I/O, reads no clock and keeps no
+//! payload:
 //!
-//! - [`Connection::read`] takes bytes of the wire and gives one [`Event`] at a time. Payload is lent as a range of those bytes, also of a
-//!   frame that is not complete. What the protocol answers by itself (acknowledgements, resets, GOAWAY) is appended to `out`.
-//! - The `send_*` functions append frames to `out`. For payload they append the frame header only; the caller puts the payload behind
-//!   it, and asks [`Connection::data_room`] first.
-//! - Flow control: [`Connection::consumed`] credits the peer for payload that the caller has done with.
+//! - [`Connection::read`] takes bytes from the wire and returns one [`Event`] at a time. Payload is lent as a range of those
+//!   bytes, even of a frame that is not complete. Automatic replies (acknowledgements, resets, GOAWAY) are appended to `out`.
+//! - The `send_*` functions append frames to `out`. For payload they append only the frame header; the caller asks
+//!   [`Connection::data_room`] first and appends the payload after the header.
+//! - Flow control: [`Connection::consumed`] credits the peer for payload that the caller has finished with.
 //!
 //! # Use
 //! ```text
@@ -22,15 +23,15 @@
 //! }
 //! ```
 //!
-//! The caller bounds `out`: while its peer does not take what was sent, it stops calling `read` (RFC 9113 §10.5). It also bounds the payload
-//! that it keeps; the windows do so if `consumed` is called late.
+//! The caller bounds `out`: while its peer does not accept what was sent, it stops calling `read` (RFC 9113 §10.5). It also
+//! bounds the payload that it keeps; the windows do this if `consumed` is called late.
 //!
-//! A stream is known from its head to its end or reset. Afterwards the `send_*` functions do nothing and return false, so that a
-//! caller needs no copy of the state. `token` is the caller's name of the stream; events carry it.
+//! A stream is known from its head to its end or reset. After that the `send_*` functions do nothing and return false, so that
+//! the caller needs no copy of the state. `token` is the caller's name for the stream; events carry it.
 //!
 //! Heads: a request's target is the origin form of `:path` (authority form for CONNECT, `*` for OPTIONS), its `Host` is
-//! `:authority`, its version [`crate::Version::Http2`]; the HTTP/1 writers send it as HTTP/1.1. A head of HTTP/1 is sent without the
-//! fields of its connection.
+//! `:authority`, its version [`crate::Version::Http2`]; the HTTP/1 writers send it as HTTP/1.1. A head of HTTP/1 is sent without
+//! its hop-by-hop fields.
 
 mod connection;
 mod error;

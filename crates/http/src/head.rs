@@ -1,11 +1,11 @@
 //! The version-agnostic message head: a start line and a header block in one buffer with an index.
 //!
-//! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked `line` stands in
-//! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
+//! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked `line` is in the buffer in
+//! wire form (`name: value CRLF`), so that runs of such fields are written in one copy.
 //!
 //! The fields that frame a body, `Content-Length` and `Transfer-Encoding`, belong to the codec: they can be read like all others,
-//! but what adds, changes or removes fields passes over them. [`Head::set_framing`] alone writes them, so that no edit makes a
-//! message say another length than its body has.
+//! but the functions that add, change or remove fields skip them. Only [`Head::set_framing`] writes them, so that no edit gives a
+//! message a length that differs from its body.
 
 use crate::bytes::{is_token, plain_text, trim};
 use crate::field_name;
@@ -13,7 +13,7 @@ use crate::h1::Framing;
 use crate::name::NameSet;
 use crate::{FieldName, Method, Name, Version, target};
 
-/// The position of a field in a [`Head`]; stays valid while fields are only appended or removed.
+/// The position of a field in a [`Head`]; valid while fields are only appended or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldId(pub u32);
 
@@ -24,12 +24,12 @@ pub struct Head {
     pub(crate) buf: Vec<u8>,
     pub(crate) fields: Vec<Field>,
     pub(crate) start: StartLine,
-    /// The names of all fields that were ever added: a clear bit answers a search at once.
+    /// The names of all fields that were ever added: if a name's bit is clear, a search ends at once.
     present: NameSet,
-    /// The marks of names without an entry.
+    /// The marks of names without a table entry.
     others: u64,
     live: u32,
-    /// What the live fields take on the wire.
+    /// The size of the live fields on the wire.
     fields_bytes: usize,
 }
 
@@ -47,37 +47,37 @@ pub(crate) struct Field {
     pub value: Span,
     pub id: Name,
     pub live: bool,
-    /// Stands in the buffer as `name: value CRLF`.
+    /// The field is in the buffer as `name: value CRLF`.
     pub line: bool,
-    /// Of a name without an entry, once it is in the index.
+    /// The mark of a name without a table entry, once the field is in the index.
     pub mark: u8,
 }
 
-/// What the first line says; a head uses one half of it.
+/// The parts of the start line; a head uses those of a request or of a response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StartLine {
-    /// The whole line with its CRLF where the buffer has it just as it goes on the wire, else empty.
+    /// The whole line with its CRLF if the buffer contains it in wire form, else empty.
     pub line: Span,
     pub method: Method,
-    /// Empty where `method` says it all.
+    /// Empty if `method` is enough.
     pub method_text: Span,
     pub target: Span,
     pub authority: Span,
-    /// From the target's path on, empty where it has none.
+    /// From the target's path on; empty if there is no path.
     pub path: Span,
-    /// The target was made of pseudo-header fields: a server of HTTP/1 gets its path alone.
+    /// The target was made from pseudo-header fields: an HTTP/1 server receives only its path.
     pub is_composed: bool,
     pub status: u16,
     pub reason: Span,
     pub version: Version,
-    /// A version that is not one of HTTP's, to be forwarded as it came; else empty.
+    /// A version that is not one of HTTP's, forwarded unchanged; else empty.
     pub version_text: Span,
     /// The `:protocol` of an extended CONNECT, else empty.
     pub protocol: Span,
 }
 
 impl Head {
-    /// Forgets everything but the memory.
+    /// Clears everything but keeps the memory.
     pub fn clear(&mut self) {
         self.buf.clear();
         self.fields.clear();
@@ -88,7 +88,7 @@ impl Head {
         self.fields_bytes = 0;
     }
 
-    /// Gives back the memory that a large message took. Call it on a cleared head.
+    /// Frees the memory that a large message took. Call it on a cleared head.
     pub fn keep_little(&mut self) {
         if self.buf.capacity() > KEPT_BYTES_MAX {
             self.buf = Vec::new();
@@ -116,7 +116,7 @@ impl Head {
         self.slice(self.start.target)
     }
 
-    /// The target as a server of HTTP/1 gets it: without the scheme and the authority that HTTP/2 tells of every request.
+    /// The target as an HTTP/1 server receives it: without the scheme and the authority that HTTP/2 sends with every request.
     pub(crate) fn line_target(&self) -> &[u8] {
         match self.start.is_composed && self.start.path.len > 0 {
             true => self.path_and_query(),
@@ -124,7 +124,7 @@ impl Head {
         }
     }
 
-    /// The client told scheme, authority and path one by one, as HTTP/2 does: the target was made of them.
+    /// The client sent scheme, authority and path separately, as HTTP/2 does; the target was made from them.
     #[must_use]
     pub fn has_composed_target(&self) -> bool {
         self.start.is_composed
@@ -144,7 +144,7 @@ impl Head {
         &path[..memchr::memchr(b'?', path).unwrap_or(path.len())]
     }
 
-    /// After the first `?`; none where there is none.
+    /// The target after the first `?`; none if there is no `?`.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         let path = self.path_and_query();
@@ -168,7 +168,7 @@ impl Head {
         (!parts.scheme.is_empty()).then(|| &self.target()[parts.scheme])
     }
 
-    /// Sets the request method. False for what is no token: it stays as it was.
+    /// Sets the request method. If it is not a token, the method stays and the result is false.
     #[must_use]
     pub fn set_method(&mut self, method: &[u8]) -> bool {
         if !is_token(method) {
@@ -181,8 +181,8 @@ impl Head {
         true
     }
 
-    /// Sets the request target, in any of its forms. White space and control characters are encoded by per cent (RFC 3986 §2.1),
-    /// and what is empty is `/`: neither ends the target within its line.
+    /// Sets the request target, in any of its forms. White space and control characters are percent-encoded (RFC 3986 §2.1), and
+    /// an empty target becomes `/`, so the target cannot end early within its line.
     pub fn set_target(&mut self, target: &[u8]) {
         let at = self.buf.len();
         let target = if target.is_empty() { b"/" } else { target };
@@ -200,8 +200,8 @@ impl Head {
         self.locate_target(span);
     }
 
-    /// Gives the target another authority in the place of the one it has; user information before it stays. Nothing happens where
-    /// it has none, or the new one cannot stand in a target.
+    /// Replaces the target's authority; user information before it stays. Does nothing if the target has no authority, or the new
+    /// one contains a byte that a target must not.
     pub fn set_authority(&mut self, authority: &[u8]) {
         let (target, old) = (self.start.target, self.start.authority);
         if old.len == 0 || authority.iter().any(|byte| ends_target(*byte)) {
@@ -223,7 +223,7 @@ impl Head {
         self.start.status
     }
 
-    /// The reason phrase of a response, may be empty.
+    /// The reason phrase of a response; may be empty.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
         self.slice(self.start.reason)
@@ -243,7 +243,7 @@ impl Head {
         self.start.version
     }
 
-    /// The version as it goes on the wire.
+    /// The version in wire form.
     #[must_use]
     pub fn version_bytes(&self) -> &[u8] {
         match self.start.version_text.len {
@@ -254,7 +254,7 @@ impl Head {
 
     /// Sets the protocol version.
     pub fn set_version(&mut self, version: Version) {
-        // The line of an HTTP/2 head is that of HTTP/1.1.
+        // The start line of an HTTP/2 head is that of HTTP/1.1.
         let is_old = |version| version == Version::Http10;
         if is_old(version) != is_old(self.start.version) || self.start.version_text.len > 0 {
             self.start.line = Span::default();
@@ -263,13 +263,14 @@ impl Head {
         self.start.version_text = Span::default();
     }
 
-    /// The protocol that an extended CONNECT asks for (RFC 8441 §4), for instance `websocket`. HTTP/1 has it in `Upgrade`.
+    /// The protocol of an extended CONNECT (RFC 8441 §4), for instance `websocket`. HTTP/1 sends it in `Upgrade`.
     #[must_use]
     pub fn protocol(&self) -> Option<&[u8]> {
         (self.start.protocol.len > 0).then(|| self.slice(self.start.protocol))
     }
 
-    /// Sets the protocol of an extended CONNECT; an empty one makes it a plain CONNECT. False for what is no token: it stays as it was.
+    /// Sets the protocol of an extended CONNECT; an empty one makes it a plain CONNECT. If it is not a token, the protocol stays
+    /// and the result is false.
     #[must_use]
     pub fn set_protocol(&mut self, protocol: &[u8]) -> bool {
         if !protocol.is_empty() && !is_token(protocol) {
@@ -347,8 +348,7 @@ impl Head {
             .map(|(at, field)| (field_id(at), self.slice(field.value)))
     }
 
-    /// The first live field of a name, given in any case, from place `from` on; for whoever changes fields one after the
-    /// other.
+    /// The first live field of a name, given in any case, from position `from` on; for callers that change fields one by one.
     #[must_use]
     pub fn find_from(&self, name: &[u8], from: FieldId) -> Option<(FieldId, &[u8])> {
         let id = Name::from_any(name);
@@ -361,7 +361,7 @@ impl Head {
             .map(|(at, field)| (field_id(from + at), self.slice(field.value)))
     }
 
-    /// As [`Head::find_from`], for a name that was looked up before.
+    /// As [`Head::find_from`], for a name looked up before.
     #[must_use]
     #[inline]
     pub fn next_named(&self, name: &FieldName, from: usize) -> Option<(usize, &[u8])> {
@@ -373,7 +373,7 @@ impl Head {
             .map(|(at, field)| (from + at, self.slice(field.value)))
     }
 
-    /// False where no field has this name for certain.
+    /// False if certainly no field has this name.
     #[inline]
     fn may_have(&self, name: &FieldName) -> bool {
         match name.id() {
@@ -389,7 +389,7 @@ impl Head {
                 || (field.mark == name.mark() && self.slice(field.name) == name.as_bytes()))
     }
 
-    /// The first live field from place `from` on.
+    /// The first live field from position `from` on.
     #[must_use]
     pub fn next_live(&self, from: usize) -> Option<(usize, &[u8])> {
         let mut rest = self.fields.get(from..)?.iter().enumerate();
@@ -397,8 +397,8 @@ impl Head {
             .map(|(at, field)| (from + at, self.slice(field.value)))
     }
 
-    /// Removes every field of a name that was looked up before. No [`FieldId`] from before means anything afterwards: what
-    /// is put in and taken out again, time after time, leaves nothing to look through.
+    /// Removes every field of a name looked up before, and invalidates every [`FieldId`]. Repeated adding and removing leaves no
+    /// dead entries to search.
     pub fn remove_named(&mut self, name: &FieldName) {
         if !self.may_have(name) {
             return;
@@ -421,7 +421,7 @@ impl Head {
         self.fields = fields;
     }
 
-    /// As [`Head::append`], of a name that was looked up before.
+    /// As [`Head::append`], for a name looked up before.
     pub fn append_named(&mut self, name: &FieldName, value: &[u8]) {
         if name.id().is_framing() {
             return;
@@ -431,8 +431,8 @@ impl Head {
         self.append_value(at, name.id(), value);
     }
 
-    /// Adds a field at the end, unless it is one that frames the body, or its name would end where it should not. The name may be in any case. CR, LF
-    /// and NUL in the value become spaces.
+    /// Adds a field at the end, unless it frames the body or its name contains a byte that would end it early. The name may be in
+    /// any case. CR, LF and NUL in the value become spaces.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let ends_name = |byte: &u8| ends_target(*byte) || *byte == b':';
         if name.is_empty() || name.iter().any(ends_name) {
@@ -449,8 +449,8 @@ impl Head {
         self.append_value(at, id, value);
     }
 
-    /// Has the message say that its body is framed so: the one field that says it takes the place of those that were there.
-    /// Where the end of the connection ends the body, or there is none, no field says anything.
+    /// Writes the field for this framing of the body and removes the framing fields that were there. If the body ends with the
+    /// connection, or there is none, there is no such field.
     pub fn set_framing(&mut self, framing: Framing) {
         if self.is_framed_so(framing) {
             return;
@@ -468,7 +468,7 @@ impl Head {
         self.append_value(at, id, value);
     }
 
-    /// Whether the fields say just that about the body.
+    /// Whether the fields already give exactly this framing.
     fn is_framed_so(&self, framing: Framing) -> bool {
         let mut fields = self
             .fields
@@ -513,7 +513,8 @@ impl Head {
         self.count_in(field);
     }
 
-    /// Gives a live field another value; nothing happens to a removed one, or one that frames the body. CR, LF and NUL become spaces.
+    /// Changes the value of a live field; does nothing for a removed one or one that frames the body. CR, LF and NUL become
+    /// spaces.
     pub fn set_value(&mut self, field: FieldId, value: &[u8]) {
         let is_open = |field: &&Field| field.live && !field.id.is_framing();
         let Some(&old) = self.fields.get(field.0 as usize).filter(is_open) else {
@@ -540,7 +541,7 @@ impl Head {
         self.fields[field.0 as usize] = new;
     }
 
-    /// Removes a field; nothing happens to one that is removed already, or that frames the body.
+    /// Removes a field; does nothing for one that is already removed or that frames the body.
     pub fn remove(&mut self, field: FieldId) {
         let is_framing = |field: &Field| field.id.is_framing();
         if !self.fields.get(field.0 as usize).is_some_and(is_framing) {
@@ -560,7 +561,7 @@ impl Head {
         }
     }
 
-    /// Removes every field of this name; how many there were.
+    /// Removes every field of this name; returns how many there were.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
         let id = Name::from_any(name);
         if !self.present.contains(id) {
@@ -575,7 +576,7 @@ impl Head {
         (before - self.live) as usize
     }
 
-    /// Removes every field whose name, in lower case, is one of those meant.
+    /// Removes every field whose lower-case name satisfies `is_meant`.
     pub fn remove_where(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
         for at in 0..self.fields.len() {
             let field = self.fields[at];
@@ -585,7 +586,7 @@ impl Head {
         }
     }
 
-    /// What `write_request`/`write_response` will take on the wire, for the `tune.maxrewrite` check.
+    /// The size that `write_request`/`write_response` will write, for the `tune.maxrewrite` check.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         const CRLF: usize = 2;
@@ -612,8 +613,8 @@ impl Head {
         line + self.fields_bytes + CRLF
     }
 
-    /// Takes user information out of an absolute target: nobody behind a proxy needs it, and some take it for the host (RFC 9110
-    /// §4.2.4).
+    /// Removes user information from an absolute target: no server behind a proxy needs it, and some parsers mistake it for the
+    /// host (RFC 9110 §4.2.4).
     pub fn drop_user_info(&mut self) {
         let (target, authority) = (self.start.target, self.start.authority);
         if authority.len == 0 || self.buf[..authority.at as usize].last() != Some(&b'@') {
@@ -630,7 +631,7 @@ impl Head {
         }
     }
 
-    /// Takes the options that `keep` refuses out of `Connection`; a field without any left is removed.
+    /// Removes the options that `keep` rejects from `Connection`; a field that becomes empty is removed.
     pub fn filter_connection(&mut self, keep: impl Fn(&[u8]) -> bool) {
         self.filter_list(Name::Connection, keep);
     }
@@ -641,7 +642,7 @@ impl Head {
         &self.buf[span.at as usize..(span.at + span.len) as usize]
     }
 
-    /// Adds a field whose bytes stand in the buffer already.
+    /// Adds a field whose bytes are already in the buffer.
     #[inline]
     pub(crate) fn push_field(&mut self, mut field: Field, name: &[u8]) {
         if field.id == Name::Other {
@@ -650,7 +651,7 @@ impl Head {
         self.count_in(field);
     }
 
-    /// The same of a field that has its mark.
+    /// Adds a field that has its mark and whose bytes are already in the buffer.
     #[inline]
     pub(crate) fn push_marked(&mut self, field: Field) {
         self.count_in(field);
@@ -667,8 +668,8 @@ impl Head {
         self.fields.push(field);
     }
 
-    /// Joins a value to that of the last field: the field's line ends at `at`, and another line, whose value is the rest of the buffer but
-    /// its CRLF, begins there.
+    /// Joins a value to that of the last field. The field's line ends at `at`; there another line begins, whose value is the rest
+    /// of the buffer without its CRLF.
     pub(crate) fn join_line(&mut self, at: usize, value: usize, separator: [u8; 2]) {
         let Some(field) = self.fields.last_mut() else {
             return;
@@ -678,12 +679,12 @@ impl Head {
         self.buf[at - 2..at].copy_from_slice(&separator);
         self.buf.copy_within(value.., at);
         self.buf.truncate(at + len);
-        // The CRLF that is new stands for the separator.
+        // The separator replaces the CRLF between the lines.
         field.value.len += len as u32;
         self.fields_bytes += len;
     }
 
-    /// Takes note of a target that stands in the buffer already.
+    /// Records the parts of a target that is already in the buffer.
     pub(crate) fn locate_target(&mut self, target: Span) {
         let parts = target::split(self.slice(target));
         let inside = |at: usize, len: usize| span(target.at as usize + at, len);
@@ -704,7 +705,7 @@ impl Head {
         }
     }
 
-    /// Gives every live field of a name the same value, which stands in the buffer already.
+    /// Gives every live field of a name the same value, which is already in the buffer.
     pub(crate) fn point_values(&mut self, name: Name, value: Span) {
         for field in self
             .fields
@@ -718,8 +719,8 @@ impl Head {
         }
     }
 
-    /// Takes the elements that `keep` refuses, and empty ones, out of the comma-separated lists of a name; a field
-    /// without any left is removed.
+    /// Removes the elements that `keep` rejects, and empty ones, from the comma-separated lists of a name; a field that becomes
+    /// empty is removed.
     pub(crate) fn filter_list(&mut self, name: Name, keep: impl Fn(&[u8]) -> bool) {
         for at in 0..self.fields.len() {
             let Field {
@@ -750,7 +751,7 @@ impl Head {
         }
     }
 
-    /// The place of the first live field of an interned name.
+    /// The position of the first live field of an interned name.
     fn first(&self, name: Name) -> Option<usize> {
         if !self.present.contains(name) {
             return None;
@@ -766,7 +767,7 @@ impl Head {
             && (id != Name::Other || self.slice(field.name).eq_ignore_ascii_case(name))
     }
 
-    /// The same of a text that ends with its line.
+    /// Appends a text whose line end follows.
     fn push_text(&mut self, text: &[u8]) -> Span {
         let span = self.push(text);
         plain_text(&mut self.buf[span.at as usize..]);
@@ -780,7 +781,7 @@ impl Head {
     }
 }
 
-/// Whether a byte ends a target, or must not stand in one.
+/// Whether a byte ends a target, or must not occur in one.
 fn ends_target(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -791,13 +792,13 @@ fn percent(byte: u8) -> [u8; 3] {
 }
 
 impl Field {
-    /// `name: value CRLF`.
+    /// The size of `name: value CRLF`.
     fn wire_bytes(&self) -> usize {
         (self.name.len + self.value.len) as usize + 4
     }
 }
 
-/// Heads are bounded far below 4 GiB by the limits of whoever fills them.
+/// The parser's limits bound heads far below 4 GiB.
 #[inline]
 pub(crate) fn span(at: usize, len: usize) -> Span {
     debug_assert!(at + len <= u32::MAX as usize);
@@ -807,7 +808,7 @@ pub(crate) fn span(at: usize, len: usize) -> Span {
     }
 }
 
-/// Moves the elements that stay to the front; returns the length of what they take.
+/// Moves the kept elements to the front; returns their total length.
 fn compact_list(value: &mut [u8], keep: impl Fn(&[u8]) -> bool) -> usize {
     let (mut from, mut len) = (0, 0);
     while from < value.len() {
@@ -832,7 +833,7 @@ fn compact_list(value: &mut [u8], keep: impl Fn(&[u8]) -> bool) -> usize {
     len
 }
 
-/// At least three, as the grammar has it.
+/// At least three digits, as the grammar requires.
 fn status_digits(status: u16) -> usize {
     if status > 9999 {
         5
@@ -843,10 +844,10 @@ fn status_digits(status: u16) -> usize {
     }
 }
 
-/// Memory that an empty head keeps for the next message.
+/// Memory that a cleared head keeps for the next message.
 const KEPT_BYTES_MAX: usize = 8 << 10;
 
-/// The longest number that fits in a length.
+/// The most digits of a length.
 const LENGTH_DIGITS_MAX: usize = 20;
 
 fn decimal_text(number: u64, digits: &mut [u8; LENGTH_DIGITS_MAX]) -> &[u8] {

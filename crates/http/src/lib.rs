@@ -21,7 +21,7 @@ pub use name::Name;
 /// The protocol version written in a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// HTTP/1.0, and whatever older form was accepted as it.
+    /// HTTP/1.0, or an older form that was accepted as it.
     Http10,
     /// HTTP/1.1.
     #[default]
@@ -31,7 +31,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// How it is written, on the wire of HTTP/1 and in logs.
+    /// Its text, as written in HTTP/1 and in logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

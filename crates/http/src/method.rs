@@ -11,14 +11,14 @@ macro_rules! methods {
         }
 
         impl Method {
-            /// The method of these bytes; methods are case-sensitive (RFC 9110 §9.1).
+            /// The method with this text; methods are case-sensitive (RFC 9110 §9.1).
             #[must_use]
             pub fn from_bytes(text: &[u8]) -> Method {
                 $(if text == $text.as_bytes() { return Method::$id; })+
                 Method::Other
             }
 
-            /// How it is written; empty for [`Method::Other`].
+            /// The method's text; empty for [`Method::Other`].
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {

@@ -1,6 +1,6 @@
 //! Header names that are common enough to be interned when a head is parsed.
 //!
-//! One table entry a name; the enum, its spelling and the lookup all come from it.
+//! One table entry per name; the enum, its text and the lookup are generated from it.
 
 /// Slots of the lookup table; a power of two, at least four times the number of names.
 const SLOTS: usize = 512;
@@ -11,21 +11,21 @@ macro_rules! names {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Name {
-            /// A name without an entry of its own.
+            /// A name without a table entry.
             #[default]
             Other,
             $(#[doc = concat!("`", $text, "`")] $id,)+
         }
 
-        /// Every interned name; the place of one is its number.
+        /// Every interned name; its position is its number.
         const ALL: &[Name] = &[Name::Other, $(Name::$id,)+];
-        /// Their spelling, in the same order.
+        /// Their texts, in the same order.
         const TEXTS: &[&str] = &["", $($text,)+];
     };
 }
 
 names! {
-    // ---- those that decide about framing, connection or routing
+    // ---- names that affect framing, connection or routing
     Connection = "connection",
     ContentLength = "content-length",
     Expect = "expect",
@@ -131,7 +131,7 @@ const _: () = assert!(ALL.len() <= 128 && ALL.len() * 4 <= SLOTS);
 /// The longest interned name.
 const BYTES_MAX: usize = 32;
 
-/// A name as the lookup compares it: with its first and its last eight bytes, zeros behind those of a shorter one.
+/// A name in the form that the lookup compares: its first and its last eight bytes; a shorter one is padded with zeros.
 struct Entry {
     first: u64,
     last: u64,
@@ -142,7 +142,7 @@ static ENTRIES: [Entry; ALL.len()] = entries();
 static TABLE: [Name; SLOTS] = table();
 
 impl Name {
-    /// Finds the entry of a name written in lower case, [`Name::Other`] where it has none.
+    /// Finds the entry of a name written in lower case, [`Name::Other`] if it has none.
     #[must_use]
     pub fn from_lower(name: &[u8]) -> Name {
         if name.len() > BYTES_MAX {
@@ -159,7 +159,7 @@ impl Name {
         Name::from_words(first, last, name)
     }
 
-    /// The same for a name in any case.
+    /// Finds the entry of a name in any case.
     #[must_use]
     pub fn from_any(name: &[u8]) -> Name {
         let mut lower = [0; BYTES_MAX];
@@ -171,7 +171,7 @@ impl Name {
         Name::from_lower(lower)
     }
 
-    /// The same for a name in lower case whose first and last eight bytes the caller has loaded, little-endian.
+    /// Finds the entry of a name in lower case whose first and last eight bytes the caller has loaded, little-endian.
     #[inline]
     pub(crate) fn from_words(first: u64, last: u64, name: &[u8]) -> Name {
         let mut slot = hash(first, last, name.len());
@@ -207,14 +207,14 @@ impl Name {
         matches!(self, Name::ContentLength | Name::TransferEncoding)
     }
 
-    /// Whether this name may decide about framing, connection or routing.
+    /// Whether a field of this name may affect framing, connection or routing.
     #[inline]
     pub(crate) const fn is_deciding(self) -> bool {
         (self as u8).wrapping_sub(1) < DECIDING
     }
 }
 
-/// How many names stand in the first group of the table.
+/// How many names are in the first group of the table.
 const DECIDING: u8 = 10;
 const _: () = assert!(Name::Upgrade as u8 == DECIDING);
 
@@ -275,7 +275,7 @@ const fn word(text: &[u8], at: usize) -> u64 {
     word
 }
 
-/// Open addressing: a name stands in the first free slot from its hash on, so a free slot ends a search.
+/// Open addressing: a name is in the first free slot from its hash on, so a free slot ends a search.
 const fn table() -> [Name; SLOTS] {
     let entries = entries();
     let mut table = [Name::Other; SLOTS];

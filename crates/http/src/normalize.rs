@@ -1,7 +1,7 @@
-//! Normalisation of a request's path and query (RFC 3986 §6.2; manual §4.4 normalize-uri): one step each.
+//! Normalisation of a request's path and query (RFC 3986 §6.2; manual §4.4 normalize-uri), in single steps.
 //!
-//! Pure text: path and query in, path and query out. Every step takes time by the length of its input (sorting: by
-//! n log n of the parameters) and never makes it longer, but for `#`, which becomes three characters.
+//! Pure text: path and query in, path and query out. Every step takes time linear in its input (sorting: n log n in the number of
+//! parameters) and never makes it longer, except that `#` becomes three characters.
 
 use crate::bytes::hex_byte;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use std::ops::Range;
 pub enum Normalizer {
     /// `#` becomes `%23`.
     FragmentEncode,
-    /// What follows the first `#` goes, with it.
+    /// Removes the first `#` and everything after it.
     FragmentStrip,
-    /// Slashes that follow each other in the path become one.
+    /// Merges consecutive slashes in the path.
     PathMergeSlashes,
-    /// Segments `.` of the path go.
+    /// Removes the segments `.` of the path.
     PathStripDot,
-    /// Segments `..` of the path take the one before with them. `full`: those that have none before go as well.
+    /// Removes each segment `..` of the path together with the one before it. `full`: also removes those that have none before.
     PathStripDotdot {
         /// `full`
         full: bool,
@@ -32,15 +32,15 @@ pub enum Normalizer {
         /// `strict`: a `%` without two digits is an error.
         strict: bool,
     },
-    /// Parameters of the query in the order of their names; those of one name keep theirs.
+    /// Sorts the parameters of the query by name; equal names keep their order.
     QuerySortByName,
 }
 
-/// A `%` that two hexadecimal digits do not follow, where that is an error.
+/// A `%` that is not followed by two hexadecimal digits, if that is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadEscape;
 
-/// Memory of [`Normalizer::apply`], kept for the next time.
+/// The output and working memory of [`Normalizer::apply`], reused.
 #[derive(Debug, Default)]
 pub struct Normalized {
     /// The path and query after the step.
@@ -100,7 +100,7 @@ fn encode_fragment(input: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Copies the input with each escape as `write` puts it; an incomplete one is kept, or an error.
+/// Copies the input and passes each escape to `write`; an incomplete escape is kept, or is an error.
 fn escapes(
     input: &[u8],
     strict: bool,
@@ -155,7 +155,7 @@ fn strip_dot(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The segments are put behind each other; `..` takes the last one off again. Those that find none stand before all others.
+/// Appends the segments one by one; `..` removes the last one. Those that find none come before all others.
 fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     let Some(segments) = path.strip_prefix(b"/") else {
         return out.extend_from_slice(path);
@@ -180,7 +180,7 @@ fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// `query` begins with its question mark, or is empty. An empty parameter at the end is dropped, as HAProxy does.
+/// `query` begins with its question mark, or is empty. An empty last parameter is dropped, as in HAProxy.
 fn sort_query(query: &[u8], out: &mut Vec<u8>, parameters: &mut Vec<Range<usize>>) {
     let Some(list) = query.strip_prefix(b"?") else {
         return;
@@ -193,7 +193,7 @@ fn sort_query(query: &[u8], out: &mut Vec<u8>, parameters: &mut Vec<Range<usize>
         parameters.push(at..at + length);
         at += length + 1;
     }
-    // By their place where names are the same, so that no memory is needed to keep the order.
+    // Equal names are sorted by position, so that a sort without extra memory keeps the order.
     parameters.sort_unstable_by(|one, other| {
         let by_name = name(&list[one.clone()]).cmp(name(&list[other.clone()]));
         by_name.then(one.start.cmp(&other.start))

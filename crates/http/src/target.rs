@@ -1,4 +1,4 @@
-//! Request targets (RFC 9112 §3.2) and authorities (RFC 3986 §3.2): where their parts lie.
+//! Request targets (RFC 9112 §3.2) and authorities (RFC 3986 §3.2): the positions of their parts.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use std::ops::Range;
 pub(crate) enum Form {
     Origin,
     Absolute,
-    /// Anything that is neither of the others: only `CONNECT` may have it.
+    /// Any other form: only `CONNECT` may have it.
     Authority,
     Asterisk,
     Empty,
 }
 
-/// A request target taken apart; ranges are offsets into it.
+/// The parts of a request target; ranges are offsets into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub form: Form,
-    /// The scheme without `://`; empty where there is none.
+    /// The scheme without `://`; empty if there is none.
     pub scheme: Range<usize>,
-    /// The authority without user information; empty where there is none.
+    /// The authority without user information; empty if there is none.
     pub authority: Range<usize>,
-    /// Where path and query begin; the length of the target where it has neither.
+    /// Where path and query begin; the length of the target if it has neither.
     pub path_at: usize,
 }
 
-/// Takes a target apart by its first byte, as far as it goes; nothing is validated.
+/// Splits a target by its first byte, as far as possible; validates nothing.
 pub(crate) fn split(target: &[u8]) -> Parts {
     let end = target.len();
     let whole = |form, path_at| Parts {
@@ -56,8 +56,8 @@ pub(crate) fn split(target: &[u8]) -> Parts {
     }
 }
 
-/// A host and, where a colon and only digits follow it, its port; the port may be empty. A host with a colon of its own
-/// that is no IP literal has no port, since nobody can tell which part it is.
+/// A host and its port, if the host is followed by a colon and only digits; the port may be empty. A host that itself contains a
+/// colon but is no IP literal has no port, since the parts would be ambiguous.
 pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     let digits = authority
         .iter()
@@ -72,7 +72,7 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether the port is the scheme's default; an empty one always is, and without a scheme both 80 and 443.
+/// Whether the port is the scheme's default; an empty port always is, and without a scheme both 80 and 443 are.
 pub(crate) fn is_default_port(scheme: &[u8], port: &[u8]) -> bool {
     match port {
         b"" => true,
@@ -82,7 +82,7 @@ pub(crate) fn is_default_port(scheme: &[u8], port: &[u8]) -> bool {
     }
 }
 
-/// Whether `Host` is the authority of a request; where they differ, only in a default port.
+/// Whether `Host` equals the authority of a request; they may differ in a default port.
 pub(crate) fn is_same_host(scheme: &[u8], authority: &[u8], host: &[u8]) -> bool {
     if authority.eq_ignore_ascii_case(host) {
         return true;
@@ -93,13 +93,13 @@ pub(crate) fn is_same_host(scheme: &[u8], authority: &[u8], host: &[u8]) -> bool
     default(port) && default(host_given) && name.eq_ignore_ascii_case(host_name)
 }
 
-/// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2), or a port that is none.
+/// Whether an authority contains a character that a host and port must not (RFC 3986 §3.2), or an invalid port.
 #[inline]
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
     is_bad_host(authority, false)
 }
 
-/// The same of a `Host` field; where `relaxed`, whatever stands as its port.
+/// The same check for a `Host` field; when `relaxed`, any port is accepted.
 #[inline]
 pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
     let is_odd = |byte: &u8| *byte == b':' || NOT_HOST[*byte as usize];
@@ -110,13 +110,13 @@ pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
     }
 }
 
-/// Whether what stands behind a colon is no port.
+/// Whether the text after a colon is not a valid port.
 fn is_bad_port(port: &[u8], relaxed: bool) -> bool {
     !port.iter().all(u8::is_ascii_digit)
         && (!relaxed || port.iter().any(|byte| NOT_HOST[*byte as usize]))
 }
 
-/// Square brackets may only enclose an IP literal, and a comma is refused because the host is a header's value too.
+/// Square brackets may only enclose an IP literal. A comma is refused because the host is also a field's value.
 #[cold]
 fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
     let Some(end) = authority.iter().position(|byte| *byte == b']') else {
@@ -135,7 +135,7 @@ fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
     !is_literal || is_bad_rest
 }
 
-/// Bytes that do not stand in an authority, brackets among them.
+/// Bytes that must not occur in an authority, and brackets.
 static NOT_HOST: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -146,7 +146,7 @@ static NOT_HOST: [bool; 256] = {
     table
 };
 
-/// The length of a scheme that `://` follows (RFC 3986 §3.1).
+/// The length of a scheme that is followed by `://` (RFC 3986 §3.1).
 fn scheme_len(target: &[u8]) -> Option<usize> {
     let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let len = target.iter().take_while(|byte| in_scheme(byte)).count();

@@ -1,10 +1,10 @@
-//! Upgrades of HTTP/1 (RFC 9110 §7.8) and extended CONNECT of HTTP/2 (RFC 8441), each made of the other. In between, an upgrade is what
-//! HTTP/1 has: GET with `Upgrade`, answered with 101.
+//! Converts between upgrades of HTTP/1 (RFC 9110 §7.8) and the extended CONNECT of HTTP/2 (RFC 8441). Inside the proxy, an
+//! upgrade has the form of HTTP/1: GET with `Upgrade`, answered with 101.
 
 use crate::{Head, Name};
 
 impl Head {
-    /// Makes an extended CONNECT a request of HTTP/1 with `Upgrade`. False where it is none.
+    /// Converts an extended CONNECT to an HTTP/1 request with `Upgrade`. False if it is not an extended CONNECT.
     pub fn make_upgrade(&mut self) -> bool {
         let Some(protocol) = self.protocol().map(<[u8]>::to_vec) else {
             return false;
@@ -15,8 +15,8 @@ impl Head {
         is_done
     }
 
-    /// Makes a request of HTTP/1 with `Upgrade` an extended CONNECT, for the first protocol that it names. False where it names none,
-    /// or one that must not be (RFC 9113 §8.6, §3.1).
+    /// Converts an HTTP/1 request with `Upgrade` to an extended CONNECT for the first protocol that it names. False if it names
+    /// none, or one that is forbidden (RFC 9113 §8.6, §3.1).
     pub fn make_extended_connect(&mut self) -> bool {
         let Some(protocol) = self.upgrade_protocol().map(<[u8]>::to_vec) else {
             return false;
@@ -33,20 +33,21 @@ impl Head {
         Some(crate::bytes::trim(first)).filter(|first| !first.is_empty())
     }
 
-    /// Whether it asks for, or agrees to, WebSocket (RFC 6455).
+    /// Whether the message requests WebSocket, or agrees to it (RFC 6455).
     #[must_use]
     pub fn is_websocket(&self) -> bool {
         let protocol = self.upgrade_protocol();
         protocol.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
     }
 
-    /// Makes an answer 101 that of an extended CONNECT.
+    /// Converts a response 101 to that of an extended CONNECT.
     pub fn make_connected(&mut self) {
         self.set_status(200, b"");
         self.remove_id(Name::SecWebsocketAccept);
     }
 
-    /// Makes the answer to an extended CONNECT one of HTTP/1. `accept`: of WebSocket, what proves that the key was seen.
+    /// Converts the response to an extended CONNECT to one of HTTP/1. `accept`: for WebSocket, the proof that the server saw the
+    /// key.
     pub fn make_switched(&mut self, protocol: &[u8], accept: Option<&[u8]>) {
         self.set_status(101, b"Switching Protocols");
         self.append(b"connection", b"upgrade");

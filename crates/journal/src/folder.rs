@@ -1,4 +1,4 @@
-//! Folders: one process at a time, and the files in them.
+//! Folders: a lock that admits one process at a time, and the files in a folder.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 /// The file that is locked.
 const LOCK_NAME: &str = "lock";
-/// Between two attempts to lock it.
+/// The pause between two attempts to lock the file.
 const LOCK_AGAIN: Duration = Duration::from_millis(20);
-/// How names of segments end.
+/// The extension of segment files.
 const EXTENSION: &str = "journal";
 
-/// A folder that this process has for itself; others may have it once this is gone, or the process is.
+/// Exclusive use of a folder. The lock is released when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    /// The lock is the file's.
+    /// The file holds the lock.
     _file: File,
 }
 
 impl Lock {
-    /// Locks a folder, which is made with these permissions if any are given. Waits so long for another process.
+    /// Locks a folder, and makes it with the given permissions if it does not exist. Waits at most `wait` for another process.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The folder cannot be made or locked.
     pub fn take(folder: &Path, permissions: Option<u32>, wait: Duration) -> Result<Lock, String> {
         let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
         if let Some(mode) = permissions {
@@ -65,7 +65,7 @@ pub(crate) fn path(folder: &Path, segment: u64) -> PathBuf {
     folder.join(format!("{segment:016x}.{EXTENSION}"))
 }
 
-/// The segments that are in a folder, the oldest first, and the bytes of their files.
+/// The segments in a folder, the oldest first, and the sizes of their files.
 pub(crate) fn segments(folder: &Path) -> io::Result<Vec<(u64, u64)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -74,7 +74,7 @@ pub(crate) fn segments(folder: &Path) -> io::Result<Vec<(u64, u64)>> {
         let number = Path::new(&name)
             .file_stem()
             .and_then(|stem| u64::from_str_radix(stem.to_str()?, 16).ok());
-        // Numbers below the highest only, so that there is always a next one.
+        // The highest number is excluded, so that there is always a next one.
         if let Some(number) = number.filter(|number| *number < u64::MAX)
             && entry.path() == path(folder, number)
         {
@@ -85,7 +85,7 @@ pub(crate) fn segments(folder: &Path) -> io::Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
-/// Folders in a folder that have segments of a journal.
+/// The subfolders of a folder that contain segments of a journal.
 #[must_use]
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -97,7 +97,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// What was made or removed in a folder is on the disk.
+/// Syncs the directory, so that created and removed files are on the disk.
 pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,9 +1,9 @@
 //! The bytes of a segment.
 //!
-//! A file begins with [`MAGIC`], a version and the segment's number. An entry is a head of 24 bytes and a payload: the
-//! payload's length (4 bytes, little-endian as all numbers), its kind (1), nothing (3), the payload's checksum (8), the checksum of these 16
-//! bytes (8). Both checksums are XXH3 with a seed of the segment's number and the entry's place, so that an entry
-//! counts nowhere but where it was written.
+//! A file begins with [`MAGIC`], a version and the segment's number. An entry is a head of 24 bytes and a payload. The head
+//! consists of the payload's length (4 bytes; all numbers are little-endian), its kind (1), zeros (3), the payload's checksum (8)
+//! and the checksum of these 16 bytes (8). Both checksums are XXH3 with a seed of the segment's number and the entry's position,
+//! so that an entry is valid only where it was written.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
@@ -13,15 +13,15 @@ pub const MAGIC: [u8; 8] = *b"spgjrnl\x01";
 pub const START_BYTES: usize = 16;
 /// Bytes of an entry before its payload.
 pub const HEAD_BYTES: usize = 24;
-/// Bytes of a payload.
+/// The most bytes of a payload.
 pub const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Must be read again unless it is done.
+    /// Data: must be read again unless it is marked as done.
     Data,
-    /// An entry of data is done: its segment (8 bytes) and its place there (8).
+    /// Marks an entry of data as done: its segment (8 bytes) and its position there (8).
     Done,
     /// A note of the caller.
     Note,
@@ -44,7 +44,7 @@ pub fn start(number: u64) -> [u8; START_BYTES] {
     start
 }
 
-/// The head of an entry at a place of a segment; its payload is these parts.
+/// The head of an entry at a position of a segment, for a payload of these parts.
 #[must_use]
 pub fn head(number: u64, at: u64, kind: Kind, parts: [&[u8]; 2]) -> [u8; HEAD_BYTES] {
     let seed = seed(number, at);
@@ -79,36 +79,36 @@ pub fn done(segment: u64, at: u64) -> [u8; 16] {
     payload
 }
 
-/// What such a payload says: the segment, and the place there.
+/// Parses the payload of [`Kind::Done`]: the segment, and the position there.
 #[must_use]
 pub fn read_done(payload: &[u8]) -> Option<(u64, u64)> {
     Some((number_at(payload, 0)?, number_at(payload, 8)?))
 }
 
-/// Whether a file begins as that of this segment does.
+/// Whether a file begins like the file of this segment.
 #[must_use]
 pub fn has_start(number: u64, file: &[u8]) -> bool {
     file.starts_with(&start(number))
 }
 
-/// What is in a segment.
+/// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// An entry.
     Entry {
-        /// Its place in the file.
+        /// Its position in the file.
         at: u64,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
         /// Its payload.
         payload: &'a [u8],
     },
-    /// Bytes that are no entry: from where, and how many.
+    /// Bytes that are no valid entry: their position and their number.
     Damaged(u64, u64),
 }
 
-/// The entries of a segment's file, in their order. Damage is stepped over: an entry whose payload is wrong is left out, and after a
-/// head that is wrong the next right one is looked for. The work grows with the bytes, whatever they are.
+/// The entries of a segment's file, in order. Damage is skipped: an entry with a wrong payload is left out, and after an invalid
+/// head the search continues to the next valid one. The work is linear in the bytes, whatever they are.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     file: &'a [u8],
@@ -116,7 +116,7 @@ pub struct Items<'a> {
     at: usize,
 }
 
-/// What a head that is right says.
+/// A parsed, valid head.
 struct Head {
     len: usize,
     kind: Kind,
@@ -124,7 +124,7 @@ struct Head {
 }
 
 impl<'a> Items<'a> {
-    /// Of the file of a segment, as [`start`] begins it.
+    /// The entries of a segment's file, which begins as [`start`] writes it.
     #[must_use]
     pub fn new(number: u64, file: &'a [u8]) -> Items<'a> {
         Items {
@@ -168,7 +168,7 @@ impl<'a> Iterator for Items<'a> {
         };
         let from = self.at + HEAD_BYTES;
         let Some(payload) = self.file.get(from..from + head.len) else {
-            // Nothing can follow: it was cut off.
+            // Nothing can follow: the entry was cut off.
             return Some(self.damaged(end));
         };
         let at = self.at as u64;

@@ -1,11 +1,11 @@
-//! Who needs a segment.
+//! Holds: references that keep segments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::journal::Shared;
 
-/// Keeps a segment's file; so do its clones.
+/// Keeps a segment's file. Clones keep it too.
 #[derive(Clone, Debug)]
 pub struct Hold(Arc<Held>);
 
@@ -31,13 +31,13 @@ impl Hold {
         self.0.segment
     }
 
-    /// Both hold the same segment of the same journal.
+    /// Whether both hold the same segment of the same journal.
     #[must_use]
     pub fn is_same(&self, other: &Hold) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The segment stays for the next process, whoever lets it go.
+    /// Keeps the segment for the next process, even after its last hold is dropped.
     pub fn stay(&self) {
         self.0.stays.store(true, Relaxed);
     }
@@ -51,11 +51,11 @@ impl Drop for Held {
     }
 }
 
-/// Where an entry is.
+/// The place of an entry.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Keeps it.
+    /// Keeps the entry's segment.
     pub hold: Hold,
-    /// Its place in the segment's file.
+    /// The position in the segment's file.
     pub at: u64,
 }

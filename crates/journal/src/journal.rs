@@ -1,4 +1,4 @@
-//! A journal as its users see it.
+//! The journal's interface for its users.
 
 use std::fs;
 use std::io;
@@ -16,41 +16,42 @@ use crate::left::Left;
 use crate::writer::Writer;
 use crate::{Failed, Space};
 
-/// Bytes of data that wait to be written; one entry that is larger is taken when nothing waits.
+/// The most bytes of data that may wait to be written; a larger entry is accepted when nothing waits.
 pub const WAITING_BYTES_MAX: u64 = 64 << 20;
 
-/// How a journal works.
+/// The settings of a journal.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Entries count once they are on the disk; else once the system has them, which outlives the process, but no loss of power.
+    /// Entries are acknowledged once they are on the disk; otherwise once the kernel has them, so that they survive the process
+    /// but not a loss of power.
     pub fsync: bool,
-    /// A segment that has so many bytes is followed by the next.
+    /// A segment that has reached this size is followed by the next one.
     pub segment_bytes: u64,
-    /// And one that is so old: what is done with is not kept for long.
+    /// A segment that has reached this age is followed by the next one, so that finished data is removed soon.
     pub segment_age: Duration,
-    /// A file whose start is damaged is set aside; else nothing is opened.
+    /// A file with a damaged start is set aside; otherwise the journal is not opened.
     pub recreate: bool,
 }
 
-/// Hears what is wrong; called from any thread.
+/// Receives error messages; called from any thread.
 pub type Report = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Hears what became of an entry; called on the writing thread, so it must not wait.
+/// Receives the result of an append; called on the writing thread, so it must not block.
 pub type Written = Box<dyn FnOnce(Result<Place, Failed>) + Send>;
 
-/// See the crate.
+/// A journal.
 #[derive(Debug)]
 pub struct Journal {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread shares with others.
+/// The state that the writing thread shares with others.
 pub(crate) struct Shared {
     queue: Mutex<Queue>,
     pub came: Condvar,
     pub space: Arc<Space>,
-    /// The disk did not take the last entries.
+    /// The last entries could not be written to the disk.
     pub is_failing: AtomicBool,
 }
 
@@ -63,14 +64,14 @@ impl std::fmt::Debug for Shared {
 #[derive(Default)]
 pub(crate) struct Queue {
     pub entries: Vec<Waiting>,
-    /// Bytes of data among them.
+    /// Bytes of data among the waiting entries.
     pub bytes: u64,
-    /// Segments that nobody holds any more.
+    /// Segments whose last hold is gone.
     pub let_go: Vec<u64>,
     pub closing: bool,
 }
 
-/// An entry that waits.
+/// An entry that waits to be written.
 pub(crate) struct Waiting {
     pub kind: Kind,
     pub head: Vec<u8>,
@@ -85,11 +86,11 @@ impl Waiting {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, which is made if it is not there. The folder is the caller's alone (see
+    /// Opens the journal of a folder, which is made if it does not exist. The caller must own the folder exclusively (see
     /// [`Lock`](crate::Lock)).
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The journal cannot be opened.
     pub fn open(
         folder: &Path,
         settings: Settings,
@@ -115,10 +116,10 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Appends an entry of data, made of two parts. `written` hears when it is there, and gets its place.
+    /// Appends an entry of data, made of two parts. `written` is called with its place once it is written.
     ///
     /// # Errors
-    /// Why it is not taken; `written` hears nothing then.
+    /// The entry is not accepted; `written` is not called then.
     pub fn append(&self, head: Vec<u8>, body: Bytes, written: Written) -> Result<(), Failed> {
         let shared = &self.shared;
         let entry = Waiting {
@@ -149,12 +150,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes something. It is written in its turn, whatever room there is: notes are what makes room.
+    /// Appends a note. It is written in its turn even beyond the room limit, because notes are what makes room.
     pub fn note(&self, note: Vec<u8>) {
         self.control(Kind::Note, note);
     }
 
-    /// An entry need not be read again.
+    /// Marks an entry as done: it need not be read again.
     pub fn done(&self, place: Place) {
         let done = format::done(place.hold.segment(), place.at);
         self.control(Kind::Done, done.to_vec());
@@ -176,14 +177,14 @@ impl Journal {
         }
     }
 
-    /// Writes what waits, removes what nobody needs, and ends.
+    /// Writes the waiting entries, removes the segments that are not held, and ends the thread.
     pub fn end(&self) {
         self.shared.queue().closing = true;
         self.shared.came.notify_one();
         let thread = self.thread.lock();
         let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // It does not panic; if it did, there is nothing to be saved here.
+            // The thread does not panic; if it did, nothing could be saved here.
             let _ = thread.join();
         }
     }
@@ -200,7 +201,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody holds a segment any more.
+    /// Records that the last hold of a segment is gone.
     pub(crate) fn let_go(&self, segment: u64) {
         self.queue().let_go.push(segment);
         self.came.notify_one();

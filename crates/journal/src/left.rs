@@ -1,4 +1,4 @@
-//! What an earlier process left.
+//! Recovery: what an earlier process left.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use crate::folder;
 use crate::format::{Item, Items, Kind, START_BYTES, has_start, read_done};
 use crate::hold::{Hold, Place};
 
-/// Bytes of a segment's file that are read.
+/// The most bytes of a segment's file that are read.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// What an earlier process left in a journal's folder. Segments of which nothing is held any more are removed.
+/// The entries and notes that an earlier process left in a journal's folder. Segments whose holds are all dropped are removed.
 #[derive(Debug, Default)]
 pub struct Left {
     /// All notes, in the order in which they were made.
@@ -23,7 +23,7 @@ pub struct Left {
     done: HashSet<(u64, u64)>,
 }
 
-/// A segment that was left.
+/// A segment that an earlier process left.
 #[derive(Debug)]
 pub struct Segment {
     hold: Hold,
@@ -34,14 +34,14 @@ pub struct Segment {
 /// An entry of data.
 #[derive(Debug)]
 pub struct Entry {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// What it is; a part of all that was read.
+    /// Its payload, a slice of the segment's buffer.
     pub payload: Bytes,
 }
 
 impl Left {
-    /// There is nothing.
+    /// Whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
@@ -50,7 +50,7 @@ impl Left {
     /// The entries of the next segment that are not done; none at the end.
     ///
     /// # Errors
-    /// Why it cannot be read; its file stays.
+    /// The segment cannot be read; its file stays.
     pub fn next_segment(&mut self) -> Option<Result<Segment, String>> {
         let (hold, path) = self.segments.pop_front()?;
         let mut done: Vec<u64> = Vec::new();
@@ -71,7 +71,7 @@ impl Left {
     }
 }
 
-/// Segments that were not read stay.
+/// Segments that were not read stay on the disk.
 impl Drop for Left {
     fn drop(&mut self) {
         self.segments.iter().for_each(|(hold, _)| hold.stay());
@@ -79,12 +79,12 @@ impl Drop for Left {
 }
 
 impl Segment {
-    /// It stays for the next process, as if it had not been read.
+    /// Keeps the segment for the next process, as if it had not been read.
     pub fn stay(&self) {
         self.hold.stay();
     }
 
-    /// Its entries, in their order.
+    /// The entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
         Items::new(self.hold.segment(), &self.file).filter_map(|item| match item {
             Item::Entry {
@@ -113,16 +113,16 @@ fn read(path: &Path) -> io::Result<Bytes> {
     fs::read(path).map(Bytes::from)
 }
 
-/// What becomes of a file.
+/// What a file contains.
 pub(crate) enum Found {
-    /// It is one of those that were left; so many bytes of it count.
+    /// A segment, of which this many bytes are valid.
     Segment(u64),
-    /// There is nothing in it.
+    /// Nothing.
     Nothing,
 }
 
-/// Reads a segment through: its notes, and what is done. The end of the last one that was written may be missing, for a process may
-/// have ended within a write: it is cut off.
+/// Reads a segment: its notes, and which entries are done. The last segment written may be truncated, because a process may have
+/// ended within a write: its incomplete end is cut off.
 pub(crate) fn look(
     left: &mut Left,
     number: u64,
@@ -133,7 +133,7 @@ pub(crate) fn look(
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = read(path).map_err(|error| fault(&error))?;
     if !has_start(number, &file) {
-        // The first write did not come to its end.
+        // The first write was not completed.
         return match is_last && file.len() < START_BYTES {
             true => Ok(Found::Nothing),
             false => Err(fault(
@@ -181,7 +181,7 @@ impl Left {
     }
 }
 
-/// Takes a file away from the others, so that the journal begins anew without it; where it is then.
+/// Moves a file aside, so that the journal begins anew without it; returns the new path.
 pub(crate) fn set_aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
     let aside = path.with_extension("damaged");
     fs::rename(path, &aside)?;

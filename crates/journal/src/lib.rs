@@ -1,12 +1,12 @@
-//! A journal: entries that are on the disk before they count, and that are gone once nobody needs them.
+//! A journal: entries are on the disk before they are acknowledged, and removed once they are no longer needed.
 //!
-//! - **Group commit.** One thread writes and syncs; all entries that came meanwhile share the next write and its sync.
-//! - **Holds.** An entry's [`Place`] holds its segment. When the last hold of a segment is gone, and all older segments are
-//!   gone too, its file is removed. So an entry, and all that was noted after it, are there as long as it is held.
-//! - **Notes** are entries without a hold; they are on the disk before any segment is removed that was let go after them.
-//! - **Recovery.** What a process left is read by the next one ([`Left`]): entries that were not marked as done, and notes.
+//! - **Group commit.** One thread writes and syncs; all entries that arrive meanwhile share the next write and its sync.
+//! - **Holds.** An entry's [`Place`] holds its segment. A segment's file is removed when its last hold is gone and all older
+//!   segments are removed. So an entry, and every note after it, exists as long as the entry is held.
+//! - **Notes** are entries without a hold. A note is on the disk before any segment is removed whose last hold is dropped later.
+//! - **Recovery.** The next process reads what a process left ([`Left`]): entries that were not marked as done, and notes.
 //!
-//! What is in an entry is the caller's affair.
+//! The journal does not interpret the content of entries.
 #![forbid(unsafe_code)]
 
 mod folder;
@@ -23,16 +23,16 @@ pub use journal::{Journal, Report, Settings, Written};
 pub use left::{Entry, Left, Segment};
 pub use space::Space;
 
-/// Why an entry is not in the journal.
+/// Why an entry was not written to the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// The journal may not grow any more, or too much waits to be written.
+    /// The journal has reached its size limit, or too much waits to be written.
     Full,
-    /// The disk does not take it now.
+    /// The disk does not accept it now.
     Disk,
-    /// The journal ends.
+    /// The journal is closed.
     Closed,
-    /// It is larger than [`format::ENTRY_BYTES_MAX`].
+    /// The entry is larger than [`format::ENTRY_BYTES_MAX`].
     TooLarge,
 }
 

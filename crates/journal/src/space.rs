@@ -1,8 +1,8 @@
-//! The room on a disk that journals may take together.
+//! The disk space that journals may use together.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// See the module.
+/// A budget of disk space.
 #[derive(Debug)]
 pub struct Space {
     used_bytes: AtomicU64,
@@ -10,7 +10,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// So many bytes.
+    /// A budget of this many bytes.
     #[must_use]
     pub fn new(bytes_max: u64) -> Space {
         Space {
@@ -19,19 +19,19 @@ impl Space {
         }
     }
 
-    /// Bytes of all files, and of what waits to be written.
+    /// Bytes of all files and of the entries that wait to be written.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed)
     }
 
-    /// The most.
+    /// The size of the budget.
     #[must_use]
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Takes room; false where there is none.
+    /// Reserves space; false if there is not enough.
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         let add = |used: u64| {
             let sum = used.checked_add(bytes)?;
@@ -40,7 +40,7 @@ impl Space {
         self.used_bytes.fetch_update(Relaxed, Relaxed, add).is_ok()
     }
 
-    /// Takes room that must be had.
+    /// Takes space, even beyond the budget.
     pub(crate) fn add(&self, bytes: u64) {
         self.used_bytes.fetch_add(bytes, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The writing thread.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,12 +15,12 @@ use crate::hold::{Hold, Place};
 use crate::journal::{Report, Settings, Shared, Waiting};
 use crate::left::{self, Found, Left};
 
-/// After an error of the disk, before the next attempt.
+/// The pause after a disk error before the next attempt.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Slices of one write (`IOV_MAX` of Linux).
+/// The most slices of one write (`IOV_MAX` of Linux).
 const SLICES_MAX: usize = 1024;
 
-/// The segment that is written.
+/// The segment being written.
 struct Current {
     hold: Hold,
     file: File,
@@ -28,7 +28,7 @@ struct Current {
     since: Instant,
 }
 
-/// What is known of a file.
+/// What is known of a segment's file.
 #[derive(Default)]
 struct Known {
     bytes: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     /// The number of the next segment.
     next: u64,
     let_go: Vec<u64>,
-    /// Entries of nobody that could not be written.
+    /// Notes and marks that could not be written yet: no caller waits for them.
     again: Vec<Waiting>,
     told: bool,
 }
@@ -66,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// Reads what was left.
+    /// Recovers what an earlier process left.
     pub fn recover(&mut self) -> Result<Left, String> {
         let found = folder::segments(&self.folder);
         let found = found.map_err(|error| format!("{}: {error}", self.folder.display()))?;
@@ -101,7 +101,7 @@ impl Writer {
         Ok(left)
     }
 
-    /// Until the journal is closed.
+    /// Runs until the journal is closed.
     pub fn run(mut self) {
         loop {
             let (came, closing) = self.wait();
@@ -109,7 +109,7 @@ impl Writer {
             entries.extend(came);
             let is_written = entries.is_empty() || self.commit(entries);
             if is_written {
-                // What was let go is removed only now: what was noted before is there.
+                // Released segments are removed only now, when the notes made before their release are written.
                 self.seal_old();
                 self.remove();
             }
@@ -128,7 +128,7 @@ impl Writer {
         }
     }
 
-    /// Waits for something to do: entries, and whether it is the last time.
+    /// Waits for work; returns the entries, and whether this is the last round.
     fn wait(&mut self) -> (Vec<Waiting>, bool) {
         let mut queue = self.shared.queue();
         loop {
@@ -156,7 +156,7 @@ impl Writer {
         }
     }
 
-    /// After an error of the disk: nothing is taken for a while.
+    /// Pauses after a disk error: nothing is accepted for a while.
     fn pause(&self) {
         let until = now() + AGAIN;
         let mut queue = self.shared.queue();
@@ -172,7 +172,7 @@ impl Writer {
         self.shared.is_failing.store(false, Relaxed);
     }
 
-    /// Writes entries; all of them, or none counts.
+    /// Writes entries; either all of them are acknowledged or none.
     fn commit(&mut self, entries: Vec<Waiting>) -> bool {
         match self.write(&entries) {
             Ok(places) => {
@@ -209,7 +209,7 @@ impl Writer {
 
     fn write(&mut self, entries: &[Waiting]) -> io::Result<Vec<Place>> {
         let fsync = self.settings.fsync;
-        // Whoever holds entries of a segment decides when it goes; this is not one of them any more.
+        // The holders of a segment's entries decide when it is removed; a full segment is no longer current.
         let bytes_max = self.settings.segment_bytes;
         self.current.take_if(|current| current.bytes >= bytes_max);
         let current = match &mut self.current {
@@ -278,22 +278,22 @@ impl Writer {
         }))
     }
 
-    /// What is old enough is followed by another segment.
+    /// Ends the current segment if it is old enough.
     fn seal_old(&mut self) {
         let age = self.settings.segment_age;
         let is_old = |current: &mut Current| now().saturating_duration_since(current.since) >= age;
         self.current.take_if(is_old);
     }
 
-    /// What could not be written does not count: it is cut off, and the segment takes nothing more.
+    /// Abandons the current segment after a failed write: cuts off what was not acknowledged, and appends nothing more.
     fn give_up_current(&mut self) {
         if let Some(current) = self.current.take() {
-            // Where that fails too, what was refused may be read again: at worst it comes twice.
+            // If that fails too, refused entries may be read again: at worst they are delivered twice.
             let _ = current.file.set_len(current.bytes);
         }
     }
 
-    /// Removes segments that nobody holds, the oldest first and without a gap: what is noted in a segment is about older ones.
+    /// Removes segments without holds, the oldest first and without a gap: the notes in a segment refer to older ones.
     fn remove(&mut self) {
         for number in self.let_go.drain(..) {
             if let Some(known) = self.segments.get_mut(&number) {

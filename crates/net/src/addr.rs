@@ -1,4 +1,4 @@
-//! One address type for everything a connection can be made from or to.
+//! One address type for local and remote ends of every connection.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,7 @@ impl Addr {
         }
     }
 
-    /// Whether it stands for any address of its family (`0.0.0.0`, `::`).
+    /// Whether the address stands for any address of its family (`0.0.0.0`, `::`).
     #[must_use]
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Addr::Inet(addr) if addr.ip().is_unspecified())

@@ -1,26 +1,27 @@
-//! The boundary: what a driver tells the engine, and what the engine asks of a driver.
+//! The boundary: what a driver reports to the engine, and what the engine requests from a driver.
 //!
-//! Rules both sides keep:
-//! - Slices are lent for the call only. The engine copies what it cannot use yet (a partial head), the driver what the
+//! Rules for both sides:
+//! - Slices are lent for the call only. The engine copies what it cannot use yet (a partial head); the driver copies what the
 //!   kernel does not take of a message.
 //! - No method of [`Driver`] calls back into the engine: entry points never re-enter.
 //! - A [`SockId`] carries a generation; after [`Driver::close`] or [`Engine::on_close`] it names nothing, and a
 //!   driver ignores every request for it.
 //! - A driver delivers nothing for a paused socket but [`Engine::on_writable`], [`Engine::on_broken`] and a fatal
 //!   [`Engine::on_close`].
-//! - Unsent bytes wait in one place, the driver, and are bounded there: [`Driver::send`] says how much of a body it took.
-//!   Undelivered bytes wait in the kernel, beyond the few that the engine holds: [`Engine::on_data`] says how much it took.
+//! - Unsent bytes wait only in the driver, which bounds them: [`Driver::send`] returns how much of a body the driver took.
+//!   Undelivered bytes wait in the kernel, except the few that the engine holds: [`Engine::on_data`] returns how much the engine
+//!   took.
 
 use std::any::Any;
 
 use crate::{Addr, Keepalive, Sockets, TcpOptions};
 
-/// A socket's name, shared by driver and engine: a slot and the generation of what lives in it.
+/// The name of a socket, shared by driver and engine: a slot and the generation of the socket in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SockId {
     /// The slot, dense from 0: both sides index their own tables with it.
     pub slot: u32,
-    /// Grows each time the slot is taken again.
+    /// Grows each time the slot is reused.
     pub generation: u32,
 }
 
@@ -32,7 +33,7 @@ pub struct ListenerId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WorkerId(pub u32);
 
-/// The time, read once a round by the driver.
+/// The time, read by the driver once per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
     /// Monotonic nanoseconds from an arbitrary origin. Deadlines and durations use this.
@@ -49,42 +50,44 @@ impl Now {
     }
 }
 
-/// A message to be sent: three parts that leave in this order, in one segment where they fit.
+/// A message to be sent: three parts that leave in this order, in one segment if they fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
-    /// Always taken whole: the sender bounds it.
+    /// Always taken whole: the sender bounds its size.
     pub head: &'a [u8],
     /// Payload: taken as far as the kernel and the driver's queue have room.
     pub body: &'a [u8],
-    /// Taken whole once all of the body was taken, else not at all: the sender bounds it.
+    /// Taken whole once all of the body was taken, otherwise not at all: the sender bounds its size.
     pub tail: &'a [u8],
 }
 
-/// What became of a message given to [`Driver::send`].
+/// The result of [`Driver::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Bytes of the body that the driver took. The rest is the sender's; it may be offered again after
-    /// [`Engine::on_writable`]. All of it is taken, and vanishes, where the socket is dead.
+    /// Bytes of the body that the driver took. The sender keeps the rest and may offer it again after [`Engine::on_writable`]. If
+    /// the socket is dead, the driver takes the whole body and discards it.
     pub taken: usize,
     /// The kernel did not take everything: [`Engine::on_writable`] follows at each progress. A driver may put off small messages
-    /// to the end of the round, and finds out only then; it then reports progress although nobody was told.
+    /// to the end of the round and learns only then that the kernel is full; it then reports progress although `blocked` was
+    /// false.
     pub blocked: bool,
 }
 
 /// What the engine did with the bytes of [`Engine::on_data`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Took {
-    /// Bytes that it used or copied. Where these are fewer than it was given, it has paused the socket, and the driver offers the
-    /// rest again after [`Driver::resume`], which may come within the same call. It must take all of what is no longer than [`Driver::read_bytes`] less what it holds.
+    /// Bytes that the engine used or copied. If these are fewer than it was given, the engine has paused the socket, and the
+    /// driver offers the rest again after [`Driver::resume`], which may come within the same call. The engine must take a
+    /// delivery whole if it is no longer than [`Driver::read_bytes`] minus what the engine holds.
     pub bytes: usize,
-    /// Bytes of this socket that it holds unused; the driver reads the fewer at a time.
+    /// Bytes of this socket that the engine holds unused; the driver reads that much less at a time.
     pub held: usize,
 }
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// The peer reset it, or the network failed (`ECONNRESET`, `EPIPE`, `ETIMEDOUT`).
+    /// The peer reset the connection, or the network failed (`ECONNRESET`, `EPIPE`, `ETIMEDOUT`).
     Reset,
     /// An outgoing connection was refused or its target is unreachable.
     Refused,
@@ -93,36 +96,36 @@ pub enum Close {
 /// An incoming connection.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    /// The listener it came from.
+    /// The listener that accepted the connection.
     pub listener: ListenerId,
     /// The peer's address.
     pub peer: Addr,
-    /// The local address it was made to; that of the listener where nobody asks for more ([`crate::epoll::Setup::local_addrs`]).
+    /// The local address of the connection; the listener's address unless [`crate::epoll::Setup::local_addrs`] is set.
     pub local: Addr,
 }
 
-/// An outgoing connection that the engine asks for.
+/// An outgoing connection that the engine requests.
 #[derive(Clone, Debug)]
 pub struct Connect<'a> {
-    /// Where to.
+    /// The address to connect to.
     pub to: &'a Addr,
     /// The local address to bind first (`source`).
     pub from: Option<&'a Addr>,
-    /// `from` need not be this machine's (`usesrc`).
+    /// `from` need not be an address of this machine (`usesrc`).
     pub is_foreign: bool,
-    /// What the engine sends first may leave with the SYN (RFC 7413); it must send at once.
+    /// The first bytes may leave with the SYN (RFC 7413); the engine must send at once.
     pub fast_open: bool,
     /// The interface to bind to (`source … interface`).
     pub interface: Option<&'a str>,
     /// TCP keep-alive probes (`option srvtcpka`).
     pub keepalive: Option<Keepalive>,
-    /// Its socket's other options.
+    /// Other socket options.
     pub tcp: &'a TcpOptions,
-    /// What its packets carry.
+    /// Labels of the connection's packets.
     pub labels: Labels,
 }
 
-/// What packets of a connection carry for the routers on their way, as far as the system lets us set it.
+/// Labels of a connection's packets for the packet filter and for routers, as far as the system permits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The mark that the packet filter of this machine sees (`SO_MARK`).
@@ -131,109 +134,110 @@ pub struct Labels {
     pub tos: Option<u8>,
 }
 
-/// An outgoing connection that could not even start: the engine treats it as refused at once.
+/// The error of an outgoing connection that could not start: the engine treats the connection as refused at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// Refused or unreachable.
     Refused,
-    /// It did not stand in time.
+    /// The connection was not established in time.
     Timeout,
     /// No local port, descriptor or memory is left.
     Resource,
 }
 
-/// Something on its way from one worker to another; only who made it knows what it is.
+/// A value that one worker hands to another; only its producer knows its type.
 #[derive(Debug)]
 pub struct Parcel(Box<dyn Any + Send>);
 
 impl Parcel {
-    /// Packs something.
+    /// Packs a value.
     #[must_use]
     pub fn new(content: impl Any + Send) -> Parcel {
         Parcel(Box::new(content))
     }
 
-    /// What is in it, where it is of this type.
+    /// The value, if it is of this type.
     #[must_use]
     pub fn open<T: Any>(self) -> Option<Box<T>> {
         self.0.downcast().ok()
     }
 }
 
-/// What the engine asks of its driver. Calls for a dead socket do nothing.
+/// The requests of the engine to its driver. Calls for a dead socket do nothing.
 pub trait Driver: Sockets {
     /// The time of this round.
     fn now(&self) -> Now;
-    /// The time of this moment, for what is measured within a round.
+    /// The current time, for measurements within a round.
     fn clock(&self) -> Now {
         self.now()
     }
-    /// The most bytes that one delivery has which must be taken whole, and the most of a body that waits in the driver.
+    /// The largest delivery that the engine must take whole, and the most bytes of a body that wait in the driver.
     fn read_bytes(&self) -> usize;
     /// Sends a message.
     fn send(&mut self, sock: SockId, message: Message<'_>) -> Sent;
     /// Starts an outgoing connection; [`Engine::on_connected`] or [`Engine::on_close`] follows from the loop.
     ///
     /// # Errors
-    /// When it could not start.
+    /// The connection could not start.
     fn connect(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError>;
-    /// Sends a FIN behind all that was taken.
+    /// Sends a FIN after all bytes taken so far.
     fn shutdown(&mut self, sock: SockId);
-    /// Closes once all that was taken has left, or could not in a bounded time. No call for it follows.
+    /// Closes the socket when all bytes taken have left, or after a bounded time. The engine makes no further call for the
+    /// socket.
     fn close(&mut self, sock: SockId);
     /// Closes with a RST (`option nolinger`, aborted transfers).
     fn abort(&mut self, sock: SockId);
-    /// Closes without a word to the peer, as far as the system lets us (`silent-drop`); with `rst_ttl` by a RST that
-    /// lives for so many hops.
+    /// Closes without notifying the peer, as far as the system permits (`silent-drop`); with `rst_ttl`, closes with a RST that
+    /// has this hop limit.
     fn vanish(&mut self, sock: SockId, rst_ttl: Option<u8>);
-    /// Labels the connection's packets from now on. What is none stays as it is.
+    /// Labels the connection's packets from now on. A label that is `None` stays as it is.
     fn label(&mut self, sock: SockId, labels: Labels);
-    /// Gives a socket up, so that the driver of another worker can have it ([`Driver::take_in`]). None where bytes of it wait in
-    /// this driver, or its peer's end is known: then it stays what it is.
+    /// Gives a socket up, so that the driver of another worker can adopt it ([`Driver::take_in`]). None if bytes of the socket
+    /// wait in this driver or its peer has ended; the socket then stays with this driver.
     fn give_up(&mut self, _sock: SockId) -> Option<Parcel> {
         None
     }
-    /// Has a socket that the driver of another worker gave up. None where it cannot; the socket is closed then.
+    /// Adopts a socket that the driver of another worker gave up. None if that fails; the socket is then closed.
     fn take_in(&mut self, _parcel: Parcel) -> Option<SockId> {
         None
     }
     /// Stops delivering data from this socket.
     fn pause(&mut self, sock: SockId);
-    /// Delivers data again; never from within this call.
+    /// Delivers data again, but never from within this call.
     fn resume(&mut self, sock: SockId);
     /// Stops or starts accepting on a listener (`maxconn`, draining).
     fn accepting(&mut self, listener: ListenerId, on: bool);
     /// Takes the connections that already wait on a listener, then closes it for good.
     fn unlisten(&mut self, listener: ListenerId);
-    /// Gives another worker a round: there is something for it.
+    /// Wakes another worker, which has work to do.
     fn wake(&mut self, worker: WorkerId);
-    /// Hands a finished log message, terminated as its target needs, to log target `target`; never blocks.
+    /// Hands a finished log message, terminated as its target needs, to log target `target`. Never blocks.
     fn log(&mut self, target: usize, message: &[u8]);
 }
 
-/// What a driver tells the engine.
+/// The events that a driver reports to the engine.
 pub trait Engine<D: Driver> {
-    /// What the control thread tells it.
+    /// The type of an order from the control thread.
     type Order: Send;
-    /// An order came.
+    /// An order arrived.
     fn on_order(&mut self, driver: &mut D, order: Self::Order);
-    /// Nothing is left to do after an order told it to stop: the driver's loop ends.
+    /// An order told the engine to stop, and no work is left: the driver's loop ends.
     fn is_finished(&self) -> bool;
     /// Whether one more connection may be accepted. If so, [`Engine::on_accept`] or [`Engine::retract`] follows.
     fn admit(&mut self, driver: &mut D, listener: ListenerId) -> bool;
-    /// No connection was there to be accepted.
+    /// No connection was waiting after [`Engine::admit`] had reserved a place.
     fn retract(&mut self, driver: &mut D, listener: ListenerId);
-    /// A connection came in. Data that is already there is delivered right after.
+    /// A connection was accepted. Data that has already arrived is delivered next.
     fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted);
-    /// An outgoing connection stands.
+    /// An outgoing connection is established.
     fn on_connected(&mut self, driver: &mut D, sock: SockId);
-    /// Bytes came in; never empty. The engine may overwrite those that it takes.
+    /// Bytes arrived; never empty. The engine may overwrite the bytes that it takes.
     fn on_data(&mut self, driver: &mut D, sock: SockId, data: &mut [u8]) -> Took;
-    /// The kernel took bytes that it had not taken before. `blocked`: some still wait.
+    /// The kernel took bytes that had waited in the driver. `blocked`: some still wait.
     fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool);
     /// The peer will send no more. It may still receive.
     fn on_eof(&mut self, driver: &mut D, sock: SockId);
-    /// The peer takes nothing any more. What it sent before is still delivered; [`Engine::on_close`] follows.
+    /// The peer accepts no more data. What the peer sent before is still delivered; [`Engine::on_close`] follows.
     fn on_broken(&mut self, driver: &mut D, sock: SockId);
     /// The connection is dead.
     fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close);
@@ -243,6 +247,6 @@ pub trait Engine<D: Driver> {
     fn next_deadline_ms(&mut self) -> Option<u64>;
     /// All events of a round are delivered.
     fn on_round_end(&mut self, driver: &mut D);
-    /// It has work for the next round, which therefore must not wait for events.
+    /// The engine has work for the next round, so the driver must not wait for events.
     fn has_work(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Cyclic redundancy checks of 32 bits, of the PROXY protocol and of the converters.
+//! 32-bit cyclic redundancy checks for the PROXY protocol and the converters.
 
 /// A polynomial, as its table of remainders.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Crc32 {
         Crc32(table)
     }
 
-    /// The checksum of the parts in a row.
+    /// The checksum of the concatenated parts.
     #[must_use]
     pub fn of(&self, parts: &[&[u8]]) -> u32 {
         let mut crc = u32::MAX;

@@ -7,29 +7,29 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use crate::{Addr, Keepalive, TcpOptions, sys, tcp};
 
-/// Where a listener's socket comes from.
+/// The source of a listener's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// Bind it here.
+    /// A new socket bound to this address.
     Bind(Addr),
-    /// It is inherited, bound, as this descriptor (`fd@`).
+    /// An inherited, bound socket with this descriptor (`fd@`).
     Inherited(RawFd),
 }
 
 /// Socket options of a listener (manual §5.1).
 #[derive(Clone, Debug, Default)]
 pub struct ListenOptions {
-    /// Length of the kernel's queue.
+    /// Length of the kernel's accept queue.
     pub backlog: i32,
-    /// Refuse IPv4 on an IPv6 wildcard (`v6only`), or accept it too (`v4v6`); none leaves the system's default.
+    /// Whether an IPv6 wildcard refuses IPv4 (`v6only`) or accepts it too (`v4v6`); `None` keeps the system's default.
     pub v6only: Option<bool>,
-    /// Only from this interface.
+    /// Accept only from this interface.
     pub interface: Option<String>,
     /// TCP fast open.
     pub tfo: bool,
-    /// Accept only once data is there.
+    /// Accept only once data has arrived.
     pub defer_accept: bool,
-    /// Largest segment; negative: that much less than the kernel's.
+    /// Largest segment; if negative, that much less than the kernel's value.
     pub mss: Option<i32>,
     /// Keep the SYN packet of connections (`tcp-ss`): 0, 1, or 2 with its link header.
     pub save_syn: u8,
@@ -37,7 +37,7 @@ pub struct ListenOptions {
     pub keepalive: Option<Keepalive>,
     /// Other options of its connections.
     pub tcp: TcpOptions,
-    /// Take connections to addresses that are not this machine's (`transparent`).
+    /// Accept connections to addresses that are not this machine's (`transparent`).
     pub transparent: bool,
     /// Permissions of a UNIX socket.
     pub unix_mode: Option<u32>,
@@ -54,7 +54,7 @@ pub struct ListenOptions {
 /// A UNIX path that a dead process left behind is replaced.
 ///
 /// # Errors
-/// What the kernel says, with the step that failed in the text.
+/// The error of the kernel, with the step that failed in the text.
 pub fn open(addr: &ListenAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
     let fd = match addr {
         ListenAddr::Inherited(fd) => return inherited(*fd, options),
@@ -122,16 +122,16 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Listens on a socket that another process opened, by these options instead of its own.
+/// Listens on a socket that another process opened, with these options instead of its own.
 ///
 /// # Errors
-/// What the kernel says, with the step that failed in the text.
+/// The error of the kernel, with the step that failed in the text.
 pub fn again(fd: &OwnedFd, addr: &Addr, options: &ListenOptions) -> io::Result<()> {
     let raw = fd.as_raw_fd();
     sys::set_nonblocking_cloexec(raw)?;
     match addr {
         Addr::Inet(_) => {
-            // What only some have is off until it is asked for.
+            // Options that only some listeners have are turned off first.
             for (level, name) in [
                 (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
                 (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
@@ -140,7 +140,7 @@ pub fn again(fd: &OwnedFd, addr: &Addr, options: &ListenOptions) -> io::Result<(
                 (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
                 (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
             ] {
-                // A kernel without it has nothing to turn off.
+                // A kernel without the option has nothing to turn off.
                 let _ = sys::set_option(raw, level, name, 0);
             }
             tcp_options(raw, addr, options)?;
@@ -158,7 +158,7 @@ pub fn is_socket(path: &[u8]) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// What accepted connections inherit from their listener costs no system call each.
+/// Sets the options that accepted connections inherit from their listener, so that they need no system call per connection.
 fn tcp_options(raw: RawFd, local: &Addr, options: &ListenOptions) -> io::Result<()> {
     if options.defer_accept {
         sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
@@ -193,7 +193,7 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
         return sys::bind(fd, addr).map_err(|error| step("cannot bind UNIX socket", error));
     }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-    // Bound under another name first, so that a client never finds the path without a socket behind it.
+    // The socket is bound under another name first, so that a client never finds the path without a socket behind it.
     let suffix = format!(".{}.tmp", std::process::id());
     let bytes_max = sys::UNIX_PATH_BYTES_MAX - suffix.len();
     if path.as_os_str().len() > bytes_max {
@@ -209,7 +209,7 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
             "cannot bind UNIX socket: the path is not a socket",
         ));
     }
-    // A leftover of a process of the same number that died between the two steps.
+    // A file left by a process with the same number that died between the two steps.
     drop(std::fs::remove_file(&fresh));
     let temporary = Addr::Unix(fresh.as_bytes().into());
     sys::bind(fd, &temporary).map_err(|error| step("cannot bind UNIX socket", error))?;
@@ -218,7 +218,7 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
     std::fs::rename(&fresh, path).map_err(|error| step("cannot bind UNIX socket", error))
 }
 
-/// Rights and owner of a UNIX socket's file.
+/// Sets permissions and owner of a UNIX socket's file.
 fn set_owner(path: &std::ffi::OsStr, options: &ListenOptions) -> io::Result<()> {
     if let Some(mode) = options.unix_mode {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;

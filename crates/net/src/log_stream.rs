@@ -1,7 +1,7 @@
-//! Log lines over TCP: one connection of a writer thread, made again when it is lost.
+//! Log lines over TCP: one connection per writer thread, reopened when it is lost.
 //!
-//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). What a server had not taken when it went is
-//! sent again from the beginning of the line it was in.
+//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). After a lost connection, the lines that the
+//! server had not taken whole are sent again.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::reach::Reach;
 
-/// How long a connection may take to stand.
+/// The time limit of a connection attempt.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
-/// How long a server that takes nothing is waited for at a time.
+/// How long one wait for a server that takes nothing lasts.
 const WRITE_TIME: Duration = Duration::from_secs(1);
 
-/// A server and the connection to it.
+/// A log server and the connection to it.
 #[derive(Debug)]
 pub(crate) struct LogStream {
     to: SocketAddr,
@@ -22,12 +22,13 @@ pub(crate) struct LogStream {
 }
 
 impl LogStream {
-    /// Without a connection yet.
+    /// A stream without a connection yet.
     pub fn new(to: SocketAddr) -> LogStream {
         LogStream { to, stream: None }
     }
 
-    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again. What is left in the end.
+    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again. Returns the lines that were
+    /// not sent.
     pub fn send<'a>(
         &mut self,
         mut lines: &'a [u8],
@@ -47,7 +48,7 @@ impl LogStream {
         }
     }
 
-    /// Sends what can be sent now; gives the bytes of the whole lines that were, and why not all.
+    /// Sends what can be sent now. Returns the bytes of the whole lines that were sent, and why the others were not.
     fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> (usize, io::Result<()>) {
         let stream = self.stream.take().filter(is_open);
         let mut stream = match stream.map_or_else(|| connect(self.to), Ok) {
@@ -78,7 +79,7 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A log server says nothing; what can be read is its end.
+/// Whether the server still has the connection open. A log server sends nothing, so readable input is its end.
 fn is_open(stream: &TcpStream) -> bool {
     let mut said = [0; 512];
     let is_open = stream.set_nonblocking(true).is_ok()

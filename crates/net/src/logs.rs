@@ -1,8 +1,8 @@
-//! Log targets: where finished messages go without ever blocking the data path.
+//! Log targets: they take finished messages and never block the data path.
 //!
-//! Datagrams are batched and sent at the end of a round, in one system call for many. What goes to a file
-//! descriptor or over TCP is handed to a writer thread, since a pipe, a terminal or a server may block. Both are bounded; what does
-//! not fit is dropped and counted.
+//! Datagrams are batched and sent at the end of a round, many in one system call. Messages for a file descriptor or a TCP server
+//! are handed to a writer thread, since a pipe, a terminal or a server may block. Both are bounded; messages that do not fit are
+//! dropped and counted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ use crate::log_stream::LogStream;
 pub use crate::reach::{Dropped, News, Reach};
 use crate::{Addr, sys};
 
-/// How long no error must come back until a UDP server counts as reached: routers and systems limit how often they tell.
+/// A UDP server counts as reached after this time without an error: routers and systems limit how often they report errors.
 pub const DATAGRAM_QUIET: Duration = Duration::from_secs(10);
 
 /// How long a writer waits before it tries a server again.
 const RETRY_TIME: Duration = Duration::from_secs(1);
 /// Bytes that may wait for one descriptor or server.
 pub const WRITER_PENDING_BYTES_MAX: usize = 1 << 20;
-/// Bytes of datagrams gathered before they are sent within a round.
+/// Bytes of gathered datagrams that cause a send within a round.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
 /// One worker's end of a log target.
@@ -29,7 +29,7 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 pub enum LogSink {
     /// A UDP or UNIX datagram socket.
     Datagram(DatagramSink),
-    /// See [`WriteTo`].
+    /// A writer thread and the messages of this round; see [`WriteTo`].
     Written(Arc<Writer>, Vec<u8>),
 }
 
@@ -42,7 +42,7 @@ impl LogSink {
         }
     }
 
-    /// Passes on what the round gathered.
+    /// Passes on the messages of the round.
     pub fn flush(&mut self, dropped: &Dropped) {
         match self {
             LogSink::Datagram(sink) => sink.flush(dropped),
@@ -68,7 +68,7 @@ pub struct DatagramSink {
 }
 
 impl DatagramSink {
-    /// Opens an unconnected socket, so that a target which is down now may come later.
+    /// Opens an unconnected socket, so that a target that is down now may come up later.
     ///
     /// # Errors
     /// `errno` of `socket`.
@@ -121,16 +121,16 @@ impl DatagramSink {
     }
 }
 
-/// What a writer thread writes to.
+/// The output of a writer thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteTo {
-    /// A descriptor of this process; each message ends in a newline.
+    /// A descriptor of this process; each message ends in a line feed.
     Fd(RawFd),
-    /// A server over TCP, likewise.
+    /// A server over TCP; each message ends in a line feed.
     Tcp(SocketAddr),
 }
 
-/// A writer thread and what waits for it; shared by the workers.
+/// A writer thread and its pending messages, shared by the workers.
 #[derive(Debug)]
 pub struct Writer {
     to: WriteTo,
@@ -151,7 +151,7 @@ impl Writer {
     /// Starts the thread; it ends at [`Writer::close`].
     ///
     /// # Errors
-    /// No thread could be made.
+    /// The thread cannot be started.
     pub fn start(to: WriteTo, reach: Arc<Reach>, dropped: Arc<Dropped>) -> io::Result<Arc<Self>> {
         let writer = Arc::new(Writer {
             to,
@@ -170,7 +170,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Takes whole messages, each ending in a newline, or drops and counts them.
+    /// Queues whole messages, each ending in a line feed, or drops and counts them.
     pub fn push(&self, messages: &[u8]) {
         let Ok(mut pending) = self.pending.lock() else {
             return;
@@ -189,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Waits for what is pending to be written, at most a second, and ends the thread.
+    /// Waits at most a second until pending messages are written, and ends the thread.
     pub fn close(&self) {
         let Ok(mut pending) = self.pending.lock() else {
             return;
@@ -241,7 +241,7 @@ impl Writer {
         }
     }
 
-    /// Waits before a server is tried again; false once the process ends.
+    /// Waits before the next attempt to reach a server; false once the process ends.
     fn goes_on(&self) -> bool {
         let Ok(pending) = self.pending.lock() else {
             return false;
@@ -253,14 +253,14 @@ impl Writer {
     }
 }
 
-/// Messages in whole lines.
+/// Counts the messages in whole lines.
 fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Writes whole lines; what is left when nobody reads them any more.
+/// Writes whole lines. Returns what is left when the reader is gone.
 fn write_all<'a>(fd: RawFd, mut bytes: &'a [u8], reach: &Reach) -> &'a [u8] {
-    /// How long a descriptor that someone made non-blocking is waited for at a time.
+    /// How long one wait for a descriptor that someone made non-blocking lasts.
     const POLL_MS: i32 = 1000;
     while !bytes.is_empty() {
         match sys::write(fd, bytes) {

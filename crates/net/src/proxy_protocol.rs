@@ -1,6 +1,6 @@
-//! The PROXY protocol, versions 1 and 2: what stands before a connection's first byte when a proxy made it.
+//! The PROXY protocol, versions 1 and 2: a header that a proxy sends before the first byte of a connection.
 //!
-//! Sans-IO: bytes in, a header out, and back. The format is HAProxy's `proxy-protocol.txt`; the bounds are HAProxy's.
+//! Sans-IO: parses a header from bytes, and writes one. Format and bounds are those of HAProxy's `proxy-protocol.txt`.
 
 mod tlv;
 mod v1;
@@ -13,22 +13,22 @@ pub use tlv::{SslClient, Tlv, kind, ssl_value};
 pub use v1::{V1_LINE_BYTES_MAX, write_v1};
 pub use v2::{V2_HEADER_BYTES_MAX, write_v2};
 
-/// What a PROXY protocol header says.
+/// A parsed PROXY protocol header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The ends of the connection that is relayed. None where they are those of the connection itself (`LOCAL`,
-    /// `UNKNOWN`), or not those of a stream.
+    /// The ends of the relayed connection. None if they are those of this connection (`LOCAL`, `UNKNOWN`), or if the transport is
+    /// not a stream.
     pub addresses: Option<Addresses>,
-    /// The TLVs of version 2 as they came, found well-formed.
+    /// The TLVs of version 2 as received, checked to be well-formed.
     tlvs: Vec<u8>,
 }
 
 /// The two ends of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The client's.
+    /// The client's address.
     pub source: Addr,
-    /// The one it connected to.
+    /// The address that the client connected to.
     pub destination: Addr,
 }
 
@@ -38,7 +38,7 @@ impl Header {
         tlv::well_formed(&self.tlvs)
     }
 
-    /// The TLVs as they came: kind, length, value, one after the other. Well-formed.
+    /// The TLVs as received: kind, length, value, one after the other. Well-formed.
     #[must_use]
     pub fn tlv_bytes(&self) -> &[u8] {
         &self.tlvs
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// Why bytes are not a PROXY protocol header; the connection is to be closed.
+/// Why bytes are not a valid PROXY protocol header; the connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Neither version's signature.
@@ -74,11 +74,11 @@ pub enum Error {
     TooShort,
     /// Version 2: longer than a receive buffer.
     HeaderTooLong,
-    /// A TLV reaches beyond the header, or a checksum has not four bytes.
+    /// A TLV reaches beyond the header, or a checksum does not have four bytes.
     BadTlv,
     /// A TLV longer than its kind may be.
     TlvTooLong,
-    /// The checksum is not that of the header.
+    /// The checksum does not match the header.
     BadChecksum,
 }
 
@@ -103,10 +103,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Parses a header at the start of `input`. Returns its length with it, or none while it is incomplete.
+/// Parses a header at the start of `input`. Returns its length and the header, or none while it is incomplete.
 ///
 /// # Errors
-/// As soon as the bytes cannot become a valid header.
+/// The bytes cannot become a valid header. Reported as early as possible.
 pub fn parse(input: &[u8]) -> Result<Option<(usize, Header)>, Error> {
     if begins(input, v1::SIGNATURE) {
         v1::parse(input)

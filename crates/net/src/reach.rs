@@ -1,7 +1,6 @@
 //! Whether a log target can be reached, and how many messages were lost.
 //!
-//! Sinks note what they find; whoever is woken tells it, once per failure. Nothing of this is on the way of a message that
-//! arrives but one relaxed load.
+//! Sinks record failures; the thread that `wake` wakes reports each once. A message that arrives costs one relaxed load.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use crate::sys;
 pub struct Dropped(AtomicU64);
 
 impl Dropped {
-    /// How many so far.
+    /// The count so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -26,16 +25,16 @@ impl Dropped {
     }
 }
 
-/// One target, shared by its sinks.
+/// One log target, shared by its sinks.
 #[derive(Debug)]
 pub struct Reach {
     name: String,
-    /// A failure is on record.
+    /// A failure is recorded.
     fails: AtomicBool,
     state: Mutex<State>,
-    /// How long no error must come until it counts as reached again.
+    /// The time without an error after which the target counts as reached again.
     quiet: Duration,
-    /// Wakes whoever tells [`Reach::news`].
+    /// Wakes the reporter of [`Reach::news`].
     wake: fn(),
 }
 
@@ -43,7 +42,7 @@ pub struct Reach {
 struct State {
     error: Option<Failure>,
     lost: u64,
-    /// The failure was told.
+    /// The failure was reported.
     told: bool,
 }
 
@@ -53,21 +52,21 @@ struct Failure {
     last_ns: u64,
 }
 
-/// What there is to tell of a target.
+/// A change of a target's state, to be reported.
 #[derive(Debug, PartialEq, Eq)]
 pub enum News {
-    /// It cannot be reached, for this reason.
+    /// The target cannot be reached, for this reason.
     Fails(String),
-    /// It is reached again; so many messages were lost.
+    /// The target is reached again; `lost` messages were lost.
     Works {
-        /// Messages.
+        /// Lost messages.
         lost: u64,
     },
 }
 
 impl Reach {
-    /// A target that nothing is known of. Where errors come late, as with UDP, it counts as reached again only after `quiet`
-    /// without one. `wake` is called when there is something to tell.
+    /// A target of unknown state. Where errors arrive late, as with UDP, it counts as reached again only after `quiet` without an
+    /// error. `wake` is called when there is something to report.
     #[must_use]
     pub fn new(name: String, quiet: Duration, wake: fn()) -> Reach {
         Reach {
@@ -79,7 +78,7 @@ impl Reach {
         }
     }
 
-    /// What it is called in messages.
+    /// The target's name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -89,7 +88,7 @@ impl Reach {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An attempt failed, and so many messages are lost with it.
+    /// Records a failed attempt and the messages lost with it.
     pub(crate) fn failed(&self, error: &io::Error, lost: u64) {
         let mut state = self.state();
         state.lost += lost;
@@ -106,7 +105,7 @@ impl Reach {
         }
     }
 
-    /// Messages are lost for want of room while the target fails.
+    /// Counts messages lost for lack of room while the target fails.
     pub(crate) fn lost(&self, messages: u64) {
         let mut state = self.state();
         if state.error.is_some() {
@@ -114,7 +113,7 @@ impl Reach {
         }
     }
 
-    /// Messages arrived, as far as is known.
+    /// Records that messages arrived, as far as is known.
     #[inline]
     pub(crate) fn worked(&self) {
         if self.fails.load(Ordering::Relaxed) {
@@ -131,14 +130,14 @@ impl Reach {
             return;
         }
         state.error = None;
-        // Nobody may have asked in the meantime: the end is told all the same.
+        // The failure may not have been fetched in the meantime: its end is reported all the same.
         state.told = true;
         self.fails.store(false, Ordering::Relaxed);
         drop(state);
         (self.wake)();
     }
 
-    /// What is to be told now; each piece of news is given once.
+    /// What is to be reported now; each change is returned once.
     #[must_use]
     pub fn news(&self) -> Option<News> {
         let mut state = self.state();
@@ -157,7 +156,7 @@ impl Reach {
         }
     }
 
-    /// Messages that were lost in a failure that is not over.
+    /// Messages lost in a failure that is not over yet.
     #[must_use]
     pub fn lost_in_the_end(&self) -> u64 {
         self.state().lost

@@ -1,16 +1,16 @@
-//! Slots with generations: how sockets, and what the engine has of its own, are named.
+//! Slots with generations: the names of sockets and of the engine's own objects.
 
 use std::marker::PhantomData;
 
 use crate::SockId;
 
-/// A name made of a slot and the generation of what lives in it.
+/// A name made of a slot and the generation of the value in it.
 pub trait Key: Copy {
     /// The name of a slot's value.
     fn new(slot: u32, generation: u32) -> Self;
     /// The slot, dense from 0.
     fn slot(self) -> u32;
-    /// Grows each time the slot is taken again.
+    /// Grows each time the slot is reused.
     fn generation(self) -> u32;
 }
 
@@ -26,7 +26,7 @@ impl Key for SockId {
     }
 }
 
-/// A table of `T` whose entries are named by `K`; freed slots are taken again last in, first out.
+/// A table of `T` whose entries are named by `K`. Freed slots are reused last in, first out.
 #[derive(Debug)]
 pub struct Slots<T, K = SockId> {
     entries: Vec<Entry<T>>,
@@ -56,7 +56,7 @@ impl<T, K: Key> Slots<T, K> {
         self.insert_with(|_| value)
     }
 
-    /// Stores a value that is made of its own name.
+    /// Stores a value that is made from its own name.
     pub fn insert_with(&mut self, make: impl FnOnce(K) -> T) -> K {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
@@ -73,7 +73,7 @@ impl<T, K: Key> Slots<T, K> {
         key
     }
 
-    /// The value, if the name is still its own.
+    /// The value, if the name is still valid.
     #[must_use]
     #[inline]
     pub fn get(&self, key: K) -> Option<&T> {
@@ -85,7 +85,7 @@ impl<T, K: Key> Slots<T, K> {
         }
     }
 
-    /// The value, to be changed, if the name is still its own.
+    /// The value, mutable, if the name is still valid.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.slot() as usize)?;
@@ -96,20 +96,20 @@ impl<T, K: Key> Slots<T, K> {
         }
     }
 
-    /// Takes the value out; its name is void from now on.
+    /// Removes and returns the value; its name is invalid from now on.
     pub fn remove(&mut self, key: K) -> Option<T> {
         let entry = self.entries.get_mut(key.slot() as usize)?;
         if entry.generation != key.generation() {
             return None;
         }
         let value = entry.value.take()?;
-        // The last generation is kept for tokens that name no value.
+        // The last generation is reserved for tokens that name no value.
         entry.generation = (entry.generation + 1) % (u32::MAX - 1);
         self.free.push(key.slot());
         Some(value)
     }
 
-    /// The name of what lives in a slot.
+    /// The name of the value in a slot.
     #[must_use]
     pub fn key_at(&self, slot: u32) -> Option<K> {
         let entry = self.entries.get(slot as usize)?;
@@ -127,7 +127,7 @@ impl<T, K: Key> Slots<T, K> {
         })
     }
 
-    /// How many slots there are, free ones too.
+    /// How many slots there are, including free ones.
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.entries.len() as u32

@@ -1,7 +1,6 @@
-//! What can be asked about a driver's connections and its machine without changing anything.
+//! Read-only queries about a driver's connections and its machine.
 //!
-//! None of it is on the way of a request that does not ask: the answers are system calls of their own, made when an
-//! expression wants them.
+//! A request that makes no query pays nothing: each query is a system call of its own, made when an expression needs the answer.
 
 use std::net::IpAddr;
 
@@ -20,15 +19,15 @@ pub struct TcpInfo {
     pub sacked: u32,
     /// Segments thought lost.
     pub lost: u32,
-    /// Segments sent again and not acknowledged.
+    /// Segments retransmitted and not acknowledged.
     pub retrans: u32,
     /// Segments that the forward acknowledgement counts.
     pub fackets: u32,
-    /// Segments that may arrive out of order before one is thought lost.
+    /// Segments that may arrive out of order before one is considered lost.
     pub reordering: u32,
 }
 
-/// Whose processor time.
+/// The owner of measured processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuOf {
     /// The driver's thread.
@@ -37,26 +36,26 @@ pub enum CpuOf {
     Process,
 }
 
-/// See the module. A driver that has no such facts keeps the answers given here: it does not know.
+/// Read-only queries of a driver. The default answers are those of a driver that does not know.
 pub trait Sockets {
-    /// What the kernel knows of a TCP connection; none for one that is no TCP or is gone.
+    /// What the kernel knows of a TCP connection; none if it is not TCP or is gone.
     fn tcp_info(&self, _sock: SockId) -> Option<TcpInfo> {
         None
     }
-    /// Appends the packet that opened a client connection, if its listener keeps it (`tcp-ss`); the kernel gives it once.
-    /// False for a connection that is no TCP or is gone.
+    /// Appends the packet that opened a client connection, if its listener keeps it (`tcp-ss`); the kernel returns it once. False
+    /// for a connection that is not TCP or is gone.
     fn saved_syn(&self, _sock: SockId, _out: &mut Vec<u8>) -> bool {
         false
     }
-    /// The address that a connection has on this machine.
+    /// The local address of a connection.
     fn local_addr(&self, _sock: SockId) -> Option<Addr> {
         None
     }
-    /// Whether an address is one of this machine's; none when the system does not say.
+    /// Whether an address belongs to this machine; none if the system does not say.
     fn is_local(&self, _ip: IpAddr) -> Option<bool> {
         None
     }
-    /// Processor time since it was last measured, in percent of the time that went by.
+    /// Processor time since the last measurement, in percent of the elapsed time.
     fn cpu_usage(&self, _of: CpuOf) -> u32 {
         0
     }

@@ -1,4 +1,4 @@
-//! The handshake with a SOCKS4 proxy, from the client's side.
+//! The client side of the SOCKS4 handshake.
 
 use std::net::SocketAddr;
 
@@ -6,14 +6,14 @@ use crate::Addr;
 
 const VERSION: u8 = 4;
 const CONNECT: u8 = 1;
-/// Who we say that we are, as HAProxy does.
+/// The user name that we send, the same as HAProxy's.
 const USER: &[u8] = b"HAProxy\0";
 const GRANTED: u8 = 90;
 
-/// Bytes of an answer.
+/// Size of a reply, bytes.
 pub const REPLY_BYTES: usize = 8;
 
-/// The request for a connection; none where the address is not of IPv4, the only one that the protocol knows.
+/// The request for a connection; none if the address is not IPv4, the only family of the protocol.
 #[must_use]
 pub fn request(to: &Addr) -> Option<Vec<u8>> {
     let Addr::Inet(SocketAddr::V4(to)) = to else {
@@ -26,7 +26,7 @@ pub fn request(to: &Addr) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether the proxy has connected.
+/// Whether the proxy reports success.
 #[must_use]
 pub fn is_granted(reply: &[u8; REPLY_BYTES]) -> bool {
     reply[1] == GRANTED

@@ -1,32 +1,32 @@
-//! Time within a round, by the processor's own counter.
+//! Time within a round, read from the processor's counter.
 //!
-//! Asking the kernel for the time takes 20 to 60 ns, and a traced request does so at two dozen moments. Where the kernel itself
-//! counts with the processor's counter, that is read in a quarter of the time; its pace is measured against the rounds' own
-//! times, and a counter that does not agree with them is not believed again.
+//! Asking the kernel for the time takes 20 to 60 ns, and a traced request reads the time at about two dozen moments. Where the
+//! kernel's clock is the processor's counter, reading that counter takes a quarter of the time. Its pace is measured against the
+//! times of rounds; a counter that disagrees with them is never used again.
 
 use crate::{Now, sys};
 
-/// Nanoseconds between two measurements of the pace, at least.
+/// The shortest time between two measurements of the pace, nanoseconds.
 const MEASURE_NS: u64 = 50_000_000;
-/// Ticks between two readings of the counter around one of the clock, at most: some microseconds.
+/// The most ticks between two readings of the counter around a reading of the clock: some microseconds.
 const TICKS_APART_MAX: u64 = 10_000;
-/// Nanoseconds that a prediction may be off, besides a part in [`OFF_PARTS`] of the time.
+/// How far a prediction may be off, nanoseconds, plus 1/[`OFF_PARTS`] of the elapsed time.
 const OFF_NS: u64 = 100_000;
 const OFF_PARTS: u64 = 100;
 
-/// See the module.
+/// A clock for times within a round.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
-    /// The round's time, and the counter then.
+    /// The round's time, and the counter at that time.
     round: Now,
     ticks: u64,
-    /// Nanoseconds of a tick, in units of 2^-32; none until it was measured.
+    /// Nanoseconds per tick, in units of 2^-32; none until measured.
     pace: Option<u64>,
-    /// Where the measurement at hand began: nanoseconds and ticks.
+    /// The start of the current measurement: nanoseconds and ticks.
     since: (u64, u64),
-    /// There is a counter to believe.
+    /// The counter exists and is trusted.
     counts: bool,
-    /// Somebody asks for times within rounds.
+    /// Times within rounds are read.
     is_used: bool,
 }
 
@@ -43,7 +43,7 @@ impl Stopwatch {
         }
     }
 
-    /// A round begins: its time.
+    /// Starts a round and returns its time.
     #[inline]
     pub fn start(&mut self) -> Now {
         if self.counts {
@@ -61,7 +61,7 @@ impl Stopwatch {
         let round = sys::now_after(self.round);
         let ticks = sys::counter();
         if ticks.wrapping_sub(before) > TICKS_APART_MAX {
-            // Something came in between, and nobody knows where: the last round's pair is the better one.
+            // The thread was interrupted between the readings at an unknown place: the pair of the last round is more exact.
             return round;
         }
         if self.pace.is_some() {
@@ -84,7 +84,7 @@ impl Stopwatch {
         round
     }
 
-    /// The time of this moment.
+    /// The current time.
     #[inline]
     pub fn now(&self) -> Now {
         let mono_ns = match self.pace {
@@ -92,14 +92,14 @@ impl Stopwatch {
             None if !self.is_used => return sys::now(),
             None => sys::monotonic_ns(),
         };
-        // The wall clock goes on from the round's: one reading instead of two.
+        // The wall clock advances from the round's time: one reading instead of two.
         Now {
             mono_ns,
             wall_ns: self.round.wall_ns + mono_ns.saturating_sub(self.round.mono_ns),
         }
     }
 
-    /// The monotonic nanoseconds when the counter was there.
+    /// The monotonic time, nanoseconds, at a value of the counter.
     #[inline]
     fn at(&self, ticks: u64) -> u64 {
         let counted = ticks.saturating_sub(self.ticks);

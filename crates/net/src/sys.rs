@@ -1,6 +1,6 @@
-//! The system calls of the data path: the one module of this crate with `unsafe` code.
+//! The system calls of the data path. This is the only module of the crate with `unsafe` code.
 //!
-//! Everything here is a thin wrapper: arguments in safe types, `errno` out as [`io::Error`] or a small enum.
+//! Thin wrappers: safe types as arguments, `errno` returned as [`io::Error`] or a small enum.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -16,12 +16,12 @@ use crate::{Addr, TcpInfo};
 /// Longest path of a UNIX socket, without the terminating NUL.
 pub const UNIX_PATH_BYTES_MAX: usize = 107;
 
-/// What a non-blocking read or write came to.
+/// The result of a non-blocking read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// This many bytes; 0 of a read is the end of the stream.
+    /// The number of bytes; 0 for a read is the end of the stream.
     Done(usize),
-    /// Nothing possible now.
+    /// The call would block.
     WouldBlock,
     /// The connection failed with this `errno`.
     Failed(i32),
@@ -57,13 +57,13 @@ fn transferred(rc: isize) -> Option<Io> {
     }
 }
 
-/// Reads what is there into `buffer` without blocking.
+/// Reads the available bytes into `buffer` without blocking.
 ///
-/// The data path's calls go past the C library's wrappers: those prepare for thread cancellation, which nobody uses here,
-/// at the price of a good part of the call.
+/// The calls of the data path bypass the C library's wrappers: these prepare for thread cancellation, which is not used here, and
+/// that takes a good part of the call's time.
 pub fn recv(fd: RawFd, buffer: &mut [u8]) -> Io {
     loop {
-        // SAFETY: the pointer and length are those of a live, writable slice; no address is asked for.
+        // SAFETY: the pointer and length are those of a live, writable slice; the address pointer is null.
         let rc = unsafe {
             libc::syscall(
                 libc::SYS_recvfrom,
@@ -81,7 +81,7 @@ pub fn recv(fd: RawFd, buffer: &mut [u8]) -> Io {
     }
 }
 
-/// Throws away what is there, up to `bytes_max`, so that a close sends FIN rather than RST.
+/// Discards up to `bytes_max` bytes of input, so that a close sends FIN rather than RST.
 pub fn discard_input(fd: RawFd, bytes_max: usize) {
     // SAFETY: with MSG_TRUNC on TCP the kernel drops the data and never writes through the pointer.
     unsafe {
@@ -94,7 +94,7 @@ pub fn discard_input(fd: RawFd, bytes_max: usize) {
     };
 }
 
-/// Reads what is there into `buffer` and leaves it there.
+/// Reads the available bytes into `buffer` and leaves them in the kernel.
 pub fn peek(fd: RawFd, buffer: &mut [u8]) -> Io {
     loop {
         // SAFETY: the pointer and length are those of a live, writable slice.
@@ -133,10 +133,10 @@ pub fn send(fd: RawFd, bytes: &[u8]) -> Io {
     }
 }
 
-/// The most pieces of one message.
+/// The most pieces per message.
 pub const PIECES_MAX: usize = 8;
 
-/// A message in pieces, which leaves in one call.
+/// A message in pieces, which is sent in one call.
 #[derive(Debug, Default)]
 pub struct Pieces<'a> {
     parts: [&'a [u8]; PIECES_MAX],
@@ -144,7 +144,7 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Adds a piece; an empty one is none. There is room for [`PIECES_MAX`].
+    /// Adds a piece; ignores an empty one. There is room for [`PIECES_MAX`].
     pub fn push(&mut self, part: &'a [u8]) {
         if !part.is_empty() {
             self.parts[self.len] = part;
@@ -152,13 +152,13 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Bytes of all of them.
+    /// The sum of the pieces' sizes, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.parts[..self.len].iter().map(|part| part.len()).sum()
     }
 
-    /// Appends the bytes from one place to another one to `out`.
+    /// Appends the bytes between two offsets to `out`.
     pub fn copy(&self, from: usize, to: usize, out: &mut Vec<u8>) {
         let mut at = 0;
         for part in &self.parts[..self.len] {
@@ -168,7 +168,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Sends them without blocking. Nothing at all is sent at once.
+    /// Sends the pieces without blocking. An empty message succeeds without a call.
     #[must_use]
     pub fn send(&self, fd: RawFd) -> Io {
         let parts = &self.parts[..self.len];
@@ -207,7 +207,7 @@ pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
     socket_of(addr, 0)
 }
 
-/// The same, of a protocol that is not the family's first one.
+/// A new non-blocking stream socket with a protocol other than the family's default.
 ///
 /// # Errors
 /// `errno` of `socket`.
@@ -218,16 +218,16 @@ pub fn socket_of(addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
 /// The directory of named network namespaces (ip-netns(8)).
 const NAMESPACES: &str = "/var/run/netns";
 
-/// The same as [`socket_of`], in a network namespace. This thread is in it for the moment.
+/// The same as [`socket_of`], in a network namespace. This thread enters the namespace for the duration of the call.
 ///
 /// # Errors
-/// There is no such namespace, this process may not enter it, or `errno` of `socket`.
+/// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
 pub fn socket_in(namespace: &str, addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
     let own = std::fs::File::open("/proc/thread-self/ns/net")?;
     let other = std::fs::File::open(format!("{NAMESPACES}/{namespace}"))?;
     enter_namespace(&other)?;
     let made = socket_of(addr, protocol);
-    // A thread that cannot come back must not go on in there.
+    // A thread that cannot return must not continue in the other namespace.
     enter_namespace(&own).expect("a thread returns to its own network namespace");
     made
 }
@@ -290,7 +290,7 @@ impl RawAddr {
     }
 
     /// # Errors
-    /// A path that does not fit.
+    /// The path does not fit.
     fn of(addr: &Addr) -> io::Result<Self> {
         let mut raw = RawAddr::empty();
         match addr {
@@ -318,7 +318,7 @@ impl RawAddr {
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
             Addr::Unix(path) => {
-                // An abstract name has no NUL behind it.
+                // An abstract name has no terminating NUL.
                 let is_abstract = path.first() == Some(&0);
                 let bytes_max = UNIX_PATH_BYTES_MAX + usize::from(is_abstract);
                 if path.len() > bytes_max {
@@ -421,10 +421,10 @@ pub fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
     check(unsafe { libc::listen(fd, backlog) }).map(drop)
 }
 
-/// Starts connecting; `true` when it stands already.
+/// Starts connecting; `true` if the connection is established at once.
 ///
 /// # Errors
-/// `errno` of `connect`, except that it is in progress.
+/// `errno` of `connect`, except `EINPROGRESS`.
 pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
     let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
@@ -435,7 +435,7 @@ pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
     }
 }
 
-/// What an accept came to.
+/// The result of an accept.
 #[derive(Debug)]
 pub enum Accept {
     /// A connection and its peer.
@@ -444,7 +444,7 @@ pub enum Accept {
     WouldBlock,
     /// Descriptors or memory are exhausted: try again later.
     Exhausted,
-    /// This one was gone already, or the listener failed.
+    /// The waiting connection was gone already, or the listener failed.
     Failed,
 }
 
@@ -483,10 +483,10 @@ pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
     Ok(raw.to_addr())
 }
 
-/// A socket's type (`SOCK_STREAM`, `SOCK_DGRAM`), to check what was inherited.
+/// The type of a socket (`SOCK_STREAM`, `SOCK_DGRAM`), to check an inherited descriptor.
 ///
 /// # Errors
-/// Not a socket, or not a descriptor at all.
+/// The descriptor is not open or is not a socket.
 pub fn socket_type(fd: RawFd) -> io::Result<i32> {
     option(fd, libc::SOL_SOCKET, libc::SO_TYPE)
 }
@@ -499,7 +499,7 @@ pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
     Ok(option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)? != 0)
 }
 
-/// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
+/// Whether IPv6 sockets refuse IPv4 by default; false without IPv6.
 #[must_use]
 pub fn v6only_by_default() -> bool {
     let fd = socket(libc::AF_INET6, libc::SOCK_STREAM, 0);
@@ -552,7 +552,7 @@ pub fn set_bytes(fd: RawFd, level: c_int, name: c_int, value: &[u8]) -> io::Resu
     .map(drop)
 }
 
-/// `TCP_MD5SIG` (linux/tcp.h), which libc does not have, and its argument.
+/// `TCP_MD5SIG` (linux/tcp.h), which libc does not define, and its argument.
 const TCP_MD5SIG: c_int = 14;
 
 #[repr(C)]
@@ -565,7 +565,7 @@ struct TcpMd5sig {
     key: [u8; MD5_KEY_BYTES_MAX],
 }
 
-/// Signs the segments exchanged with `peer` with MD5 by this key (`TCP_MD5SIG`, RFC 2385).
+/// Signs the segments exchanged with `peer` with MD5 and this key (`TCP_MD5SIG`, RFC 2385).
 ///
 /// # Errors
 /// `errno` of `setsockopt`.
@@ -593,8 +593,8 @@ pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Lets a socket have an address that is not this machine's (`IP_TRANSPARENT`): a listening one takes connections to it, another
-/// one may be bound to it.
+/// Permits addresses that are not this machine's (`IP_TRANSPARENT`): a listening socket accepts connections to them, another
+/// socket may be bound to them.
 ///
 /// # Errors
 /// `errno` of `setsockopt`.
@@ -623,7 +623,7 @@ pub fn bind_to_interface(fd: RawFd, interface: &str) -> io::Result<()> {
     .map(drop)
 }
 
-/// Makes the close of a socket send RST.
+/// Makes closing the socket send RST.
 pub fn set_linger_zero(fd: RawFd) {
     let linger = libc::linger {
         l_onoff: 1,
@@ -641,8 +641,8 @@ pub fn set_linger_zero(fd: RawFd) {
     }
 }
 
-/// Makes the close of a TCP socket invisible: in repair mode nothing is sent at all (that takes a privilege);
-/// otherwise, or where a hop limit is asked for, the RST is given one, of 1 for the first router.
+/// Makes the close of a TCP socket invisible. In repair mode nothing is sent at all (this needs a privilege); otherwise, or if a
+/// hop limit is given, the RST gets a hop limit, by default 1: it reaches only the first router.
 pub fn silence(fd: RawFd, rst_ttl: Option<u8>) {
     if rst_ttl.is_none() && set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
         return;
@@ -653,7 +653,7 @@ pub fn silence(fd: RawFd, rst_ttl: Option<u8>) {
     let _ = set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, hops);
 }
 
-/// Labels a socket's packets. A mark takes a privilege; without it nothing happens.
+/// Labels a socket's packets. A mark needs a privilege; without it the call has no effect.
 pub fn label(fd: RawFd, labels: Labels) {
     if let Some(mark) = labels.mark {
         let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, mark as c_int);
@@ -683,11 +683,11 @@ pub fn set_nonblocking_cloexec(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
 }
 
-/// Takes over a descriptor that this process inherited: a duplicate of it, and the number itself is closed, so that the
-/// socket ends with the duplicate. The caller names each number once.
+/// Takes over an inherited descriptor: duplicates it and closes the original number, so that the socket closes with the
+/// duplicate. The caller passes each number once.
 ///
 /// # Errors
-/// It is not open.
+/// The descriptor is not open.
 pub fn inherit(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let copy = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -716,7 +716,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for this many events a call.
+    /// A buffer for this many events per call.
     #[must_use]
     pub fn with_capacity(count: usize) -> Self {
         Events {
@@ -759,17 +759,17 @@ impl Epoll {
             .map(drop)
     }
 
-    /// Takes a descriptor out.
+    /// Deregisters a descriptor.
     pub fn remove(&self, fd: RawFd) {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: the pointer describes `event`.
         unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, &mut event) };
     }
 
-    /// Waits for events, at most `timeout_ms` (-1: for ever). Returns how many came.
+    /// Waits for events, at most `timeout_ms` (-1: without limit). Returns their number.
     ///
     /// # Errors
-    /// `errno` of `epoll_wait`, except an interruption, which is 0 events.
+    /// `errno` of `epoll_wait`, except `EINTR`, which returns 0 events.
     pub fn wait(&self, events: &mut Events, timeout_ms: i32) -> io::Result<usize> {
         let room = events.raw.len() as c_int;
         // SAFETY: pointer and length describe the buffer.
@@ -800,7 +800,7 @@ pub fn eventfd() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Rings an eventfd.
+/// Signals an eventfd.
 pub fn eventfd_ring(fd: RawFd) {
     let one: u64 = 1;
     // SAFETY: the pointer describes `one`.
@@ -814,19 +814,19 @@ pub fn eventfd_reset(fd: RawFd) {
     unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
 }
 
-/// What became of datagrams.
+/// The result of sending datagrams.
 #[derive(Debug, Default)]
 pub struct Delivery {
-    /// Those that are known to be lost: not taken by the kernel, or refused where they went earlier.
+    /// Datagrams known to be lost: not taken by the kernel, or earlier ones refused at their destination.
     pub lost: u64,
-    /// Why, unless it was for want of room alone.
+    /// The reason, unless all were lost for lack of room.
     pub error: Option<io::Error>,
 }
 
-/// Times that a send is tried again behind errors of earlier datagrams.
+/// How often a send is repeated after errors of earlier datagrams.
 const SENDS_BEHIND_ERRORS_MAX: u32 = 4;
 
-/// Sends datagrams in as few calls as possible, without blocking; `get` gives each of `count`.
+/// Sends datagrams in as few calls as possible, without blocking; `get` returns each of `count`.
 pub fn send_datagrams<'a>(
     fd: RawFd,
     to: &Addr,
@@ -869,7 +869,7 @@ pub fn send_datagrams<'a>(
             _ => {}
         }
         delivery.error = Some(error);
-        // Errors of earlier datagrams stand in the way of this one, once.
+        // Errors of earlier datagrams make this send fail once.
         match take_datagram_errors(fd) {
             0 => (delivery.lost, next) = (delivery.lost + 1, next + 1),
             _ if behind_errors == SENDS_BEHIND_ERRORS_MAX => {
@@ -887,7 +887,7 @@ pub fn send_datagrams<'a>(
     delivery
 }
 
-/// Has the errors of datagrams told that come back later, as that nobody listens (`ip(7)` `IP_RECVERR`).
+/// Requests reports of errors that arrive later, such as a refused port (`ip(7)` `IP_RECVERR`).
 pub fn tell_datagram_errors(fd: RawFd, addr: &Addr) {
     let (level, name) = match addr {
         Addr::Inet(SocketAddr::V4(_)) => (libc::IPPROTO_IP, libc::IP_RECVERR),
@@ -897,11 +897,11 @@ pub fn tell_datagram_errors(fd: RawFd, addr: &Addr) {
     let _ = set_option(fd, level, name, 1);
 }
 
-/// Empties a socket's queue of errors; how many there were.
+/// Empties a socket's error queue; returns the number of errors.
 fn take_datagram_errors(fd: RawFd) -> u64 {
     let mut errors = 0;
     loop {
-        // SAFETY: an all-zero msghdr is valid; it has room for nothing, and what does not fit is dropped.
+        // SAFETY: an all-zero msghdr is valid; it has no buffers, so the kernel drops the data.
         let mut message: libc::msghdr = unsafe { zeroed() };
         // SAFETY: the pointer describes `message`.
         let rc =
@@ -913,10 +913,10 @@ fn take_datagram_errors(fd: RawFd) -> u64 {
     }
 }
 
-/// Datagrams of one system call.
+/// The most datagrams per system call.
 const DATAGRAMS_A_CALL: usize = 64;
 
-/// The kernel's view of a batch of datagrams, kept so that a call fills only what it sends. Empty between calls.
+/// The headers of a batch of datagrams, kept so that a call fills only what it sends. Empty between calls.
 #[derive(Default)]
 pub struct DatagramBatch {
     parts: Vec<libc::iovec>,
@@ -952,7 +952,7 @@ impl DatagramBatch {
     }
 }
 
-/// Writes to a descriptor, blocking; for the log writer's own thread.
+/// Writes to a descriptor and blocks; for the log writer's thread.
 ///
 /// # Errors
 /// `errno` of `write`.
@@ -966,7 +966,7 @@ pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Waits until a descriptor takes bytes again.
+/// Waits until a descriptor accepts bytes again.
 pub fn wait_writable(fd: RawFd, timeout_ms: i32) {
     let mut poll = libc::pollfd {
         fd,
@@ -988,7 +988,7 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The time now, both clocks. Only drivers call this.
+/// The current time of both clocks. Only drivers call this.
 #[must_use]
 pub fn now() -> crate::Now {
     crate::Now {
@@ -997,11 +997,11 @@ pub fn now() -> crate::Now {
     }
 }
 
-/// The wall clock may be so far, in nanoseconds, from where the monotonic one says that it is.
+/// The most that the wall clock may differ from the time predicted by the monotonic clock, nanoseconds.
 const WALL_APART_NS_MAX: u64 = 100_000;
 
-/// The time now. The wall clock goes on from `before` as the monotonic one does, as long as it was not set: two moments have
-/// the same distance on both, whatever passes between the two readings.
+/// The current time. Unless the wall clock was set, it is advanced from `before` by the monotonic clock: two moments have the
+/// same distance on both clocks, however long the two readings are apart.
 #[must_use]
 pub fn now_after(before: crate::Now) -> crate::Now {
     going_on(before, now())
@@ -1016,7 +1016,7 @@ fn going_on(before: crate::Now, now: crate::Now) -> crate::Now {
     }
 }
 
-/// Whether the kernel tells the time by the counter that [`counter`] reads.
+/// Whether the kernel's clock is the counter that [`counter`] reads.
 #[must_use]
 pub fn clock_is_counter() -> bool {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -1073,10 +1073,10 @@ pub fn tcp_info(fd: RawFd) -> Option<TcpInfo> {
 pub const TCP_SAVE_SYN: c_int = 27;
 const TCP_SAVED_SYN: c_int = 28;
 
-/// The largest packet that [`saved_syn`] gives: one of 60 bytes of link, 60 of IP and 60 of TCP header at the most.
+/// The largest packet that [`saved_syn`] returns: at most 60 bytes each of link, IP and TCP header.
 const SAVED_SYN_BYTES_MAX: usize = 256;
 
-/// Appends the packet that opened an accepted connection (`TCP_SAVED_SYN`); false when the system refuses to tell.
+/// Appends the packet that opened an accepted connection (`TCP_SAVED_SYN`); false if the system does not return it.
 pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
     let mut packet = [0_u8; SAVED_SYN_BYTES_MAX];
     let mut len = packet.len() as socklen_t;
@@ -1096,8 +1096,8 @@ pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
     rc == 0
 }
 
-/// Whether an address is one of this machine's: a datagram socket can be bound to those alone, and can reach itself there
-/// (a multicast group, for one, can be bound but not reached). None when the system does not say.
+/// Whether an address belongs to this machine: a datagram socket can be bound only to such an address, and can connect to itself
+/// there (a multicast group can be bound but not connected). None if the system does not say.
 #[must_use]
 pub fn is_local(ip: IpAddr) -> Option<bool> {
     let addr = Addr::Inet(SocketAddr::new(ip, 0));

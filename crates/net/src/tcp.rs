@@ -5,18 +5,18 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use crate::{Addr, sys};
 
-/// Keep-alive probes; what is none is the system's.
+/// Keep-alive probes; `None` keeps the system's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Seconds without traffic before the first one.
+    /// Seconds without traffic before the first probe.
     pub idle_s: Option<u32>,
-    /// Seconds between two.
+    /// Seconds between two probes.
     pub interval_s: Option<u32>,
-    /// Unanswered ones after which the connection is dead.
+    /// Unanswered probes after which the connection is dead.
     pub probes: Option<u32>,
 }
 
-/// The options of a bind line's or a server's connections. What is none is the system's.
+/// The options of a bind line's or a server's connections. `None` keeps the system's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Milliseconds that sent data may stay unacknowledged (RFC 5482).
@@ -25,16 +25,16 @@ pub struct TcpOptions {
     pub congestion: Option<String>,
     /// The key of MD5 signatures (RFC 2385), at most [`MD5_KEY_BYTES_MAX`] bytes.
     pub md5_key: Option<Box<[u8]>>,
-    /// The network namespace that sockets are made in (ip-netns(8)).
+    /// The network namespace of the sockets (ip-netns(8)).
     pub namespace: Option<String>,
-    /// Several paths for one connection (RFC 8684), where the peer agrees.
+    /// Multipath TCP (RFC 8684), if the peer agrees.
     pub multipath: bool,
 }
 
 /// The longest key of MD5 signatures that the kernel takes.
 pub const MD5_KEY_BYTES_MAX: usize = 80;
 
-/// Turns keep-alive probes on. A value that the kernel refuses leaves its own.
+/// Turns keep-alive probes on. If the kernel refuses a value, its own stays.
 ///
 /// # Errors
 /// `errno` of `setsockopt`.
@@ -54,10 +54,10 @@ pub(crate) fn keep_alive(fd: RawFd, keepalive: Keepalive) -> io::Result<()> {
 }
 
 impl TcpOptions {
-    /// A new socket for connections of `addr`'s family. Of a UNIX socket nothing is set.
+    /// A new socket for connections of `addr`'s family. A UNIX socket gets no option.
     ///
     /// # Errors
-    /// There is no such namespace, this process may not enter it, or `errno` of `socket`.
+    /// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
     pub(crate) fn socket(&self, addr: &Addr) -> io::Result<OwnedFd> {
         let protocol = match self.multipath {
             true => libc::IPPROTO_MPTCP,
@@ -70,21 +70,21 @@ impl TcpOptions {
         }
     }
 
-    /// Sets them on the socket of a connection to `peer`, before it connects.
+    /// Sets the options on the socket of a connection to `peer`, before it connects.
     ///
     /// # Errors
-    /// The key of signatures cannot be set: without it the peer takes nothing. As in HAProxy, the other options are
-    /// not needed for a connection.
+    /// The key of signatures cannot be set: without it the peer accepts nothing. As in HAProxy, a connection does not need the
+    /// other options.
     pub(crate) fn apply(&self, fd: RawFd, peer: &Addr) -> io::Result<()> {
         let _ = self.set_congestion(fd);
         let _ = self.set_user_timeout(fd);
         self.set_md5_key(fd, peer)
     }
 
-    /// Sets them on a listening socket, whose connections inherit them. `local` is its address.
+    /// Sets the options on a listening socket, whose connections inherit them. `local` is its address.
     ///
     /// # Errors
-    /// What the kernel says, with the option in the text.
+    /// The error of the kernel, with the option in the text.
     pub(crate) fn apply_to_listener(&self, fd: RawFd, local: &Addr) -> io::Result<()> {
         let step = |what: &str, done: io::Result<()>| {
             done.map_err(|error| {

@@ -1,8 +1,8 @@
-//! Deadlines with keys of their own.
+//! Deadlines with keys.
 //!
-//! Nearly every deadline is moved before it comes. So the queue holds a lower bound of each: moving a deadline later only
-//! changes its number, and when the queued moment comes the timer is queued again for its real one. The queue is a binary heap
-//! that knows the place of each timer, so a timer has one entry at most, however often it is moved.
+//! Nearly every deadline is moved before it expires. So the queue holds a lower bound of each deadline: moving a deadline later
+//! only changes its number, and when the queued time comes the timer is queued again with its real deadline. The queue is a
+//! binary heap that knows the place of each timer, so a timer has at most one entry, however often it is moved.
 
 /// No deadline.
 pub const NEVER_MS: u64 = u64::MAX;
@@ -16,7 +16,7 @@ pub struct TimerId(u32);
 pub struct Timers<T> {
     timers: Vec<Timer<T>>,
     free: Vec<u32>,
-    /// A heap by the queued moment: the earliest first.
+    /// A heap ordered by the queued time, the earliest first.
     queue: Vec<Entry>,
 }
 
@@ -24,7 +24,7 @@ pub struct Timers<T> {
 struct Timer<T> {
     at_ms: u64,
     owner: T,
-    /// Its place in the queue; [`NOWHERE`] where it is not queued.
+    /// The timer's place in the queue; [`NOWHERE`] if it is not queued.
     place: u32,
 }
 
@@ -62,7 +62,7 @@ impl<T: Copy> Timers<T> {
         TimerId((self.timers.len() - 1) as u32)
     }
 
-    /// Removes a timer: its name may be given to another one.
+    /// Removes a timer: its name may be reused.
     pub fn remove(&mut self, id: TimerId) {
         let place = self.timers[id.0 as usize].place;
         if place != NOWHERE {
@@ -87,13 +87,13 @@ impl<T: Copy> Timers<T> {
         }
     }
 
-    /// The earliest moment at which [`Timers::expired`] may find something.
+    /// The earliest time at which [`Timers::expired`] may return a timer.
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
         self.queue.first().map(|entry| entry.queued_ms)
     }
 
-    /// The owner of one timer whose deadline has come; its deadline is cleared.
+    /// The owner of one expired timer; its deadline is cleared.
     pub fn expired(&mut self, now_ms: u64) -> Option<T> {
         while let Some(&Entry { queued_ms, timer }) = self.queue.first() {
             if queued_ms > now_ms {
@@ -130,12 +130,12 @@ impl<T: Copy> Timers<T> {
         self.sift_up(place);
     }
 
-    /// Takes the entry at a place out.
+    /// Removes the entry at a place.
     fn dequeue(&mut self, place: usize) {
         let gone = self.queue.swap_remove(place);
         self.timers[gone.timer as usize].place = NOWHERE;
         if place < self.queue.len() {
-            // The one that took its place came from the end of another branch.
+            // The entry that replaces it came from the end of another branch.
             self.sift_down(place);
             self.sift_up(place);
         }

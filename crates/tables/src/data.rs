@@ -1,13 +1,13 @@
-//! What an entry can store (manual §11.1, "store"): one row a data type.
+//! The data types that an entry can store (manual §11.1, "store"): one row per data type.
 
 /// How a data type is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A signed number of 32 bits.
+    /// A signed 32-bit number.
     Signed,
-    /// A number of 32 bits.
+    /// A 32-bit number.
     Count,
-    /// A number of 64 bits.
+    /// A 64-bit number.
     Total,
     /// Events over a period.
     Rate,
@@ -16,7 +16,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Cells of 32 bits that it takes.
+    /// The number of 32-bit cells of one value.
     #[must_use]
     pub const fn cells(self) -> usize {
         match self {
@@ -27,7 +27,7 @@ impl Shape {
     }
 }
 
-/// What stands between the parentheses of a data type.
+/// The last argument of a data type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// Nothing.
@@ -46,7 +46,7 @@ struct Row {
 /// One row: the variant, its name in the configuration, its shape, and whether it is an array.
 macro_rules! data {
     ($($variant:ident $name:literal $shape:ident $array:literal;)*) => {
-        /// A data type, in the order in which listings show them.
+        /// A data type; the order is that of listings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Data {
@@ -87,19 +87,19 @@ data! {
 }
 
 impl Data {
-    /// How many there are.
+    /// The number of data types.
     pub const COUNT: usize = ROWS.len();
 
-    /// The one of this number, `data as u8`, for constants.
+    /// The data type with this number, `data as u8`, for constants.
     ///
     /// # Panics
-    /// There is none.
+    /// There is no such data type.
     #[must_use]
     pub const fn numbered(number: u8) -> Data {
         ROWS[number as usize].data
     }
 
-    /// The element of an array that takes its place in tables that store the array (`gpc0` is `gpc[0]`).
+    /// The array element that replaces this data type in tables that store the array (`gpc0` is `gpc[0]`).
     #[must_use]
     pub const fn in_array(self) -> Option<(Data, u32)> {
         match self {
@@ -112,12 +112,12 @@ impl Data {
         }
     }
 
-    /// All, in the order of listings.
+    /// All data types, in the order of listings.
     pub fn all() -> impl ExactSizeIterator<Item = Data> {
         ROWS.iter().map(|row| row.data)
     }
 
-    /// The one of this name in the configuration; `server_name` is the old name of `server_key`.
+    /// The data type with this name in the configuration; `server_name` is the old name of `server_key`.
     #[must_use]
     pub fn named(name: &str) -> Option<Data> {
         let name = if name == "server_name" {
@@ -146,7 +146,7 @@ impl Data {
         self.row().is_array
     }
 
-    /// What its last argument is.
+    /// Its last argument.
     #[must_use]
     pub fn argument(self) -> Argument {
         match self.shape() {

@@ -1,12 +1,12 @@
-//! What a table is: its keys, its limits, what its entries store and where.
+//! The definition of a table: its keys, its limits, and what its entries store.
 
 use std::borrow::Cow;
 
 use crate::data::{Argument, Data};
 
-/// Elements of an array at most.
+/// The most elements of an array.
 pub const ARRAY_MAX: u32 = 100;
-/// Bytes that a key of type `string` or `binary` keeps where no `len` is written.
+/// Bytes kept of a key of type `string` or `binary` without `len`.
 const KEY_BYTES: u32 = 32;
 
 /// The type of a table's keys.
@@ -18,9 +18,9 @@ pub enum KeyType {
     Ipv6,
     /// `integer`: 32 bits.
     Integer,
-    /// `string`: what of a text stands before its first NUL byte, cut.
+    /// `string`: the text up to its first NUL byte, truncated.
     String,
-    /// `binary`: cut, or filled up with zeros.
+    /// `binary`: truncated, or padded with zeros.
     Binary,
 }
 
@@ -34,7 +34,7 @@ impl KeyType {
         KeyType::Binary,
     ];
 
-    /// The one of this name; `ipv4` is another name of `ip`.
+    /// The type with this name; `ipv4` is another name of `ip`.
     #[must_use]
     pub fn named(name: &str) -> Option<KeyType> {
         let name = if name == "ipv4" { "ip" } else { name };
@@ -63,29 +63,29 @@ impl KeyType {
         match self {
             KeyType::Ip | KeyType::Integer => 4,
             KeyType::Ipv6 => 16,
-            // HAProxy counts the NUL byte of its default.
+            // HAProxy's default includes the NUL byte.
             KeyType::String => KEY_BYTES - 1,
             KeyType::Binary => KEY_BYTES,
         }
     }
 }
 
-/// What servers are remembered by (`srvkey`).
+/// How servers are remembered (`srvkey`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerKey {
-    /// Their names.
+    /// By name.
     #[default]
     Name,
-    /// Their addresses and ports.
+    /// By address and port.
     Addr,
 }
 
-/// Where the values of a data type are.
+/// Where an entry stores the values of a data type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The first cell.
     pub(crate) at: u32,
-    /// Elements; 1 but for arrays.
+    /// Number of elements; 1 unless it is an array.
     pub elements: u32,
     /// The period of a rate in milliseconds, else 0.
     pub period_ms: u32,
@@ -94,34 +94,34 @@ pub struct Column {
 /// Why a data type cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// It is stored already.
+    /// The data type is stored already.
     Twice,
     /// An argument is missing.
     MissingArgument,
-    /// It takes fewer arguments.
+    /// There are too many arguments.
     ExtraArgument,
     /// The length of the array is not from 1 to [`ARRAY_MAX`].
     Length,
-    /// The period is none.
+    /// The period is invalid.
     Period,
 }
 
-/// See the module.
+/// The definition of a table.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// The table's name.
     pub name: String,
     /// The type of its keys.
     pub key: KeyType,
-    /// Bytes of a key at most; of `string` without a NUL byte.
+    /// Maximum size of a key; for `string`, without the NUL byte.
     pub key_bytes: u32,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub size: u32,
-    /// How long an entry that nobody touches stays, milliseconds; none is until room is needed.
+    /// How long an untouched entry stays, milliseconds; none: until its room is needed.
     pub expire_ms: Option<u64>,
-    /// A full table takes no new entry.
+    /// A full table accepts no new entry.
     pub no_purge: bool,
-    /// What servers are remembered by.
+    /// How servers are remembered.
     pub server_key: ServerKey,
     /// Bytes that a rate of bytes counts as one.
     pub bytes_factor: u32,
@@ -130,7 +130,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// A table that stores nothing but its keys.
+    /// A table that stores only its keys.
     #[must_use]
     pub fn new(name: &str, key: KeyType, size: u32) -> Definition {
         Definition {
@@ -153,7 +153,7 @@ impl Definition {
         self.key_bytes = key.default_bytes();
     }
 
-    /// Stores a data type. `arguments`: what stands between its parentheses; periods are read by `period_ms`.
+    /// Adds a data type. `arguments`: the text between its parentheses; `period_ms` parses periods.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -191,27 +191,27 @@ impl Definition {
         Ok(())
     }
 
-    /// Stores what `stick` rules remember of a server.
+    /// Adds what `stick` rules need to remember a server.
     pub fn store_server(&mut self) {
         for data in [Data::ServerId, Data::ServerKey] {
-            // It may be stored already.
+            // An error means that it is already stored.
             let _ = self.store(data, &[], |_| None);
         }
     }
 
-    /// Where a data type is; none where it is not stored.
+    /// The position of a data type; none if it is not stored.
     #[must_use]
     #[inline]
     pub fn column(&self, data: Data) -> Option<Column> {
         self.columns[data as usize]
     }
 
-    /// Cells of an entry.
+    /// The number of cells per entry.
     pub(crate) fn cells(&self) -> usize {
         self.cells as usize
     }
 
-    /// A key as it is compared and kept: cut, and without the zeros that a key of type `binary` is filled up with.
+    /// A key in the form that is compared and stored: truncated, and without the zeros that pad a key of type `binary`.
     #[must_use]
     pub fn comparable<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         let key = &key[..key.len().min(self.key_bytes as usize)];
@@ -228,7 +228,7 @@ impl Definition {
         }
     }
 
-    /// A kept key as it is shown: of type `binary` with all of its bytes.
+    /// A stored key in the form that is shown: with all bytes for type `binary`.
     #[must_use]
     pub fn shown<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
         match self.key {

@@ -1,4 +1,4 @@
-//! One entry, lent under the lock of its shard.
+//! One entry, lent while its shard is locked.
 
 use crate::data::{Data, Shape};
 use crate::definition::{Column, Definition};
@@ -11,11 +11,11 @@ pub enum General {
     Gpc0,
     /// `gpc1`, `gpc1_rate`
     Gpc1,
-    /// This element of `gpc` and `gpc_rate`.
+    /// An element of `gpc` and `gpc_rate`.
     Gpc(u32),
 }
 
-/// An entry and the time of the moment.
+/// An entry and the current time.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub(crate) definition: &'a Definition,
@@ -24,45 +24,45 @@ pub struct Entry<'a> {
     pub(crate) holders: u32,
     pub(crate) now_ms: u64,
     pub(crate) touched_ms: &'a mut u64,
-    /// It was touched under this lock.
+    /// The entry was touched under this lock.
     pub(crate) was_touched: bool,
 }
 
 impl Entry<'_> {
-    /// The key as it is kept ([`Definition::comparable`]).
+    /// The key as stored ([`Definition::comparable`]).
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.key
     }
 
-    /// Connections and streams that hold it.
+    /// The number of connections and streams that hold the entry.
     #[must_use]
     pub fn trackers(&self) -> u32 {
         self.holders
     }
 
-    /// Milliseconds until it is removed when nobody touches it; 0 where its table has no `expire`.
+    /// Milliseconds until an untouched entry expires; 0 if its table has no `expire`.
     #[must_use]
     pub fn expires_in_ms(&self) -> u64 {
         let expire_ms = self.definition.expire_ms.unwrap_or(0);
         (*self.touched_ms + expire_ms).saturating_sub(self.now_ms)
     }
 
-    /// Milliseconds since it was touched; 0 where its table has no `expire`.
+    /// Milliseconds since the last touch; 0 if its table has no `expire`.
     #[must_use]
     pub fn idle_ms(&self) -> u64 {
         let expire_ms = self.definition.expire_ms.unwrap_or(0);
         expire_ms.saturating_sub(self.expires_in_ms())
     }
 
-    /// Its time begins anew.
+    /// Restarts the entry's expiry.
     pub fn touch(&mut self) {
-        // Workers look at the clock at different moments: one that is behind makes no entry older.
+        // Workers read the clock at different moments: a worker that is behind must not make the entry older.
         *self.touched_ms = self.now_ms.max(*self.touched_ms);
         self.was_touched = true;
     }
 
-    /// A value as a number: a count, a total, the events of the last period. None where it is not stored, and for a name.
+    /// A value as a number: a count, a total, or the events of the last period. None if it is not stored or is a name.
     #[must_use]
     pub fn get(&self, data: Data, index: u32) -> Option<i64> {
         let (at, column) = self.place(data, index)?;
@@ -83,8 +83,8 @@ impl Entry<'_> {
         })
     }
 
-    /// Adds to a value; gives what it is then, of a rate the events of the current period. None where it is not stored, and for
-    /// a name. Amounts of a rate of bytes are bytes.
+    /// Adds to a value and returns the new value; for a rate, the events of the current period. None if it is not stored or is a
+    /// name. The amount of a byte rate is in bytes.
     pub fn add(&mut self, data: Data, index: u32, amount: u64) -> Option<i64> {
         let (at, column) = self.place(data, index)?;
         Some(match data.shape() {
@@ -110,8 +110,8 @@ impl Entry<'_> {
         })
     }
 
-    /// Adds to a general counter: to its rate and to its count, each where it is stored. Gives the count, else the events of the
-    /// rate's current period; none where neither is stored.
+    /// Adds to a general counter: to its rate and to its count, if stored. Returns the count, or else the events of the rate's
+    /// current period; none if neither is stored.
     pub fn add_general(&mut self, counter: General, amount: u64) -> Option<i64> {
         let (count, rate, index) = match counter {
             General::Gpc0 => (Data::Gpc0, Data::Gpc0Rate, 0),
@@ -127,14 +127,14 @@ impl Entry<'_> {
         result
     }
 
-    /// Takes one from a count that is not 0.
+    /// Decrements a count that is not 0.
     pub fn take_one(&mut self, data: Data) {
         if let Some((at, _)) = self.place(data, 0) {
             self.cells[at] = self.cells[at].saturating_sub(1);
         }
     }
 
-    /// Sets a value; of a rate, what it shows from now on. Whether it is stored.
+    /// Sets a value; for a rate, the value that it shows from now on. Returns whether it is stored.
     pub fn set(&mut self, data: Data, index: u32, value: i64) -> bool {
         let Some((at, _)) = self.place(data, index) else {
             return false;
@@ -148,7 +148,7 @@ impl Entry<'_> {
                     rate::set(cells, now_ms, value as u32);
                 }
             }
-            // Names are set by `Table::store_server`.
+            // `Table::store_server` sets names.
             Shape::Name => {}
         }
         true
@@ -174,7 +174,7 @@ impl Entry<'_> {
         self.cells.get_mut(at..)?.first_chunk_mut()
     }
 
-    /// The first cell of an element, or of the element of an array that takes its place; none where neither is stored.
+    /// The first cell of an element, or of the array element that replaces it; none if neither is stored.
     #[inline]
     fn place(&self, data: Data, index: u32) -> Option<(usize, Column)> {
         let Some(column) = self.definition.column(data) else {

@@ -1,4 +1,4 @@
-//! References to entries: what connections and streams track.
+//! References to entries, held by the connections and streams that track them.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use crate::table::{Place, Table};
 pub struct Held {
     table: Arc<Table>,
     place: Place,
-    /// Its backend is not the frontend of the stream that tracks it.
+    /// A rule of a backend other than the stream's frontend tracks the entry.
     is_backends: bool,
-    /// When it ends, where that is known: an entry whose time is over is removed at once then.
+    /// When the reference ends, if known: an expired entry is then removed at once.
     ends_ms: Option<u64>,
 }
 
-/// What tracked entries count (manual §11.1).
+/// Events that tracked entries count (manual §11.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A connection or a stream begins to track.
+    /// A connection or a stream starts tracking.
     Connection,
-    /// A connection's session begins.
+    /// A connection's session starts.
     Session,
     /// An HTTP request.
     Request,
-    /// A request that is its client's fault (`http-err-codes`).
+    /// A request with an error of its client (`http-err-codes`).
     ClientError,
-    /// A response that is its server's fault (`http-fail-codes`).
+    /// A response with a failure of its server (`http-fail-codes`).
     ServerFailure,
     /// Bytes from the client.
     BytesIn(u64),
     /// Bytes from the server.
     BytesOut(u64),
-    /// Oddities of a connection's protocol.
+    /// Glitches of a connection.
     Glitches(u32),
 }
 
 impl Event {
-    /// The count and the rate that it adds to, and how much.
+    /// The total and the rate that the event adds to, and the amount.
     fn data(self) -> (Data, Data, u64) {
         match self {
             Event::Connection => (Data::ConnCnt, Data::ConnRate, 1),
@@ -64,19 +64,19 @@ impl Held {
         }
     }
 
-    /// The table that it is of.
+    /// The table of the entry.
     #[must_use]
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// Works with the entry.
+    /// Calls `work` with the entry.
     pub fn with<R>(&self, now_ms: u64, work: impl FnOnce(&mut Entry<'_>) -> R) -> R {
         self.table.work_at(self.place, now_ms, work)
     }
 
-    /// Works with the entry that has the same key in another table; none where there is none, or where keys differ in type or
-    /// length.
+    /// Calls `work` with the entry that has the same key in another table; none if there is none, or if the type or length of the
+    /// keys differs.
     pub fn with_in<R>(
         &self,
         other: &Table,
@@ -94,7 +94,7 @@ impl Held {
         other.with(&key, now_ms, work)
     }
 
-    /// Counts an event. If the entry stores it, the entry's `expire` starts again.
+    /// Counts an event. If the entry stores it, the entry's expiry restarts.
     pub fn count(&self, event: Event, now_ms: u64) {
         self.with(now_ms, |entry| count(entry, event));
     }
@@ -103,7 +103,7 @@ impl Held {
 fn count(entry: &mut Entry<'_>, event: Event) {
     let (total, rate, amount) = event.data();
     let counted = entry.add(total, 0, amount).is_some();
-    // HAProxy does not touch what a session counts.
+    // HAProxy does not touch the entry for a session's event.
     if (entry.add(rate, 0, amount).is_some() || counted) && event != Event::Session {
         entry.touch();
     }
@@ -125,7 +125,7 @@ impl Drop for Held {
     }
 }
 
-/// The counters that a connection or a stream tracks (`track-sc0` and its kin), by their numbers. Takes no memory before it tracks
+/// The counters that a connection or a stream tracks (`track-sc0` and the like), by number. Uses no memory until it tracks
 /// something.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
@@ -134,7 +134,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// What a counter tracks.
+    /// The entry that a counter tracks.
     #[must_use]
     #[inline]
     pub fn get(&self, counter: usize) -> Option<&Held> {
@@ -148,14 +148,14 @@ impl Tracked {
         self.any
     }
 
-    /// All, each with its counter.
+    /// All tracked entries with the numbers of their counters.
     pub fn all(&self) -> impl Iterator<Item = (usize, &Held)> {
         let all = self.held.iter().enumerate();
         all.filter_map(|(counter, held)| Some((counter, held.as_ref()?)))
     }
 
-    /// A counter tracks the entry from now on: a connection is counted, and those events that it comes too late for.
-    /// `is_backends`: a backend's rule tracks it, of another proxy than the frontend.
+    /// Starts tracking the entry: counts a connection, and the events that happened before. `is_backends`: the rule belongs to a
+    /// backend other than the stream's frontend.
     pub fn track(
         &mut self,
         counter: usize,
@@ -180,21 +180,21 @@ impl Tracked {
         self.any = true;
     }
 
-    /// Counts an event in all.
+    /// Counts an event in all tracked entries.
     pub fn count(&self, event: Event, now_ms: u64) {
         for (_, held) in self.all() {
             held.count(event, now_ms);
         }
     }
 
-    /// Counts an event in those that rules of a backend track.
+    /// Counts an event in the entries that rules of a backend track.
     pub fn count_backends(&self, event: Event, now_ms: u64) {
         for (_, held) in self.all().filter(|(_, held)| held.is_backends) {
             held.count(event, now_ms);
         }
     }
 
-    /// The connection or the stream ends: nothing is tracked any more. The memory is kept.
+    /// Stops tracking at the end of the connection or stream. Keeps the memory.
     pub fn end(&mut self, now_ms: u64) {
         if !std::mem::take(&mut self.any) {
             return;

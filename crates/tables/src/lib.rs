@@ -1,12 +1,12 @@
-//! Stick tables: what is counted and remembered by key (manual §11), shared by all workers.
+//! Stick tables: counters and remembered values by key (manual §11), shared by all workers.
 //!
-//! A [`Table`] has a [`Definition`] and entries. An entry is found by its key in constant time; reads and changes of it run under
-//! the lock of its shard, for a few instructions. [`Held`] is a reference that keeps an entry from being removed; [`Tracked`] are the
-//! counters that a connection or a stream tracks.
+//! A [`Table`] has a [`Definition`] and entries. An entry is found by its key in constant time; it is read and changed under the
+//! lock of its shard, for a few instructions. [`Held`] is a reference that keeps an entry from being removed; [`Tracked`] holds
+//! the counters that a connection or a stream tracks.
 //!
-//! Invariants: this crate does no I/O and reads no clock: callers give the time. A table never has more entries than its
-//! `size`, and memory is taken for entries that exist or existed. An entry that nobody holds is removed when it has
-//! not been touched for `expire`, or when it is the oldest of a full table. No operation walks over all entries except listings.
+//! Invariants: this crate does no I/O and reads no clock: callers pass the time. A table never has more entries than its `size`,
+//! and memory is allocated only for entries that exist or existed. An entry that is not held is removed when it has not been
+//! touched for `expire`, or when it is the oldest entry of a full table. Only listings walk over all entries.
 #![forbid(unsafe_code)]
 
 mod data;

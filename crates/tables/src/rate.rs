@@ -1,11 +1,11 @@
-//! Rates as HAProxy measures them: the events of the current period, and of the one before as much as still lies within the
-//! last period. The formula is the same, so that numbers agree. Three cells: when the period began, its events, the events
-//! of the one before. Times are milliseconds in 32 bits, which wrap.
+//! Rates with HAProxy's formula, so that the numbers agree: the events of the current period, plus those of the previous period
+//! in proportion to how much of it still lies within the last period. A rate has three cells: the start of the period, its
+//! events, and the events of the previous period. Times are 32-bit milliseconds, which wrap.
 
 /// The cells of a rate.
 pub(crate) type Cells = [u32; 3];
 
-/// Adds events; gives those of the current period.
+/// Adds events; returns the events of the current period.
 pub(crate) fn add(cells: &mut Cells, period_ms: u32, now_ms: u32, events: u32) -> u32 {
     let [began, current, previous] = cells;
     if now_ms.wrapping_sub(*began) < period_ms {
@@ -19,17 +19,17 @@ pub(crate) fn add(cells: &mut Cells, period_ms: u32, now_ms: u32, events: u32) -
         *previous = 0;
         begins = now_ms;
     }
-    // HAProxy keeps a lock in the lowest bit.
+    // HAProxy uses the lowest bit as a lock.
     *began = begins & !1;
     events
 }
 
-/// Sets it so that it shows this number of events until the period is over, as `set table` does.
+/// Makes the rate show this number of events until the period is over, as `set table` does.
 pub(crate) fn set(cells: &mut Cells, now_ms: u32, events: u32) {
     *cells = [now_ms & !1, events, 0];
 }
 
-/// Events of the last period.
+/// The events of the last period.
 pub(crate) fn read(cells: &Cells, period_ms: u32, now_ms: u32) -> u32 {
     let [began, current, previous] = *cells;
     let (mut current, mut previous) = (u64::from(current), u64::from(previous));
@@ -40,7 +40,7 @@ pub(crate) fn read(cells: &Cells, period_ms: u32, now_ms: u32) -> u32 {
         previous = if left >= 0 { current } else { 0 };
         current = 0;
     }
-    // A lone event of the period before counts until that period is over, so that rare events do not flap.
+    // A single event of the previous period counts until that period is over, so that rare events do not flap.
     if current == 0 && previous <= 1 {
         return previous as u32;
     }

@@ -1,8 +1,9 @@
-//! One part of a table: entries by key, and which of them is the oldest.
+//! One part of a table: entries by key, and a queue of entries by age.
 //!
-//! Entries lie in segments that are never moved, so that growth copies nothing but the index. A queue by age has at most one note a
-//! place: when it was touched, as far as the queue knows. A note that comes up too early is put back with the right time, so
-//! that touching an entry is one store. An entry that is held has no note from the time its last one came up until it is let go.
+//! Entries lie in segments that never move, so that growth copies only the index. The queue by age has at most one note per
+//! place: the time of the last touch that the queue knows of. A note that comes up too early is put back with the correct time,
+//! so that touching an entry is one store. The queue drops the note of a held entry when it comes up, and adds one when the entry
+//! is released.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,16 +11,16 @@ use std::collections::BinaryHeap;
 use crate::definition::Definition;
 use crate::entry::Entry;
 
-/// Bytes of a segment, about.
+/// Approximate size of a segment, bytes.
 const SEGMENT_BYTES: usize = 64 << 10;
 const SEGMENT_SLOTS_MIN: usize = 16;
 const SEGMENT_SLOTS_MAX: usize = 1024;
-/// Entries whose time is over that the making of another one removes.
+/// The most expired entries that are removed when a new one is made.
 const PURGED_AT_ONCE: u32 = 4;
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a place.
+/// The state of a place.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     touched_ms: u64,
@@ -28,7 +29,7 @@ struct Slot {
     next: u32,
     key_bytes: u32,
     holders: u32,
-    /// The queue by age has a note of this place.
+    /// The queue by age has a note for this place.
     is_noted: bool,
     is_used: bool,
 }
@@ -50,26 +51,26 @@ struct Segment {
     cells: Box<[u32]>,
 }
 
-/// See the module.
+/// One shard of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     segments: Vec<Segment>,
     /// Slots of a segment, a power of two; 0 before the first one.
     segment_slots: usize,
-    /// First places of chains; its length is a power of two.
+    /// First places of chains; the length is a power of two.
     index: Vec<u32>,
-    /// Places that were used and are empty.
+    /// Places that are empty again.
     free: Vec<u32>,
-    /// Places that were ever used.
+    /// The number of places ever used.
     places: u32,
     used: u32,
-    /// Entries removed since the table has asked.
+    /// Entries removed since the last [`Shard::take_removed`].
     removed: u32,
     ages: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Shard {
-    /// The place of a key. An entry whose time is over is removed.
+    /// The place of a key. Removes the entry if it has expired.
     pub fn find(&mut self, of: &Definition, hash: u32, key: &[u8], now_ms: u64) -> Option<u32> {
         let mut at = *self.index.get(self.bucket(hash))?;
         while at != NONE {
@@ -86,7 +87,7 @@ impl Shard {
         None
     }
 
-    /// Makes an entry for a key that has none; there must be room. What of it is stored is 0.
+    /// Makes an entry for a key that has none; there must be room. Its values are 0.
     pub fn insert(&mut self, of: &Definition, hash: u32, key: &[u8], now_ms: u64) -> u32 {
         self.grow_index();
         let at = match self.free.pop() {
@@ -116,7 +117,7 @@ impl Shard {
         at
     }
 
-    /// Removes entries that nobody holds and whose time is over, at most `most`.
+    /// Removes at most `most` expired entries that are not held.
     pub fn purge(&mut self, of: &Definition, now_ms: u64, most: u32) {
         let Some(expire_ms) = of.expire_ms else {
             return;
@@ -136,12 +137,12 @@ impl Shard {
         }
     }
 
-    /// The same, as many as the making of an entry may remove.
+    /// Removes as many expired entries as the creation of an entry may remove.
     pub fn purge_some(&mut self, of: &Definition, now_ms: u64) {
         self.purge(of, now_ms, PURGED_AT_ONCE);
     }
 
-    /// Removes the oldest entry that nobody holds; whether there was one.
+    /// Removes the oldest entry that is not held; returns whether there was one.
     pub fn evict(&mut self) -> bool {
         let oldest = self.oldest();
         if let Some(at) = oldest {
@@ -150,7 +151,7 @@ impl Shard {
         oldest.is_some()
     }
 
-    /// Takes the oldest entry that nobody holds off the queue by age.
+    /// Takes the oldest entry that is not held off the queue by age.
     fn oldest(&mut self) -> Option<u32> {
         while let Some(Reverse((age_ms, at))) = self.ages.pop() {
             let slot = self.slot_mut(at);
@@ -190,12 +191,12 @@ impl Shard {
         self.free.push(at);
     }
 
-    /// Somebody holds an entry from now on.
+    /// Adds a hold to an entry.
     pub fn hold(&mut self, at: u32) {
         self.slot_mut(at).holders += 1;
     }
 
-    /// Somebody holds it no more.
+    /// Releases a hold of an entry.
     pub fn let_go(&mut self, at: u32) {
         let slot = self.slot_mut(at);
         slot.holders = slot.holders.saturating_sub(1);
@@ -204,12 +205,12 @@ impl Shard {
         }
     }
 
-    /// Whether somebody holds it.
+    /// Whether the entry is held.
     pub fn is_held(&self, at: u32) -> bool {
         self.slot(at).holders > 0
     }
 
-    /// Whether its time is over and nobody holds it.
+    /// Whether the entry has expired and is not held.
     pub fn is_over(&self, of: &Definition, at: u32, now_ms: u64) -> bool {
         is_over(of, self.slot(at), now_ms)
     }
@@ -232,13 +233,13 @@ impl Shard {
         }
     }
 
-    /// The first place from `at` on that has an entry which is there now.
+    /// The first place from `at` on with an entry that has not expired.
     pub fn next_used(&self, of: &Definition, at: u32, now_ms: u64) -> Option<u32> {
         let is_there = |slot: &Slot| slot.is_used && !is_over(of, slot, now_ms);
         (at..self.places).find(|at| is_there(self.slot(*at)))
     }
 
-    /// Entries removed since this was asked last.
+    /// Entries removed since the last call.
     pub fn take_removed(&mut self) -> u32 {
         std::mem::take(&mut self.removed)
     }
@@ -251,7 +252,7 @@ impl Shard {
         }
     }
 
-    /// An empty place that was never used.
+    /// Makes a new empty place.
     fn build(&mut self, of: &Definition) -> u32 {
         if self.segment_slots == 0 {
             let bytes = size_of::<Slot>() + of.key_bytes as usize + of.cells() * 4;
@@ -272,7 +273,7 @@ impl Shard {
         at
     }
 
-    /// Doubles the index where chains would become long.
+    /// Doubles the index when chains become long.
     fn grow_index(&mut self) {
         const INDEX_MIN: usize = 16;
         if (self.used as usize) < self.index.len() {
@@ -318,7 +319,7 @@ impl Shard {
     }
 }
 
-/// Whether an entry's time is over and nobody holds it.
+/// Whether an entry has expired and is not held.
 fn is_over(of: &Definition, slot: &Slot, now_ms: u64) -> bool {
     let expire_ms = of.expire_ms.unwrap_or(u64::MAX);
     slot.holders == 0 && slot.touched_ms.saturating_add(expire_ms) <= now_ms

@@ -1,4 +1,4 @@
-//! A table: its shards, and what is done with entries by key.
+//! A table: its shards, and the operations on entries by key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,11 +13,11 @@ use crate::entry::Entry;
 use crate::held::Held;
 use crate::shard::Shard;
 
-/// Entries for which a table gets one more shard.
+/// The part of a table's `size`, in entries, for which it gets a shard.
 const ENTRIES_PER_SHARD: u32 = 1024;
-/// Shards of a table at most.
+/// The most shards of a table.
 const SHARDS_MAX: u32 = 64;
-/// Names of servers that a table remembers at most; a further one is not remembered.
+/// The most server names that a table remembers; further ones are not remembered.
 const NAMES_MAX: usize = 65_536;
 
 /// A stick table, shared by all workers.
@@ -25,11 +25,11 @@ const NAMES_MAX: usize = 65_536;
 pub struct Table {
     definition: Definition,
     shards: Box<[Mutex<Shard>]>,
-    /// Entries, with those whose time is over and that were not removed yet.
+    /// Entries, including expired ones that were not removed yet.
     used: AtomicU32,
-    /// Entries that were touched, wraps.
+    /// Number of touches; wraps.
     updates: AtomicU32,
-    /// Random: clients choose keys.
+    /// Random, because clients choose keys.
     seed: u64,
     names: Mutex<Names>,
 }
@@ -41,32 +41,32 @@ struct Names {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Where an entry is, for listings and commands.
+/// The place of an entry, for listings and commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     shard: u32,
     at: u32,
 }
 
-/// What became of an entry that was to be removed.
+/// The result of removing an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone.
+    /// The entry is removed.
     Removed,
-    /// It was not there.
+    /// There was no entry.
     Absent,
-    /// Somebody holds it.
+    /// The entry is held.
     InUse,
 }
 
 impl Place {
-    /// A number that stands for it, shown as a pointer.
+    /// A number for the place, shown as a pointer.
     #[must_use]
     pub fn pointer(self) -> u64 {
         (u64::from(self.shard) + 1) << 36 | u64::from(self.at) << 4
     }
 
-    /// The place that a pointer stands for.
+    /// The place with this pointer.
     #[must_use]
     pub fn of_pointer(pointer: u64) -> Option<Place> {
         let shard = u32::try_from(pointer >> 36).ok()?.checked_sub(1)?;
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// The lock of a shard. What was removed under it is no longer counted when it ends.
+/// A locked shard. When the lock ends, entries removed under it are subtracted from the table's count.
 struct Locked<'a> {
     table: &'a Table,
     shard: MutexGuard<'a, Shard>,
@@ -106,13 +106,13 @@ impl Table {
         }
     }
 
-    /// What it is.
+    /// The definition of the table.
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
 
-    /// Entries at this moment. Those whose time is over are removed first.
+    /// The current number of entries. Removes expired ones first.
     #[must_use]
     pub fn used(&self, now_ms: u64) -> u32 {
         if self.definition.expire_ms.is_some() {
@@ -124,13 +124,13 @@ impl Table {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How often entries were touched; wraps.
+    /// The number of touches; wraps.
     #[must_use]
     pub fn updates(&self) -> u32 {
         self.updates.load(Ordering::Relaxed)
     }
 
-    /// Works with the entry of a key; none where it has none.
+    /// Calls `work` with the entry of a key; none if there is no entry.
     pub fn with<R>(
         &self,
         key: &[u8],
@@ -140,7 +140,7 @@ impl Table {
         self.find(key, now_ms, |_, entry| work(entry))
     }
 
-    /// The same, with the place of the entry.
+    /// As [`Table::with`], and passes the place of the entry.
     pub fn find<R>(
         &self,
         key: &[u8],
@@ -155,7 +155,7 @@ impl Table {
         Some(self.work(&mut locked, at, now_ms, |entry| work(place, entry)))
     }
 
-    /// As [`Table::with`]; an entry is made where there is none. None where the table is full.
+    /// As [`Table::with`]; makes the entry if there is none. None if the table is full.
     pub fn with_new<R>(
         &self,
         key: &[u8],
@@ -166,7 +166,7 @@ impl Table {
         Some(self.work(&mut locked, at, now_ms, work))
     }
 
-    /// Holds the entry of a key, which is made where there is none. None where the table is full.
+    /// Holds the entry of a key; makes it if there is none. None if the table is full.
     #[must_use]
     pub fn hold(self: &Arc<Table>, key: &[u8], now_ms: u64) -> Option<Held> {
         let (mut locked, shard, at) = self.obtain(key, now_ms)?;
@@ -175,14 +175,14 @@ impl Table {
         Some(Held::new(Arc::clone(self), Place { shard, at }))
     }
 
-    /// Works with a name that [`Table::store_server`] has stored; none where the entry has none.
+    /// Calls `work` with a name that [`Table::store_server`] stored; none if the entry has none.
     pub fn server_name(&self, entry: &Entry<'_>) -> Option<Arc<str>> {
         let number = entry.name(Data::ServerKey).checked_sub(1)?;
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.by_number.get(number as usize).map(Arc::clone)
     }
 
-    /// Remembers a server, by its number and its name or address, in the entry of a key, which is made where there is none.
+    /// Stores a server, by its number and its name or address, in the entry of a key; makes the entry if there is none.
     pub fn store_server(&self, key: &[u8], now_ms: u64, id: u32, name: &str) {
         let number = self.number(name);
         self.with_new(key, now_ms, |entry| {
@@ -212,7 +212,7 @@ impl Table {
         remove(&mut locked.shard, next.filter(|at| *at == place.at))
     }
 
-    /// Works with the entry at a place; none where there is none.
+    /// Calls `work` with the entry at a place; none if there is none.
     pub fn at<R>(
         &self,
         place: Place,
@@ -225,8 +225,8 @@ impl Table {
         Some(self.work(&mut locked, place.at, now_ms, work))
     }
 
-    /// Shows entries from a place on, each with its place, until `show` answers false. Gives the place to go on from; none when all
-    /// were shown. Entries that come or go meanwhile may be shown or not. One shard is locked at a time.
+    /// Lists entries from a place on, each with its place, until `show` returns false. Returns the place to continue from; none
+    /// when all were listed. Entries that are added or removed meanwhile may be listed or not. One shard is locked at a time.
     pub fn list(
         &self,
         from: Place,
@@ -267,7 +267,7 @@ impl Table {
         self.lock(place.shard).shard.hold(place.at);
     }
 
-    /// `now_ms`: where it is known, an entry whose time is over is removed at once.
+    /// `now_ms`: if known, an expired entry is removed at once.
     pub(crate) fn let_go(&self, place: Place, now_ms: Option<u64>) {
         let mut locked = self.lock(place.shard);
         locked.shard.let_go(place.at);
@@ -313,7 +313,7 @@ impl Table {
         result
     }
 
-    /// The entry of a key, which is made where there is none: its shard, locked, and its place.
+    /// The entry of a key, made if there is none: its locked shard and its place.
     fn obtain(&self, key: &[u8], now_ms: u64) -> Option<(Locked<'_>, u32, u32)> {
         let of = &self.definition;
         let key = of.comparable(key);
@@ -335,8 +335,8 @@ impl Table {
         Some((locked, number, at))
     }
 
-    /// Removes an entry of a full table: the oldest of this shard, or of another one that nobody works with. With `nopurge`, only one
-    /// whose time is over.
+    /// Removes an entry of a full table: the oldest of this shard, or of another one that is not locked. With `nopurge`, only an
+    /// expired one.
     #[cold]
     fn make_room(&self, number: u32, shard: &mut Shard, now_ms: u64) -> bool {
         if self.clear_one(shard, now_ms) {
@@ -345,7 +345,7 @@ impl Table {
         let others =
             (1..self.shards.len()).map(|step| (number as usize + step) % self.shards.len());
         for other in others {
-            // A lock that is taken is not waited for: its owner may wait for ours.
+            // A locked shard is skipped: its owner may wait for our lock.
             if let Ok(shard) = self.shards[other].try_lock() {
                 let mut locked = Locked { table: self, shard };
                 if self.clear_one(&mut locked.shard, now_ms) {
@@ -366,7 +366,7 @@ impl Table {
         removed > 0
     }
 
-    /// The number of a name, given on first sight.
+    /// The number of a name, assigned when it is first seen.
     fn number(&self, name: &str) -> Option<u32> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = names.numbers.get(name) {

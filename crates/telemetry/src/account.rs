@@ -1,11 +1,11 @@
-//! The account of all records: started = exported + sampled out + dropped, by cause, and what is on its way: in a worker's
-//! hands, waiting in the queue, or in flight.
+//! The account of all records: started = exported + sampled out + dropped (by cause) + those on their way. A record on its way is
+//! in a worker, in the queue, or in flight.
 //!
-//! Workers add what they counted when they hand a batch over, exporters when a batch has ended; a reader sees sums.
+//! Workers add their counts when they hand over a batch, exporters when a batch has ended; readers see the sums.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is recorded.
+/// The kind of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     /// Spans.
@@ -28,20 +28,20 @@ impl Signal {
     }
 }
 
-/// What became of a record that was not exported.
+/// Why a record was not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// A sampler or a policy did not keep it. No fault.
+    /// A sampler or a policy did not keep it. This is not an error.
     SampledOut,
-    /// Its stream had more than it may have.
+    /// Its stream exceeded a limit.
     StreamLimit,
     /// The queue was full.
     QueueFull,
     /// The receiver refused it for good, or every retry failed.
     ExportFailed,
-    /// The receiver took the request and refused some of its records (OTLP partial success).
+    /// The receiver accepted the request and rejected some of its records (OTLP partial success).
     Rejected,
-    /// The process ended before it could be sent.
+    /// The process ended before it was sent.
     Shutdown,
 }
 
@@ -80,51 +80,51 @@ pub struct Account {
 }
 
 impl Account {
-    /// Records that began.
+    /// Adds started records.
     pub fn add_started(&self, records: u64) {
         self.started.fetch_add(records, Relaxed);
     }
 
-    /// Records that the receiver has.
+    /// Adds records that the receiver has.
     pub fn add_exported(&self, records: u64) {
         self.exported.fetch_add(records, Relaxed);
     }
 
-    /// Records that ended otherwise.
+    /// Adds records lost for this cause.
     pub fn add_lost(&self, why: Loss, records: u64) {
         self.lost[why as usize].fetch_add(records, Relaxed);
     }
 
-    /// Records that an exporter took out of the queue.
+    /// Adds records that an exporter took out of the queue.
     pub fn add_in_flight(&self, records: u64) {
         self.in_flight.fetch_add(records, Relaxed);
     }
 
-    /// Records that an exporter took, and that are exported or lost now. To be called after they were added there, so that
-    /// a reader may find them twice, but never nowhere.
+    /// Subtracts in-flight records that were exported or lost. Call this after adding them there: a reader may then count them
+    /// twice, but never misses them.
     pub fn end_flight(&self, records: u64) {
         self.in_flight.fetch_sub(records, Relaxed);
     }
 
-    /// Records that an exporter took, and that are neither exported nor lost yet.
+    /// Records in flight: taken by an exporter, and neither exported nor lost yet.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
     }
 
-    /// Records that began.
+    /// Started records.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.started.load(Relaxed)
     }
 
-    /// Records that the receiver has.
+    /// Exported records.
     #[must_use]
     pub fn exported(&self) -> u64 {
         self.exported.load(Relaxed)
     }
 
-    /// Records that ended so.
+    /// Records lost for this cause.
     #[must_use]
     pub fn lost(&self, why: Loss) -> u64 {
         self.lost[why as usize].load(Relaxed)

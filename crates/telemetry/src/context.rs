@@ -1,4 +1,4 @@
-//! What one process tells the next about a span.
+//! The context of a span, which one process sends to the next.
 
 use crate::{SpanId, TraceId};
 
@@ -11,11 +11,11 @@ pub struct SpanContext {
     pub span_id: SpanId,
     /// `trace-flags`.
     pub flags: u8,
-    /// It came from another process.
+    /// It was received from another process.
     pub remote: bool,
 }
 
-/// The flag of a span that is recorded (W3C Trace Context §3.2.2.5.1).
+/// The flag of a recorded span (W3C Trace Context §3.2.2.5.1).
 pub const SAMPLED: u8 = 1;
 
 impl SpanContext {
@@ -25,7 +25,7 @@ impl SpanContext {
         self.trace_id.is_valid() && self.span_id.is_valid()
     }
 
-    /// Whether whoever made it records the trace.
+    /// Whether its sender records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0

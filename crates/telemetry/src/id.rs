@@ -1,4 +1,4 @@
-//! Identifiers of traces and spans, and the generator that makes them.
+//! Identifiers of traces and spans, and their generator.
 
 /// 16 bytes, not all zero (W3C Trace Context §3.2.2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ impl TraceId {
         self.0 != [0; 16]
     }
 
-    /// The 56 bits that samplers draw from (W3C Trace Context level 2 §4.2): the rightmost seven bytes.
+    /// The 56 random bits that samplers use (W3C Trace Context level 2 §4.2): the rightmost seven bytes.
     #[must_use]
     pub fn randomness(self) -> u64 {
         let mut bytes = [0; 8];
@@ -32,17 +32,17 @@ impl SpanId {
     }
 }
 
-/// Makes identifiers: xoshiro256++, whose state is long enough that no two processes of a fleet walk the same stretch.
+/// Generates identifiers with xoshiro256++. Its state is large enough that the sequences of a fleet's processes do not overlap.
 #[derive(Clone, Debug)]
 pub struct Ids {
     state: [u64; 4],
 }
 
 impl Ids {
-    /// A generator. The seed is all of its randomness; two of the same seed make the same identifiers.
+    /// A generator. All randomness comes from the seed: two generators with the same seed make the same identifiers.
     #[must_use]
     pub fn new(seed: [u64; 4]) -> Ids {
-        // All zeroes is the one state that it never leaves.
+        // The generator never leaves the all-zero state.
         let state = if seed == [0; 4] { [1, 2, 3, 4] } else { seed };
         Ids { state }
     }
@@ -62,17 +62,17 @@ impl Ids {
         result
     }
 
-    /// A new trace.
+    /// A new trace identifier.
     #[inline]
     pub fn trace_id(&mut self) -> TraceId {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.next_u64().to_be_bytes());
-        // Never all zero.
+        // Never all zeros.
         id[8..].copy_from_slice(&self.next_u64().max(1).to_be_bytes());
         TraceId(id)
     }
 
-    /// A new span.
+    /// A new span identifier.
     #[inline]
     pub fn span_id(&mut self) -> SpanId {
         SpanId(self.next_u64().max(1).to_be_bytes())

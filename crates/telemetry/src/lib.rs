@@ -1,8 +1,8 @@
-//! Telemetry of the proxy: spans, log records and metrics, recorded while a stream lives, sampled when it ends, and encoded
-//! straight into OTLP.
+//! Telemetry of the proxy: spans, log records and metrics, recorded during a stream, sampled at its end, and encoded directly as
+//! OTLP.
 //!
-//! Nothing here does I/O or reads a clock. What is encoded goes into bounded queues ([`queue`]) that the exporters, on a
-//! thread of their own, empty; every record is counted ([`account`]).
+//! This crate does no I/O and reads no clock. Encoded records go into bounded queues ([`queue`]), which the exporters empty on a
+//! thread of their own; every record is counted ([`account`]).
 #![forbid(unsafe_code)]
 
 pub mod account;

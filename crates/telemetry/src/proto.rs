@@ -1,13 +1,13 @@
-//! Writing protobuf: just what encoders of OTLP need.
+//! Writes protobuf: only what OTLP encoders need.
 //!
-//! Every function appends to a buffer. A message inside another is written with [`message`], which puts its length before it
-//! afterwards; lengths are minimal varints, so the bytes are those that every other encoder makes.
+//! Every function appends to a buffer. A nested message is written with [`message`], which inserts its length afterwards; lengths
+//! are minimal varints, so the bytes equal those of other encoders.
 
-/// Bytes that a varint takes.
+/// The size of a varint.
 #[must_use]
 #[inline]
 pub fn varint_len(value: u64) -> usize {
-    // 7 bits a byte, at least one.
+    // 7 bits per byte, at least one byte.
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
@@ -62,7 +62,7 @@ pub fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A packed field of 64 bits each (`repeated fixed64`, `repeated double` by their bits).
+/// A packed field of 64-bit values (`repeated fixed64`, `repeated double` by their bits).
 pub fn packed(out: &mut Vec<u8>, field: u32, values: impl ExactSizeIterator<Item = u64>) {
     key(out, field, 2);
     varint(out, 8 * values.len() as u64);
@@ -71,7 +71,7 @@ pub fn packed(out: &mut Vec<u8>, field: u32, values: impl ExactSizeIterator<Item
     }
 }
 
-/// What a field holds that [`bytes`] wrote.
+/// The content of a field that [`bytes`] wrote.
 #[must_use]
 pub fn field_bytes(field: &[u8]) -> &[u8] {
     let after_varint = |bytes: &'_ [u8]| {
@@ -82,11 +82,11 @@ pub fn field_bytes(field: &[u8]) -> &[u8] {
     &rest[after_varint(rest)..]
 }
 
-/// A field that is a message, which `write` appends.
+/// A message field, whose content `write` appends.
 #[inline]
 pub fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     key(out, field, 2);
-    // Room for the length that most have; the rest is moved.
+    // Reserves the usual size of the length; if it is longer, the content is moved.
     let start = out.len();
     out.push(0);
     write(out);

@@ -1,6 +1,6 @@
 //! The bounded queue between the workers and one exporter.
 //!
-//! A worker gives whole batches and gets spare buffers back, so the lock is taken once a batch.
+//! A worker hands over whole batches and gets empty buffers back, so the lock is taken once per batch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,14 @@ use crate::account::{Account, Loss, Signal};
 /// Encoded records of one signal.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Concatenated fields number 2 of `ScopeSpans` or `ScopeLogs` (one a record), or of `ScopeMetrics` (one a metric):
-    /// each with its key and its length.
+    /// Concatenated fields number 2 of `ScopeSpans` or `ScopeLogs` (one per record), or of `ScopeMetrics` (one per metric): each
+    /// with its key and its length.
     pub bytes: Vec<u8>,
-    /// How many records they are (spans, log records, data points).
+    /// The number of records (spans, log records, data points).
     pub records: u32,
 }
 
-/// What a queue may hold.
+/// The limits of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Records.
@@ -26,14 +26,14 @@ pub struct QueueLimits {
     pub bytes_max: usize,
 }
 
-/// Buffers that are kept for use again.
+/// Buffers that are kept for reuse.
 const SPARE_MAX: usize = 64;
 
-/// See the module.
+/// The queue of one exporter.
 pub struct Queue {
-    /// What it carries.
+    /// The signal of its records.
     pub signal: Signal,
-    /// What became of everything that was offered.
+    /// Counts what became of all records offered.
     pub account: Arc<Account>,
     limits: QueueLimits,
     wake_at: QueueLimits,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// An empty queue; `wake` tells its exporter that a batch has come (see [`Queue::waking_at`]), and must not block.
+    /// An empty queue; `wake` tells its exporter that a batch has arrived (see [`Queue::waking_at`]), and must not block.
     pub fn new(
         signal: Signal,
         limits: QueueLimits,
@@ -79,15 +79,15 @@ impl Queue {
         }
     }
 
-    /// The exporter is woken only by the batch with which so many records, or so many bytes, wait: what is less, it comes for
-    /// by its own clock. Not set, every batch wakes it.
+    /// Wakes the exporter only with the batch that makes this many records, or this many bytes, wait; smaller amounts are left to
+    /// its timer. Without this, every batch wakes it.
     #[must_use]
     pub fn waking_at(mut self, level: QueueLimits) -> Queue {
         self.wake_at = level;
         self
     }
 
-    /// What it may hold.
+    /// Its limits.
     #[must_use]
     pub fn limits(&self) -> QueueLimits {
         self.limits
@@ -97,7 +97,7 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a batch. What does not fit is dropped whole and counted. Gives an empty buffer for the next batch.
+    /// Adds a batch. A batch that does not fit is dropped whole and counted. Returns an empty buffer for the next batch.
     pub fn offer(&self, batch: Batch) -> Vec<u8> {
         let mut inner = self.inner();
         let records = inner.records + batch.records as usize;
@@ -114,7 +114,7 @@ impl Queue {
             bytes.clear();
             return bytes;
         }
-        // Reached, and not before: the exporter looks again by itself as long as it finds as much.
+        // Only the batch that reaches the limit wakes the exporter: while more waits, the exporter continues on its own.
         let reached = inner.records < self.wake_at.records_max
             && records >= self.wake_at.records_max
             || inner.bytes < self.wake_at.bytes_max && bytes >= self.wake_at.bytes_max;
@@ -139,7 +139,7 @@ impl Queue {
         Some(batch)
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer for reuse.
     pub fn reuse(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut inner = self.inner();
@@ -148,14 +148,14 @@ impl Queue {
         }
     }
 
-    /// Records that wait, and their bytes.
+    /// Waiting records, and their bytes.
     #[must_use]
     pub fn depth(&self) -> (usize, usize) {
         let inner = self.inner();
         (inner.records, inner.bytes)
     }
 
-    /// From now on everything offered is lost ([`Loss::Shutdown`]); what is inside can still be taken.
+    /// Closes the queue: everything offered from now on is lost ([`Loss::Shutdown`]); waiting batches can still be taken.
     pub fn close(&self) {
         self.inner().closed = true;
     }

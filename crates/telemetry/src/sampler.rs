@@ -1,6 +1,6 @@
-//! The samplers that decide when a span begins (OpenTelemetry: Trace SDK, Sampling).
+//! The samplers that decide at the start of a span (OpenTelemetry: Trace SDK, Sampling).
 //!
-//! A decision depends on nothing but its arguments, so every process that is given the same trace decides alike.
+//! A decision depends only on its arguments, so every process decides alike for the same trace.
 
 use crate::propagation::tracestate;
 use crate::settings;
@@ -9,72 +9,72 @@ use crate::{SpanContext, TraceId};
 /// Decides whether spans are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampler {
-    /// All.
+    /// All spans.
     AlwaysOn,
-    /// None.
+    /// No spans.
     AlwaysOff,
     /// A share of all traces.
     TraceIdRatio(Ratio),
-    /// As the parent was.
+    /// The same decision as the parent's.
     ParentBased(ParentBased),
-    /// A share of all traces that is told to others in `tracestate`.
+    /// A share of all traces, with the threshold sent in `tracestate`.
     Composite(Composite),
 }
 
-/// What [`Sampler::ParentBased`] asks, by the kind of the parent.
+/// The samplers of [`Sampler::ParentBased`], by the kind of the parent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParentBased {
-    /// Where there is no parent.
+    /// There is no parent.
     pub root: Simple,
-    /// The parent came from elsewhere and is recorded.
+    /// The parent is remote and sampled.
     pub remote_sampled: Simple,
-    /// The parent came from elsewhere and is not recorded.
+    /// The parent is remote and not sampled.
     pub remote_not_sampled: Simple,
-    /// The parent is a span of this process and is recorded.
+    /// The parent is a span of this process and is sampled.
     pub local_sampled: Simple,
-    /// The parent is a span of this process and is not recorded.
+    /// The parent is a span of this process and is not sampled.
     pub local_not_sampled: Simple,
 }
 
-/// A sampler that asks no other.
+/// A sampler that does not delegate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Simple {
-    /// All.
+    /// All spans.
     AlwaysOn,
-    /// None.
+    /// No spans.
     AlwaysOff,
     /// A share of all traces.
     TraceIdRatio(Ratio),
 }
 
-/// A share of all traces, by their identifiers' last 8 bytes: their first 63 bits are below `share * 2^63`. That is what the
-/// SDKs for Go and Rust do, so they agree; it is not the threshold of [`Composite`].
+/// A share of all traces: those for which the first 63 bits of the identifier's last 8 bytes are below `share * 2^63`. The SDKs
+/// for Go and Rust use the same rule, so decisions agree; it differs from the threshold of [`Composite`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     bound: u64,
 }
 
-/// Consistent probability sampling (OpenTelemetry: TraceState, Probability Sampling): a trace is kept if its 56 random bits
-/// (`rv` of its state, or the end of its identifier) are at least a threshold, and the threshold goes along as `th`.
+/// Consistent probability sampling (OpenTelemetry: TraceState, Probability Sampling): a trace is kept if its 56 random bits (`rv`
+/// of its state, or the end of its identifier) are at least a threshold, which is propagated as `th`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Composite {
-    /// With this threshold, whatever the parent's ([`tracestate::threshold_of`]): 0 keeps every trace, nothing none.
+    /// With this threshold, whatever the parent's ([`tracestate::threshold_of`]): 0 keeps every trace, `None` keeps none.
     Probability(Option<u64>),
     /// With the parent's threshold; without a parent, with this one.
     ParentThreshold(Option<u64>),
 }
 
-/// What a sampler says of a span.
+/// The decision of a sampler about a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// It is recorded.
     pub sampled: bool,
-    /// The threshold that it was kept with, for its `tracestate`. See [`Sampler::writes_threshold`].
+    /// The threshold with which it was kept, for its `tracestate`. See [`Sampler::writes_threshold`].
     pub threshold: Option<u64>,
 }
 
 impl Default for ParentBased {
-    /// As the parent, and all without one.
+    /// Follows the parent; samples every span without one.
     fn default() -> ParentBased {
         ParentBased {
             root: Simple::AlwaysOn,
@@ -87,7 +87,7 @@ impl Default for ParentBased {
 }
 
 impl Ratio {
-    /// A share from 0 to 1; what is no number is 1.
+    /// A share from 0 to 1; NaN counts as 1.
     #[must_use]
     pub fn new(share: f64) -> Ratio {
         let share = if share.is_nan() {
@@ -143,8 +143,8 @@ impl From<&settings::Sampler> for Sampler {
 }
 
 impl Sampler {
-    /// Decides on a span of this trace. `parent` is its parent and `parent_state` the parent's `tracestate`; a parent that is
-    /// not valid is none.
+    /// Decides on a span of this trace. `parent` is its parent and `parent_state` the parent's `tracestate`; an invalid parent
+    /// counts as none.
     #[must_use]
     #[inline]
     pub fn decide(
@@ -163,8 +163,8 @@ impl Sampler {
         }
     }
 
-    /// Whether a span's `tracestate` gets the decision's threshold, where none means that there is to be none
-    /// ([`tracestate::set_threshold`]). Otherwise the parent's state is passed on as it is.
+    /// Whether the threshold of the decision is written to a span's `tracestate`, and removed there if it is none
+    /// ([`tracestate::set_threshold`]). Otherwise the parent's state is passed on unchanged.
     #[must_use]
     pub fn writes_threshold(&self) -> bool {
         matches!(self, Sampler::Composite(_))
@@ -213,7 +213,7 @@ impl Composite {
         match (self, parent) {
             (Composite::Probability(threshold), None)
             | (Composite::ParentThreshold(threshold), None) => {
-                // Whatever state there is belongs to no parent.
+                // Without a parent, any state is ignored.
                 Decision::by_threshold(threshold, trace.randomness())
             }
             (Composite::Probability(threshold), Some(_)) => {
@@ -222,7 +222,7 @@ impl Composite {
             (Composite::ParentThreshold(_), Some(parent)) => {
                 let sampled = parent.is_sampled();
                 let threshold = tracestate::threshold(state);
-                // One that contradicts the parent's flag is wrong, and so is erased.
+                // A threshold that contradicts the parent's flag is wrong and is removed.
                 let agrees =
                     threshold.is_some_and(|threshold| (randomness() >= threshold) == sampled);
                 Decision {

@@ -1,7 +1,7 @@
-//! Policies that decide at a stream's end whether its spans are kept (`sampling` of an instrumentation).
+//! Policies that decide at the end of a stream whether its spans are kept (`sampling` of an instrumentation).
 //!
-//! What is certain comes first, then what remembers, then what draws, whatever the order of the file: a stream that a
-//! certain policy keeps was kept for sure, and its threshold must say so, even if the draw would have kept it too.
+//! Certain policies are evaluated first, then those with memory, then those that draw, whatever the order of the file. A stream
+//! that a certain policy keeps has probability 1, and its threshold must say so, even if the draw would have kept it too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,45 +12,45 @@ use crate::program::Value;
 /// A `sampling` line.
 #[derive(Debug)]
 pub struct Policy {
-    /// As written; what kept spans say.
+    /// Its name as written; kept spans carry it.
     pub name: Box<str>,
-    /// A `KeyValue` with the name, for the spans that it keeps.
+    /// A `KeyValue` with the name, for the spans that the policy keeps.
     pub mark: Box<[u8]>,
-    /// What it looks at.
+    /// Its criterion.
     pub rule: Rule,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
 }
 
-/// What a policy looks at.
+/// The criterion of a policy.
 #[derive(Debug)]
 pub enum Rule {
-    /// Its condition alone.
+    /// Only the policy's condition.
     Always,
-    /// Statuses, from the first to the last of each.
+    /// Ranges of statuses, the first and the last of each.
     Status(Vec<(u16, u16)>),
-    /// The stream took at least so many milliseconds.
+    /// The stream took at least this many milliseconds.
     DurationMs(u64),
     /// The request went to a server more than once.
     Retry,
-    /// It was sent to another server.
+    /// It was redispatched to another server.
     Redispatch,
-    /// Client or server ended it before its time.
+    /// The client or the server aborted it.
     Abort,
-    /// Some time was over.
+    /// A timeout expired.
     Timeout,
     /// The first two characters of the termination state, `*` for any.
     Termination(Vec<[u8; 2]>),
-    /// The first stream of this key.
+    /// The first stream with this key.
     FirstSeen(Value, Seen),
-    /// So many streams a second, of each key.
+    /// A number of streams per second, for each key.
     Rate(Option<Value>, Rates),
-    /// A share of all traces: the threshold below which the randomness of a trace is passed over.
+    /// A share of all traces: those with a randomness below this threshold are not kept.
     Probability(u64),
 }
 
 impl Rule {
-    /// Its turn among others.
+    /// Its place in the order of evaluation.
     #[must_use]
     pub fn rank(&self) -> u8 {
         match self {
@@ -62,13 +62,13 @@ impl Rule {
     }
 }
 
-/// Keys that were seen, by their hash; all workers together, without a lock.
+/// Keys seen before, by their hash; shared by all workers, without a lock.
 #[derive(Debug)]
 pub struct Seen {
     slots: Box<[AtomicU64]>,
 }
 
-/// Places that are looked at for a key before it counts as seen: the table is full there.
+/// The places examined for a key; if all are taken, the key counts as seen.
 const PROBES: usize = 16;
 
 impl Seen {
@@ -81,7 +81,7 @@ impl Seen {
         }
     }
 
-    /// Whether this is the first time; from now on it is not.
+    /// Whether the key is new; marks it as seen.
     pub fn is_first(&self, hash: u64) -> bool {
         let hash = hash.max(1);
         let mask = self.slots.len() - 1;
@@ -103,22 +103,22 @@ impl Seen {
     }
 }
 
-/// Budgets of so many a second, by key; all workers together, without a lock. Keys that fall on the same place share one.
+/// Budgets per second and key; shared by all workers, without a lock. Keys that map to the same place share a budget.
 #[derive(Debug)]
 pub struct Rates {
-    /// Nanoseconds that one takes.
+    /// Nanoseconds that one stream uses.
     each_ns: u64,
-    /// By key: the moment up to which its budget is spent (the generic cell rate algorithm).
+    /// By key: the time up to which the budget is used (the generic cell rate algorithm).
     spent_until_ns: Box<[AtomicU64]>,
 }
 
-/// Keys with a budget of their own, about.
+/// The approximate number of keys with separate budgets.
 const RATE_KEYS: usize = 4096;
-/// A second's worth may come at once.
+/// The budget of a whole second may be used at once.
 const BURST_NS: u64 = 1_000_000_000;
 
 impl Rates {
-    /// So many a second, from 1 on; `by_key` where keys have budgets of their own.
+    /// This many per second, at least 1; with `by_key`, keys have separate budgets.
     #[must_use]
     pub fn new(per_second: u32, by_key: bool) -> Rates {
         let keys = if by_key { RATE_KEYS } else { 1 };
@@ -128,7 +128,7 @@ impl Rates {
         }
     }
 
-    /// Takes one of a key's budget, if there is one. `now_ns` is monotonic.
+    /// Takes one from a key's budget; false if the budget is used up. `now_ns` is monotonic.
     pub fn take(&self, hash: u64, now_ns: u64) -> bool {
         let slot = &self.spent_until_ns[hash as usize & (self.spent_until_ns.len() - 1)];
         let mut spent = slot.load(Relaxed);

@@ -1,4 +1,4 @@
-//! The side of clients: what a listener offers and demands.
+//! The server side of TLS: what a listener offers to clients and demands of them.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
 use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
 
-/// Which certificates clients are asked for.
+/// The client certificates that a listener asks for.
 #[derive(Clone, Debug)]
 pub struct ClientCertificates {
-    /// Who may have issued them, and which are revoked.
+    /// The authorities that may have issued them, and the revoked certificates.
     pub trusted: Trusted,
-    /// Whose names clients are told instead (`ca-file` where there is a `ca-verify-file`).
+    /// Authorities whose names are sent to clients instead (`ca-file` together with a `ca-verify-file`).
     pub hints: Option<Trusted>,
-    /// Clients are told no names (`no-ca-names`).
+    /// No names are sent to clients (`no-ca-names`).
     pub tells_no_names: bool,
-    /// A client may have none.
+    /// A client need not send a certificate.
     pub is_optional: bool,
     /// Errors in the client's own certificate that are ignored (`crt-ignore-err`).
     pub ignored: IgnoredErrors,
@@ -36,9 +36,9 @@ pub struct ClientCertificates {
 /// Errors of verification that do not end a handshake, by OpenSSL's numbers (`X509_V_ERR_*`).
 #[derive(Clone, Debug, Default)]
 pub struct IgnoredErrors {
-    /// Every one.
+    /// Every error.
     pub all: bool,
-    /// Those.
+    /// The numbers of the errors.
     pub numbers: Vec<u8>,
 }
 
@@ -53,32 +53,32 @@ impl IgnoredErrors {
 }
 
 impl ClientCertificates {
-    /// Whether some error does not end a handshake.
+    /// Whether any error is ignored.
     pub(crate) fn ignores_errors(&self) -> bool {
         !self.ignored.is_empty() || !self.ignored_of_issuers.is_empty()
     }
 }
 
-/// How a listener speaks TLS.
+/// The TLS options of a listener.
 #[derive(Clone, Debug, Default)]
 pub struct AcceptorOptions {
-    /// What may be agreed on.
+    /// What may be negotiated.
     pub offer: Offer,
-    /// The client's order of suites counts (`prefer-client-ciphers`).
+    /// The client's order of suites takes precedence (`prefer-client-ciphers`).
     pub prefers_client_order: bool,
-    /// Certificates of clients; none: nobody is asked.
+    /// Client certificates; none: clients are not asked for one.
     pub clients: Option<ClientCertificates>,
-    /// No tickets are given to clients (`no-tls-tickets`).
+    /// Clients get no tickets (`no-tls-tickets`).
     pub no_tickets: bool,
-    /// The keys of tickets; none: keys of this process that change by themselves.
+    /// The keys of tickets; none: keys of this process, rotated automatically.
     pub ticket_keys: Option<TicketKeys>,
-    /// Sessions that are remembered for clients without tickets (`tune.ssl.cachesize`).
+    /// Sessions remembered for clients without tickets (`tune.ssl.cachesize`).
     pub sessions_max: usize,
-    /// Where it is counted how often these are asked for.
+    /// The counters of lookups of these sessions.
     pub cache_use: CacheUse,
     /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
     pub lifetime_s: Option<u64>,
-    /// Bytes that clients may send along with their first message (`allow-0rtt`); 0 for none.
+    /// Bytes of early data that clients may send (`allow-0rtt`); 0 for none.
     pub early_data_bytes_max: u32,
     /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's limit.
     pub record_bytes_max: usize,
@@ -88,11 +88,11 @@ pub struct AcceptorOptions {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
-    /// Who looks at certificates of clients.
+    /// Checks client certificates.
     verifier: Option<Arc<ClientVerifier>>,
-    /// What it signs by.
+    /// The algorithms that it signs with.
     signatures: Signatures,
-    /// Early data is delivered before the handshake is over, and may be answered then.
+    /// Early data is delivered, and may be answered, before the handshake is over.
     serves_early: bool,
 }
 
@@ -100,7 +100,7 @@ impl Acceptor {
     /// A listener with these certificates.
     ///
     /// # Errors
-    /// The options leave nothing that could be agreed on.
+    /// The options leave nothing to negotiate.
     pub fn new(
         options: &AcceptorOptions,
         certificates: Arc<Certificates>,
@@ -146,13 +146,14 @@ impl Acceptor {
             }),
         };
         config.max_early_data_size = options.early_data_bytes_max;
-        // A client that must prove who it is gets nothing before it has.
+        // A client that must authenticate gets no answer before it has.
         let serves_early = options.early_data_bytes_max > 0 && options.clients.is_none();
         config.send_half_rtt_data = serves_early;
         if options.record_bytes_max > 0 {
             config.max_fragment_size = Some(options.record_bytes_max);
         }
-        // Early data can be sent again by anyone who has recorded it, so that a session is used once: no ticket can say that.
+        // Anyone who recorded early data can send it again, so each session may be used only once. A ticket cannot guarantee
+        // that.
         let takes_early_data = options.early_data_bytes_max > 0;
         if !options.no_tickets && !takes_early_data {
             let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
@@ -178,13 +179,13 @@ impl Acceptor {
         })
     }
 
-    /// The protocols of the application that it offers.
+    /// The application protocols (ALPN) that it offers.
     #[must_use]
     pub fn protocols(&self) -> &[Vec<u8>] {
         &self.config.alpn_protocols
     }
 
-    /// The same with other certificates. Sessions that it made can be resumed.
+    /// A copy with other certificates. Sessions of the original can be resumed.
     #[must_use]
     pub fn with_certificates(&self, certificates: Arc<Certificates>) -> Acceptor {
         let mut config = (*self.config).clone();
@@ -198,8 +199,8 @@ impl Acceptor {
         }
     }
 
-    /// The same for clients that offer none of its protocols: the connection goes on as if they had offered none, which RFC 7301
-    /// §3.2 does not ask for and HAProxy does.
+    /// A copy for clients that offer none of its application protocols: the connection continues as if they had offered none.
+    /// HAProxy does so; RFC 7301 §3.2 does not require it.
     #[must_use]
     pub fn without_protocols(&self) -> Acceptor {
         let mut config = (*self.config).clone();

@@ -1,8 +1,8 @@
-//! A buffer that is filled and emptied again and again.
+//! A buffer that is filled and emptied repeatedly.
 
 use std::ops::Deref;
 
-/// Bytes on their way. Its memory is zeroed once, when it grows, and not again for each use.
+/// Bytes in transit. Memory is zeroed once, when the buffer grows, and not again for each use.
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Empties it and keeps its memory.
+    /// Empties the buffer and keeps its memory.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -21,7 +21,7 @@ impl Buffer {
         self.len += bytes.len();
     }
 
-    /// The room behind its bytes, at least so much.
+    /// The room after its bytes, at least this much.
     fn spare(&mut self, room: usize) -> &mut [u8] {
         let wanted = self.len + room;
         if self.bytes.len() < wanted {
@@ -30,7 +30,7 @@ impl Buffer {
         &mut self.bytes[self.len..]
     }
 
-    /// Lets `write` put bytes into the room behind; it says how many.
+    /// Lets `write` put bytes into the room after the buffer's bytes; `write` returns how many.
     pub(crate) fn write_with<E>(
         &mut self,
         room: usize,
@@ -41,7 +41,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Gives back memory beyond what is usual.
+    /// Frees memory beyond this size.
     pub fn keep_at_most(&mut self, bytes: usize) {
         if self.len == 0 && self.bytes.len() > bytes {
             self.bytes = Vec::new();

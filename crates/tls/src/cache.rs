@@ -1,11 +1,11 @@
-//! Sessions that are remembered for clients without tickets, and how often they are asked for.
+//! Sessions remembered for clients without tickets, and counters of their lookups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustls::server::StoresServerSessions;
 
-/// How often sessions were asked for. Copies count together.
+/// Counters of session lookups. Copies share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct CacheUse(Arc<Counts>);
 
@@ -16,13 +16,13 @@ struct Counts {
 }
 
 impl CacheUse {
-    /// Sessions that clients asked for.
+    /// Lookups of sessions by clients.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.0.lookups.load(Relaxed)
     }
 
-    /// Those of them that were not there, or too old.
+    /// Lookups that found no session, or one that was too old.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.0.misses.load(Relaxed)
@@ -37,7 +37,7 @@ impl CacheUse {
     }
 }
 
-/// Sessions that are kept, and counted when they are asked for.
+/// A session store that counts lookups.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub inner: Arc<dyn StoresServerSessions>,

@@ -1,4 +1,4 @@
-//! The side of servers: what is offered to a server and demanded of it.
+//! The client side of TLS: what is offered to a server and demanded of it.
 
 use std::sync::Arc;
 
@@ -11,33 +11,34 @@ use crate::signatures::Signatures;
 use crate::verify::ServerVerifier;
 use crate::{Failure, FailureKind, Identity, Offer, OfferError, Session, Trusted};
 
-/// What is demanded of a server's certificate.
+/// The requirements for a server's certificate.
 #[derive(Clone, Debug, Default)]
 pub enum Verification {
     /// Nothing (`verify none`).
     #[default]
     None,
-    /// Its chain leads to an authority, and it is for the name that is asked for, if any, or for this one (`verifyhost`).
+    /// Its chain leads to a trusted authority, and it is valid for the requested name or, without one, for the name of
+    /// `verifyhost`.
     Required {
-        /// Who may have issued it, and which are revoked.
+        /// The authorities that may have issued it, and the revoked certificates.
         trusted: Trusted,
-        /// The name it must be for where none is asked for (`verifyhost`).
+        /// The name it must be valid for if none is requested (`verifyhost`).
         name: Option<String>,
     },
 }
 
-/// How a server is spoken to.
+/// The TLS options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectorOptions {
-    /// What may be agreed on.
+    /// What may be negotiated.
     pub offer: Offer,
-    /// What its certificate must be.
+    /// The requirements for its certificate.
     pub verification: Verification,
-    /// The certificate that we present when we are asked for one (`crt`).
+    /// The certificate that we present on request (`crt`).
     pub identity: Option<Identity>,
-    /// Names whose sessions are remembered to be resumed; 0: none is (`no-ssl-reuse`).
+    /// For how many names sessions are remembered for resumption; 0: for none (`no-ssl-reuse`).
     pub sessions_max: usize,
-    /// Sessions of TLS 1.2 are resumed without tickets (`no-tls-tickets`).
+    /// Sessions of TLS 1.2 are resumed by identifier, without tickets (`no-tls-tickets`).
     pub no_tickets: bool,
 }
 
@@ -47,7 +48,7 @@ pub struct Connector {
     config: Arc<ClientConfig>,
 }
 
-/// The certificate that is presented to every server that asks.
+/// The certificate presented to every server that asks for one.
 #[derive(Debug)]
 struct Own(Arc<CertifiedKey>);
 
@@ -63,10 +64,10 @@ impl ResolvesClientCert for Own {
 }
 
 impl Connector {
-    /// A server that is spoken to so.
+    /// A connector with these options.
     ///
     /// # Errors
-    /// The options leave nothing that could be agreed on, or a name is none.
+    /// The options leave nothing to negotiate, or a name is invalid.
     pub fn new(options: &ConnectorOptions) -> Result<Connector, OfferError> {
         let provider = options.offer.provider()?;
         let versions = options.offer.versions(&provider)?;
@@ -91,7 +92,7 @@ impl Connector {
             }
         };
         config.alpn_protocols.clone_from(&options.offer.protocols);
-        // A server that answers with a protocol that was not asked for breaks the rules, and is told so.
+        // A server that selects a protocol that was not offered violates the protocol and gets an alert.
         config.resumption = match options.sessions_max {
             0 => Resumption::disabled(),
             max => Resumption::in_memory_sessions(max),
@@ -105,7 +106,7 @@ impl Connector {
         })
     }
 
-    /// The same with these protocols of the application; none offers none.
+    /// A copy with these application protocols (ALPN); an empty list offers none.
     #[must_use]
     pub fn with_protocols(&self, protocols: &[&[u8]]) -> Connector {
         let mut config = (*self.config).clone();
@@ -115,20 +116,20 @@ impl Connector {
         }
     }
 
-    /// The protocols of the application that it offers.
+    /// The application protocols (ALPN) that it offers.
     #[must_use]
     pub fn protocols(&self) -> &[Vec<u8>] {
         &self.config.alpn_protocols
     }
 
-    /// A session with a server, asking for a name (SNI) or for none; [`Session::start`] writes its first message.
+    /// A session with a server, with or without a server name (SNI); [`Session::start`] writes its first message.
     ///
     /// # Errors
-    /// The name is none.
+    /// The name is invalid.
     pub fn connect(&self, name: Option<&str>) -> Result<Session, Failure> {
         let name = match name {
             Some(name) => server_name(name)?,
-            // Addresses are never sent, and nothing is checked against this one.
+            // An address is never sent, and nothing is verified against this one.
             None => ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into()),
         };
         let connection = UnbufferedClientConnection::new(self.config.clone(), name)?;

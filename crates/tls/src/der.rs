@@ -1,4 +1,4 @@
-//! As much of DER (X.690) as certificates need that the library does not read.
+//! The parts of DER (X.690) in certificates that the library does not read.
 
 pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
@@ -12,12 +12,12 @@ pub(crate) const SEQUENCE: u8 = 0x30;
 pub(crate) const SET: u8 = 0x31;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const ENUMERATED: u8 = 0x0a;
-/// The version of a certificate; without it, it is 1 (RFC 5280 §4.1).
+/// The version of a certificate; 1 if absent (RFC 5280 §4.1).
 pub(crate) const VERSION: u8 = 0xa0;
 /// The extensions of a certificate.
 pub(crate) const EXTENSIONS: u8 = 0xa3;
 
-/// One element: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
+/// One element: its tag, its content, and the bytes after it (X.690 §8.1). None if it is truncated or not DER.
 pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -52,19 +52,19 @@ pub(crate) fn push(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// The content of the first element, which has this tag, and what follows.
+/// The content of the first element, which must have this tag, and the bytes after it.
 pub(crate) fn expect(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = element(bytes)?;
     (found == tag).then_some((content, rest))
 }
 
-/// The first element with its tag and length, which has this tag, and what follows.
+/// The first element including its tag and length, which must have this tag, and the bytes after it.
 pub(crate) fn whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (_, rest) = expect(bytes, tag)?;
     Some((&bytes[..bytes.len() - rest.len()], rest))
 }
 
-/// The seconds since 1970 of the first element, a time (RFC 5280 §4.1.2.5), and what follows.
+/// The first element, which must be a time (RFC 5280 §4.1.2.5), as seconds since 1970, and the bytes after it.
 pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (tag, text, rest) = element(bytes)?;
     let text = text.strip_suffix(b"Z")?;
@@ -94,11 +94,12 @@ pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
 }
 
-/// Writes a time, seconds after the UNIX epoch, in the form that its year takes (RFC 5280 §4.1.2.5). It is before the year 10000.
+/// Writes a time, seconds after the UNIX epoch, in the form required for its year (RFC 5280 §4.1.2.5). The year must be before
+/// 10000.
 pub(crate) fn push_time(out: &mut Vec<u8>, seconds: u64) {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let days = days + days_before(1970, 1);
-    // Never too late: 366 days are at least a year.
+    // A lower bound: 366 days are at least a year.
     let mut year = days / 366;
     while days_before(year + 1, 1) <= days {
         year += 1;

@@ -1,4 +1,4 @@
-//! Certificates with their keys, from PEM.
+//! Certificates with their keys, read from PEM.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::der::{OBJECT_ID, SEQUENCE, VERSION, element};
 /// The largest file that is read as PEM, bytes.
 pub const PEM_BYTES_MAX: u64 = 8 << 20;
 
-/// A certificate with its chain, its key, and the status that is stapled to it.
+/// A certificate with its chain, its key, and its stapled status.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub(crate) key: Arc<CertifiedKey>,
@@ -25,15 +25,15 @@ pub struct Identity {
 /// The files of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// The certificate, its chain and mostly its key, in PEM.
+    /// The certificate, its chain and usually its key, in PEM.
     pub certificate: &'a Path,
-    /// The key, instead of one in that file.
+    /// The key; takes precedence over a key in that file.
     pub key: Option<&'a Path>,
-    /// The key where that file has none.
+    /// The key, if that file has none.
     pub key_beside: Option<&'a Path>,
-    /// The issuer's certificate, where the chain does not have it: for the status, it is not sent.
+    /// The issuer's certificate, if the chain does not contain it. It is used for the status and not sent.
     pub issuer: Option<&'a Path>,
-    /// The status that is stapled to the certificate, in DER; an empty file is none.
+    /// The status to staple, in DER; an empty file means none.
     pub ocsp: Option<&'a Path>,
 }
 
@@ -48,11 +48,11 @@ pub enum IdentityError {
     NoCertificate(PathBuf),
     /// Neither the file nor the one beside it has a key.
     NoKey(PathBuf),
-    /// A section of a file is no PEM, or its content not what it says.
+    /// A section of a file is not PEM, or its content does not match its label.
     Malformed(PathBuf, String),
-    /// The key is of a kind that cannot be used.
+    /// The kind of the key is not supported.
     KeyKind(PathBuf),
-    /// The key is not the certificate's.
+    /// The key does not belong to the certificate.
     Mismatch(PathBuf),
 }
 
@@ -120,13 +120,13 @@ pub(crate) fn certificates(
     found.map_err(|error| malformed(path, &error))
 }
 
-/// The parts of a certificate, as files or the runtime interface give them. Each can be replaced by itself; [`Material::identity`]
-/// makes of them what is served.
+/// The parts of a certificate, from files or the runtime interface. Each part can be replaced on its own; [`Material::identity`]
+/// makes the served certificate from them.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
     chain: Vec<CertificateDer<'static>>,
     key: Option<Arc<PrivateKeyDer<'static>>>,
-    /// Who signs the certificate's status, where the chain does not have it. It is not sent.
+    /// The certificate of the status' signer, if the chain does not contain it. It is not sent.
     issuer: Option<CertificateDer<'static>>,
     ocsp: Option<Arc<[u8]>>,
 }
@@ -155,8 +155,8 @@ impl Material {
         Ok(material)
     }
 
-    /// Replaces the certificate, its chain and its key by those of a PEM text. The other parts belong to the certificate that was
-    /// there, and go. `path` is what errors name.
+    /// Replaces the certificate, its chain and its key by those of a PEM text. The other parts belong to the previous certificate
+    /// and are removed. Errors name `path`.
     ///
     /// # Errors
     /// The text has no certificate, or is malformed.
@@ -178,7 +178,7 @@ impl Material {
         Ok(())
     }
 
-    /// Replaces the key by that of a PEM text.
+    /// Replaces the key by the key of a PEM text.
     ///
     /// # Errors
     /// The text has no key, or is malformed.
@@ -191,7 +191,7 @@ impl Material {
         Ok(())
     }
 
-    /// Replaces the issuer's certificate by that of a PEM text.
+    /// Replaces the issuer's certificate by the certificate of a PEM text.
     ///
     /// # Errors
     /// The text has no certificate, or is malformed.
@@ -202,7 +202,7 @@ impl Material {
         Ok(())
     }
 
-    /// Replaces the status that is stapled, in DER; empty for none.
+    /// Replaces the stapled status, in DER; empty for none.
     pub fn set_ocsp(&mut self, ocsp: Vec<u8>) {
         self.ocsp = (!ocsp.is_empty()).then(|| ocsp.into());
     }
@@ -213,7 +213,7 @@ impl Material {
         self.chain.first().map(AsRef::as_ref)
     }
 
-    /// What follows it, in the order it is sent, DER.
+    /// The chain after it, in the order in which it is sent, DER.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.chain.iter().skip(1).map(AsRef::as_ref)
     }
@@ -230,7 +230,7 @@ impl Material {
         Some((form, key.secret_der()))
     }
 
-    /// The certificate of its issuer, DER: the one that was given, or the one of the chain.
+    /// The issuer's certificate, DER: the given one, or the one in the chain.
     #[must_use]
     pub fn issuer(&self) -> Option<&[u8]> {
         let leaf = self.chain.first()?;
@@ -243,13 +243,13 @@ impl Material {
         found.map(AsRef::as_ref)
     }
 
-    /// The status that is stapled, DER.
+    /// The stapled status, DER.
     #[must_use]
     pub fn ocsp(&self) -> Option<&[u8]> {
         self.ocsp.as_deref()
     }
 
-    /// Completes the chain of a certificate without one (`issuers-chain-path`). The file that it came from.
+    /// Completes a missing chain (`issuers-chain-path`). Returns the file that the chain came from.
     pub fn complete<'a>(&mut self, chains: &'a Chains) -> Option<&'a Path> {
         let [leaf] = &self.chain[..] else {
             return None;
@@ -259,7 +259,7 @@ impl Material {
         Some(file)
     }
 
-    /// Takes authorities that signed themselves out of the chain (`ssl-skip-self-issued-ca`).
+    /// Removes self-signed authorities from the chain (`ssl-skip-self-issued-ca`).
     pub fn drop_roots(&mut self) {
         let is_root = |each: &CertificateDer<'_>| names_in(each).is_some_and(|(a, b)| a == b);
         let mut nth = 0;
@@ -269,7 +269,7 @@ impl Material {
         });
     }
 
-    /// The certificate with those above it, and the key.
+    /// The certificate with its chain, and the key.
     pub(crate) fn into_parts(
         self,
     ) -> (
@@ -279,10 +279,10 @@ impl Material {
         (self.chain, self.key)
     }
 
-    /// What is served. `path` is what errors name.
+    /// The served certificate. Errors name `path`.
     ///
     /// # Errors
-    /// A part is missing, or the key is not the certificate's.
+    /// A part is missing, or the key does not belong to the certificate.
     pub fn identity(&self, path: &Path) -> Result<Identity, IdentityError> {
         let Some(leaf) = self.chain.first() else {
             return Err(IdentityError::NoCertificate(path.to_owned()));
@@ -295,7 +295,7 @@ impl Material {
         let mut certified = CertifiedKey::new(self.chain.clone(), key);
         certified.ocsp = self.ocsp.as_deref().map(Into::into);
         match certified.keys_match() {
-            // A certificate that the verifier cannot read (an old version) may still be served.
+            // A certificate that the verifier cannot read (an old version) may still be used.
             Ok(()) | Err(rustls::Error::InvalidCertificate(_)) => {}
             Err(_) => return Err(IdentityError::Mismatch(path.to_owned())),
         }
@@ -306,18 +306,18 @@ impl Material {
     }
 }
 
-/// What a key signs by.
+/// The algorithm that a key signs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// RSA.
     Rsa,
-    /// ECDSA on a curve of NIST's.
+    /// ECDSA on a NIST curve.
     Ecdsa,
     /// Another algorithm, such as Ed25519.
     Other,
 }
 
-/// In which form a key's bytes are: what PEM calls them.
+/// The encoding of a key, by its PEM label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
     /// `RSA PRIVATE KEY`
@@ -341,7 +341,7 @@ impl Identity {
         Material::load(files)?.identity(files.certificate)
     }
 
-    /// The same of texts; `path` is what errors name.
+    /// Parses texts instead of files; errors name `path`.
     ///
     /// # Errors
     /// See [`IdentityError`].
@@ -360,7 +360,7 @@ impl Identity {
         material.identity(path)
     }
 
-    /// The names it is for: alternative names of hosts, and the common name; in lower case, wildcards as they are.
+    /// The names it is valid for: alternative names of hosts, and the common name; in lower case, wildcards unchanged.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -376,7 +376,7 @@ impl Identity {
         }
     }
 
-    /// What is doubtful about it so long after the UNIX epoch, although it can be served: in words.
+    /// Warnings about a certificate that can be served all the same, as text, at this time after the UNIX epoch.
     #[must_use]
     pub fn remarks(&self, since_epoch: Duration) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -406,8 +406,8 @@ impl Identity {
     }
 }
 
-/// What is said of a certificate without any authority: what is wrong with its dates, which is looked at before authorities are
-/// looked for.
+/// The error that verification without any authority finds: one in the certificate's dates, which are checked before an authority
+/// is searched for.
 pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<webpki::Error> {
     let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
     let usage = webpki::KeyUsage::server_auth();
@@ -416,7 +416,7 @@ pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<we
         .err()
 }
 
-/// Chains of issuers, each of a file of a directory.
+/// Chains of issuers, one from each file of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Chains(Vec<(PathBuf, Vec<CertificateDer<'static>>)>);
 
@@ -424,7 +424,7 @@ impl Chains {
     /// Reads the files of a directory.
     ///
     /// # Errors
-    /// The directory cannot be read, or a file of it.
+    /// The directory or one of its files cannot be read.
     pub fn load(directory: &Path) -> Result<Chains, IdentityError> {
         let unreadable = |error| IdentityError::Unreadable(directory.to_owned(), error);
         let mut chains = Vec::new();
@@ -438,7 +438,7 @@ impl Chains {
         Ok(Chains(chains))
     }
 
-    /// The chain whose first certificate has issued this one, and its file.
+    /// The chain whose first certificate issued this one, and its file.
     fn of(&self, leaf: &CertificateDer<'_>) -> Option<(&Path, &[CertificateDer<'static>])> {
         let (issuer, _) = names_in(leaf)?;
         let is_issuer = |first: &CertificateDer<'_>| {
@@ -468,7 +468,7 @@ fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {
     names
 }
 
-/// Whether a certificate without alternative names is for a host by its common name, as it was before RFC 6125.
+/// Whether a certificate without alternative names is valid for a host by its common name, as before RFC 6125.
 pub(crate) fn has_common_name(leaf: &CertificateDer<'_>, host: &str) -> bool {
     let has_alternatives = match webpki::EndEntityCert::try_from(leaf) {
         Ok(leaf) => leaf.valid_dns_names().next().is_some(),
@@ -478,7 +478,7 @@ pub(crate) fn has_common_name(leaf: &CertificateDer<'_>, host: &str) -> bool {
     !has_alternatives && names.iter().any(|name| is_for_host(name, host.as_bytes()))
 }
 
-/// Whether a name, which may begin with `*.`, is for a host (RFC 6125 §6.4.3).
+/// Whether a name, which may begin with `*.`, matches a host (RFC 6125 §6.4.3).
 fn is_for_host(name: &[u8], host: &[u8]) -> bool {
     match name {
         [b'*', rest @ ..] => {
@@ -493,7 +493,7 @@ fn is_for_host(name: &[u8], host: &[u8]) -> bool {
 /// 2.5.4.3, id-at-commonName.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// A certificate's issuer and subject, as they stand in it (RFC 5280 §4.1.2.4, §4.1.2.6).
+/// A certificate's issuer and subject, in DER (RFC 5280 §4.1.2.4, §4.1.2.6).
 fn names_in(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (SEQUENCE, certificate, _) = element(certificate)? else {
         return None;
@@ -504,7 +504,7 @@ fn names_in(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     if let (VERSION, _, behind) = element(rest)? {
         rest = behind;
     }
-    // The serial number, the signature's algorithm.
+    // Skips the serial number and the signature's algorithm.
     for _ in 0..2 {
         rest = element(rest)?.2;
     }

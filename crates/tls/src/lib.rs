@@ -1,8 +1,8 @@
-//! TLS behind slices: bytes of the wire go in, plain bytes and bytes for the wire come out. No sockets, no clock of its own but the
-//! one that certificates are checked by.
+//! TLS on slices: bytes from the wire go in, plain bytes and bytes for the wire come out. There are no sockets, and the only
+//! clock is the one for checking certificates.
 //!
-//! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener, [`Connector`] those of a server, and
-//! [`Session`] is one connection. The library behind it is rustls with AWS-LC; nothing outside of this crate names it.
+//! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener, [`Connector`] those with a server,
+//! and [`Session`] is one connection. The library behind it is rustls with AWS-LC; only this crate uses it.
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -41,7 +41,7 @@ use std::sync::{Arc, OnceLock};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::{CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion};
 
-/// A version of the protocol that can be had.
+/// A supported version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// TLS 1.2 (RFC 5246).
@@ -68,7 +68,7 @@ impl Version {
     }
 }
 
-/// What both sides of a connection may agree on. None and empty lists leave what the library prefers; a list that is there is not
+/// What may be negotiated for a connection. None and empty lists keep the library's preference; a list that is given is not
 /// empty.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
@@ -78,27 +78,27 @@ pub struct Offer {
     pub highest: Option<Version>,
     /// Cipher suites of TLS 1.2 by their IANA numbers, the preferred ones first.
     pub suites12: Option<Vec<u16>>,
-    /// Those of TLS 1.3.
+    /// Cipher suites of TLS 1.3 by their IANA numbers, the preferred ones first.
     pub suites13: Option<Vec<u16>>,
     /// Groups of the key exchange by their IANA numbers, the preferred ones first.
     pub groups: Vec<u16>,
-    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener signs by, and those that a server
-    /// may sign by.
+    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener signs with, or that a server
+    /// may sign with.
     pub signatures: Option<Vec<u16>>,
-    /// The same of the certificates of clients; ours, where we are the client.
+    /// The same for the certificates of clients, or for ours if we are the client.
     pub client_signatures: Option<Vec<u16>>,
-    /// Protocols of the application (ALPN), the preferred ones first.
+    /// Application protocols (ALPN), the preferred ones first.
     pub protocols: Vec<Vec<u8>>,
 }
 
-/// Why an [`Offer`] cannot be made.
+/// Why an [`Offer`] is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferError {
-    /// No version lies between the lowest and the highest one.
+    /// There is no version between the lowest and the highest one.
     NoVersion,
     /// No allowed version has a cipher suite.
     NoSuite,
-    /// No group is left.
+    /// No group is allowed.
     NoGroup,
     /// The library refuses it.
     Refused(String),
@@ -128,7 +128,7 @@ impl Offer {
             && self.highest.is_none_or(|highest| version <= highest)
     }
 
-    /// The library's view of it.
+    /// The offer as the library's provider.
     fn provider(&self) -> Result<Arc<CryptoProvider>, OfferError> {
         let base = base_provider();
         let has_suites = self.suites12.is_some()
@@ -141,7 +141,7 @@ impl Offer {
         if has_suites {
             let of = |version: Version, chosen: &Option<Vec<u16>>| {
                 if !self.allows(version) {
-                    // A suite that is offered for a version which is not would mislead the other side.
+                    // A suite for a version that is not offered would mislead the peer.
                     return Vec::new();
                 }
                 let number = version.number();
@@ -196,7 +196,7 @@ impl Offer {
     }
 }
 
-/// The SHA-1 of bytes: what certificates are shown by.
+/// The SHA-1 of bytes, as fingerprint of certificates.
 #[must_use]
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     let digest = rustls_digest(bytes);
@@ -218,7 +218,7 @@ fn group(name: NamedGroup) -> Option<&'static dyn SupportedKxGroup> {
     all.iter().find(|group| group.name() == name).copied()
 }
 
-/// Whether a cipher suite can be had, by its IANA number.
+/// Whether a cipher suite is supported, by its IANA number.
 #[must_use]
 pub fn has_suite(number: u16) -> bool {
     let suite = CipherSuite::from(number);
@@ -226,18 +226,18 @@ pub fn has_suite(number: u16) -> bool {
     all.iter().any(|known| known.suite() == suite)
 }
 
-/// Whether a group of the key exchange can be had, by its IANA number.
+/// Whether a key exchange group is supported, by its IANA number.
 #[must_use]
 pub fn has_group(number: u16) -> bool {
     group(NamedGroup::from(number)).is_some()
 }
 
-/// The suites and groups of a connection for which nothing is configured.
+/// The suites and groups of a connection without configuration.
 fn base_provider() -> &'static Arc<CryptoProvider> {
     static BASE: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     BASE.get_or_init(|| {
         let mut provider = aws_lc_rs::default_provider();
-        // Of equals, the one with the shorter key first: it costs less, and nobody breaks it either.
+        // Among equals, the suite with the shorter key comes first: it costs less and is not broken either.
         provider.cipher_suites.sort_by_key(|suite| {
             let is_aes128 = names::cipher_bits(number_of(suite)) == Some(128);
             let is_tls13 = suite.version().version == rustls::ProtocolVersion::TLSv1_3;

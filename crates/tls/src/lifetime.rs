@@ -1,11 +1,11 @@
-//! How long a session may be resumed (`tune.ssl.lifetime`): what a client or we keep of it has the time of its beginning.
+//! The resumption limit of sessions (`tune.ssl.lifetime`): tickets and stored sessions carry the time of their creation.
 
 use std::sync::Arc;
 
 use rustls::pki_types::UnixTime;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 
-/// Sessions that are kept, or tickets, with an end.
+/// A store of sessions or tickets that expire.
 #[derive(Debug)]
 pub(crate) struct Limited<S: ?Sized> {
     pub inner: Arc<S>,
@@ -21,7 +21,7 @@ impl<S: ?Sized> Limited<S> {
         [&now[..], value].concat()
     }
 
-    /// What it was made of, unless it is too old.
+    /// The original content, unless it is too old.
     fn without_time(&self, value: &[u8]) -> Option<Vec<u8>> {
         let (made, value) = value.split_first_chunk::<TIME_BYTES>()?;
         let age = UnixTime::now()

@@ -1,7 +1,7 @@
-//! Certificates that are made when clients ask for names that no certificate has (`generate-certificates`).
+//! Certificates generated for names that no certificate has (`generate-certificates`).
 //!
-//! A certificate has the key of the listener's default certificate, the asked name, and the signature of an authority of ours. The
-//! last ones are kept.
+//! A generated certificate has the public key of the listener's default certificate, the requested name, and the signature of our
+//! authority. The most recent ones are kept.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::der::{
 use crate::identity::Material;
 use crate::old::{Parts, SERVER_AUTH, parts};
 
-/// How long a certificate is valid from a day ago on, seconds.
+/// How long a certificate is valid, seconds; it begins a day ago.
 const VALID_S: u64 = 366 * DAY_S;
 const DAY_S: u64 = 24 * 60 * 60;
 /// Bytes of a serial number (RFC 5280 §4.1.2.2).
@@ -39,13 +39,13 @@ const ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 0x23];
 const PURPOSES: &[u8] = &[0x55, 0x1d, 0x25];
-/// The tags of a name in an alternative name, and of the identifier of an authority's key.
+/// The tags of a host name in an alternative name, and of the identifier of an authority's key.
 const DNS_NAME: u8 = 0x82;
 const KEY_IDENTIFIER: u8 = 0x80;
-/// `digitalSignature` and `keyEncipherment`: bits 0 and 2, of which 5 are unused.
+/// `digitalSignature` and `keyEncipherment`: bits 0 and 2; 5 bits are unused.
 const USAGE: &[u8] = &[BIT_STRING, 2, 5, 0b1010_0000];
 
-/// What signs certificates: how the handshake names it, and its identifier in certificates (RFC 5758, RFC 8017, RFC 8410).
+/// The signature algorithms: the scheme in handshakes and the identifier in certificates (RFC 5758, RFC 8017, RFC 8410).
 const ALGORITHMS: [(SignatureScheme, &[u8], bool); 5] = {
     const ECDSA: [&[u8]; 3] = [
         &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2],
@@ -65,7 +65,7 @@ const ALGORITHMS: [(SignatureScheme, &[u8], bool); 5] = {
 /// An authority that signs certificates: its own certificate, with its key and chain.
 #[derive(Clone)]
 pub struct CaSigner {
-    /// Its certificate, then those above it.
+    /// Its certificate and the certificates above it.
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn SigningKey>,
 }
@@ -77,14 +77,14 @@ impl fmt::Debug for CaSigner {
 }
 
 impl CaSigner {
-    /// Of the text of a file with both (PEM). `path` is what errors name.
+    /// Reads both from the text of a PEM file. Errors name `path`.
     ///
     /// # Errors
-    /// Something is missing or malformed, or the key is of no kind that signs here.
+    /// A part is missing or malformed, or the kind of the key is not supported for signing.
     pub fn parse(pem: &[u8], path: &Path) -> Result<CaSigner, IdentityError> {
         let mut material = Material::default();
         material.set_pem(pem, path)?;
-        // It has a key, and the key is that of the certificate.
+        // Checks that there is a key and that it belongs to the certificate.
         material.identity(path)?;
         let (chain, key) = material.into_parts();
         let key = key.ok_or_else(|| IdentityError::NoKey(path.to_owned()))?;
@@ -107,14 +107,14 @@ impl CaSigner {
         Some((scheme, element(SEQUENCE, &content)))
     }
 
-    /// A certificate for a name with the public key of `like`, valid around `now_s`, and its end.
+    /// A certificate for a name with the public key of `like`, valid around `now_s`, and the end of its validity.
     fn make(&self, name: &str, like: &CertificateDer<'_>, now_s: u64) -> Option<(Vec<u8>, u64)> {
         let like = parts(like)?;
         let own = self.chain.first()?;
         let own = parts(own)?;
         let mut serial = [0; SERIAL_BYTES];
         rand::fill(&mut serial).ok()?;
-        // Positive, and of full length.
+        // Positive and of full length.
         serial[0] = serial[0] & 0x7f | 0x40;
         let from_s = now_s.saturating_sub(DAY_S);
         let until_s = (from_s + VALID_S).min(own.ends_s());
@@ -169,7 +169,7 @@ fn extensions(name: &str, like: &Parts<'_>, own: &Parts<'_>) -> Option<Vec<u8>> 
     let purposes = element(OBJECT_ID, SERVER_AUTH);
     add(PURPOSES, false, &element(SEQUENCE, &purposes));
     add(SUBJECT_KEY, false, &element(OCTET_STRING, &key_id(like)?));
-    // What the authority calls its key counts (RFC 5280 §4.2.1.1).
+    // The authority's own key identifier takes precedence (RFC 5280 §4.2.1.1).
     let authority = own.extension(SUBJECT_KEY);
     let authority = authority.and_then(|value| Some(expect(value, OCTET_STRING)?.0.to_vec()));
     let authority = authority.or_else(|| key_id(own))?;
@@ -189,7 +189,7 @@ fn key_id(parts: &Parts<'_>) -> Option<Vec<u8>> {
     Some(hash.as_ref().to_vec())
 }
 
-/// A certificate that was made.
+/// A generated certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub key: Arc<CertifiedKey>,
@@ -197,7 +197,7 @@ pub(crate) struct Made {
     until_s: u64,
 }
 
-/// Makes the certificates of a listener, and keeps the last ones.
+/// Generates the certificates of a listener, and keeps the most recent ones.
 #[derive(Debug)]
 pub(crate) struct Maker {
     signer: CaSigner,
@@ -205,7 +205,7 @@ pub(crate) struct Maker {
     kept: Mutex<Kept>,
 }
 
-/// Names of late, and those before them: the older half goes at once when the newer one is full.
+/// The recent names, and those before them: when the newer half is full, the older half is dropped.
 #[derive(Debug, Default)]
 struct Kept {
     newer: HashMap<Box<str>, Made>,
@@ -222,7 +222,7 @@ impl Maker {
         }
     }
 
-    /// A certificate for a name with the key of the listener's default one.
+    /// A certificate for a name, with the key of the listener's default certificate.
     pub fn get(&self, name: &str, default: &CertifiedKey) -> Option<Made> {
         let name = name.to_ascii_lowercase();
         let now_s = DefaultTimeProvider.current_time()?.as_secs();
@@ -231,7 +231,7 @@ impl Maker {
         }
         let (der, until_s) = self.signer.make(&name, default.cert.first()?, now_s)?;
         let mut chain = vec![CertificateDer::from(der.clone())];
-        // Clients have the roots.
+        // Clients already have the roots.
         let above = self.signer.chain.iter();
         chain.extend(above.filter(|each| !is_root(each)).cloned());
         let made = Made {

@@ -1,6 +1,6 @@
-//! How OpenSSL names cipher suites: what logs and rules show.
+//! OpenSSL's names of cipher suites, which logs and rules show.
 
-/// Suites that exist here: IANA number, OpenSSL's name, bits of the key.
+/// Supported suites: IANA number, OpenSSL's name, bits of the key.
 const SUITES: [(u16, &str, u32); 9] = [
     (0x1301, "TLS_AES_128_GCM_SHA256", 128),
     (0x1302, "TLS_AES_256_GCM_SHA384", 256),

@@ -1,4 +1,4 @@
-//! The status of certificates (RFC 6960): which one a response is about, what it says, and whether the issuer says it.
+//! The status of certificates (RFC 6960): which certificate a response is about, its status, and whether the issuer signed it.
 
 use std::fmt;
 
@@ -13,30 +13,31 @@ use crate::der::{
 };
 use crate::old::parts;
 
-/// 1.3.14.3.2.26, SHA-1: what certificates are named by in requests (RFC 5019 §2.1.1).
+/// 1.3.14.3.2.26, SHA-1: the hash in certificate identifiers of requests (RFC 5019 §2.1.1).
 const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];
 /// 1.3.6.1.5.5.7.48.1.1, a basic response.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 /// 1.3.6.1.5.5.7.3.9, the purpose of certificates that sign responses for their issuer.
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
-/// Tags of fields by their number: with an element within, or a plain value.
+/// Tags of fields by their number: constructed, or with a plain value.
 const FIELD_0: u8 = 0xa0;
 const FIELD_1: u8 = 0xa1;
 const FIELD_2: u8 = 0xa2;
 const PLAIN_0: u8 = 0x80;
 const PLAIN_2: u8 = 0x82;
-/// Certificates that a response brings along to check its signature with.
+/// The most certificates that a response may contain for checking its signature.
 const CERTIFICATES_MAX: usize = 8;
 
-/// What names a certificate in requests and responses: hashes of its issuer's name and key, and its serial number (RFC 6960 §4.1.1).
+/// The identifier of a certificate in requests and responses: hashes of its issuer's name and key, and its serial number (RFC
+/// 6960 §4.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertId {
-    /// As it is sent, by SHA-1.
+    /// In wire form, with SHA-1.
     der: Vec<u8>,
 }
 
 impl CertId {
-    /// That of a certificate whose issuer is known.
+    /// The identifier of a certificate whose issuer is known.
     #[must_use]
     pub fn of(material: &Material) -> Option<CertId> {
         CertId::new(material.certificate()?, material.issuer()?)
@@ -62,7 +63,7 @@ impl CertId {
         ]))
     }
 
-    /// One of these parts, of which the first two are hashes by SHA-1. See [`CertId::parts`].
+    /// An identifier with these parts; the first two are SHA-1 hashes. See [`CertId::parts`].
     #[must_use]
     pub fn by_sha1([name, key, serial]: [&[u8]; 3]) -> CertId {
         let mut algorithm = Vec::new();
@@ -78,7 +79,8 @@ impl CertId {
         CertId { der }
     }
 
-    /// Reads one of a response. Responders may leave the parameters of SHA-1 out (RFC 3370 §2.1), and such identifiers equal ours.
+    /// Reads the identifier in a response. Responders may omit the parameters of SHA-1 (RFC 3370 §2.1); such identifiers equal
+    /// ours.
     fn read(der: &[u8]) -> Option<CertId> {
         let read = CertId { der: der.to_vec() };
         let parts = read.parts()?;
@@ -91,7 +93,7 @@ impl CertId {
         }
     }
 
-    /// As it is sent (DER).
+    /// In wire form (DER).
     #[must_use]
     pub fn der(&self) -> &[u8] {
         &self.der
@@ -108,11 +110,11 @@ impl CertId {
         Some([name, key, serial])
     }
 
-    /// A request for its status (RFC 6960 §4.1).
+    /// A request for the certificate's status (RFC 6960 §4.1).
     #[must_use]
     pub fn request(&self) -> Vec<u8> {
         let mut content = self.der.clone();
-        // Request, requestList, TBSRequest, OCSPRequest.
+        // Wraps it as Request, requestList, TBSRequest, OCSPRequest.
         for _ in 0..4 {
             let mut outer = Vec::new();
             push(&mut outer, SEQUENCE, &content);
@@ -122,18 +124,18 @@ impl CertId {
     }
 }
 
-/// What a response says of a certificate.
+/// The status of a certificate in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertStatus {
-    /// It is not revoked.
+    /// The certificate is not revoked.
     Good,
-    /// It is revoked since this time (seconds after the UNIX epoch), for a reason of RFC 5280 §5.3.1 if one is given.
+    /// The certificate is revoked since this time (seconds after the UNIX epoch), with a reason of RFC 5280 §5.3.1 if given.
     Revoked(u64, Option<u8>),
-    /// The responder does not know it.
+    /// The responder does not know the certificate.
     Unknown,
 }
 
-/// Who signed a response.
+/// The signer of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Responder {
     /// Its name (DER).
@@ -147,32 +149,32 @@ pub enum Responder {
 pub struct OcspResponse {
     /// The certificate.
     pub id: CertId,
-    /// What it says.
+    /// Its status.
     pub status: CertStatus,
-    /// Who signed it.
+    /// The signer.
     pub responder: Responder,
-    /// When it was made, seconds after the UNIX epoch.
+    /// When the response was made, seconds after the UNIX epoch.
     pub produced_s: u64,
-    /// Since when it is known to be right.
+    /// When the status was last known to be correct.
     pub this_update_s: u64,
-    /// When there is a newer one; none where that is always so.
+    /// When a newer status will be available; none if one is available at any time.
     pub next_update_s: Option<u64>,
-    /// What is signed, by what algorithm, and the signature.
+    /// The signed data, the algorithm, and the signature.
     signed: [Vec<u8>; 3],
-    /// The certificates that came along (DER).
+    /// The certificates in the response (DER).
     certificates: Vec<Vec<u8>>,
 }
 
 /// Why a response cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspError {
-    /// It is no response.
+    /// The bytes are not a response.
     Malformed,
-    /// The responder answers with an error (RFC 6960 §4.2.1 OCSPResponseStatus).
+    /// The responder returned an error (RFC 6960 §4.2.1 OCSPResponseStatus).
     Refused(u8),
-    /// It is about no certificate or about several.
+    /// The response covers no certificate or several.
     NotOne,
-    /// The issuer did not sign it, nor someone the issuer named.
+    /// Neither the issuer nor a signer that it authorised signed the response.
     Signature,
 }
 
@@ -192,7 +194,7 @@ impl fmt::Display for OcspError {
 impl std::error::Error for OcspError {}
 
 impl OcspResponse {
-    /// Reads a response in DER. Its signature is not looked at ([`OcspResponse::check_signature`]).
+    /// Reads a response in DER. Does not check its signature ([`OcspResponse::check_signature`]).
     ///
     /// # Errors
     /// See [`OcspError`].
@@ -231,7 +233,7 @@ impl OcspResponse {
         })
     }
 
-    /// Whether the certificate's issuer signed it, or one that the issuer gave the right to (RFC 6960 §4.2.2.2).
+    /// Checks that the certificate's issuer signed it, or a signer that the issuer authorised (RFC 6960 §4.2.2.2).
     ///
     /// # Errors
     /// [`OcspError::Signature`]
@@ -292,7 +294,7 @@ fn basic(bytes: &[u8]) -> Option<&[u8]> {
     (kind == BASIC).then_some(response)
 }
 
-/// Who answers, when the answer was made, and the answers.
+/// The responder, the time of the response, and the single responses.
 fn header(data: &[u8]) -> Option<(Responder, u64, &[u8])> {
     let data = match expect(data, FIELD_0) {
         Some((_, rest)) => rest,

@@ -1,7 +1,8 @@
-//! Certificates and lists of revoked ones of version 1 (RFC 5280 §4.1.2.1, §5.1.2.1), which the library does not read. Such
-//! certificates are what `openssl x509 -req` makes without extensions.
+//! Version 1 certificates and revocation lists (RFC 5280 §4.1.2.1, §5.1.2.1), which the library does not read. `openssl x509
+//! -req` makes such certificates when it gets no extensions.
 //!
-//! One is trusted where an authority has issued it itself: there are no intermediate certificates of version 1.
+//! A version 1 certificate is trusted only if an authority issued it directly: there are no intermediate certificates of version
+//! 1.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -15,15 +16,15 @@ use crate::der::{
     expect, time, whole,
 };
 
-/// The extension of purposes, and two of these: checks of servers, and of clients.
+/// The extension for key purposes, and two purposes: authentication of servers and of clients.
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 pub(crate) const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
 pub(crate) const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 
-/// What there is of a certificate of any version.
+/// The fields of a certificate of any version.
 pub(crate) struct Parts<'a> {
     is_old: bool,
-    /// What is signed.
+    /// The signed part.
     pub signed: &'a [u8],
     pub algorithm: &'a [u8],
     pub signature: &'a [u8],
@@ -33,11 +34,11 @@ pub(crate) struct Parts<'a> {
     not_after: u64,
     pub subject: &'a [u8],
     pub key: SubjectPublicKeyInfoDer<'a>,
-    /// What follows the key.
+    /// The bytes after the key.
     rest: &'a [u8],
 }
 
-/// Takes a certificate apart.
+/// Parses a certificate.
 pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> {
     let (certificate, _) = expect(certificate, SEQUENCE)?;
     let (signed, rest) = whole(certificate, SEQUENCE)?;
@@ -72,13 +73,13 @@ pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>
     })
 }
 
-/// Whether a certificate may be used for a purpose, which `id` names: it says so, or says nothing of purposes (RFC 5280 §4.2.1.12).
+/// Whether a certificate may be used for the purpose `id`: it names this purpose, or no purposes at all (RFC 5280 §4.2.1.12).
 pub(crate) fn serves(certificate: &CertificateDer<'_>, id: &[u8]) -> bool {
     parts(certificate).is_some_and(|parts| parts.names_purpose(id).unwrap_or(true))
 }
 
 impl Parts<'_> {
-    /// Whether it names a purpose among those that it may be used for; none where it says nothing of purposes.
+    /// Whether it names a purpose; none if it names no purposes at all.
     pub fn names_purpose(&self, id: &[u8]) -> Option<bool> {
         let value = self.extension(EXTENDED_KEY_USAGE)?;
         Some(names_purpose(value, id).unwrap_or(false))
@@ -87,7 +88,7 @@ impl Parts<'_> {
     /// The value of an extension; empty where it is malformed.
     pub fn extension(&self, wanted: &[u8]) -> Option<&[u8]> {
         let mut rest = self.rest;
-        // Unique identifiers may come before.
+        // Unique identifiers may precede the extensions.
         while let Some((tag, content, after)) = element(rest) {
             rest = after;
             let extensions = (tag == EXTENSIONS).then(|| expect(content, SEQUENCE));
@@ -107,12 +108,12 @@ impl Parts<'_> {
 }
 
 impl Parts<'_> {
-    /// When it ends, seconds after the UNIX epoch.
+    /// The end of its validity, seconds after the UNIX epoch.
     pub fn ends_s(&self) -> u64 {
         self.not_after
     }
 
-    /// Whether a time lies within its dates, seconds after the UNIX epoch.
+    /// Whether it is valid at a time, seconds after the UNIX epoch.
     pub fn is_at(&self, now_s: u64) -> bool {
         (self.not_before..=self.not_after).contains(&now_s)
     }
@@ -130,13 +131,13 @@ fn names_purpose(value: &[u8], id: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// A certificate of version 1.
+/// The fields of a version 1 certificate; none for other versions.
 pub(crate) fn old<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> {
     parts(certificate).filter(|parts| parts.is_old)
 }
 
 impl Parts<'_> {
-    /// Whether an authority has issued it, and it is neither too old nor revoked.
+    /// Checks that an authority issued it, that its dates are valid, and that it is not revoked.
     pub fn check(
         &self,
         trusted: &Trusted,
@@ -213,16 +214,16 @@ impl Parts<'_> {
     }
 }
 
-/// What lists say of a certificate.
+/// The status of a certificate in revocation lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Good,
     Revoked,
-    /// No list is its issuer's.
+    /// The certificate's issuer has no list.
     Unknown,
 }
 
-/// Lists of revoked certificates. They come from files of the configuration: their signatures are not looked at.
+/// Revocation lists. They come from files of the configuration, so their signatures are not checked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lists(Vec<List>);
 
@@ -233,7 +234,7 @@ struct List {
 }
 
 impl Lists {
-    /// Adds a list. Whether it is one of version 1; none where it is no list.
+    /// Adds a list. Returns whether it is of version 1; none if it is not a list.
     pub fn add(&mut self, list: &[u8]) -> Option<bool> {
         let (list, _) = expect(list, SEQUENCE)?;
         let (rest, _) = expect(list, SEQUENCE)?;
@@ -260,7 +261,7 @@ impl Lists {
         Some(is_old)
     }
 
-    /// What they say of a certificate.
+    /// The status of a certificate.
     pub fn status(&self, certificate: &Parts<'_>) -> Status {
         let of_issuer = |list: &&List| list.issuer == certificate.issuer;
         let mut status = Status::Unknown;

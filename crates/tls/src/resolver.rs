@@ -1,4 +1,4 @@
-//! Which certificate a client gets: by the name it asks for, and by the kinds of signatures it can check.
+//! Chooses the certificate for a client: by the requested name, and by the signature algorithms that the client supports.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,15 +12,15 @@ use crate::maker::Maker;
 use crate::signatures::Signatures;
 use crate::{CaSigner, Identity};
 
-/// A certificate of a listener and the names it is given to.
+/// A certificate of a listener and the names it is used for.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     /// The certificate with its key.
     pub identity: Identity,
-    /// The names instead of the certificate's own (`crt-list` filters), in lower case. A name may begin with `*.`, and with `!`
-    /// where it is excepted.
+    /// Names that replace the certificate's own (`crt-list` filters), in lower case. A name may begin with `*.`, and with `!` for
+    /// an exception.
     pub filters: Vec<String>,
-    /// It is given where no name fits (`default-crt`).
+    /// It is used if no name matches (`default-crt`).
     pub is_default: bool,
 }
 
@@ -28,25 +28,25 @@ pub struct Certificate {
 #[derive(Debug, Default)]
 pub struct Certificates {
     keys: Vec<Arc<CertifiedKey>>,
-    /// The certificates themselves.
+    /// The certificates in DER.
     ders: Vec<Arc<[u8]>>,
-    /// By whole names.
+    /// By full name.
     exact: HashMap<String, Vec<usize>>,
-    /// By what follows the `*` of a name.
+    /// By the part after the `*` of a name.
     wildcard: HashMap<String, Vec<usize>>,
-    /// Names that a certificate is not for.
+    /// Names for which a certificate is not used.
     excepted: HashMap<String, Vec<usize>>,
-    /// For clients that ask for no name, or for one that no certificate has.
+    /// For clients that request no name, or one that no certificate has.
     default: Vec<usize>,
-    /// Names without a certificate are refused.
+    /// Clients that request a name without a certificate are refused.
     strict: bool,
-    /// Makes certificates for names that none has.
+    /// Generates certificates for names that none has.
     maker: Option<Maker>,
 }
 
 impl Certificates {
-    /// All certificates of a listener. The first one is the default where none is marked so; `strict`: names that no
-    /// certificate has are refused (`strict-sni`).
+    /// All certificates of a listener. The first one is the default if none is marked so; `strict`: names that no certificate has
+    /// are refused (`strict-sni`).
     #[must_use]
     pub fn new(certificates: &[Certificate], strict: bool) -> Certificates {
         let mut all = Certificates {
@@ -74,7 +74,7 @@ impl Certificates {
                     .or_default()
                     .push(place);
             }
-            // Certificates of one name in several kinds are the default together.
+            // Certificates of different kinds for the same name are the default together.
             let is_first = place == 0;
             let is_sibling = !is_first && names == certificates[0].identity.names();
             if certificate.is_default || (!has_default && (is_first || is_sibling)) {
@@ -84,7 +84,7 @@ impl Certificates {
         all
     }
 
-    /// Has certificates made for names that none has, with the key of the default one. The last `kept_max` are kept.
+    /// Generates certificates for names that none has, with the key of the default one. The last `kept_max` are kept.
     #[must_use]
     pub fn generating(self, signer: CaSigner, kept_max: usize) -> Certificates {
         Certificates {
@@ -93,8 +93,8 @@ impl Certificates {
         }
     }
 
-    /// The places of the certificates for a name, those for exactly this one first; none where none fits. A client that cannot check
-    /// those gets one for a wildcard.
+    /// The positions of the certificates for a name, exact matches first; none if there is no match. A client that supports none
+    /// of the exact matches gets a wildcard certificate.
     fn for_name(&self, name: &str) -> Option<Vec<usize>> {
         let name = &name.to_ascii_lowercase();
         let exact = self.exact.get(name);
@@ -108,8 +108,8 @@ impl Certificates {
         (!found.is_empty()).then_some(found)
     }
 
-    /// The place of the first certificate that a client gets which asks for this name, or for none; of those that were given to
-    /// [`Certificates::new`]. None where it is refused.
+    /// The position, in the list given to [`Certificates::new`], of the first certificate for a client that requests this name,
+    /// or no name. None if the client is refused.
     #[must_use]
     pub fn choose(&self, name: Option<&str>) -> Option<usize> {
         match name.and_then(|name| self.for_name(name)) {
@@ -119,7 +119,7 @@ impl Certificates {
         }
     }
 
-    /// The key that a client can check, of those at these places: ECDSA before RSA, which costs us more.
+    /// The key at one of these positions that the client supports: ECDSA before RSA, which costs us more.
     fn usable(
         &self,
         places: &[usize],
@@ -143,7 +143,7 @@ impl Certificates {
     }
 }
 
-/// Whether a suite of the client's goes with a kind of key. Those of TLS 1.3 go with all.
+/// Whether a suite of the client fits a kind of key. Suites of TLS 1.3 fit all kinds.
 fn is_spoken(hello: &ClientHello<'_>, algorithm: SignatureAlgorithm) -> bool {
     let is_rsa = algorithm == SignatureAlgorithm::RSA;
     hello.cipher_suites().iter().any(|suite| match suite {
@@ -160,26 +160,26 @@ fn is_spoken(hello: &ClientHello<'_>, algorithm: SignatureAlgorithm) -> bool {
     })
 }
 
-/// What became of a client's hello.
+/// The result of a client's hello.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    /// The name that the client asks for.
+    /// The name that the client requests.
     pub asked: Option<Box<str>>,
-    /// The certificate that it gets, DER.
+    /// The certificate that the client gets, DER.
     pub own: Option<Arc<[u8]>>,
 }
 
 thread_local! {
-    /// The hello that is being read: the library tells nobody else what it says.
+    /// The result of the hello being processed: the library passes its content only to the resolver.
     static CHOSEN: RefCell<Option<Chosen>> = const { RefCell::new(None) };
 }
 
-/// What became of the hello that was just read on this thread.
+/// The result of the hello that was just processed on this thread.
 pub(crate) fn take_chosen() -> Option<Chosen> {
     CHOSEN.take()
 }
 
-/// The certificates of a listener, with keys that sign by some algorithms only.
+/// The certificates of a listener, with keys restricted to certain signature algorithms.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     pub certificates: Arc<Certificates>,
@@ -200,7 +200,7 @@ impl ResolvesServerCert for Resolver {
 }
 
 impl Certificates {
-    /// Chooses the certificate for a client: the chain with its key, and the first certificate in DER.
+    /// Chooses the certificate for a client: returns the chain with its key, and the first certificate in DER.
     fn find(
         &self,
         hello: &ClientHello<'_>,

@@ -1,4 +1,4 @@
-//! One connection's TLS, of either side.
+//! The TLS session of one connection, on either side.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::{Buffer, Version, resolver};
 
 /// The header of a record (RFC 8446 §5.1).
 const RECORD_HEADER_BYTES: usize = 5;
-/// What waits of a peer's handshake at most: messages may go over several records, and the library bounds each to 64 KiB.
+/// The most pending bytes of a peer's handshake: messages may span several records, and the library limits each to 64 KiB.
 const PENDING_BYTES_MAX: usize = 128 << 10;
 
-/// A connection's TLS: bytes of the wire in, plain bytes out, and back.
+/// A TLS session: turns bytes from the wire into plain bytes, and plain bytes into bytes for the wire.
 pub struct Session {
     side: Side,
-    /// Bytes that came and are no whole record or message yet.
+    /// Received bytes that are not a whole record or message yet.
     pending: Vec<u8>,
     is_established: bool,
     has_ended: bool,
-    /// A failure was told: the library is not asked any more.
+    /// A failure was returned: the library is not called any more.
     has_failed: bool,
     has_early_data: bool,
-    /// Early data is delivered before the handshake is over, and may be answered then.
+    /// Early data is delivered, and may be answered, before the handshake is over.
     serves_early: bool,
     server_name: Option<Box<str>>,
     /// The certificate that the client gets.
     own: Option<Arc<[u8]>>,
-    /// Who looks at the client's certificate again.
+    /// Checks the client's certificate again.
     verifier: Option<Arc<ClientVerifier>>,
 }
 
@@ -42,36 +42,36 @@ enum Side {
     Client(Box<UnbufferedClientConnection>),
 }
 
-/// What became of bytes of the wire.
+/// The result of reading bytes from the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of the input that were used or copied; fewer than were given only where the room for plain bytes was used up.
+    /// Bytes of the input that were used or copied; fewer than given only if the room for plain bytes was used up.
     pub used: usize,
-    /// The handshake ended with these bytes.
+    /// These bytes completed the handshake.
     pub is_established: bool,
-    /// The peer has said that it will send no more (`close_notify`, RFC 8446 §6.1).
+    /// The peer has announced that it sends no more (`close_notify`, RFC 8446 §6.1).
     pub has_ended: bool,
 }
 
-/// Why a connection cannot go on. An alert for the peer was written.
+/// Why a session cannot continue. An alert for the peer was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// In words.
+    /// The failure as text.
     pub text: String,
 }
 
-/// See [`Failure`].
+/// The kind of a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// What the peer sends breaks the protocol, or nothing can be agreed on.
+    /// The peer violates the protocol, or negotiation failed.
     Protocol,
     /// The peer's certificate is not trusted.
     Certificate,
-    /// No authority that is trusted has issued the peer's certificate.
+    /// No trusted authority issued the peer's certificate.
     Authority,
-    /// The certificate is not for the name that was asked for.
+    /// The certificate is not valid for the requested name.
     Name,
     /// The peer sent an alert with this code (RFC 8446 §6).
     Alert(u8),
@@ -114,7 +114,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What was agreed on.
+/// The negotiated parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The version.
@@ -123,26 +123,26 @@ pub struct Facts {
     pub suite: u16,
     /// The group of the key exchange, by its IANA number.
     pub group: Option<u16>,
-    /// The application's protocol (ALPN).
+    /// The application protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
-    /// The name that the client asked for (SNI); of sessions with clients only.
+    /// The name that the client requested (SNI); only for sessions with clients.
     pub server_name: Option<Box<str>>,
-    /// It goes on with the keys of an earlier session.
+    /// The session resumes an earlier one.
     pub is_resumed: bool,
-    /// The client sent data along with its first message.
+    /// The client sent early data.
     pub has_early_data: bool,
     /// The certificate that a client got, DER.
     pub own: Option<Arc<[u8]>>,
-    /// What is wrong with the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`); 0 is nothing. Else than 0 only where that did
-    /// not end the handshake.
+    /// The error in the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`), 0 for none. Not 0 only if the error was
+    /// ignored.
     pub verify: u8,
-    /// The authority that a client's certificate was traced to, DER.
+    /// The authority at the end of a client's certificate chain, DER.
     pub root: Option<Arc<[u8]>>,
-    /// The peer's certificate and what it sent of its chain, DER.
+    /// The peer's certificate and the chain it sent, DER.
     pub peer: Vec<Box<[u8]>>,
 }
 
-/// What to do after a state.
+/// What to do after a state of the library.
 enum Step {
     Again,
     Enough,
@@ -187,14 +187,14 @@ impl Session {
         self.is_established
     }
 
-    /// Whether early data came (RFC 8446 §4.2.10) that may be answered before the handshake is over. It may be a copy of what the
-    /// client sent to someone else until then.
+    /// Whether early data arrived (RFC 8446 §4.2.10) that may be answered before the handshake is over. Until then it may be a
+    /// replay of data that the client sent to another server.
     #[must_use]
     pub fn is_early(&self) -> bool {
         self.has_early_data && self.serves_early && !self.is_established && !self.has_failed
     }
 
-    /// Writes what is to be said first: a client's hello.
+    /// Writes a client's first message, its hello.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -203,8 +203,8 @@ impl Session {
         self.read(&mut [], usize::MAX, &mut plain, out).map(|_| ())
     }
 
-    /// Reads bytes of the wire, which are overwritten. Plain bytes go to `plain` until it has `room` of them or more, what is to be
-    /// sent to `out`, also in case of a failure. What is no whole record yet is kept; no whole record is.
+    /// Reads bytes from the wire, which are overwritten. Plain bytes go to `plain` until it has `room` of them or more; bytes for
+    /// the peer go to `out`, also after a failure. Incomplete records are kept, whole records are not.
     ///
     /// # Errors
     /// See [`Failure`]. Nothing is read or written after it.
@@ -239,7 +239,7 @@ impl Session {
             let taken = self.process(&mut pending, room, plain, out)?;
             pending.drain(..taken);
             if plain.len() >= room {
-                // Whole records may be left, which nobody would look at before more bytes come: they stay with the input.
+                // Whole records may be left, which would not be processed before more bytes arrive: leave them in the input.
                 let back = pending.len().min(count);
                 pending.truncate(pending.len() - back);
                 used -= back;
@@ -257,7 +257,7 @@ impl Session {
             }
         }
         if self.has_ended {
-            // Nothing that comes now has a meaning.
+            // Later bytes have no meaning.
             used = input.len();
             self.pending = Vec::new();
         }
@@ -271,7 +271,7 @@ impl Session {
         })
     }
 
-    /// Processes records that lie in a buffer. How many bytes are done with.
+    /// Processes the records in a buffer. Returns how many bytes are finished.
     fn process(
         &mut self,
         bytes: &mut [u8],
@@ -330,8 +330,8 @@ impl Session {
         Ok(done)
     }
 
-    /// What the library has to say after a failure. It must see the bytes that are left, whose places it remembers, but not read
-    /// them again: it is asked as long as it has something to say.
+    /// Writes the library's messages after a failure. The library needs the remaining bytes, because it remembers their
+    /// positions, but must not read them again: it is called as long as it has something to write.
     fn last_words(&mut self, rest: &mut [u8], out: &mut Buffer) {
         let mut plain = Buffer::default();
         while self.common().wants_write() {
@@ -351,10 +351,10 @@ impl Session {
         }
     }
 
-    /// Writes plain bytes for the wire. All of them, or none where the handshake does not allow it yet: then false.
+    /// Encrypts plain bytes for the wire: all of them, or none if the handshake does not permit it yet; then returns false.
     ///
     /// # Errors
-    /// The keys have served as long as they may.
+    /// The keys have reached their limit of use.
     pub fn write(&mut self, bytes: &[u8], out: &mut Buffer) -> Result<bool, Failure> {
         self.with_writer(out, |writer, out| {
             let records = bytes.len() / RECORD_BYTES + 1;
@@ -363,7 +363,7 @@ impl Session {
         })
     }
 
-    /// Writes that no more bytes follow.
+    /// Writes the end of the data (`close_notify`).
     ///
     /// # Errors
     /// As [`Session::write`].
@@ -381,12 +381,12 @@ impl Session {
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
         if self.has_failed || !(self.is_established || self.is_early()) {
-            // The library remembers places of bytes that are no more.
+            // The library remembers positions of bytes that no longer exist.
             return Ok(false);
         }
         let mut plain = Buffer::default();
         let written = loop {
-            // What the library has to say itself goes first.
+            // Messages of the library itself go first.
             let step = match &mut self.side {
                 Side::Server(connection) => {
                     match connection.process_tls_records(&mut self.pending).state? {
@@ -426,13 +426,13 @@ impl Session {
         }
     }
 
-    /// The application's protocol that was agreed on (ALPN).
+    /// The negotiated application protocol (ALPN).
     #[must_use]
     pub fn protocol(&self) -> Option<&[u8]> {
         self.common().alpn_protocol()
     }
 
-    /// What was agreed on; none before both sides have chosen.
+    /// The negotiated parameters; none before both sides have chosen.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {
         let common = self.common();
@@ -477,7 +477,7 @@ impl fmt::Debug for Session {
 
 /// The payload of a full record (RFC 8446 §5.1).
 const RECORD_BYTES: usize = 1 << 14;
-/// What a record has beside its payload at most: header, explicit nonce, kind, tag.
+/// The most bytes of a record besides its payload: header, explicit nonce, kind, tag.
 const RECORD_OVERHEAD_BYTES_MAX: usize = 64;
 
 enum Writer<'a> {
@@ -501,7 +501,7 @@ impl Writer<'_> {
     }
 }
 
-/// How many bytes of the first record are missing, or of its header.
+/// How many bytes of the first record, or of its header, are missing.
 fn missing_bytes(bytes: &[u8]) -> usize {
     match bytes {
         [_, _, _, high, low, rest @ ..] => {
@@ -511,7 +511,7 @@ fn missing_bytes(bytes: &[u8]) -> usize {
     }
 }
 
-/// Does what a state asks for.
+/// Handles a state of the library.
 fn step<Data>(
     state: ConnectionState<'_, '_, Data>,
     plain: &mut Buffer,
@@ -538,7 +538,7 @@ fn step<Data>(
             Ok(Step::Again)
         }
         ConnectionState::PeerClosed | ConnectionState::Closed => Ok(Step::Ended),
-        // Without any more bytes, nothing goes on.
+        // Nothing more can be done without more bytes.
         _ => Ok(Step::Enough),
     }
 }

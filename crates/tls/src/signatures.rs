@@ -1,21 +1,21 @@
-//! Which algorithms sign and are taken (`sigalgs`, `client-sigalgs`).
+//! Which signature algorithms are used and accepted (`sigalgs`, `client-sigalgs`).
 
 use std::sync::Arc;
 
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
-/// Algorithms in the order of preference; none is what the library does by itself.
+/// Algorithms in order of preference; none keeps the library's choice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signatures(Option<Arc<[SignatureScheme]>>);
 
 impl Signatures {
-    /// By their IANA numbers.
+    /// From IANA numbers.
     pub fn new(numbers: Option<&[u16]>) -> Signatures {
         Signatures(numbers.map(|all| all.iter().copied().map(SignatureScheme::from).collect()))
     }
 
-    /// Those of `known` that are allowed, the preferred ones first.
+    /// The allowed algorithms among `known`, the preferred ones first.
     pub fn of(&self, known: Vec<SignatureScheme>) -> Vec<SignatureScheme> {
         match &self.0 {
             None => known,
@@ -26,7 +26,7 @@ impl Signatures {
         }
     }
 
-    /// Whether a key can sign for a peer that takes these.
+    /// Whether a key can sign for a peer that accepts these algorithms.
     pub fn can_sign(&self, key: &dyn SigningKey, offered: &[SignatureScheme]) -> bool {
         match &self.0 {
             None => key.choose_scheme(offered).is_some(),
@@ -34,7 +34,7 @@ impl Signatures {
         }
     }
 
-    /// The same certificate with a key that signs by these only.
+    /// The same certificate with a key restricted to these algorithms.
     pub fn narrow(&self, key: &Arc<CertifiedKey>) -> Arc<CertifiedKey> {
         if self.0.is_none() {
             return key.clone();
@@ -50,7 +50,7 @@ impl Signatures {
     }
 }
 
-/// A key that signs by some algorithms only.
+/// A key restricted to certain algorithms.
 #[derive(Debug)]
 struct Narrowed {
     key: Arc<dyn SigningKey>,

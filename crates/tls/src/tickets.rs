@@ -1,4 +1,4 @@
-//! Session tickets by keys that are given, so that several machines can take each other's (RFC 5077; RFC 8446 §4.6.1).
+//! Session tickets with configured keys, so that several machines accept each other's tickets (RFC 5077; RFC 8446 §4.6.1).
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -7,17 +7,17 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{hkdf, rand};
 use rustls::server::ProducesTickets;
 
-/// The name of a key, which a ticket begins with.
+/// The name of a key, with which a ticket begins.
 const NAME_BYTES: usize = 16;
-/// What makes each ticket's key its own. Nothing is encrypted twice by one key, so a nonce need not be random.
+/// The salt from which each ticket's own key is derived. Each key encrypts only once, so the nonce need not be random.
 const SALT_BYTES: usize = 32;
 /// How long a client may use a ticket, seconds (`tune.ssl.lifetime`'s default is shorter; keys are rotated anyway).
 const LIFETIME_S: u32 = 6 * 3600;
 
-/// Bytes of a ticket key, as HAProxy's files have them: 16 of its name, then those for AES-128 or for AES-256.
+/// Sizes of a ticket key in HAProxy's files: 16 bytes for its name, then keys for AES-128 or for AES-256.
 pub const TICKET_KEY_BYTES: [usize; 2] = [48, 80];
 
-/// Keys of tickets. One encrypts, all decrypt. Copies are the same keys: what rotates one rotates all.
+/// Ticket keys. One encrypts, all decrypt. Copies share the keys: a rotation applies to all of them.
 #[derive(Clone)]
 pub struct TicketKeys(Arc<RwLock<Keys>>);
 
@@ -27,7 +27,7 @@ struct Keys {
 }
 
 struct TicketKey {
-    /// As it was given.
+    /// The key as it was given.
     bytes: Vec<u8>,
     name: [u8; NAME_BYTES],
     secret: hkdf::Prk,
@@ -42,8 +42,8 @@ impl hkdf::KeyType for KeyBytes {
 }
 
 impl TicketKeys {
-    /// Keys in the order of a file (`tls-ticket-keys`): the last but one encrypts, so that the newest is known everywhere before it is
-    /// used. None where there is no key, or one is not of [`TICKET_KEY_BYTES`].
+    /// Keys in the order of a file (`tls-ticket-keys`): the last but one encrypts, so that the newest is known everywhere before
+    /// it is used. None if there is no key, or the size of one is not in [`TICKET_KEY_BYTES`].
     #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Option<TicketKeys> {
         let keys: Option<Vec<_>> = keys.into_iter().map(TicketKey::new).collect();
@@ -59,7 +59,8 @@ impl TicketKeys {
         keys.keys.iter().map(|key| key.bytes.clone()).collect()
     }
 
-    /// Adds a key for the time after the next rotation, and forgets the oldest one. Whether it is of the others' size.
+    /// Adds a key to be used after the next rotation, and drops the oldest one. False if its size differs from that of the
+    /// others.
     #[must_use]
     pub fn rotate(&self, key: &[u8]) -> bool {
         let Some(key) = TicketKey::new(key) else {
@@ -93,7 +94,7 @@ impl TicketKey {
         })
     }
 
-    /// The key of a ticket with this salt.
+    /// The key for a ticket with this salt.
     fn of_ticket(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let mut key = [0; 32];
         let info = [salt];

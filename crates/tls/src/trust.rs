@@ -1,4 +1,4 @@
-//! Whom to trust: authorities and revoked certificates, from PEM.
+//! Trusted authorities and revoked certificates, read from PEM.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,31 +11,31 @@ use rustls::{CertificateError, Error, RootCertStore};
 use crate::identity::{IdentityError, certificates, read};
 use crate::old::{Lists, serves};
 
-/// Authorities.
+/// Trusted authorities.
 #[derive(Clone, Debug)]
 pub struct Authorities {
     roots: Arc<RootCertStore>,
     certificates: Arc<Vec<CertificateDer<'static>>>,
 }
 
-/// Lists of revoked certificates.
+/// Revocation lists.
 #[derive(Clone, Debug, Default)]
 pub struct Revocations {
     all: Vec<CertificateRevocationListDer<'static>>,
-    /// Those that the library reads.
+    /// The lists that the library can read.
     readable: Vec<CertificateRevocationListDer<'static>>,
     lists: Lists,
 }
 
-/// Authorities, and the certificates that they have revoked.
+/// Authorities and their revoked certificates.
 #[derive(Clone, Debug)]
 pub struct Trusted {
     pub(crate) roots: Arc<RootCertStore>,
-    /// The certificates themselves: one of them that a peer presents needs no issuer.
+    /// The certificates themselves: if a peer presents one of these, it needs no issuer.
     pub(crate) certificates: Arc<Vec<CertificateDer<'static>>>,
-    /// Lists that the library reads.
+    /// The lists that the library can read.
     pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// All lists, for certificates that the library does not read, or trusts because we say so.
+    /// All lists, for certificates that the library cannot read, or that are trusted only by [`Trusted::excuses`].
     pub(crate) lists: Lists,
 }
 
@@ -83,13 +83,13 @@ impl Authorities {
     /// The authorities that the system trusts (`@system-ca`).
     ///
     /// # Errors
-    /// There are none.
+    /// The system trusts none.
     pub fn system() -> Result<Authorities, TrustError> {
         let found = rustls_native_certs::load_native_certs();
         Authorities::of(found.certs, Path::new("@system-ca"))
     }
 
-    /// Those of a PEM text behind these; `path` is what errors name.
+    /// Adds the authorities of a PEM text; errors name `path`.
     ///
     /// # Errors
     /// The text has no certificate that can be an authority, or is malformed.
@@ -107,7 +107,7 @@ impl Authorities {
         Authorities::of(all, path)
     }
 
-    /// These and others.
+    /// The union of these and other authorities.
     #[must_use]
     pub fn with(&self, others: &Authorities) -> Authorities {
         let mut all = self.clone();
@@ -140,18 +140,18 @@ impl Authorities {
 }
 
 impl Revocations {
-    /// Reads a file of lists, in PEM.
+    /// Reads a PEM file of revocation lists.
     ///
     /// # Errors
-    /// The file cannot be read, or has no such list.
+    /// The file cannot be read, or contains no list.
     pub fn load(path: &Path) -> Result<Revocations, TrustError> {
         Revocations::parse(&read(path)?, path)
     }
 
-    /// The same of a text; `path` is what errors name.
+    /// Parses a text; errors name `path`.
     ///
     /// # Errors
-    /// The text has no list, or is malformed.
+    /// The text contains no list, or is malformed.
     pub fn parse(pem: &[u8], path: &Path) -> Result<Revocations, TrustError> {
         let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
         let lists =
@@ -181,7 +181,7 @@ impl Revocations {
 }
 
 impl Trusted {
-    /// Authorities, and what they have revoked.
+    /// Combines authorities with revocation lists.
     #[must_use]
     pub fn new(authorities: &Authorities, revocations: Option<&Revocations>) -> Trusted {
         let (revoked, lists) = revocations.map_or_else(Default::default, |revocations| {
@@ -195,9 +195,9 @@ impl Trusted {
         }
     }
 
-    /// Whether a peer's certificate is trusted because it stands in the file of authorities itself, as OpenSSL does for a
-    /// self-signed one. The library looks for an issuer, and takes no authority for a peer; what else is wrong with a
-    /// certificate (dates, `purpose`, revocation) counts all the same.
+    /// Whether a peer's certificate is trusted because it is in the file of authorities itself, as OpenSSL does for a self-signed
+    /// one. The library searches for an issuer, and accepts no authority as a peer. All other errors of the certificate (dates,
+    /// `purpose`, revocation) still count.
     pub(crate) fn excuses(&self, leaf: &CertificateDer<'_>, error: &Error, purpose: &[u8]) -> bool {
         let is_about_issuers = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
@@ -211,7 +211,7 @@ impl Trusted {
     }
 }
 
-/// The file, or the files of the directory in the order of their names.
+/// The file, or the files of the directory in order of their names.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return vec![path.to_owned()];

@@ -25,7 +25,7 @@ pub(crate) struct ClientVerifier {
     hints: Vec<DistinguishedName>,
     ignored: IgnoredErrors,
     ignored_of_issuers: IgnoredErrors,
-    /// Some of them are.
+    /// Some errors are ignored.
     ignores_errors: bool,
     algorithms: WebPkiSupportedAlgorithms,
     signatures: Signatures,
@@ -63,12 +63,12 @@ impl ClientVerifier {
 }
 
 impl ClientVerifier {
-    /// What is wrong with a client's certificate, by OpenSSL's numbers; 0 for nothing, and where there is none.
+    /// The error in a client's certificate, by OpenSSL's numbers; 0 for none, or if there is no certificate.
     pub fn verdict(&self, chain: &[CertificateDer<'_>]) -> u8 {
         let Some((leaf, rest)) = chain.split_first() else {
             return 0;
         };
-        // Else it would not be here.
+        // Without ignored errors, the handshake would have failed.
         if !self.ignores_errors {
             return 0;
         }
@@ -78,7 +78,7 @@ impl ClientVerifier {
         }
     }
 
-    /// The authority that a chain leads to, as far as those that are trusted go.
+    /// The authority at the end of a chain, as far as trusted authorities reach.
     pub fn root_of(&self, chain: &[CertificateDer<'_>]) -> Option<Arc<[u8]>> {
         let all = &self.trusted.certificates;
         let issuer_of = |certificate: &CertificateDer<'_>| {
@@ -87,7 +87,7 @@ impl ClientVerifier {
             fitting.find(|each| parts(each).is_some_and(|each| each.subject == issuer))
         };
         let mut root = chain.iter().rev().find_map(issuer_of)?;
-        // One of them may have issued another.
+        // One authority may have issued another.
         for _ in 0..all.len() {
             match issuer_of(root) {
                 Some(issuer) if issuer != root => root = issuer,
@@ -116,7 +116,7 @@ impl ClientVerifier {
         }
     }
 
-    /// Whether an error does not end the handshake.
+    /// Whether an error is ignored.
     fn ignores(
         &self,
         error: &Error,
@@ -128,21 +128,21 @@ impl ClientVerifier {
         let (of_leaf, of_issuers) = (&self.ignored, &self.ignored_of_issuers);
         let is_alone = chain.is_empty() || old(leaf).is_some();
         match number {
-            // The library tells the leaf's dates before anything else.
+            // The library reports errors in the leaf's dates before all others.
             EXPIRED | NOT_YET_VALID if is_badly_dated(leaf, now) => of_leaf.contains(number),
             EXPIRED | NOT_YET_VALID => of_issuers.contains(number),
-            // OpenSSL tells it of the certificate whose issuer is missing.
+            // OpenSSL attributes this error to the certificate whose issuer is missing.
             UNKNOWN_ISSUER if is_alone => of_leaf.contains(number),
             UNKNOWN_ISSUER => of_issuers.contains(number),
             _ if is_alone => of_leaf.contains(number),
-            // It is not known which of them it is.
+            // It is unknown which certificate has the error.
             _ => of_leaf.contains(number) && of_issuers.contains(number),
         }
     }
 }
 
-/// What the lists of revoked certificates say. The library reads those of version 1 not at all, and none for a certificate that
-/// [`Trusted::excuses`] lets pass.
+/// Checks the revocation lists. The library does not read lists of version 1, and checks no list for a certificate that
+/// [`Trusted::excuses`] accepts.
 fn check_lists(
     trusted: &Trusted,
     leaf: &CertificateDer<'_>,
@@ -155,7 +155,7 @@ fn check_lists(
     }
 }
 
-/// Whether the key of a certificate has signed a message of a handshake.
+/// Checks that the key of a certificate signed a handshake message.
 fn verify_signature(
     message: &[u8],
     leaf: &CertificateDer<'_>,
@@ -177,7 +177,7 @@ const EXPIRED: u8 = 10;
 const UNKNOWN_ISSUER: u8 = 20;
 const REVOKED: u8 = 23;
 
-/// OpenSSL's number of an error of verification.
+/// OpenSSL's number for a verification error.
 fn number_of(error: &Error) -> u8 {
     let Error::InvalidCertificate(why) = error else {
         return UNSPECIFIED;
@@ -196,7 +196,7 @@ fn number_of(error: &Error) -> u8 {
 
 /// Whether a certificate has expired or is not valid yet.
 fn is_badly_dated(leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
-    // It has no chain.
+    // A version 1 certificate has no chain.
     if old(leaf).is_some() {
         return true;
     }
@@ -255,7 +255,7 @@ impl ClientCertVerifier for ClientVerifier {
 /// Checks the certificate of a server.
 #[derive(Debug)]
 pub(crate) struct ServerVerifier {
-    /// None: whatever a server presents is taken.
+    /// None: any server certificate is accepted.
     checks: Option<Checks>,
     signatures: Signatures,
     provider: Arc<CryptoProvider>,
@@ -266,12 +266,12 @@ struct Checks {
     inner: Arc<WebPkiServerVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
     trusted: Trusted,
-    /// The name that the certificate must be for where none was asked for.
+    /// The name that the certificate must be valid for if none was requested.
     name: Option<ServerName<'static>>,
 }
 
 impl ServerVerifier {
-    /// One that takes whatever a server presents.
+    /// A verifier that accepts any server certificate.
     pub fn nothing(offer: &Offer, provider: Arc<CryptoProvider>) -> ServerVerifier {
         ServerVerifier {
             checks: None,
@@ -310,10 +310,10 @@ impl Checks {
         asked: &ServerName<'_>,
         (ocsp, now): (&[u8], UnixTime),
     ) -> Result<(), Error> {
-        // The library looks at the chain first, then at the name.
+        // The library checks the chain first, then the name.
         let name = match asked {
             ServerName::DnsName(_) => Some(asked),
-            // An address stands for a connection that asks for no name.
+            // An address means that the connection requests no name.
             _ => self.name.as_ref(),
         };
         if let Some(old) = old(leaf) {

@@ -1,4 +1,4 @@
-//! One connection each to the addresses of an endpoint's host.
+//! Opens connections to the single addresses of an endpoint's host.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -19,15 +19,15 @@ use crate::dial::Dial;
 use crate::lookup::Lookup;
 use crate::tls::{Secure, Version};
 
-/// Time for the addresses of a name.
+/// The time limit of a name lookup.
 const LOOKUP_MAX: Duration = Duration::from_secs(10);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Who is asked for the addresses of a name.
+/// Looks up the addresses of a name.
 pub(super) type Ask = Box<dyn Fn() -> Boxed<Result<Vec<SocketAddr>, String>> + Send + Sync>;
 
-/// The system, which is asked for this one.
+/// A lookup by the system's resolver.
 pub(super) fn system(host: &str, port: u16) -> Ask {
     let host: Arc<str> = host.into();
     let lookup = Arc::<Mutex<Lookup>>::default();
@@ -40,15 +40,15 @@ pub(super) fn system(host: &str, port: u16) -> Ask {
     })
 }
 
-/// See the module.
+/// Looks up addresses and connects to them.
 pub(super) struct Dialer {
-    /// Tells the addresses.
+    /// The lookup.
     pub ask: Ask,
     pub secure: Secure,
-    /// The name, and how it is spoken to.
+    /// The host name, and the connection options.
     pub endpoint: Endpoint,
     pub connect_max: Duration,
-    /// A client of a connection.
+    /// Makes a client from a connection.
     pub client: fn(Channel) -> Client<Channel>,
 }
 
@@ -68,7 +68,7 @@ impl World for Dialer {
     }
 }
 
-/// Connects once: who keeps a connection makes the next one.
+/// Connects once: the task that keeps the connection opens the next one.
 struct Once(Option<HttpsConnector<Dial>>);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

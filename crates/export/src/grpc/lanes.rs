@@ -1,9 +1,9 @@
-//! Connections to all addresses of a name, and calls in turn: gRPC's policy `round_robin`.
+//! Connections to all addresses of a name, used by calls in turn: gRPC's policy `round_robin`.
 //!
-//! Nothing happens before the first call. From then on each address has a task that keeps a connection to it: one that
-//! fails is left out and tried again, after a longer time each time. A call takes the next connection that there is; it
-//! waits while there may be one soon, and fails when every address has. Then the next call has all of them tried at once:
-//! however long it was down, what is there again is found.
+//! Nothing happens before the first call. From then on each address has a task that keeps a connection to it: an address that
+//! fails is skipped and tried again, with growing pauses. A call takes the next open connection. It waits while one may open
+//! soon, and fails when every address has failed. The next call then makes all tasks reconnect at once, so that an address that
+//! works again is found however long it was down.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,57 +17,57 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::lock::lock;
 use crate::retry::{jittered, random};
 
-/// Addresses of a name that are used; it may have more.
+/// The most addresses of a name that are used.
 pub(super) const ADDRESSES_MAX: usize = 256;
-/// The name is asked for again after this time, if calls are made.
+/// The pause between two lookups of the name, if calls are made.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// The same if it was not answered, and earlier addresses are used.
+/// The pause after a failed lookup, while earlier addresses are used.
 const ASK_FAILED: Duration = Duration::from_secs(1);
-/// Time for a connection (gRPC: `MIN_CONNECT_TIMEOUT`).
+/// The time limit of a connection attempt (gRPC: `MIN_CONNECT_TIMEOUT`).
 const CONNECT_MAX: Duration = Duration::from_secs(20);
-/// Before an address that failed is tried again, at first and at most; it grows by three fifths (gRPC: connection backoff).
+/// The first and the longest pause before a failed address is tried again; it grows by three fifths (gRPC: connection backoff).
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(120);
 
-/// What lanes need of the world.
+/// The I/O that lanes need.
 pub(super) trait World: Send + Sync + 'static {
-    /// A connection; copies are the same one.
+    /// A connection; clones share it.
     type Connection: Clone + Send + 'static;
 
-    /// The addresses of the name, or why they are not known.
+    /// Looks up the addresses of the name.
     fn ask(&self) -> impl Future<Output = Result<Vec<SocketAddr>, String>> + Send;
 
-    /// Connects, or says why that failed.
+    /// Connects.
     fn connect(
         &self,
         to: SocketAddr,
     ) -> impl Future<Output = Result<Self::Connection, String>> + Send;
 }
 
-/// See the module.
+/// The connections to the addresses of a name.
 pub(super) struct Lanes<W: World> {
     shared: Arc<Shared<W>>,
-    /// What asks for addresses, from the first call on; it ends with this.
+    /// The task that looks up addresses, from the first call on; it ends when this is dropped.
     asking: Mutex<JoinSet<()>>,
 }
 
 struct Shared<W: World> {
     world: W,
     table: Mutex<Table<W::Connection>>,
-    /// Something of the table is another now.
+    /// The table has changed.
     changed: Notify,
-    /// The name should be asked for.
+    /// A lookup of the name is requested.
     asked: Notify,
 }
 
 struct Table<C> {
     name: Name,
     lanes: Vec<Arc<Lane<C>>>,
-    /// Whose turn it is.
+    /// The index of the next connection.
     next: usize,
 }
 
-/// What is known of the name while there are no addresses.
+/// The state of the name while there are no addresses.
 enum Name {
     Asked,
     Unknown(String),
@@ -76,30 +76,30 @@ enum Name {
 struct Lane<C> {
     address: SocketAddr,
     state: Mutex<State<C>>,
-    /// The state was changed by somebody else than its task.
+    /// Signals that someone other than its task changed the state.
     wake: Notify,
 }
 
 enum State<C> {
     Connecting,
-    /// Connected, for the so-manieth time.
+    /// Connected; the number counts the connections.
     Ready(C, u64),
     Down(String),
 }
 
-/// A connection that a call may use.
+/// A connection for a call.
 pub(super) struct Taken<C> {
     pub connection: C,
     lane: Arc<Lane<C>>,
     number: u64,
 }
 
-/// What there is for a call.
+/// What a call finds.
 enum Pick<C> {
     Lane(Taken<C>),
-    /// There may be one soon.
+    /// A connection may open soon.
     Wait,
-    /// All have failed; the last reason.
+    /// All addresses have failed; the last reason.
     Down(String),
 }
 
@@ -111,7 +111,7 @@ impl<W: World> Lanes<W> {
                 table: Mutex::new(Table {
                     name: Name::Asked,
                     lanes: Vec::new(),
-                    // Those who start together do not all begin with the same.
+                    // A random start, so that processes that start together do not all begin with the same address.
                     next: random() as usize % ADDRESSES_MAX,
                 }),
                 changed: Notify::new(),
@@ -121,14 +121,14 @@ impl<W: World> Lanes<W> {
         }
     }
 
-    /// The connection whose turn it is. May take as long as a connection takes to be made. To be called within the runtime.
+    /// The next connection in turn. May wait as long as a connection attempt takes. Must be called within the runtime.
     ///
     /// # Errors
-    /// Why there is none.
+    /// There is no connection.
     pub(super) async fn take(&self) -> Result<Taken<W::Connection>, String> {
         self.begin();
         let shared = &self.shared;
-        // Whoever comes when all is lost has it tried once more.
+        // A call that finds all addresses failed makes them try once more.
         let mut may_poke = true;
         loop {
             let changed = shared.changed.notified();
@@ -143,7 +143,7 @@ impl<W: World> Lanes<W> {
         }
     }
 
-    /// A connection has turned out to be none any more: its address is connected to anew, and others have their turn.
+    /// Reports that a connection is closed: its address is reconnected, and calls use the others.
     pub(super) fn broken(&self, taken: &Taken<W::Connection>) {
         let mut state = lock(&taken.lane.state);
         if matches!(*state, State::Ready(_, number) if number == taken.number) {
@@ -152,7 +152,7 @@ impl<W: World> Lanes<W> {
         }
     }
 
-    /// How many addresses there are.
+    /// The number of addresses.
     pub(super) fn count(&self) -> usize {
         lock(&self.shared.table).lanes.len()
     }
@@ -191,7 +191,7 @@ impl<W: World> Shared<W> {
             }
             if matches!(found, Pick::Lane(_)) {
                 table.next = (at + 1) % count;
-                // In use: the name may have changed.
+                // The connections are in use: the name may have changed.
                 self.asked.notify_one();
                 return found;
             }
@@ -202,7 +202,7 @@ impl<W: World> Shared<W> {
         }
     }
 
-    /// Has tried at once what has failed.
+    /// Makes failed addresses reconnect at once.
     fn poke(&self) {
         let mut table = lock(&self.table);
         if table.lanes.is_empty() {
@@ -218,7 +218,7 @@ impl<W: World> Shared<W> {
         }
     }
 
-    /// The lanes to these addresses, from now on; those that are new.
+    /// Sets the lanes to these addresses; returns the new ones.
     fn known(&self, mut addresses: Vec<SocketAddr>) -> Vec<Arc<Lane<W::Connection>>> {
         addresses.sort_unstable();
         addresses.dedup();
@@ -251,7 +251,7 @@ impl<C> Lane<C> {
         }
     }
 
-    /// Waits until a state is over; a wake may be one of an earlier state.
+    /// Waits until a state has ended; a wake-up may belong to an earlier state.
     async fn leaves(&self, is_it: fn(&State<C>) -> bool) {
         while is_it(&lock(&self.state)) {
             self.wake.notified().await;
@@ -259,7 +259,7 @@ impl<C> Lane<C> {
     }
 }
 
-/// Asks for the addresses, again and again, and keeps a task for each.
+/// Looks up the addresses repeatedly, and starts a task for each.
 async fn ask<W: World>(shared: Arc<Shared<W>>) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<SocketAddr, AbortHandle> = HashMap::new();
@@ -297,7 +297,7 @@ async fn ask<W: World>(shared: Arc<Shared<W>>) {
     }
 }
 
-/// Keeps a connection to an address.
+/// Keeps a connection to an address open.
 async fn keep<W: World>(shared: Arc<Shared<W>>, lane: Arc<Lane<W::Connection>>) {
     let mut again = AGAIN_FIRST;
     for number in 0.. {

@@ -1,4 +1,4 @@
-//! The exporter `otlp_grpc`: requests that are encoded already, over one connection, or one to each address of a name.
+//! The exporter `otlp_grpc`: sends encoded requests over one connection, or over one to each address of a name.
 
 mod dialer;
 mod lanes;
@@ -32,7 +32,7 @@ use crate::tls::{Secure, Version};
 use dialer::{Ask, Dialer};
 use lanes::Lanes;
 
-/// See the module.
+/// An exporter over gRPC.
 pub(crate) struct Grpc {
     way: Way,
     path: PathAndQuery,
@@ -40,19 +40,19 @@ pub(crate) struct Grpc {
     timeout: Duration,
 }
 
-/// Over which connection a call goes.
+/// Which connection a call uses.
 enum Way {
-    /// The one to the first address that answers.
+    /// The connection to the first address that accepts.
     One(Client<Channel>),
-    /// The next one.
+    /// The next connection in turn.
     Each(Lanes<Dialer>),
 }
 
-/// gRPC's clients ping no more often.
+/// The shortest ping interval of gRPC clients.
 const PING_MIN: Duration = Duration::from_secs(10);
 
 impl Grpc {
-    /// A client that connects when it first sends. To be called within the runtime.
+    /// A client that connects at its first call. Must be called within the runtime.
     pub(crate) fn new(
         settings: &OtlpGrpc,
         signal: Signal,
@@ -61,7 +61,7 @@ impl Grpc {
         Grpc::asking(settings, signal, options, dialer::system)
     }
 
-    /// The same, with somebody else who is asked for the addresses of a host and port.
+    /// The same with another lookup for the addresses of a host and port.
     fn asking(
         settings: &OtlpGrpc,
         signal: Signal,
@@ -86,7 +86,7 @@ impl Grpc {
         })
     }
 
-    /// Fields of each call.
+    /// The metadata of each call.
     pub(crate) fn headers(&self) -> HeaderMap {
         self.metadata.clone().into_headers()
     }
@@ -123,7 +123,7 @@ impl Grpc {
             match call(taken.connection.clone()).await {
                 Err(status) if is_unsent(&status) => {
                     lanes.broken(&taken);
-                    // Each of them may have been closed while nothing was sent.
+                    // Each connection may have been closed while it was idle.
                     if tries > lanes.count() {
                         return Err(status);
                     }
@@ -134,7 +134,7 @@ impl Grpc {
     }
 }
 
-/// Whether a call failed before any of it left: there was no connection.
+/// Whether a call failed before anything was sent: there was no connection.
 fn is_unsent(status: &Status) -> bool {
     let mut next = std::error::Error::source(status);
     while let Some(cause) = next {
@@ -147,7 +147,7 @@ fn is_unsent(status: &Status) -> bool {
     false
 }
 
-/// What makes a client of a connection.
+/// A function that makes a client from a connection.
 fn client(compression: Compression) -> Result<fn(Channel) -> Client<Channel>, String> {
     fn plain(channel: Channel) -> Client<Channel> {
         Client::new(channel)
@@ -166,7 +166,7 @@ fn client(compression: Compression) -> Result<fn(Channel) -> Client<Channel>, St
     }
 }
 
-/// The way to the endpoint; connected when it is first used.
+/// The way to the endpoint; connects on first use.
 fn way(
     settings: &OtlpGrpc,
     options: &GrpcOptions,
@@ -179,7 +179,7 @@ fn way(
     let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
     let uri: Uri = settings.endpoint.parse().map_err(|error| wrong(&error))?;
     let is_https = uri.scheme_str() == Some("https");
-    // The path of the endpoint says nothing in gRPC: the method has its own.
+    // gRPC ignores the path of the endpoint: the method has its own.
     let own = uri.authority().map_or("", |authority| authority.as_str());
     let scheme = if is_https { "https" } else { "http" };
     let mut tls = settings.tls.clone();
@@ -197,7 +197,7 @@ fn way(
         .parse()
         .map_err(|error| format!("the authority '{}': {error}", authority.escape_debug()))?;
     if told.is_some() {
-        // As in gRPC: whose certificate it must be is the authority without its port.
+        // As in gRPC, the certificate must be valid for the authority without its port.
         tls.more.server_name = origin.host().map(str::to_owned);
     }
     let proxy = options.proxy.as_ref().filter(|_| options.unix.is_none());
@@ -239,14 +239,14 @@ fn way(
         Some(proxy) => Dial::through(proxy, true, &secure, timeout),
         None => Dial::new(options.unix.as_deref(), timeout),
     };
-    // Whoever takes a connection and says nothing does not keep others waiting for ever.
+    // Limits the wait for a server that accepts a connection and sends nothing.
     let endpoint = endpoint.connect_timeout(timeout);
     let connector = secure.connector(Version::Http2, dial);
     let channel = endpoint.connect_with_connector_lazy(connector);
     Ok(Way::One(client(channel)))
 }
 
-/// What a status means (OTLP specification, "OTLP/gRPC Response").
+/// Maps a status to an outcome (OTLP specification, "OTLP/gRPC Response").
 fn outcome(status: &Status) -> Outcome {
     let why = match std::error::Error::source(status) {
         Some(cause) => format!(
@@ -266,13 +266,13 @@ fn outcome(status: &Status) -> Outcome {
         | Code::Unavailable
         | Code::DataLoss => Outcome::Busy { after, why },
         Code::ResourceExhausted if after.is_some() => Outcome::Busy { after, why },
-        // No answer at all: the connection broke.
+        // There was no response: the connection broke.
         Code::Unknown if std::error::Error::source(status).is_some() => Outcome::busy(why),
         _ => Outcome::Refused(why),
     }
 }
 
-/// Messages as they are.
+/// A codec that passes messages unchanged.
 #[derive(Clone, Copy)]
 struct Raw;
 
@@ -304,7 +304,7 @@ impl Encoder for Raw {
     }
 
     fn buffer_settings(&self) -> BufferSettings {
-        // What a message needs is reserved when it is known.
+        // The memory for a message is reserved when its size is known.
         BufferSettings::new(1 << 10, 32 << 10)
     }
 }

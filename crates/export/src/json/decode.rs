@@ -1,8 +1,8 @@
-//! OTLP in JSON as protobuf, written while the JSON is read: what a request takes besides its two forms is what one text
-//! takes.
+//! OTLP in JSON as protobuf, written while the JSON is read. Besides the two forms of a request, only one text at a time is in
+//! memory.
 //!
-//! Names may also be those of the protobuf's definition (`trace_id`), 64 bits may be numbers or texts, and what is null is
-//! not there (ProtoJSON). What is not known is passed over.
+//! Names may also be those of the protobuf definition (`trace_id`), 64-bit numbers may be numbers or strings, and null means
+//! absent (ProtoJSON). Unknown names are ignored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The protobuf of an export request in JSON.
 ///
 /// # Errors
-/// What is wrong with the JSON, or that the protobuf would be larger than `bytes_max`.
+/// The JSON is invalid, or the protobuf would be larger than `bytes_max`.
 pub fn decode(signal: Signal, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, String> {
     let message = match signal {
         Signal::Traces => &schema::TRACES,
@@ -74,7 +74,7 @@ impl Out {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Writes what `inside` writes behind its length.
+    /// Writes the output of `inside`, preceded by its length.
     fn nested<E: Error>(
         &mut self,
         field: &Field,
@@ -93,7 +93,7 @@ impl Out {
         self.bounded()
     }
 
-    /// Writes a length of several bytes where one was left for it.
+    /// Inserts a length of several bytes where one byte was reserved.
     fn make_room(&mut self, begin: usize, len: usize) {
         let end = self.bytes.len();
         self.varint(len as u64);
@@ -113,7 +113,7 @@ impl Out {
     }
 }
 
-/// A message, whose fields are written.
+/// Writes the fields of a message.
 struct Fields<'a>(&'static Message, &'a mut Out);
 
 impl<'de> DeserializeSeed<'de> for Fields<'_> {
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 }
                 Some(field) => map.next_value_seed(FieldValue {
                     field,
-                    // Of these it matters whether they are there.
+                    // For fields of this message, presence is significant.
                     keeps_default: std::ptr::eq(message, &raw const schema::ANY_VALUE),
                     out,
                 })?,
@@ -150,10 +150,10 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// A name of a message's fields.
+/// The name of a message's field.
 struct Name(&'static Message);
 
-/// The field of a name; none: it is not known.
+/// The field with a name; none: the name is unknown.
 struct Known(Option<&'static Field>);
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -173,7 +173,7 @@ impl Visitor<'_> for Name {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Known, E> {
         let name = camel(name);
-        // In the schema they have quotes around them, and a colon behind.
+        // The schema's names include quotes and a colon.
         let is_named = |field: &&Field| {
             let own = field.name.strip_prefix('"');
             own.and_then(|own| own.strip_suffix("\":")) == Some(&*name)
@@ -182,7 +182,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// `trace_id` as `traceId`.
+/// Converts `trace_id` to `traceId`.
 fn camel(name: &str) -> Cow<'_, str> {
     if !name.contains('_') {
         return Cow::Borrowed(name);
@@ -200,7 +200,7 @@ fn camel(name: &str) -> Cow<'_, str> {
 /// The value of a field, or its values.
 struct FieldValue<'a> {
     field: &'static Field,
-    /// A value that is the default is written too.
+    /// A value that equals the default is written too.
     keeps_default: bool,
     out: &'a mut Out,
 }
@@ -302,7 +302,7 @@ impl One<'_> {
         E::custom(format!("{name}: {what}"))
     }
 
-    /// A number that is whole.
+    /// Writes an integer.
     fn whole<E: Error>(mut self, value: i128) -> Result<(), E> {
         if self.is_left_out(value == 0) {
             return Ok(());
@@ -310,7 +310,7 @@ impl One<'_> {
         let range = || format!("{value} is out of range");
         match self.field.kind {
             Kind::Uint32 => {
-                // An enumeration may be negative: such a one is not known.
+                // An enumeration may be negative, which is an unknown value.
                 let low = i32::try_from(value).map(|value| i64::from(value) as u64);
                 let value = low.or_else(|_| u32::try_from(value).map(u64::from));
                 let value = value.map_err(|_| self.wrong(range()))?;
@@ -325,7 +325,7 @@ impl One<'_> {
             Kind::Sint32 => {
                 let value = i32::try_from(value).map_err(|_| self.wrong(range()))?;
                 self.key(VARINT);
-                // Zigzag: the sign stands in the lowest bit.
+                // Zigzag: the sign is in the lowest bit.
                 let value = (value << 1 ^ value >> 31) as u32;
                 self.out.varint(value.into());
             }
@@ -384,7 +384,7 @@ impl One<'_> {
                 Err(error) => return Err(self.wrong(format!("is no base64: {error}"))),
             },
             Kind::Double => {
-                // As texts only these are not numbers of JSON.
+                // As strings, only these are not JSON numbers.
                 let value = match text {
                     "Infinity" => Some(f64::INFINITY),
                     "-Infinity" => Some(f64::NEG_INFINITY),
@@ -421,7 +421,7 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 
     fn visit_unit<E: Error>(mut self) -> Result<(), E> {
-        // In a list nothing may be missing: of messages it is one without fields.
+        // A list must not lose elements: a missing message becomes one without fields.
         if let (Kind::Message(_), Form::Always) = (&self.field.kind, self.form)
             && self.field.many
         {

@@ -5,18 +5,18 @@ pub(super) struct Message(pub &'static [Field]);
 
 /// A field.
 pub(super) struct Field {
-    /// Its number, 1 to 31.
+    /// The field number, 1 to 31.
     pub number: u32,
-    /// Its name in JSON, in quotes and with a colon behind it.
+    /// The field's JSON name, with quotes and a colon.
     pub name: &'static str,
     pub kind: Kind,
     /// Whether it is a list.
     pub many: bool,
 }
 
-/// What a field holds, and so how it is written.
+/// The type of a field, which determines how it is written.
 pub(super) enum Kind {
-    /// A function, because messages hold each other.
+    /// A function, because messages may contain each other.
     Message(fn() -> &'static Message),
     Text,
     /// Bytes, in hexadecimal.

@@ -1,4 +1,4 @@
-//! Messages as nearly all of them are, written at once instead of field by field.
+//! Fast paths for the usual layout of messages, written at once instead of field by field.
 
 use syntax::hex;
 
@@ -7,8 +7,8 @@ use crate::plain::is_plain;
 use crate::wire::{Wire, field};
 
 impl<'a> Writer<'a> {
-    /// Writes the first fields of a `Span`, as far as they are those that nearly all spans have, in their order. Returns the
-    /// fields behind them, and the bits of the numbers that are written.
+    /// Writes the first fields of a `Span`, as long as they are those of nearly all spans, in their order. Returns the remaining
+    /// fields, and the bits of the field numbers that are written.
     #[inline]
     pub(super) fn span_head(&mut self, bytes: &'a [u8]) -> (&'a [u8], u32) {
         let (Some(trace_id), Some(span_id)) = (
@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
         self.decimal(u64::from_le_bytes(*end));
         self.out.push(b'"');
         written |= 1 << 6 | 1 << 7 | 1 << 8;
-        // Of a span without attributes, events and links the flags are all that is left.
+        // In a span without attributes, events and links only the flags remain.
         if let [0x85, 0x01, flags @ ..] = behind
             && let Ok(flags) = <[u8; 4]>::try_from(flags)
         {
@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
         (behind, written)
     }
 
-    /// Writes a `KeyValue` of a key, then a text, a number or a flag, as nearly all are. Of others, nothing is written.
+    /// Writes a `KeyValue` of a key and a text, an integer or a bool, the usual form. Writes nothing for any other form.
     #[inline]
     pub(super) fn pair(&mut self, bytes: &[u8]) -> Option<()> {
         let (1, Wire::Bytes(key), rest) = field(bytes)? else {
@@ -103,7 +103,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What a field holds whose key is `KEY` and which has `N` bytes.
+/// The content of a field with key `KEY` and `N` bytes.
 #[inline]
 fn fixed<const KEY: u8, const N: usize>(bytes: &[u8]) -> Option<&[u8; N]> {
     match bytes {

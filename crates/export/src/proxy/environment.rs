@@ -1,5 +1,5 @@
-//! Proxies that the environment names: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, or the same in small letters, as Go's
-//! programs heed them (golang.org/x/net/http/httpproxy).
+//! Proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, or the same in lower case, with the rules of Go
+//! programs (golang.org/x/net/http/httpproxy).
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::Proxy;
 
-/// See the module. What is on this machine's loopback is never reached through a proxy.
+/// The configured proxies. The loopback addresses of this machine are never reached through a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<Proxy>,
@@ -16,27 +16,27 @@ pub struct Proxies {
     direct: Vec<Direct>,
 }
 
-/// A part of `NO_PROXY`: what is reached without one.
+/// An entry of `NO_PROXY`: destinations reached without a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Direct {
     /// `*`
     All,
     /// Addresses of a network.
     Network(IpNet),
-    /// An address, perhaps at one port only.
+    /// An address, optionally at one port only.
     Address(IpAddr, Option<u16>),
-    /// A domain, perhaps at one port only.
+    /// A domain, optionally at one port only.
     Domain {
-        /// With its dot.
+        /// With a leading dot.
         suffix: String,
-        /// The domain itself too, and not only what is below it.
+        /// The domain itself matches too, not only its subdomains.
         with_itself: bool,
         port: Option<u16>,
     },
 }
 
 impl Proxies {
-    /// What variables say, which `variable` tells; and what of it is wrong, and ignored.
+    /// Reads the variables with `variable`. Also returns errors; faulty variables are ignored.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> (Proxies, Vec<String>) {
         let mut wrong = Vec::new();
         let of = |name: &str| {
@@ -45,7 +45,7 @@ impl Proxies {
         };
         let mut proxy = |name: &str| {
             let text = of(name)?;
-            // A host alone is a proxy of HTTP.
+            // A host without a scheme is an HTTP proxy.
             let text = match text.contains("://") {
                 true => text,
                 false => format!("http://{text}"),
@@ -55,7 +55,7 @@ impl Proxies {
                 .map_err(|why| wrong.push(format!("{name} {why}: it is ignored")))
                 .ok()
         };
-        // In a CGI program it would be the field `Proxy` of a request.
+        // In a CGI program the variable would hold the request field `Proxy`.
         let is_cgi = variable("REQUEST_METHOD").is_some_and(|method| !method.is_empty());
         let http = proxy("HTTP_PROXY").filter(|_| !is_cgi);
         let https = proxy("HTTPS_PROXY");
@@ -70,7 +70,7 @@ impl Proxies {
         )
     }
 
-    /// The proxy on the way to a URL.
+    /// The proxy for a URL.
     #[must_use]
     pub fn to_url(&self, url: &str) -> Option<Proxy> {
         let uri: Uri = url.parse().ok()?;
@@ -82,7 +82,7 @@ impl Proxies {
         self.unless_direct(proxy.as_ref()?, uri.host()?, port)
     }
 
-    /// The proxy on the way to `host:port` over gRPC, with TLS or without.
+    /// The proxy for `host:port` over gRPC, with or without TLS.
     #[must_use]
     pub fn to_grpc(&self, target: &str) -> Option<Proxy> {
         self.to_url(&format!("https://{target}"))
@@ -131,7 +131,7 @@ fn directs(text: &str) -> Vec<Direct> {
     parts.iter().filter_map(|part| direct(part)).collect()
 }
 
-/// One part; none where it says nothing.
+/// Parses one entry; none if it is empty or invalid.
 fn direct(part: &str) -> Option<Direct> {
     if let Ok(network) = part.parse() {
         return Some(Direct::Network(network));

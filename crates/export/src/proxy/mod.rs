@@ -1,4 +1,4 @@
-//! A proxy between an exporter and its receiver: one of HTTP (RFC 9110 sections 3.7 and 9.3.6), or of SOCKS 5 (RFC 1928).
+//! A proxy between an exporter and its receiver: an HTTP proxy (RFC 9110 sections 3.7 and 9.3.6), or SOCKS 5 (RFC 1928).
 
 mod environment;
 
@@ -13,23 +13,23 @@ use syntax::escape::{self, Plus};
 
 pub use environment::Proxies;
 
-/// See the module. What goes to `https://` addresses goes through a tunnel; the rest is asked of a proxy of HTTP itself.
+/// A proxy. Requests to `https://` URLs use a tunnel; an HTTP proxy forwards all others itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Its address, without a user; `https` where TLS leads to it.
+    /// Its URL without user information; `https` if connections to it use TLS.
     pub(crate) uri: Uri,
     pub(crate) kind: Kind,
 }
 
-/// What a proxy speaks, and who we are to it.
+/// The protocol of a proxy, and our credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// With what `Proxy-Authorization` says.
+    /// The value of `Proxy-Authorization`.
     Http(Option<HeaderValue>),
     Socks(Option<User>),
 }
 
-/// A user of SOCKS (RFC 1929).
+/// A SOCKS user (RFC 1929).
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct User {
     pub name: String,
@@ -43,17 +43,17 @@ impl fmt::Debug for User {
 }
 
 const SCHEMES: &str = "must begin with http://, https:// or socks5://: there are no other proxies";
-/// Where a proxy of SOCKS listens (RFC 1928 section 3).
+/// The default port of SOCKS proxies (RFC 1928 section 3).
 const SOCKS_PORT: u16 = 1080;
-/// Bytes of a user's name of SOCKS, and of the password.
+/// The most bytes of a SOCKS user's name, and of the password.
 const SOCKS_USER_BYTES_MAX: usize = 255;
 
 impl Proxy {
-    /// Reads `http://host:port` or `http://user:password@host:port`, both parts as they are sent but for `%` escapes; or the
-    /// same with `https`, `socks5` or `socks5h`. Either of the last two has the proxy find the receiver's address.
+    /// Reads `http://host:port` or `http://user:password@host:port`, where user and password may contain `%` escapes; or the same
+    /// with `https`, `socks5` or `socks5h`. With either of the last two, the proxy resolves the receiver's name.
     ///
     /// # Errors
-    /// What is wrong with it, without its text: that may hold a password.
+    /// The URL is invalid. The error does not contain its text, which may hold a password.
     pub fn parse(text: &str) -> Result<Proxy, String> {
         let (scheme, rest) = text.split_once("://").ok_or(SCHEMES)?;
         let is_socks = match scheme {
@@ -84,13 +84,13 @@ impl Proxy {
         Ok(Proxy { uri, kind })
     }
 
-    /// Whether TLS leads to it.
+    /// Whether connections to the proxy use TLS.
     pub(crate) fn is_https(&self) -> bool {
         self.uri.scheme() == Some(&Scheme::HTTPS)
     }
 }
 
-/// A host and its port, which may be one that is not written.
+/// A host and its port, or the default port.
 fn authority(host: &str, default: Option<u16>) -> Result<Authority, String> {
     let parse = |text: &str| {
         let authority = text.parse::<Authority>();

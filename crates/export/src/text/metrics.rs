@@ -1,4 +1,4 @@
-//! Metrics as text. They are collected once in seconds and few, so a library decodes them.
+//! Metrics as text. They are few and collected every few seconds, so a library decodes them.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::zipkin::value;
 
-/// A request of metrics.
+/// A metrics request as text.
 pub(super) fn encode(request: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut out = String::with_capacity(request.len() * 2);
     let request = ExportMetricsServiceRequest::decode(request)?;
@@ -72,7 +72,7 @@ fn metric(out: &mut String, metric: &Metric) {
                 out.push('\n');
             }
         }
-        // We make no others.
+        // Spangate makes no summaries.
         Some(Data::Summary(_)) | None => {}
     }
 }
@@ -90,7 +90,7 @@ fn numbers(out: &mut String, kind: &str, points: &[NumberDataPoint]) {
     }
 }
 
-/// Attributes on the line that is there.
+/// Appends attributes to the current line.
 fn pairs(out: &mut String, attributes: &[KeyValue]) {
     for pair in attributes {
         let _ = write!(out, " {}={}", key(&pair.key), value(&pair.value));

@@ -5,11 +5,11 @@ use telemetry::settings::Signal;
 use super::write::Writer;
 use crate::wire::{Wire, field};
 
-/// What cannot be an export request.
+/// The bytes are not an export request.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// What text takes of what the protobuf takes, measured on spans of the filter.
+/// The ratio of text size to protobuf size, measured on spans of the filter.
 const GROWTH: usize = 3;
 
 /// The names of `SpanKind`.
@@ -52,13 +52,13 @@ const SEVERITIES: [&str; 25] = [
     "fatal4",
 ];
 
-/// A request of spans or of log records.
+/// A request of spans or of log records as text.
 pub(super) fn encode(signal: Signal, request: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut records = Records {
         writer: Writer::new(request.len() * GROWTH),
         lists: Vec::new(),
     };
-    // The messages of both have the same numbers, but for the records themselves.
+    // Both messages have the same field numbers, except inside the records.
     each(request, |number, wire| match number {
         1 => records.origin(signal, wire.message()?),
         _ => Ok(()),
@@ -101,14 +101,14 @@ impl<'a> Wire<'a> {
 
 struct Records<'a> {
     writer: Writer,
-    /// Elements of the lists of the record that is being read, each with its field's number.
+    /// Elements of the lists of the current record, each with its field number.
     lists: Vec<(u64, &'a [u8])>,
 }
 
 impl<'a> Records<'a> {
     /// `ResourceSpans` or `ResourceLogs`.
     fn origin(&mut self, signal: Signal, message: &'a [u8]) -> Result<(), Malformed> {
-        // The resource stands first whatever the order is.
+        // The resource is written first, whatever the order of the fields.
         let mut resource = &[][..];
         each(message, |number, wire| {
             if number == 1 {
@@ -237,7 +237,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The attributes of a record, which are the elements of a list, each on a line.
+    /// The attributes of a record, which are elements of a list, one per line.
     #[inline]
     fn attributes(&mut self, list: u64) -> Result<(), Malformed> {
         for &(number, pair) in &self.lists {
@@ -283,7 +283,7 @@ impl<'a> Records<'a> {
         self.pairs(message, 4)
     }
 
-    /// The attributes of a message on the line that is there, which ends with them.
+    /// Appends the attributes of a message to the current line, and ends it.
     fn pairs(&mut self, message: &[u8], list: u64) -> Result<(), Malformed> {
         let writer = &mut self.writer;
         each(message, |number, wire| match number == list {
@@ -336,7 +336,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What a span's line says, and its status.
+/// The content of a span's line, and its status.
 #[derive(Default)]
 struct Span<'a> {
     trace_id: &'a [u8],
@@ -349,7 +349,7 @@ struct Span<'a> {
     status: Option<&'a [u8]>,
 }
 
-/// What a log record's line says.
+/// The content of a log record's line.
 #[derive(Default)]
 struct Log<'a> {
     time_ns: u64,
@@ -360,7 +360,7 @@ struct Log<'a> {
     event: &'a [u8],
 }
 
-/// The name of an enumeration's number; of one that it does not have, that of 0.
+/// The name of an enumeration's number; for an unknown number, the name of 0.
 #[inline]
 fn name(names: &[&'static str], number: u64) -> &'static str {
     let place = usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Text from parts of a record, without allocation.
+//! Writes parts of a record as text, without allocation.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,23 +13,23 @@ use crate::plain::{is_graphic, is_plain};
 use crate::wire::{Wire, field};
 use crate::zipkin::value;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
-/// Seconds whose text is kept: records of a request are of few.
+/// The number of seconds whose text is cached: the records of a request fall into few seconds.
 const SECONDS_KEPT: usize = 8;
-/// Bytes of a second's text, such as `2023-11-14T22:13:20`.
+/// The size of a second's text, such as `2023-11-14T22:13:20`.
 const SECOND_BYTES: usize = 19;
-/// Below this a quotient by 1000 has at most 15 digits, which every `f64` keeps apart: the shortest text that is read as the
-/// quotient is then its digits.
+/// Below this limit a quotient by 1000 has at most 15 digits, which every `f64` distinguishes: the shortest text that parses to
+/// the quotient is then its digits.
 const EXACT_NS_MAX: u64 = 1_000_000_000_000_000;
 
-/// The text, and what was written lately.
+/// The output, and caches of recent texts.
 pub(super) struct Writer {
     pub out: Vec<u8>,
-    /// The last trace id, in hexadecimal.
+    /// The last trace ID, in hexadecimal.
     trace_id: [u8; 16],
     trace_text: [u8; 32],
-    /// Seconds since the epoch, each with its text, by their last bits.
+    /// Cached seconds since the epoch with their texts, indexed by the lowest bits.
     seconds: [(u64, [u8; SECOND_BYTES]); SECONDS_KEPT],
     scratch: String,
 }
@@ -40,7 +40,7 @@ impl Writer {
             out: Vec::with_capacity(bytes),
             trace_id: [0; 16],
             trace_text: [b'0'; 32],
-            // No second of 64 bits of nanoseconds is as late.
+            // A value that no second in 64-bit nanoseconds reaches.
             seconds: [(u64::MAX, [0; SECOND_BYTES]); SECONDS_KEPT],
             scratch: String::new(),
         }
@@ -51,7 +51,7 @@ impl Writer {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// Text in quotes, as JSON has it. What is not UTF-8 is replaced.
+    /// Writes text in quotes, as JSON does. Bytes that are not UTF-8 are replaced.
     #[inline]
     pub(super) fn quoted(&mut self, text: &[u8]) {
         if is_plain(text) {
@@ -70,7 +70,7 @@ impl Writer {
         let _ = serde_json::to_writer(&mut self.out, &String::from_utf8_lossy(text));
     }
 
-    /// An attribute's name: as it is, where it cannot be misread.
+    /// Writes an attribute's name, unquoted if it cannot be misread.
     #[inline]
     pub(super) fn key(&mut self, key: &[u8]) {
         if is_graphic(key) {
@@ -85,7 +85,7 @@ impl Writer {
         hex::push(&mut self.out, bytes);
     }
 
-    /// A trace id; spans of a trace mostly follow each other.
+    /// Writes a trace ID; consecutive spans usually have the same one.
     #[inline]
     pub(super) fn trace_id(&mut self, id: &[u8]) {
         if *id != self.trace_id {
@@ -98,7 +98,7 @@ impl Writer {
         self.out.extend_from_slice(&self.trace_text);
     }
 
-    /// A time in RFC 3339, as short as it is exact.
+    /// Writes a time in RFC 3339, as short as exactness permits.
     #[inline]
     pub(super) fn time(&mut self, unix_ns: u64) {
         let (second, rest) = (unix_ns / SECOND_NS, unix_ns % SECOND_NS);
@@ -108,7 +108,7 @@ impl Writer {
         }
         self.out.extend_from_slice(&self.seconds[place].1);
         if rest > 0 {
-            // A second more has a digit before those of the fraction, whose place the point takes.
+            // Adding one second puts a digit before those of the fraction; the decimal point replaces it.
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(SECOND_NS + rest).trim_end_matches('0');
             self.out.push(b'.');
@@ -131,7 +131,7 @@ impl Writer {
         text
     }
 
-    /// Nanoseconds as microseconds.
+    /// Writes nanoseconds as microseconds.
     #[inline]
     pub(super) fn microseconds(&mut self, ns: u64) {
         if ns >= EXACT_NS_MAX {
@@ -155,7 +155,7 @@ impl Writer {
         self.out.extend_from_slice(buffer.format(number).as_bytes());
     }
 
-    /// An `AnyValue` as JSON.
+    /// Writes an `AnyValue` as JSON.
     #[inline]
     pub(super) fn value(&mut self, any: &[u8]) -> Result<(), Malformed> {
         match field(any) {
@@ -171,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What the filter does not make.
+    /// Handles values that the filter does not make.
     #[cold]
     fn other(&mut self, any: &[u8]) -> Result<(), Malformed> {
         let any = AnyValue::decode(any).map_err(|_| Malformed)?;
@@ -179,7 +179,7 @@ impl Writer {
         Ok(())
     }
 
-    /// `key=value`, with what stands before it.
+    /// Writes `key=value` after a given prefix.
     #[inline]
     pub(super) fn pair(&mut self, before: &str, pair: &[u8]) -> Result<(), Malformed> {
         let (mut key, mut any) = (&b""[..], None);

@@ -1,4 +1,4 @@
-//! No check of a receiver's certificate.
+//! A certificate verifier that checks nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-/// Takes any certificate, as `ssl_insecure_skip_verify` asks for.
+/// Accepts any certificate, for `ssl_insecure_skip_verify`.
 #[derive(Debug)]
 pub(super) struct Anyone(pub(super) Arc<CryptoProvider>);
 

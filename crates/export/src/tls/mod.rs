@@ -1,4 +1,4 @@
-//! TLS of exporters, and what servers of telemetry need of the same settings: rustls, as the settings say.
+//! TLS of exporters, and helpers for servers of telemetry with the same settings: rustls, configured by the settings.
 
 mod anyone;
 mod reload;
@@ -19,7 +19,7 @@ use crate::dial::{Dial, Hop};
 use anyone::Anyone;
 pub use reload::{Own, Reloading};
 
-/// The versions of HTTP that a connection is for.
+/// The HTTP versions of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     Http1,
@@ -36,10 +36,10 @@ pub(crate) fn connector(
     Ok(Secure::new(tls, is_https)?.connector(version, dial))
 }
 
-/// What connections to `http` and `https` receivers need of the settings, read once.
+/// The TLS configuration for connections to `http` and `https` receivers, read once.
 pub(crate) struct Secure {
     config: ClientConfig,
-    /// Whose certificate it must be; else that of the address.
+    /// The name that the certificate must have; by default that of the URL.
     name: Option<ServerName<'static>>,
 }
 
@@ -47,7 +47,7 @@ impl Secure {
     pub(crate) fn new(tls: &Tls, is_https: bool) -> Result<Secure, String> {
         let config = match is_https {
             true => client_config(tls)?,
-            // Not used, and so not worth reading the authorities of the system.
+            // TLS is not used, so the system's authorities are not read.
             false => builder(tls)?
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth(),
@@ -61,7 +61,7 @@ impl Secure {
         Ok(Secure { config, name })
     }
 
-    /// Opens connections to proxies, which are known by their own names.
+    /// Opens connections to proxies, whose certificates must have their own names.
     pub(crate) fn hop(&self, tcp: HttpConnector) -> Hop {
         let builder = HttpsConnectorBuilder::new().with_tls_config(self.config.clone());
         builder.https_or_http().enable_http1().wrap_connector(tcp)
@@ -93,10 +93,10 @@ fn server_name(name: &str) -> Result<ServerName<'static>, String> {
 
 type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
 
-/// What encrypts: all that there is, or of TLS 1.2 the suites of some names, and the key exchanges of some names.
+/// The crypto provider: all suites, or for TLS 1.2 those with the given names, and the key exchanges with the given names.
 ///
 /// # Errors
-/// A key exchange that there is not.
+/// A key exchange is unknown.
 pub fn provider(
     suites: &[String],
     key_exchanges: &[String],
@@ -132,7 +132,7 @@ fn key_exchange(name: &str) -> Result<&'static dyn SupportedKxGroup, String> {
 /// Versions of TLS.
 type Versions = &'static [&'static SupportedProtocolVersion];
 
-/// The versions from one to another.
+/// The versions in a range.
 #[must_use]
 pub fn versions(min: TlsVersion, max: TlsVersion) -> Versions {
     static ALL: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
@@ -172,10 +172,10 @@ fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
     Ok(builder.with_client_cert_resolver(Arc::new(own)))
 }
 
-/// Who is trusted: the authorities of a PEM, the system's where there is none, or both.
+/// The trusted authorities: those of a PEM, by default the system's, or both.
 ///
 /// # Errors
-/// Where they were to be, and what is wrong there.
+/// They cannot be read; the error names the source.
 pub fn trusted(pem: Option<&Pem>, system_too: bool) -> Result<RootCertStore, String> {
     let mut roots = pem.map_or_else(|| Ok(RootCertStore::empty()), roots)?;
     if pem.is_some() && !system_too {
@@ -194,7 +194,7 @@ pub fn trusted(pem: Option<&Pem>, system_too: bool) -> Result<RootCertStore, Str
 /// The certificates of authorities.
 ///
 /// # Errors
-/// Where they were to be, and what is wrong there.
+/// They cannot be read; the error names the source.
 pub fn roots(pem: &Pem) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem)? {
@@ -207,7 +207,7 @@ pub fn roots(pem: &Pem) -> Result<RootCertStore, String> {
 /// A private key.
 ///
 /// # Errors
-/// Where it was to be, and what is wrong there.
+/// It cannot be read; the error names the source.
 pub fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, String> {
     match pem {
         Pem::Path(path) => PrivateKeyDer::from_pem_file(path),
@@ -216,10 +216,10 @@ pub fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, String> {
     .map_err(|error| format!("{}: {error}", place(pem)))
 }
 
-/// A chain of certificates, of at least one.
+/// A chain of at least one certificate.
 ///
 /// # Errors
-/// Where they were to be, and what is wrong there.
+/// It cannot be read; the error names the source.
 pub fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = match pem {
         Pem::Path(path) => CertificateDer::pem_file_iter(path).and_then(Iterator::collect),
@@ -232,7 +232,7 @@ pub fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// What an error calls it.
+/// The name of the source in errors.
 #[must_use]
 pub fn place(pem: &Pem) -> &str {
     match pem {

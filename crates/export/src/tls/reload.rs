@@ -1,4 +1,4 @@
-//! What was read from files and is read again: certificates that change while a process runs.
+//! Values read from files and reread: certificates that change while a process runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::lock::lock;
 
 type Load<T> = dyn Fn() -> Result<T, String> + Send + Sync;
 
-/// Something that is read again when it is asked for after a time. What cannot be read leaves what there was.
+/// A value that is reread on use after a time. If rereading fails, the previous value stays.
 pub struct Reloading<T> {
     load: Box<Load<T>>,
     every: Option<Duration>,
@@ -24,10 +24,10 @@ pub struct Reloading<T> {
 }
 
 impl<T> Reloading<T> {
-    /// Reads it; `every`: and again after this time.
+    /// Reads the value; `every`: the time after which it is reread.
     ///
     /// # Errors
-    /// Why it cannot be read the first time.
+    /// The first reading failed.
     pub fn new(
         every: Option<Duration>,
         load: impl Fn() -> Result<T, String> + Send + Sync + 'static,
@@ -40,7 +40,7 @@ impl<T> Reloading<T> {
         })
     }
 
-    /// What it is now.
+    /// The current value.
     pub fn get(&self) -> Arc<T> {
         self.get_at(Instant::now())
     }
@@ -63,10 +63,10 @@ impl<T> Reloading<T> {
 pub struct Own(Reloading<Arc<CertifiedKey>>);
 
 impl Own {
-    /// Reads them; `every`: and again after this time.
+    /// Reads them; `every`: the time after which they are reread.
     ///
     /// # Errors
-    /// Where they were to be, and what is wrong there.
+    /// They cannot be read; the error names the source.
     pub fn new(
         (certificate, key): (Pem, Pem),
         provider: Arc<CryptoProvider>,

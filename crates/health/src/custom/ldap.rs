@@ -1,4 +1,4 @@
-//! The answer to an LDAP bind (RFC 4511 §4.2.2).
+//! The response to an LDAP bind (RFC 4511 §4.2.2).
 
 use config::model::CheckStatus;
 
@@ -6,7 +6,7 @@ use super::Parsed;
 
 const NOT_LDAP: &str = "Not LDAPv3 protocol";
 
-/// A bind response. The byte before the length was looked at already.
+/// Parses a bind response. The byte before the length was already checked.
 pub(crate) fn bind(input: &[u8]) -> Parsed {
     let Some((length, rest)) = input.get(1..).and_then(length) else {
         return Parsed::Wait;
@@ -17,7 +17,7 @@ pub(crate) fn bind(input: &[u8]) -> Parsed {
     if rest.len() < length {
         return Parsed::Wait;
     }
-    // The message's number 1, and the tag of a bind response.
+    // Message number 1, and the tag of a bind response.
     let Some(rest) = rest.strip_prefix(b"\x02\x01\x01\x61") else {
         return Parsed::invalid(NOT_LDAP);
     };
@@ -36,7 +36,7 @@ pub(crate) fn bind(input: &[u8]) -> Parsed {
     }
 }
 
-/// A length and what follows it; an error where it has another form than servers send. None where it is not whole.
+/// A length and the bytes after it; an error if its form is not the one that servers use. None if it is incomplete.
 fn length(input: &[u8]) -> Option<(Result<usize, ()>, &[u8])> {
     let (first, rest) = input.split_first()?;
     let bytes = match first {
@@ -53,7 +53,7 @@ fn length(input: &[u8]) -> Option<(Result<usize, ()>, &[u8])> {
     Some((Ok(number), rest))
 }
 
-/// A length of any form, passed over.
+/// Skips a length of any form.
 fn any_length(input: &[u8]) -> Option<((), &[u8])> {
     let (first, rest) = input.split_first()?;
     let bytes = match first {

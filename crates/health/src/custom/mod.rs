@@ -1,4 +1,4 @@
-//! Answers of protocols that functions read.
+//! Parsers for replies of protocols other than HTTP.
 
 pub(crate) mod ldap;
 pub(crate) mod mysql;
@@ -6,11 +6,11 @@ pub(crate) mod spop;
 
 use config::model::{CheckStatus, CustomExpect};
 
-/// What an answer is.
+/// The result of parsing a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     Good,
-    /// It is not whole.
+    /// The reply is incomplete.
     Wait,
     Failed {
         status: CheckStatus,
@@ -29,7 +29,7 @@ impl Parsed {
     }
 }
 
-/// What is said of an answer that is cut off.
+/// The message for a truncated reply.
 pub(crate) fn cut_off(what: CustomExpect) -> &'static str {
     match what {
         CustomExpect::SpopHello => spop::INVALID,

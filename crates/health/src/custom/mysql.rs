@@ -1,4 +1,4 @@
-//! Packets of MySQL: a length of three bytes, a number, and what follows; 0xff begins an error.
+//! MySQL packets: a three-byte length, a sequence number, and the payload; 0xff begins an error.
 
 use config::model::CheckStatus;
 
@@ -7,12 +7,12 @@ use super::Parsed;
 const HEADER_BYTES: usize = 4;
 const ERROR: u8 = 0xff;
 
-/// The handshake that a server begins with.
+/// Parses the handshake with which a server begins.
 pub(crate) fn handshake(input: &[u8]) -> Parsed {
     packet(input, 0)
 }
 
-/// The answer to a login, behind the handshake.
+/// Parses the reply to a login, which follows the handshake.
 pub(crate) fn login(input: &[u8]) -> Parsed {
     match length(input) {
         Some(length) => packet(input, HEADER_BYTES + length),
@@ -20,7 +20,7 @@ pub(crate) fn login(input: &[u8]) -> Parsed {
     }
 }
 
-/// The version that a handshake tells.
+/// The version in a handshake.
 pub(crate) fn version(input: &[u8]) -> String {
     let text = input.get(HEADER_BYTES + 1..).unwrap_or_default();
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();

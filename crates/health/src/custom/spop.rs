@@ -1,4 +1,4 @@
-//! The answer of an agent of the stream processing offload protocol to HELLO (HAProxy's `doc/SPOE.txt` §3.2).
+//! The reply of an agent of the stream processing offload protocol to HELLO (HAProxy's `doc/SPOE.txt` §3.2).
 
 use config::model::CheckStatus;
 
@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 11;
 const FRAME_BYTES_MIN: u64 = 256;
 const FRAME_BYTES_MAX: u64 = 16384 - 4;
 
-/// What goes wrong, by its code.
+/// Error texts by their code.
 const REASONS: [&str; 14] = [
     "normal",
     "I/O error",
@@ -41,7 +41,7 @@ fn failed(code: usize) -> Parsed {
     }
 }
 
-/// A frame AGENT-HELLO.
+/// Parses a frame AGENT-HELLO.
 pub(crate) fn hello(input: &[u8]) -> Parsed {
     let Some((header, rest)) = input.split_at_checked(HEADER_BYTES) else {
         return Parsed::Wait;
@@ -110,7 +110,7 @@ enum Value<'a> {
     Other,
 }
 
-/// A name and its value, taken from the front.
+/// Takes a name and its value from the front.
 fn item<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Value<'a>)> {
     let name = text(rest)?;
     let (kind, after) = rest.split_first()?;
@@ -137,7 +137,7 @@ fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A number of variable length: up to 239 in one byte, then four bits and seven more in each that follows.
+/// A variable-length number: up to 239 in one byte; otherwise four bits in the first byte and seven in each following one.
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let mut next = || {
         let (first, after) = rest.split_first()?;

@@ -1,4 +1,4 @@
-//! One question to a responder over HTTP/1 (RFC 6960 appendix A): GET where it is short, else POST.
+//! One request to a responder over HTTP/1 (RFC 6960 appendix A): GET if it is short, else POST.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::conn::{Conn, Layer, Lost};
 use crate::http::{Exchange, Request};
 use crate::target::Way;
 
-/// A request whose target is longer is sent by POST (RFC 6960 appendix A.1).
+/// A request with a longer target is sent by POST (RFC 6960 appendix A.1).
 const GET_BYTES_MAX: usize = 255;
-/// Bytes of a response that are read.
+/// The most bytes of a response.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of its head.
+/// The most bytes of its head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Time for a connection.
+/// The time limit of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time for all of it.
+/// The time limit of the whole exchange.
 const EXCHANGE: Duration = Duration::from_secs(30);
-/// Addresses of a name that are tried.
+/// The most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 4;
 const HTTP_PORT: u16 = 80;
 
-/// The response to a request (both DER), from the responder or through a proxy. It is not looked at.
+/// The response to a request (both DER), from the responder or through a proxy. It is not parsed here.
 pub(super) async fn fetch(
     uri: &str,
     request: &[u8],
@@ -108,14 +108,14 @@ fn text(lost: Lost) -> String {
     }
 }
 
-/// Where a responder is.
+/// The address of a responder.
 #[derive(Debug, PartialEq, Eq)]
 struct Uri<'a> {
-    /// Host and port as they were written.
+    /// Host and port as written.
     authority: &'a str,
     host: &'a str,
     port: u16,
-    /// What follows.
+    /// The path and query.
     path: &'a str,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Uri<'a> {
         }
     }
 
-    /// The request; with the whole address for a proxy.
+    /// The request; for a proxy it contains the absolute URI.
     fn request(&self, der: &[u8], is_for_proxy: bool) -> Request {
         let Uri {
             authority, path, ..
@@ -192,7 +192,7 @@ impl<'a> Uri<'a> {
         }
     }
 
-    /// Connects to the first of its addresses that answers.
+    /// Connects to the first of its addresses that accepts.
     async fn connect(&self) -> Result<Conn, String> {
         let found = tokio::net::lookup_host((self.host, self.port)).await;
         let found = found.map_err(|error| format!("'{}': {error}", self.host))?;
@@ -208,7 +208,7 @@ impl<'a> Uri<'a> {
     }
 }
 
-/// What base64 has beside letters and digits, by its number (RFC 3986 §2.1).
+/// Percent-encodes the base64 characters other than letters and digits (RFC 3986 §2.1).
 fn percent(base64: &str) -> String {
     let mut out = String::with_capacity(base64.len() + 16);
     for character in base64.chars() {

@@ -1,7 +1,7 @@
-//! The status of certificates, asked for at the responders that they name (manual §5.1 ocsp-update, RFC 6960).
+//! Updates of the status of certificates from their responders (manual §5.1 ocsp-update, RFC 6960).
 //!
-//! [`schedule`] says when which certificate is due, [`fetch`] asks its responder. One request goes on at a time. What came is
-//! checked against the issuer before it is stapled, and every outcome is logged.
+//! [`schedule`] says which certificate is due when, [`fetch`] queries its responder. One request is in flight at a time. A
+//! response is checked against the issuer before it is stapled, and every outcome is logged.
 
 mod fetch;
 mod schedule;
@@ -18,35 +18,35 @@ use crate::Control;
 pub use schedule::OcspUpdate;
 use schedule::{Delays, Due, Schedule};
 
-/// The process looks at the clock that often at least: it may be set while it waits.
+/// The longest wait between two readings of the clock: it may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// How an update went, as the runtime interface numbers it (management guide §9.3 show ssl ocsp-updates).
+/// The outcome of an update, with the numbers of the runtime interface (management guide §9.3 show ssl ocsp-updates).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OcspOutcome {
-    /// None has ended.
+    /// No update has ended.
     #[default]
     Unknown,
     /// The response is stapled.
     Done,
-    /// There was no answer, or one with another status than 200.
+    /// There was no HTTP response, or one with a status other than 200.
     Http,
-    /// The answer is no response of OCSP.
+    /// The body is not an OCSP response.
     Header,
     /// The response is about another certificate, out of date, or not signed by the issuer.
     Check,
-    /// It cannot be stapled.
+    /// The response cannot be stapled.
     Insertion,
 }
 
 impl OcspOutcome {
-    /// Its number.
+    /// The number of the outcome.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// In HAProxy's words.
+    /// The outcome in HAProxy's words.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -60,16 +60,16 @@ impl OcspOutcome {
     }
 }
 
-/// Why a certificate's status cannot be asked for.
+/// Why the status of a certificate cannot be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspRefusal {
     /// There is no such certificate.
     UnknownCertificate,
-    /// It has no status that could be replaced, names no responder, or its issuer is not known.
+    /// It has no status to replace, names no responder, or its issuer is unknown.
     NoResponse,
 }
 
-/// The updates of a process: what its thread works through, and what commands see and change.
+/// The updates of a process: the work of its thread, and the state that commands show and change.
 #[derive(Debug)]
 pub struct OcspUpdates {
     schedule: Mutex<Schedule>,
@@ -78,7 +78,7 @@ pub struct OcspUpdates {
 }
 
 impl OcspUpdates {
-    /// For the certificates of a configuration.
+    /// Updates for the certificates of a configuration.
     #[must_use]
     pub fn new(running: &Running) -> OcspUpdates {
         let words = &running.config.global.tls.ocsp;
@@ -94,14 +94,14 @@ impl OcspUpdates {
         updates
     }
 
-    /// Takes in which certificates there are now, and which of them are to be asked for.
+    /// Takes over the current certificates, and which of them are updated.
     pub fn refresh(&self, running: &Running) {
         let subjects = running.tls().ocsp_subjects();
         self.schedule().refresh(subjects, self.is_off, now_s());
         self.changed.notify_one();
     }
 
-    /// Has the status of a certificate, by its name, asked for at once.
+    /// Requests an immediate update of a certificate's status, by the certificate's name.
     ///
     /// # Errors
     /// See [`OcspRefusal`].
@@ -118,7 +118,7 @@ impl OcspUpdates {
         Ok(())
     }
 
-    /// The certificates whose status is asked for by itself, those first that are due first.
+    /// The certificates that are updated automatically, in the order in which they are due.
     #[must_use]
     pub fn list(&self) -> Vec<OcspUpdate> {
         self.schedule().list()
@@ -133,7 +133,7 @@ fn now_s() -> u64 {
     net::sys::now().wall_ns / 1_000_000_000
 }
 
-/// Asks for what is due, until the process stops.
+/// Performs due updates until the process stops.
 pub(crate) async fn run(control: Rc<Control>) {
     let updates = &control.ocsp;
     loop {
@@ -152,7 +152,7 @@ pub(crate) async fn run(control: Rc<Control>) {
     }
 }
 
-/// Asks for one status, and says in the logs what came of it.
+/// Performs one update and logs its outcome.
 async fn update(control: &Control, subject: OcspSubject) {
     let http_proxy = control.running.config.global.tls.ocsp.http_proxy.as_ref();
     let fetched = fetch::fetch(&subject.uri, &subject.id.request(), http_proxy).await;
@@ -164,16 +164,16 @@ async fn update(control: &Control, subject: OcspSubject) {
         .ocsp
         .schedule()
         .ended(&subject.id, outcome, why, now_s());
-    // A certificate that went while its responder was asked has no line.
+    // A certificate that was removed during the update gets no log line.
     if let Some(ended) = ended {
         (control.tell)(&format!("<OCSP-UPDATE> {}", ended.log_text()));
     }
 }
 
-/// What went wrong, and why where there is more to say.
+/// The failed step, and the reason if there is more to say.
 type Fault = (OcspOutcome, String);
 
-/// Has a response stapled. When it expires, seconds after the UNIX epoch.
+/// Staples a response. Returns when it expires, seconds after the UNIX epoch.
 fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u64>, Fault> {
     let check = |why: String| (OcspOutcome::Check, why);
     let response = OcspResponse::parse(der).map_err(|error| check(error.to_string()))?;

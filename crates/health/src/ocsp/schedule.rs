@@ -1,5 +1,5 @@
-//! When which certificate's status is asked for: as soon as possible where there is none, else before it expires, within the delays
-//! of `ocsp-update.mindelay` and `ocsp-update.maxdelay`; after a failure, with a pause that doubles.
+//! The schedule of status updates: as soon as possible without a status, otherwise before the status expires, within
+//! `ocsp-update.mindelay` and `ocsp-update.maxdelay`; after a failure, with a pause that doubles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,40 +8,40 @@ use tls::CertId;
 
 use super::OcspOutcome;
 
-/// A status is asked for that long before it expires.
+/// How long before its expiry a status is updated.
 const MARGIN_S: u64 = 60;
-/// The pause after failures; it doubles with each, up to `ocsp-update.maxdelay`.
+/// The pause after a failure; it doubles with each, up to `ocsp-update.maxdelay`.
 const REPLAY_S: u64 = 60;
-/// Failures that double the pause: more do not matter.
+/// The most failures that double the pause.
 const DOUBLED_MAX: u32 = 16;
 
-/// Times between two updates.
+/// The limits of the time between two updates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delays {
     pub min_s: u64,
     pub max_s: u64,
 }
 
-/// When something is due; then the order that it came in. The first is done first.
+/// The due time, then the order of arrival. The lowest turn is first.
 type Turn = (u64, u64);
 
-/// See the module.
+/// The queue of updates.
 #[derive(Debug)]
 pub(super) struct Schedule {
     delays: Delays,
     entries: BTreeMap<CertId, Entry>,
     queue: BTreeMap<Turn, CertId>,
-    /// Entries that came so far.
+    /// The number of entries queued so far.
     count: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     subject: OcspSubject,
-    /// Its place in the queue; none while its responder is asked, and where nobody wants it to be.
+    /// Its turn in the queue; none during its update, and if it is not to be updated.
     turn: Option<Turn>,
     order: u64,
-    /// A command asked for it, and nobody else.
+    /// Only a command requested the update.
     is_once: bool,
     is_updating: bool,
     last_update_s: Option<u64>,
@@ -52,7 +52,7 @@ struct Entry {
     why: String,
 }
 
-/// What is to be done.
+/// What to do next.
 #[derive(Debug)]
 pub(super) enum Due {
     Now(OcspSubject),
@@ -60,29 +60,29 @@ pub(super) enum Due {
     Never,
 }
 
-/// A certificate whose status is asked for.
+/// A certificate whose status is updated.
 #[derive(Clone, Debug)]
 pub struct OcspUpdate {
-    /// What names it to responders.
+    /// Its identifier in requests to responders.
     pub id: CertId,
     /// The name of the first certificate with this status.
     pub name: String,
-    /// When the next update is due, in seconds since the UNIX epoch. 0: at once.
+    /// When the next update is due, in seconds since the UNIX epoch. 0: immediately.
     pub next_s: u64,
-    /// When the last update succeeded.
+    /// When the last successful update ended.
     pub last_s: Option<u64>,
-    /// Updates that succeeded.
+    /// Successful updates.
     pub successes: u32,
-    /// Those that failed.
+    /// Failed updates.
     pub failures: u32,
-    /// What came of the last one.
+    /// The outcome of the last update.
     pub outcome: OcspOutcome,
-    /// More of why it failed; may be empty.
+    /// Details of its failure; may be empty.
     pub why: String,
 }
 
 impl OcspUpdate {
-    /// What came of the last update, in words.
+    /// The outcome of the last update, as text.
     #[must_use]
     pub fn outcome_text(&self) -> String {
         match self.why.as_str() {
@@ -91,7 +91,7 @@ impl OcspUpdate {
         }
     }
 
-    /// The part of the log line that follows its tag.
+    /// The part of the log line after its tag.
     pub(super) fn log_text(&self) -> String {
         let (number, text) = (self.outcome.number(), self.outcome_text());
         let (name, failures, successes) = (&self.name, self.failures, self.successes);
@@ -109,7 +109,7 @@ impl Schedule {
         }
     }
 
-    /// Takes in which certificates there are now. `is_off`: none is asked for by itself.
+    /// Takes over the current certificates. `is_off`: none is updated automatically.
     pub fn refresh(&mut self, subjects: Vec<OcspSubject>, is_off: bool, now_s: u64) {
         let mut present = BTreeSet::new();
         for subject in subjects {
@@ -147,7 +147,7 @@ impl Schedule {
         }
     }
 
-    /// The entry of a certificate, which is made where there is none.
+    /// The entry of a certificate, made if there is none.
     fn enter(&mut self, subject: OcspSubject) -> &mut Entry {
         let order = self.count;
         let count = &mut self.count;
@@ -186,7 +186,7 @@ impl Schedule {
         }
     }
 
-    /// Has a status asked for at once. False where there is none that could be replaced.
+    /// Requests an immediate update. False if there is no status to replace.
     pub fn ask_now(&mut self, subject: OcspSubject) -> bool {
         let id = subject.id.clone();
         if !subject.has_response && !self.entries.contains_key(&id) {
@@ -201,7 +201,7 @@ impl Schedule {
         true
     }
 
-    /// What is to be done now. What is due counts as being done until [`Schedule::ended`].
+    /// What to do now. An update that is due counts as running until [`Schedule::ended`].
     pub fn due(&mut self, now_s: u64) -> Due {
         let Some((&(next_s, _), id)) = self.queue.first_key_value() else {
             return Due::Never;
@@ -219,7 +219,8 @@ impl Schedule {
         Due::Now(entry.subject.clone())
     }
 
-    /// Takes in what came of an update: when the new status expires, or why there is none. None where nobody wants to know any more.
+    /// Records the result of an update: when the new status expires, or why there is none. None if the certificate is no longer
+    /// wanted.
     pub fn ended(
         &mut self,
         id: &CertId,
@@ -258,7 +259,7 @@ impl Schedule {
         self.entries.get(id).map(|entry| view(id, entry))
     }
 
-    /// What is in the queue, in its order.
+    /// The queued updates, in order.
     pub fn list(&self) -> Vec<OcspUpdate> {
         let queued = self.queue.values();
         queued
@@ -268,7 +269,7 @@ impl Schedule {
 }
 
 impl Delays {
-    /// When a status is asked for again.
+    /// The time of the next update of a status.
     fn next_s(self, subject: &OcspSubject, now_s: u64) -> u64 {
         let expires_s = subject.expires_s.unwrap_or(0);
         let next_s = expires_s.saturating_sub(MARGIN_S).min(now_s + self.max_s);

@@ -1,22 +1,22 @@
-//! Walks a body: tells where its payload lies in the bytes that came and where the message ends (RFC 9112 §6, §7.1).
+//! Walks a body: finds its payload in the input and the end of the message (RFC 9112 §6, §7.1).
 //!
-//! The state is a few bytes and goes on at any cut of the input; only an incomplete trailer section is kept here,
-//! up to the limit of a head.
+//! The state is a few bytes, and decoding continues from any cut of the input; only an incomplete trailer section is buffered
+//! here, up to the limit of a head.
 
 use super::{Framing, Limits, Strictness, error::ParseError, parse};
 use crate::Head;
 
-/// The largest chunk: 2^52 - 1, so that no peer that counts in floating point mistakes a size for another.
+/// The largest chunk: 2^52 - 1, so that a peer that counts in floating point reads the exact size.
 pub const CHUNK_BYTES_MAX: u64 = (1 << 52) - 1;
 /// Digits of a chunk size, leading zeros included.
 pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
-/// Bytes of all the chunk extensions of a message, and of white space behind chunk sizes.
+/// The most bytes of all chunk extensions of a message, and of white space after chunk sizes.
 pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 16 * 1024;
 
 /// A step of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Payload; may be called for again with the rest of the input.
+    /// Payload. The next call with the rest of the input may return more of it.
     Data(&'a [u8]),
     /// More input is needed.
     More,
@@ -24,7 +24,7 @@ pub enum Piece<'a> {
     End,
 }
 
-/// The decoder's state between inputs; a few bytes, no buffer but for an incomplete trailer section.
+/// The decoder's state between inputs: a few bytes, plus a buffer only for an incomplete trailer section.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     state: State,
@@ -40,7 +40,7 @@ pub struct BodyDecoder {
     trailers: Option<Box<Vec<u8>>>,
 }
 
-// One lies in each connection.
+// Each connection contains one.
 const _: () = assert!(size_of::<BodyDecoder>() <= 48);
 
 /// ```text
@@ -50,7 +50,7 @@ const _: () = assert!(size_of::<BodyDecoder>() <= 48);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many bytes are left of a body that is one piece.
+    /// The number of bytes left of a body with a length.
     Length(u64),
     UntilClose,
     Size {
@@ -71,7 +71,7 @@ enum State {
 }
 
 impl Default for BodyDecoder {
-    /// One of no body.
+    /// The decoder of a message without a body.
     fn default() -> Self {
         BodyDecoder::new(Framing::None)
     }
@@ -84,7 +84,7 @@ impl BodyDecoder {
         BodyDecoder::with(framing, Limits::default(), Strictness::Strict)
     }
 
-    /// A decoder whose trailer section keeps to these limits and this strictness.
+    /// A decoder whose trailer section obeys these limits and this strictness.
     #[must_use]
     pub fn with(framing: Framing, limits: Limits, strictness: Strictness) -> Self {
         let state = match framing {
@@ -104,9 +104,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes one step. Returns how many bytes of `input` it consumed and what they were. The bytes consumed must not
-    /// be given again; those of a `Data` piece are its last ones. `trailers` is cleared when a trailer section is
-    /// parsed.
+    /// Takes one step. Returns how many bytes of `input` it consumed and what they were. Do not pass consumed bytes again; the
+    /// payload of a `Data` step is the last part of them. `trailers` is cleared when a trailer section is parsed.
     ///
     /// # Errors
     /// Malformed chunk size, extension, trailer; limits.
@@ -135,8 +134,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes back the last `count` bytes of the `Data` piece at hand: they will be given again. `count` is not more than
-    /// the piece had.
+    /// Takes back the last `count` bytes of the current `Data` piece; the caller passes them again. `count` is at most the
+    /// piece's size.
     pub fn unread(&mut self, count: usize) {
         let count = count as u64;
         self.state = match (self.state, self.is_chunked) {
@@ -154,19 +153,19 @@ impl BodyDecoder {
         self.state == State::Done
     }
 
-    /// Whether it takes chunks apart.
+    /// Whether the body is chunked.
     #[must_use]
     pub fn is_chunked(&self) -> bool {
         self.is_chunked
     }
 
-    /// Whether the end of the connection is that of the body.
+    /// Whether the end of the connection ends the body.
     #[must_use]
     pub fn is_until_close(&self) -> bool {
         self.state == State::UntilClose
     }
 
-    /// Payload bytes that were announced and did not come yet: of the whole body, or of the chunk at hand.
+    /// Announced payload bytes that have not arrived yet: of the whole body, or of the current chunk.
     #[must_use]
     pub fn announced(&self) -> u64 {
         match self.state {
@@ -184,7 +183,7 @@ impl BodyDecoder {
         }
     }
 
-    /// One byte of a chunk's size line or of the line end behind a chunk.
+    /// Processes one byte of a chunk's size line or of the line end after a chunk.
     fn line_byte(&mut self, byte: u8) -> Result<State, ParseError> {
         let next = match (self.state, byte) {
             (State::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -217,7 +216,7 @@ impl BodyDecoder {
         Ok(next)
     }
 
-    /// Bounds what a sender may hide between sizes.
+    /// Counts bytes of extensions, and bounds them.
     fn count_extension(&mut self, next: State) -> Result<(), ParseError> {
         if matches!(
             next,
@@ -231,7 +230,7 @@ impl BodyDecoder {
         Ok(())
     }
 
-    /// Takes trailers out of the input where they are whole, and out of the buffer else.
+    /// Takes trailers from the input if the section is whole there, otherwise from the buffer.
     fn trailer_section<'a>(
         &mut self,
         input: &'a [u8],
@@ -266,7 +265,7 @@ impl BodyDecoder {
     }
 }
 
-/// Whether a trailer section has its empty line; `from` is how much of it was looked at before.
+/// Whether a trailer section has its empty line; `from` is how much of it was examined before.
 fn is_whole_section(section: &[u8], from: usize) -> bool {
     matches!(section, [b'\r', b'\n', ..] | [b'\n', ..]) || super::head_end(section, from).is_some()
 }

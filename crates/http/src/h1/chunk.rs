@@ -1,4 +1,4 @@
-//! Chunked coding on the way out (RFC 9112 §7.1).
+//! Writing the chunked coding (RFC 9112 §7.1).
 
 use super::write::write_fields;
 

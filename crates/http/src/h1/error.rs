@@ -2,14 +2,14 @@
 
 macro_rules! errors {
     ($($id:ident = $status:literal $message:literal,)+) => {
-        /// One variant for each rule a peer can break.
+        /// One variant for each rule that a peer can break.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ParseError {
             $(#[doc = $message] $id,)+
         }
 
         impl ParseError {
-            /// The status that answers a request refused for this. A response refused for it is a 502.
+            /// The status of the reply to a request refused for this rule. A response refused for it is a 502.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(ParseError::$id => $status,)+ }
@@ -21,7 +21,7 @@ macro_rules! errors {
                 match self { $(ParseError::$id => $message,)+ }
             }
 
-            /// Every rule there is, for counters.
+            /// Every rule, for counters.
             #[must_use]
             pub const fn all() -> &'static [ParseError] {
                 &[$(ParseError::$id,)+]

@@ -1,4 +1,4 @@
-//! What fields say about framing and connection, collected while they are parsed.
+//! What fields say about framing and the connection, collected while they are parsed.
 
 use super::ParseError;
 use crate::Name;
@@ -14,12 +14,12 @@ enum Part {
     Trailers,
 }
 
-/// What becomes of a field.
+/// Whether a field is kept.
 pub(super) enum Keep {
     Yes,
-    /// Not taken into the head.
+    /// The field is dropped.
     No,
-    /// Taken with this part of its value.
+    /// The field is kept with this part of its value.
     Only(Span),
 }
 
@@ -56,12 +56,12 @@ impl Facts {
         Facts::new(Part::Response, relaxed)
     }
 
-    /// Trailers decide nothing; those that would are dropped.
+    /// Fields of a trailer section have no effect; those that would have one elsewhere are dropped.
     pub fn trailers() -> Self {
         Facts::new(Part::Trailers, false)
     }
 
-    /// Whether what is merely odd is let pass.
+    /// Whether violations are accepted.
     pub fn relaxed(&self) -> bool {
         self.relaxed
     }
@@ -88,7 +88,7 @@ impl Facts {
         }
     }
 
-    /// Takes note of a field whose value lies in `buf`. Kept out of the loop over fields, which most leave without it.
+    /// Records a field whose value lies in `buf`. Kept out of the loop over fields, because most fields do not need it.
     #[inline(never)]
     pub fn field(&mut self, buf: &[u8], id: Name, value: Span) -> Result<Keep, ParseError> {
         let text = || &buf[value.at as usize..(value.at + value.len) as usize];
@@ -118,10 +118,10 @@ impl Facts {
         Ok(Keep::Yes)
     }
 
-    /// All values, in one field or several, must be the same number (RFC 9110 §8.6); one of them is kept.
+    /// All values, in one field or several, must be the same number (RFC 9110 §8.6); one is kept.
     fn content_length(&mut self, text: &[u8], value: Span) -> Result<Keep, ParseError> {
         let known = self.length.is_some();
-        // The usual: one number, once, as it will be written.
+        // The usual case: one number, once, as it will be written.
         if !known
             && (text.len() == 1 || !text.starts_with(b"0"))
             && let Some(length) = decimal(text)
@@ -138,7 +138,7 @@ impl Facts {
         if known {
             return Ok(Keep::No);
         }
-        // The first number of the list, without the zeros before it.
+        // The first number of the list, without leading zeros.
         let word = text
             .split(|&byte| byte == b',')
             .next()
@@ -154,9 +154,9 @@ impl Facts {
         )))
     }
 
-    /// RFC 9112 §6.1, as HAProxy has it: `chunked` once and, in a request, last.
+    /// RFC 9112 §6.1, as HAProxy applies it: `chunked` once and, in a request, last.
     fn transfer_encoding(&mut self, text: &[u8]) -> Result<(), ParseError> {
-        // The option for responses hides what is merely odd.
+        // In a relaxed response, violations are ignored.
         let hide = |error| {
             if self.relaxed && self.part == Part::Response {
                 Ok(())
@@ -210,7 +210,7 @@ impl Facts {
         }
     }
 
-    /// Several are accepted if they are the same, as HAProxy does it; one is kept.
+    /// Several `Host` fields are accepted if they are the same, as in HAProxy; one is kept.
     fn host(&mut self, buf: &[u8], text: &[u8], value: Span) -> Result<Keep, ParseError> {
         match self.host {
             None if is_bad_host(text, self.relaxed) => Err(ParseError::BadHost),
@@ -230,7 +230,7 @@ impl Facts {
     }
 }
 
-/// An upgrade to HTTP/2 is never forwarded: its messages could not be understood.
+/// An upgrade to HTTP/2 is never forwarded: the proxy could not parse the messages after it.
 pub(super) fn is_http2(protocol: &[u8]) -> bool {
     protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
 }

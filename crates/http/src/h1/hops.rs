@@ -1,11 +1,11 @@
-//! Fields that concern one connection only (RFC 9110 §7.6.1): they are not passed on.
+//! Hop-by-hop fields (RFC 9110 §7.6.1): they are not forwarded.
 
 use super::facts::{Facts, is_http2};
 use crate::bytes::list;
 use crate::{Head, Name};
 
-/// Takes out of a head what is of its own connection: what `Connection` says of it, the fields that `Connection` names, and an
-/// upgrade to HTTP/2, whose messages could not be understood.
+/// Removes hop-by-hop information from a head: the connection options of `Connection`, the fields that `Connection` names, and an
+/// upgrade to HTTP/2, whose messages the proxy could not parse.
 #[inline]
 pub(super) fn keep_end_to_end(head: &mut Head, facts: &Facts) {
     let upgrade = facts.upgrade_option && !facts.upgrade_field;
@@ -27,7 +27,7 @@ pub(super) fn keep_end_to_end(head: &mut Head, facts: &Facts) {
     }
 }
 
-/// Removes the fields that `Connection` names, but not those that every reader needs, or that are looked after elsewhere.
+/// Removes the fields that `Connection` names, except those that every recipient needs or that are handled elsewhere.
 #[cold]
 fn remove_named(head: &mut Head) {
     let values = head.get_all(Name::Connection);

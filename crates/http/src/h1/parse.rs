@@ -1,6 +1,6 @@
-//! The grammar of lines (RFC 9112 §2–§5): what a start line and a field line look like. The meaning is decided elsewhere.
+//! The grammar of start lines and field lines (RFC 9112 §2–§5). Other modules decide their meaning.
 //!
-//! The bytes are copied into the head's buffer once and parsed there, so every offset is one into that buffer.
+//! The bytes are copied into the head's buffer once and parsed there, so every offset refers to that buffer.
 
 use super::facts::{Facts, Keep};
 use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
@@ -8,12 +8,12 @@ use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
 use crate::head::{Field, Span, span};
 use crate::{Head, Name, Version};
 
-/// Inputs up to this long are copied whole; of longer ones only the head, so that a body behind it is not.
+/// Inputs up to this size are copied whole; of longer ones only the head, so that a body after it is not copied.
 const COPY_ALL_MAX: usize = 1024;
 
 /// Why parsing stopped before the end of the head.
 pub(super) enum Stop {
-    /// The bytes ended.
+    /// The input ended.
     More,
     Bad(ParseError),
 }
@@ -24,7 +24,7 @@ impl From<ParseError> for Stop {
     }
 }
 
-/// A head being parsed: `at` is the next byte, `end` the number of bytes there are, zeros follow them.
+/// A head being parsed: `at` is the next byte, `end` the number of bytes; zeros follow them.
 pub(super) struct Parser<'a> {
     pub head: &'a mut Head,
     pub at: usize,
@@ -106,12 +106,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The byte at `at`, a zero behind the end.
+    /// The byte at `at`, zero beyond the end.
     pub fn byte(&self, at: usize) -> u8 {
         self.head.buf[at]
     }
 
-    /// What `error` is, unless the bytes just ended at `at`.
+    /// `error`, unless the input ends at `at`.
     pub fn bad(&self, at: usize, error: ParseError) -> Stop {
         if at >= self.end {
             Stop::More
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Goes over a token; none where there is none.
+    /// Skips a token and returns it; empty if there is none.
     pub fn token(&mut self) -> &[u8] {
         let from = self.at;
         while TOKEN_LOWER[self.head.buf[self.at] as usize] != 0 {
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         &self.head.buf[from..self.at]
     }
 
-    /// Goes over the spaces between two words of a request line, however many there are: what leaves has one.
+    /// Skips the spaces between two words of a request line, however many there are; the line is written with one.
     pub fn spaces(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         self.space(otherwise)?;
         while self.byte(self.at) == b' ' {
@@ -151,8 +151,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Goes over the one space between two words of a start line; when relaxed, over as many spaces and tabs as there
-    /// are.
+    /// Skips the one space between two words of a start line; when relaxed, any number of spaces and tabs.
     pub fn space(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         if self.byte(self.at) == b' ' {
             self.at += 1;
@@ -165,13 +164,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Goes over the end of a line.
+    /// Skips the end of a line.
     pub fn line_end(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         self.at = line_end(&self.head.buf, self.at, self.end, self.relaxed, otherwise)?;
         Ok(())
     }
 
-    /// Takes `HTTP/1.1` and its CRLF, if just that stands here.
+    /// Skips `HTTP/1.1` and its CRLF, if exactly that follows.
     #[inline]
     pub fn usual_version(&mut self) -> bool {
         let usual = self.head.buf[self.at..].starts_with(b"HTTP/1.1\r\n");
@@ -182,7 +181,7 @@ impl<'a> Parser<'a> {
         usual
     }
 
-    /// Takes a version that stands at `from` and ends before `to`. Returns its length if it will be written as it is.
+    /// Parses the version from `from` to `to`. Returns its length if it is written unchanged.
     pub fn version(&mut self, from: usize, to: usize) -> Result<Option<usize>, Stop> {
         let text = &self.head.buf[from..to];
         let start = &mut self.head.start;
@@ -211,8 +210,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Marks the start line that began at `from` as written just as it will be, if its length says so: parts of that
-    /// length, of which one is a version as it is written, can only be separated by one space each.
+    /// If the length permits, marks the start line that began at `from` as ready to be written unchanged: parts that add up to
+    /// that length, with a version that is written unchanged, can only be separated by one space each.
     #[inline]
     pub fn keep_line(&mut self, from: usize, parts_len: usize) {
         const SPACES_AND_CRLF: usize = 4;
@@ -221,7 +220,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses field lines up to and with the empty line, and cuts the buffer there.
+    /// Parses field lines up to and including the empty line, and cuts the buffer there.
     pub fn fields(&mut self, facts: &mut Facts) -> Result<(), Stop> {
         let mut buf = std::mem::take(&mut self.head.buf);
         let result = self.fields_in(&mut buf, facts);
@@ -264,7 +263,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a field into the index, unless what it says is known already.
+    /// Adds a field to the index, unless its content is already known.
     fn field(&mut self, buf: &[u8], mut field: Field, facts: &mut Facts) -> Result<(), Stop> {
         if field.id.is_deciding() {
             match facts.field(buf, field.id, field.value)? {
@@ -284,8 +283,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Goes over a field name, which becomes lower case, up to its colon. Returns its length, and whether it is a
-    /// token; it always is unless relaxed.
+    /// Skips a field name up to its colon and lower-cases it. Returns its length and whether it is a token; it always is unless
+    /// relaxed.
     #[inline]
     fn field_name(&self, buf: &mut [u8], from: usize) -> Result<(usize, bool), Stop> {
         let mut at = lower_name(buf, from);
@@ -329,8 +328,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes over a field value, which is trimmed, and its line end. When relaxed, continuation lines are joined to
-    /// it with spaces (RFC 9112 §5.2).
+    /// Skips a field value and its line end, and trims the value. When relaxed, continuation lines are joined with spaces (RFC
+    /// 9112 §5.2).
     #[inline(never)]
     fn field_value(&self, buf: &mut [u8], from: usize) -> Result<(Span, usize), Stop> {
         let mut at = from;
@@ -378,8 +377,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value behind the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for
-/// every other layout.
+/// The value after the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for every other
+/// layout.
 #[inline]
 fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
     let from = colon + 2;
@@ -393,7 +392,7 @@ fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
     }
 }
 
-/// What follows the line end at `at`: CRLF, when relaxed a LF alone too.
+/// The position after the line end at `at`: CRLF or, when relaxed, a lone LF.
 #[inline]
 pub(super) fn line_end(
     buf: &[u8],
@@ -413,7 +412,7 @@ pub(super) fn line_end(
     }
 }
 
-/// The length of the first head with the empty lines before it.
+/// The length of the first head, including the empty lines before it.
 fn whole_head(input: &[u8]) -> Option<usize> {
     let empty = empty_lines_len(input);
     head_end(&input[empty..], 0).map(|len| empty + len)

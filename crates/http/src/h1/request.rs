@@ -1,4 +1,4 @@
-//! The rules of whole requests, and what HAProxy normalises in them.
+//! The rules of whole requests, and HAProxy's normalisation of them.
 
 use super::facts::Facts;
 use super::hops::keep_end_to_end;
@@ -49,8 +49,8 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
     })
 }
 
-/// Parses the request line (RFC 9112 §3). Returns whether fields follow: not in HTTP/0.9, which only a relaxed parser
-/// takes, and then only for GET.
+/// Parses the request line (RFC 9112 §3). Returns whether fields follow: not in HTTP/0.9, which only a relaxed parser accepts,
+/// and only for GET.
 fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     let from = parser.at;
     let method = Method::from_bytes(parser.token());
@@ -103,7 +103,7 @@ fn http09(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     Ok(false)
 }
 
-/// Where the request target ends: at white space. A relaxed parser takes `#` and bytes above 127.
+/// The end of the request target: the next white space. A relaxed parser accepts `#` and bytes above 127.
 fn target_end(parser: &Parser<'_>) -> Result<usize, Stop> {
     let mut at = parser.at;
     loop {
@@ -117,7 +117,7 @@ fn target_end(parser: &Parser<'_>) -> Result<usize, Stop> {
     }
 }
 
-/// Which form of target goes with which method (RFC 9112 §3.2), and that `Host` is the same as an authority.
+/// Checks that the form of the target fits the method (RFC 9112 §3.2), and that `Host` equals the target's authority.
 fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     let method = head.method();
     if head.target().first() == Some(&b'/') {
@@ -167,8 +167,8 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     }
 }
 
-/// The authority of `CONNECT` needs a port, and `Host` must name the same host and port; a default one may be missing.
-/// Returns the length that `Host` is cut to when it has a default port.
+/// The authority of `CONNECT` needs a port, and `Host` must name the same host and port; it may omit a default port. Returns the
+/// length to which `Host` is cut if it has a default port.
 fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, ParseError> {
     let (name, Some(port @ [_, ..])) = host_port(authority) else {
         return Err(ParseError::BadAuthority);
@@ -185,8 +185,7 @@ fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, 
     }
 }
 
-/// Takes the default port out of an absolute target and gives it a path; `Host` then follows the target (RFC 3986
-/// §6.2.3).
+/// Removes the default port from an absolute target and adds a missing path; `Host` then follows the target (RFC 3986 §6.2.3).
 fn normalise_absolute(head: &mut Head) {
     let parts = split(head.target());
     let target = head.start.target;
@@ -215,7 +214,7 @@ fn normalise_absolute(head: &mut Head) {
     head.point_values(Name::Host, host);
 }
 
-/// Gives a request without `Host` that of its target (RFC 9112 §3.2.2).
+/// Adds the `Host` of the target to a request without one (RFC 9112 §3.2.2).
 fn name_host(head: &mut Head) {
     if !head.has(Name::Host)
         && let Some(authority) = head.authority()
@@ -225,7 +224,7 @@ fn name_host(head: &mut Head) {
     }
 }
 
-/// Cuts the only `Host` to its first bytes.
+/// Cuts the only `Host` to its first `len` bytes.
 fn cut_host(head: &mut Head, len: usize) {
     let found = head
         .fields
@@ -236,7 +235,7 @@ fn cut_host(head: &mut Head, len: usize) {
     }
 }
 
-/// RFC 9112 §6.3 for requests, with HAProxy's answers.
+/// RFC 9112 §6.3 for requests, with HAProxy's error statuses.
 fn framing(head: &mut Head, facts: &Facts) -> Result<Framing, ParseError> {
     let mut framing = facts.length.map_or(Framing::None, Framing::Length);
     if facts.transfer_encoding {
@@ -264,7 +263,7 @@ fn framing(head: &mut Head, facts: &Facts) -> Result<Framing, ParseError> {
     Ok(framing)
 }
 
-/// `TE` is hop-by-hop: of what it says, only `trailers` is true of a proxy too (RFC 9110 §10.1.4).
+/// `TE` is hop-by-hop: of its values, only `trailers` also holds for a proxy (RFC 9110 §10.1.4).
 fn keep_te_trailers(head: &mut Head) {
     let mut trailers = false;
     for (_, value) in head.get_all(Name::Te) {

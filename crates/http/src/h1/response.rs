@@ -75,7 +75,7 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The status of a line that begins as nearly all do: the version, one space, three digits.
+/// The status of a line of the usual form: the version, one space, three digits.
 #[inline]
 fn usual_status(line: &[u8]) -> Option<u16> {
     match line {
@@ -99,7 +99,7 @@ fn usual_status(line: &[u8]) -> Option<u16> {
     }
 }
 
-/// The version's length if it will be written as it is, the status and the number of its digits.
+/// The version's length if it is written unchanged, the status, and the number of its digits.
 fn version_and_status(parser: &mut Parser<'_>) -> Result<(Option<usize>, u16, usize), Stop> {
     let from = parser.at;
     while parser.byte(parser.at) > b' ' {
@@ -114,7 +114,7 @@ fn version_and_status(parser: &mut Parser<'_>) -> Result<(Option<usize>, u16, us
     Ok((version_len, status, digits))
 }
 
-/// Three digits, from 100 on. A relaxed parser takes more, as far as they fit.
+/// Three digits, from 100 on. A relaxed parser accepts more, as long as the number fits.
 fn status(parser: &mut Parser<'_>) -> Result<(u16, usize), Stop> {
     let from = parser.at;
     let mut status = Some(0u16);
@@ -161,7 +161,7 @@ fn framing(head: &mut Head, facts: &Facts, to: Method) -> Framing {
     }
 }
 
-/// What a relaxed parser let pass must not confuse the next one.
+/// Leaves one `Transfer-Encoding`, so that what a relaxed parser accepted cannot confuse the next recipient.
 fn one_transfer_encoding(head: &mut Head, chunked: bool) {
     let is_chunked = |(_, value): (_, &[u8])| value.eq_ignore_ascii_case(b"chunked");
     let one = head.get_all(Name::TransferEncoding).count() == 1;

@@ -2,11 +2,11 @@
 
 use memchr::memchr;
 
-/// Where the first head in `input` ends: after the first empty line that follows another line. Looks from `from` on,
-/// which is how much of the input was looked at before.
+/// The end of the first head in `input`: after the first empty line that follows another line. The search starts at `from`, the
+/// number of bytes examined before.
 #[must_use]
 pub fn head_end(input: &[u8], from: usize) -> Option<usize> {
-    // The line ends that matter may have begun up to two bytes earlier.
+    // The relevant line ends may have begun up to two bytes earlier.
     let mut at = from.saturating_sub(2);
     while let Some(found) = memchr(b'\n', input.get(at..)?) {
         at += found + 1;
@@ -19,8 +19,8 @@ pub fn head_end(input: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Tells whether more bytes of an incomplete head are worth another parse, at a cost linear in the head's length:
-/// when it ends in them, and otherwise, to find errors early, each time the input has doubled.
+/// Says when to parse an incomplete head again, at a cost linear in the head's length: when the new bytes contain its end, and
+/// otherwise, to find errors early, each time the input has doubled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resume {
     scanned: usize,
@@ -28,7 +28,7 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// `input` is all of the head that came so far; call it once before each parse. The first call answers yes.
+    /// `input` is all of the head received so far; call this once before each parse. The first call returns true.
     pub fn is_worth_it(&mut self, input: &[u8], limits: super::Limits) -> bool {
         let ends = head_end(input, self.scanned).is_some();
         let full = input.len() >= limits.head_bytes_max;

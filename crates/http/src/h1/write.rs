@@ -1,14 +1,14 @@
-//! Heads back to bytes.
+//! Writes heads as bytes.
 
 use crate::head::Span;
 use crate::{Head, Version};
 
-/// What a message says of its connection's future (RFC 9112 §9).
+/// What a message says about the future of its connection (RFC 9112 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// It ends with this exchange.
+    /// The connection ends with this exchange.
     Close,
-    /// It goes on; said to those who would not assume it.
+    /// The connection persists; written only for peers that would not assume it.
     KeepAlive,
 }
 
@@ -21,7 +21,7 @@ impl Connection {
     }
 }
 
-/// Appends the request line, all live fields, what is said of the connection, and the empty line to `out`.
+/// Appends the request line, all live fields, the connection option and the empty line to `out`.
 pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         for part in [
@@ -39,7 +39,7 @@ pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<
     end(connection, out);
 }
 
-/// The same with a status line.
+/// Appends the status line, all live fields, the connection option and the empty line to `out`.
 pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         let mut digits = [0; STATUS_DIGITS_MAX];
@@ -58,7 +58,7 @@ pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec
     end(connection, out);
 }
 
-/// The version of the line. What came over HTTP/2 leaves as HTTP/1.1.
+/// The version of the start line. A message received over HTTP/2 is written as HTTP/1.1.
 fn version(head: &Head) -> &[u8] {
     match head.version() {
         Version::Http2 => Version::Http11.as_str().as_bytes(),
@@ -77,7 +77,8 @@ fn end(connection: Option<Connection>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the start line at `run`, where the buffer has one, and the fields: whatever stands in the buffer in a row just as it goes on the wire is copied in one piece.
+/// Appends the start line at `run`, if the buffer has one, and the fields. Adjacent parts of the buffer that are in wire form are
+/// copied in one piece.
 fn write_from(head: &Head, mut run: Span, out: &mut Vec<u8>) {
     for field in head.fields.iter().filter(|field| field.live) {
         if !field.line {
@@ -108,7 +109,7 @@ fn flush(head: &Head, run: &mut Span, out: &mut Vec<u8>) {
     }
 }
 
-/// The longest number that fits in a status.
+/// The most digits of a status.
 const STATUS_DIGITS_MAX: usize = 5;
 
 fn status_text(status: u16, digits: &mut [u8; STATUS_DIGITS_MAX]) -> &[u8] {

@@ -1,4 +1,4 @@
-//! The state of a connection, and its life: start, shutdown, failure.
+//! The state of a connection, and its life cycle: start, shutdown, failure.
 
 mod control;
 mod data;
@@ -24,18 +24,18 @@ pub struct Connection {
     reset_streams: ResetStreams,
     decoder: Decoder,
     encoder: Encoder,
-    /// The parts of a header block that came.
+    /// The fragments of a header block received so far.
     block: Vec<u8>,
     peer: Peer,
-    /// How many bytes may be sent on all streams together.
+    /// How many bytes we may send on all streams together.
     send_window: i32,
-    /// How many the peer may send.
+    /// How many bytes the peer may send on all streams together.
     recv_window: i32,
-    /// Bytes that were consumed and not credited yet.
+    /// Bytes consumed and not credited yet.
     pub(super) due: u32,
-    /// The caller was told that nothing can be sent for `send_window`.
+    /// The caller was told that `send_window` permits no sending.
     is_blocked: bool,
-    /// The peer keeps to our settings.
+    /// The peer has acknowledged our settings.
     has_ack: bool,
     goaway: Goaway,
     load: Load,
@@ -55,11 +55,11 @@ struct Peer {
     stream_window: u32,
     frame_bytes_max: u32,
     extended_connect: bool,
-    /// They came.
+    /// The settings have arrived.
     are_known: bool,
 }
 
-/// Which GOAWAY frames there were.
+/// The GOAWAY frames sent and received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Goaway {
     /// The first step of a shutdown was sent.
@@ -70,7 +70,7 @@ struct Goaway {
     got: Option<StreamId>,
 }
 
-/// What a peer did that costs more than it is worth.
+/// Activity of a peer that costs more than it is worth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     /// See [`Limits::resets_max`].
@@ -78,12 +78,12 @@ struct Load {
     /// See [`Limits::idle_frames_max`].
     idle_frames: u32,
     glitches: u32,
-    /// Pings of ours that are not answered.
+    /// Our unanswered pings.
     pings: u32,
 }
 
 impl Connection {
-    /// The server's end; appends its settings to `out`.
+    /// A server's connection; appends its settings to `out`.
     #[must_use]
     pub fn server(limits: Limits, out: &mut Vec<u8>) -> Connection {
         let connection = Connection::new(Role::Server, limits);
@@ -96,7 +96,7 @@ impl Connection {
         connection
     }
 
-    /// The client's end; appends the preface and its settings to `out`.
+    /// A client's connection; appends the preface and its settings to `out`.
     #[must_use]
     pub fn client(limits: Limits, out: &mut Vec<u8>) -> Connection {
         let connection = Connection::new(Role::Client, limits);
@@ -164,8 +164,8 @@ impl Connection {
         frame::settings(&settings, out);
     }
 
-    /// Opens the window of the whole connection. That waits for the peer's settings: some peers take nothing between our settings
-    /// and our acknowledgement of theirs.
+    /// Opens the window of the whole connection. This waits for the peer's settings: some peers accept nothing between our
+    /// settings and our acknowledgement of theirs.
     fn open_window(&self, out: &mut Vec<u8>) {
         let credit = self.limits.connection_window_bytes - WINDOW_DEFAULT;
         if credit > 0 {
@@ -175,7 +175,7 @@ impl Connection {
 
     // ---- facts
 
-    /// What the peer may use of us.
+    /// The limits that we set for the peer.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -187,7 +187,7 @@ impl Connection {
         self.streams.len()
     }
 
-    /// Nothing is open and no frame is in part read: the connection can be closed without loss.
+    /// No stream is open and no frame is partially read: the connection can be closed without loss.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.streams.is_empty() && matches!(self.reading, Reading::Frame)
@@ -210,31 +210,31 @@ impl Connection {
         most.saturating_sub(self.streams.len())
     }
 
-    /// The peer takes the extended CONNECT (RFC 8441 §3). A client knows it once [`super::Event::Settings`] came.
+    /// The peer supports the extended CONNECT (RFC 8441 §3). A client knows this after [`super::Event::Settings`].
     #[must_use]
     pub fn takes_extended_connect(&self) -> bool {
         self.peer.extended_connect
     }
 
-    /// The peer's settings have come.
+    /// The peer's settings have arrived.
     #[must_use]
     pub fn has_settings(&self) -> bool {
         self.peer.are_known
     }
 
-    /// The peer said that it ends the connection.
+    /// The peer announced the end of the connection.
     #[must_use]
     pub fn got_goaway(&self) -> bool {
         self.goaway.got.is_some()
     }
 
-    /// Oddities of the peer so far (`fc_glitches`, `bc_glitches`).
+    /// The number of the peer's glitches so far (`fc_glitches`, `bc_glitches`).
     #[must_use]
     pub fn glitches(&self) -> u32 {
         self.load.glitches
     }
 
-    /// The caller's name of a stream, if the stream is open.
+    /// The caller's name for a stream, if the stream is open.
     #[must_use]
     pub fn token(&self, stream: StreamId) -> Option<u32> {
         self.streams.get(stream).map(|stream| stream.token)
@@ -249,15 +249,15 @@ impl Connection {
 
     // ---- the end
 
-    /// The first step of a graceful end (RFC 9113 §6.8): tells the peer to open no more streams. Those that are on their way are still
-    /// taken. After a round trip, or once the connection is idle, [`Connection::goaway`] is the second step.
+    /// The first step of a graceful shutdown (RFC 9113 §6.8): tells the peer to open no more streams. Streams already in flight
+    /// are still accepted. After a round trip, or once the connection is idle, [`Connection::goaway`] is the second step.
     pub fn shutdown(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.goaway.announced, true) {
             frame::goaway(StreamId::MAX, Code::NO_ERROR, out);
         }
     }
 
-    /// Tells the peer that streams above those that were opened by now are ignored. The open ones go on.
+    /// Tells the peer that streams above those opened so far are ignored. Open streams continue.
     pub fn goaway(&mut self, code: Code, out: &mut Vec<u8>) {
         let last = self.last_of_peer();
         self.goaway.announced = true;
@@ -267,14 +267,14 @@ impl Connection {
         }
     }
 
-    /// Halves the counts of resets and idle frames. Call it now and then, not more than once a second, on a connection that lives long: what a
-    /// peer does slowly is no attack.
+    /// Halves the counts of resets and idle frames. On a long-lived connection, call it from time to time, at most once a second:
+    /// what a peer does slowly is no attack.
     pub fn forgive(&mut self) {
         self.load.resets /= 2;
         self.load.idle_frames /= 2;
     }
 
-    /// Gives back memory that an idle connection does not need; nothing happens while streams are open.
+    /// Frees memory that an idle connection does not need; does nothing while streams are open.
     pub fn slim(&mut self) {
         if !self.is_idle() {
             return;
@@ -285,7 +285,7 @@ impl Connection {
         self.block = Vec::new();
     }
 
-    /// Ends the connection for an error of the peer.
+    /// Ends the connection because of an error of the peer.
     fn fail(&mut self, error: Error, out: &mut Vec<u8>) -> Error {
         if !self.has_failed() {
             frame::goaway(self.last_of_peer(), error.code, out);
@@ -298,7 +298,7 @@ impl Connection {
         matches!(self.reading, Reading::Failed(_))
     }
 
-    /// The highest stream that the peer opened; a server opens none.
+    /// The highest stream that the peer opened; for a client 0, because servers open none.
     fn last_of_peer(&self) -> StreamId {
         match self.role {
             Role::Server => self.last_stream,
@@ -306,7 +306,7 @@ impl Connection {
         }
     }
 
-    /// Counts an oddity.
+    /// Counts a glitch.
     fn glitch(&mut self) -> Result<(), Error> {
         self.load.glitches = self.load.glitches.saturating_add(1);
         if self.limits.glitches_max > 0 && self.load.glitches >= self.limits.glitches_max {
@@ -339,13 +339,13 @@ impl Connection {
         Ok(())
     }
 
-    /// A frame did work.
+    /// Counts a frame that did work.
     #[inline]
     fn worked(&mut self) {
         self.load.idle_frames = self.load.idle_frames.saturating_sub(1);
     }
 
-    /// Forgets a stream whose both sides have ended.
+    /// Forgets a stream if both sides have ended.
     fn close_if_over(&mut self, id: StreamId) {
         let is_over = |flags: &super::streams::StreamFlags| flags.recv_end && flags.send_end;
         if self

@@ -39,10 +39,10 @@ codes! {
     HTTP_1_1_REQUIRED = 13,
 }
 
-/// A rule that a peer broke: the code that tells it, and the rule, for logs.
+/// A rule that a peer broke: the error code to send, and the rule, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What GOAWAY or RST_STREAM says.
+    /// The code in GOAWAY or RST_STREAM.
     pub code: Code,
     /// The rule that was broken.
     pub message: &'static str,

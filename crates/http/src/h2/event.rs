@@ -1,4 +1,4 @@
-//! What a connection tells its caller.
+//! The events that a connection reports to its caller.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::h1::Framing;
 pub struct StreamId(pub u32);
 
 impl StreamId {
-    /// What frames about the whole connection have.
+    /// The stream number of frames about the whole connection.
     pub const CONNECTION: StreamId = StreamId(0);
     /// The highest number.
     pub const MAX: StreamId = StreamId((1 << 31) - 1);
@@ -36,14 +36,14 @@ impl Scheme {
     }
 }
 
-/// One step of what a peer sent. `token` is what [`super::Connection::set_token`] or
-/// [`super::Connection::send_request`] was given.
+/// One event from the peer. `token` is the value given to [`super::Connection::set_token`] or
+/// [`super::Connection::send_request`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// All that can be used is used: more input is needed.
+    /// All usable input is used: more is needed.
     More,
-    /// A server gets a request, which opens a stream; a client gets a response, perhaps an interim one (RFC 9110 §15.2). It is in
-    /// the head that `read` was given.
+    /// A server receives a request, which opens a stream; a client receives a response, possibly an interim one (RFC 9110 §15.2).
+    /// It is in the head passed to `read`.
     Head {
         /// The stream.
         stream: StreamId,
@@ -51,48 +51,50 @@ pub enum Event {
         token: u32,
         /// No body and no trailers follow.
         end: bool,
-        /// How an HTTP/1 message delimits the body: `None` where there is none, `Length` where `Content-Length` told it or the response
-        /// has an empty body, `Chunked` otherwise. The head's fields say the same but for `Chunked`, which
-        /// [`crate::Head::set_framing`] writes if the message goes on over HTTP/1. `None` without `end`: a tunnel (CONNECT), or an interim response.
+        /// How an HTTP/1 message would delimit the body: `None` if there is none, `Length` if `Content-Length` gave it or the
+        /// response has an empty body, `Chunked` otherwise. The head's fields agree, except that for `Chunked`
+        /// [`crate::Head::set_framing`] writes the field if the message is forwarded over HTTP/1. `None` without `end`: a tunnel
+        /// (CONNECT), or an interim response.
         framing: Framing,
-        /// The scheme of a request; none for CONNECT, and for another scheme, with which the target is in absolute form.
+        /// The scheme of a request; none for CONNECT, and for another scheme, whose target is in absolute form.
         scheme: Option<Scheme>,
-        /// `Expect: 100-continue` was there.
+        /// `Expect: 100-continue` was present.
         expect_continue: bool,
     },
     /// Payload.
     Data {
         /// The stream.
         stream: StreamId,
-        /// The caller's name of it.
+        /// The caller's name for the stream.
         token: u32,
-        /// Where it lies in the input of this call; may be empty if `end`. Each byte of it is to be credited by
-        /// [`super::Connection::consumed`] once, whatever becomes of the stream.
+        /// The range of the payload in the input of this call; may be empty if `end`. Credit each byte once with
+        /// [`super::Connection::consumed`], even if the stream is gone.
         range: Range<usize>,
         /// No payload and no trailers follow.
         end: bool,
     },
-    /// The trailer section is in the head that `read` was given; the message is complete.
+    /// The trailer section is in the head passed to `read`; the message is complete.
     Trailers {
         /// The stream.
         stream: StreamId,
-        /// The caller's name of it.
+        /// The caller's name for the stream.
         token: u32,
     },
-    /// The stream ends before its messages; it is forgotten already.
+    /// The stream ended before its messages were complete; it is already forgotten.
     Reset {
         /// The stream.
         stream: StreamId,
-        /// The caller's name of it.
+        /// The caller's name for the stream.
         token: u32,
-        /// Why. A request reset with `REFUSED_STREAM` was not processed and can be sent again.
+        /// The reason. A request reset with `REFUSED_STREAM` was not processed and can be sent again.
         code: Code,
-        /// The rule that the peer broke: we have reset the stream. None where the peer has.
+        /// The rule that the peer broke, for which we reset the stream. None if the peer reset it.
         error: Option<Error>,
     },
-    /// A request was refused: it was malformed, too large, or one too many. It never became a stream; it is answered or reset already.
+    /// A request was refused: it was malformed, too large, or beyond the limit of streams. It never became a stream and was
+    /// already answered or reset.
     Refused {
-        /// The stream it would have been.
+        /// The stream number of the request.
         stream: StreamId,
         /// Why.
         error: Error,
@@ -101,15 +103,15 @@ pub enum Event {
     WindowOpen {
         /// The stream.
         stream: StreamId,
-        /// The caller's name of it.
+        /// The caller's name for the stream.
         token: u32,
     },
-    /// The same of all streams.
+    /// Payload can be sent on all streams again.
     WindowsOpen,
-    /// The peer's settings came. All streams may have room for payload; a client may be able to open more of them.
+    /// The peer's settings arrived. All streams may have room for payload; a client may be able to open more of them.
     Settings,
-    /// The peer opens no more streams on this connection, or takes no more. A client's streams above `last` were not processed: a
-    /// [`Event::Reset`] for each follows by itself.
+    /// The peer opens no more streams on this connection, or accepts no more. A client's streams above `last` were not processed:
+    /// an [`Event::Reset`] follows for each.
     Goaway {
         /// The last stream that the peer processes.
         last: StreamId,

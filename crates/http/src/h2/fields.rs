@@ -1,7 +1,7 @@
-//! A decoded header block as a head (RFC 9113 §8): what is malformed, and how the start line is made.
+//! Turns a decoded header block into a head (RFC 9113 §8): validates it and makes the start line.
 //!
-//! The buffer first takes the pseudo-header fields as they come. Once the first other field comes, the start line and `Host` are written
-//! behind them as HTTP/1.1 has them, and then each field, so that all of the message stands in one run that an HTTP/1 writer copies.
+//! The buffer first receives the pseudo-header fields. At the first other field, the start line and `Host` are written after them
+//! in the form of HTTP/1.1, followed by each field, so that the whole message is one run that an HTTP/1 writer copies.
 
 mod start;
 
@@ -12,31 +12,31 @@ use crate::head::{Field, Span, span};
 use crate::target::{is_bad_host, is_same_host};
 use crate::{Head, Method, Name};
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A request; whether it may be an extended CONNECT.
+    /// A request; the flag says whether it may be an extended CONNECT.
     Request {
         extended_connect: bool,
     },
     Response,
     Trailers,
-    /// Decoded for the state of the tables only.
+    /// The block is decoded only for the state of the tables.
     Nothing,
 }
 
-/// Why a head was not taken.
+/// Why a head was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Malformed(&'static str),
-    /// The start line is not HTTP's: the stream is answered with 400.
+    /// The start line is not valid HTTP: the stream is answered with 400.
     BadRequest(&'static str),
     TooLarge,
     /// See [`Part::Nothing`].
     Unwanted,
 }
 
-/// Facts of a head, found on the way.
+/// Facts of a head, found while it is decoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub length: Option<u64>,
@@ -44,7 +44,7 @@ pub(super) struct Facts {
     pub expect_continue: bool,
 }
 
-/// The pseudo-header fields that came.
+/// The pseudo-header fields received so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pseudo {
     method: Option<Span>,
@@ -55,18 +55,18 @@ struct Pseudo {
     protocol: Option<Span>,
 }
 
-/// A head in the making.
+/// A head under construction.
 pub(super) struct Fields<'a> {
     head: &'a mut Head,
     part: Part,
     pseudo: Pseudo,
     facts: Facts,
     fault: Option<Fault>,
-    /// The start line stands.
+    /// The start line is written.
     has_start: bool,
-    /// The last `Cookie`, by its place in the index.
+    /// The last `Cookie`, by its position in the index.
     cookie: Option<usize>,
-    /// Several `Cookie` fields with others between them.
+    /// There are several `Cookie` fields with others between them.
     has_split_cookies: bool,
     bytes_left: usize,
     fields_max: usize,
@@ -94,7 +94,7 @@ impl Sink for Fields<'_> {
 }
 
 impl<'a> Fields<'a> {
-    /// Clears the head.
+    /// Starts a head; clears `head`.
     pub fn new(head: &'a mut Head, part: Part, limits: &Limits) -> Fields<'a> {
         head.clear();
         Fields {
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The block is over.
+    /// Finishes the block.
     pub fn finish(mut self) -> Result<Facts, Fault> {
         if self.fault.is_none() && !self.has_start {
             self.fault = self.start().err();
@@ -124,7 +124,7 @@ impl<'a> Fields<'a> {
             self.join_cookies();
         }
         if self.head.method() == Method::Connect {
-            // What follows is a tunnel's, not a body (RFC 9110 §9.3.6).
+            // The bytes that follow belong to a tunnel, not to a body (RFC 9110 §9.3.6).
             self.head.remove_id(Name::ContentLength);
             self.facts.length = None;
         }
@@ -158,7 +158,7 @@ impl<'a> Fields<'a> {
         if found.id == Name::Cookie
             && let Some(cookie) = self.cookie
         {
-            // An empty one would leave a value that ends with a space.
+            // An empty cookie would leave a value that ends with a space.
             if value.len == 0 {
                 self.head.buf.truncate(at);
                 return Ok(());
@@ -179,8 +179,8 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// A value at the end of the buffer without the white space around it: HTTP/1 takes it off, and some clients send it
-    /// (RFC 9113 §8.2.1 would have them refused).
+    /// The value at the end of the buffer without surrounding white space: HTTP/1 trims it, and some clients send it (RFC 9113
+    /// §8.2.1 treats it as malformed).
     #[inline(always)]
     fn trimmed(&mut self, value: Span) -> Span {
         match self.head.slice(value) {
@@ -202,7 +202,7 @@ impl<'a> Fields<'a> {
         span(at, len)
     }
 
-    /// A list of lengths, which must be the same one (RFC 9110 §8.6), at the end of the buffer as that one.
+    /// Reduces a list of lengths at the end of the buffer to one; all must be equal (RFC 9110 §8.6).
     fn one_length(&mut self, value: Span) -> Result<Span, Fault> {
         let text = self.head.slice(value);
         if !text.contains(&b',') {
@@ -223,7 +223,7 @@ impl<'a> Fields<'a> {
         Ok(span(at, len))
     }
 
-    /// Takes a line that stands in the buffer into the index.
+    /// Adds a line that is in the buffer to the index.
     #[inline(always)]
     fn push(&mut self, at: usize, name_len: usize, value: Span, id: Name) {
         let mut field = Field {
@@ -240,7 +240,7 @@ impl<'a> Fields<'a> {
         self.head.push_marked(field);
     }
 
-    /// RFC 9113 §8.3: each at most once, only those of the part, and before all other fields.
+    /// RFC 9113 §8.3: each pseudo-header field at most once, only those of this kind of block, and before all other fields.
     fn pseudo(&mut self, found: Found) -> Result<(), Fault> {
         if self.has_start {
             return Err(Fault::Malformed("a pseudo-header field behind others"));
@@ -266,7 +266,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What a field says about connection and framing (RFC 9113 §8.2.2); whether it stays.
+    /// Handles a field about the connection or framing (RFC 9113 §8.2.2); returns whether it is kept.
     #[inline(never)]
     fn decides(&mut self, id: Name, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
@@ -297,8 +297,8 @@ impl<'a> Fields<'a> {
         Ok(true)
     }
 
-    /// `Host` stays only where there is no `:authority`, which goes before it as in HAProxy (RFC 9113 §8.3.1 would have another one
-    /// refused).
+    /// `Host` is kept only without `:authority`, which takes precedence as in HAProxy (RFC 9113 §8.3.1 refuses a `Host` that
+    /// differs).
     fn check_host(&mut self, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
         if is_bad_host(text, false) {

@@ -1,4 +1,4 @@
-//! Frames (RFC 9113 §4, §6): headers, types, flags and the small frames whole.
+//! Frames (RFC 9113 §4, §6): headers, types, flags and the writing of small frames.
 
 use super::{Code, StreamId};
 
@@ -7,9 +7,9 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The bytes of a frame header.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// The largest frame that everyone takes (RFC 9113 §4.2).
+/// The largest frame that every peer accepts (RFC 9113 §4.2).
 pub(super) const FRAME_BYTES_DEFAULT: u32 = 1 << 14;
-/// The largest frame there is.
+/// The largest frame that the protocol permits.
 pub(super) const FRAME_BYTES_MAX: u32 = (1 << 24) - 1;
 /// The windows before any setting (RFC 9113 §6.9.2).
 pub(super) const WINDOW_DEFAULT: u32 = 65535;
@@ -94,7 +94,7 @@ pub(super) fn head(kind: u8, flags: u8, stream: StreamId, len: usize, out: &mut 
     out.extend_from_slice(&head.bytes());
 }
 
-/// Gives a frame whose header stands at `at` another length.
+/// Changes the length in the frame header at `at`.
 pub(super) fn set_len(out: &mut [u8], at: usize, len: usize) {
     out[at..at + 3].copy_from_slice(&(len as u32).to_be_bytes()[1..]);
 }
@@ -134,7 +134,7 @@ pub(super) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     }
 }
 
-/// The big-endian number at the front of a payload whose length was looked at; 0 for a shorter one.
+/// The big-endian number at the front of a payload whose length was checked; 0 for a shorter one.
 #[inline]
 pub(super) fn number(payload: &[u8]) -> u32 {
     payload

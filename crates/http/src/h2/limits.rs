@@ -1,43 +1,44 @@
-//! What a peer may use of us.
+//! The limits of a peer.
 
-/// Limits of a connection, and what it offers. Fixed for the life of the connection.
+/// Limits of a connection, and its settings. Fixed for the life of the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the fields of a head or a trailer section, each as `name: value CRLF`. A request beyond it is refused
-    /// (`tune.bufsize - tune.maxrewrite`). Announced as `SETTINGS_MAX_HEADER_LIST_SIZE`.
+    /// Bytes of the fields of a head or a trailer section, each as `name: value CRLF`. A larger request is refused (`tune.bufsize
+    /// - tune.maxrewrite`). Announced as `SETTINGS_MAX_HEADER_LIST_SIZE`.
     pub head_bytes_max: u32,
-    /// Fields of a head or a trailer section, pseudo-header fields not counted (`tune.http.maxhdr`).
+    /// Fields of a head or a trailer section, without pseudo-header fields (`tune.http.maxhdr`).
     pub fields_max: u32,
-    /// Bytes of a header block as it comes, compressed, in HEADERS and CONTINUATION frames together. Beyond it the connection ends.
+    /// Compressed bytes of a header block in HEADERS and CONTINUATION frames together. A larger block ends the connection.
     pub block_bytes_max: u32,
-    /// CONTINUATION frames of a header block. Beyond it the connection ends.
+    /// CONTINUATION frames of a header block. More of them end the connection.
     pub continuations_max: u32,
-    /// Streams that a client may have open at a time (`tune.h2.fe.max-concurrent-streams`), and that we open to a server that does not
-    /// tell its own limit (`tune.h2.be.max-concurrent-streams`). The server's limit holds where it is lower.
+    /// Streams that a client may have open at a time (`tune.h2.fe.max-concurrent-streams`), and that we open to a server that
+    /// announces no limit (`tune.h2.be.max-concurrent-streams`). A lower limit of the server takes precedence.
     pub streams_max: u32,
     /// Bytes that a peer may send on a stream before it is credited (`tune.h2.fe.initial-window-size`). At most 2^31 - 1.
     pub stream_window_bytes: u32,
-    /// The same once a body comes that may be larger than that; what is not larger changes nothing.
+    /// The stream's window once a body begins that may be larger than `stream_window_bytes`; no effect if it is not above that.
     pub body_window_bytes: u32,
-    /// The same for the whole connection; at least 65535, at most 2^31 - 1.
+    /// The window of the whole connection; at least 65535, at most 2^31 - 1.
     pub connection_window_bytes: u32,
-    /// The largest frame that we take (`tune.h2.max-frame-size`), 16384 to 16777215.
+    /// The largest frame that we accept (`tune.h2.max-frame-size`), 16384 to 16777215.
     pub frame_bytes_max: u32,
     /// The dynamic table of the peer's encoder (`tune.h2.header-table-size`), up to 65536.
     pub table_bytes: u32,
-    /// The largest dynamic table of our encoder; the peer's setting holds where it is lower.
+    /// The largest dynamic table of our encoder; a lower setting of the peer takes precedence.
     pub encoder_table_bytes_max: u32,
-    /// Streams that the peer reset, less those that ended well. Beyond it the connection ends (CVE-2023-44487).
+    /// Streams that the peer reset, minus those that ended well. More of them end the connection (CVE-2023-44487).
     pub resets_max: u32,
-    /// Frames that do no work (PING, SETTINGS, PRIORITY, empty DATA, small WINDOW_UPDATE), less those that do. Beyond it the connection
-    /// ends.
+    /// Frames that do no work (PING, SETTINGS, PRIORITY, empty DATA, small WINDOW_UPDATE), minus those that do. More of them end
+    /// the connection.
     pub idle_frames_max: u32,
-    /// Glitches, which are legal or at least harmless oddities, of the whole life of a connection
-    /// (`tune.h2.fe.glitches-threshold`). At it the connection ends; 0 for no limit.
+    /// Glitches (legal or at least harmless oddities) over the life of a connection (`tune.h2.fe.glitches-threshold`). Reaching
+    /// this number ends the connection; 0 for no limit.
     pub glitches_max: u32,
-    /// A server offers the extended CONNECT of RFC 8441 (WebSocket).
+    /// A server supports the extended CONNECT of RFC 8441 (WebSocket).
     pub extended_connect: bool,
-    /// A server answers a malformed request with 400, as well as resetting it. One with too large a head is always answered, with 431.
+    /// A server answers a malformed request with 400 in addition to resetting it. A request with too large a head is always
+    /// answered, with 431.
     pub answers_malformed: bool,
 }
 
@@ -65,7 +66,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same with what RFC 9113 does not allow corrected.
+    /// A copy with values that RFC 9113 does not allow corrected.
     pub(super) fn legal(self) -> Limits {
         Limits {
             stream_window_bytes: self.stream_window_bytes.min(WINDOW_MAX),

@@ -1,7 +1,7 @@
 //! The open streams of a connection.
 //!
-//! A list of stream numbers, in order, leads to slots that are used again and again. A search is binary and adding a stream appends, so
-//! that no choice of numbers makes either slow; removing moves at most as many numbers as streams may be open.
+//! A list of stream numbers, in order, refers to slots that are reused. A search is binary and adding a stream appends, so that
+//! no choice of numbers makes either slow; removing a stream moves at most as many numbers as streams may be open.
 
 use super::StreamId;
 
@@ -9,15 +9,15 @@ use super::StreamId;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
     pub id: StreamId,
-    /// The caller's name of it.
+    /// The caller's name for the stream.
     pub token: u32,
-    /// How many bytes may be sent; negative where the peer made its window smaller.
+    /// How many bytes we may send; negative if the peer shrank its window.
     pub send_window: i32,
     /// How many bytes the peer may send.
     pub recv_window: i32,
-    /// Bytes that were consumed and not credited yet.
+    /// Bytes consumed and not credited yet.
     pub due: u32,
-    /// What is left of the announced body.
+    /// The rest of the announced body.
     pub body_left: Option<u64>,
     pub flags: StreamFlags,
 }
@@ -27,17 +27,17 @@ pub(super) struct Stream {
 pub(super) struct StreamFlags {
     /// The peer has ended its side.
     pub recv_end: bool,
-    /// We have ended ours.
+    /// We have ended our side.
     pub send_end: bool,
-    /// The peer's head came, an interim one not counted.
+    /// The peer's head arrived; interim ones do not count.
     pub has_head: bool,
     /// We sent our head.
     pub sent_head: bool,
-    /// The response is that to HEAD.
+    /// The response answers a HEAD request.
     pub is_head: bool,
     /// The request is CONNECT.
     pub is_connect: bool,
-    /// Nothing may be in the body.
+    /// The body must be empty.
     pub is_bodyless: bool,
     /// The caller was told that nothing can be sent.
     pub is_blocked: bool,
@@ -52,7 +52,7 @@ pub(super) struct Streams {
     free: Vec<u32>,
 }
 
-/// Slots that a connection without streams keeps.
+/// Slots that a connection keeps when it has no streams.
 const IDLE_SLOTS_MAX: usize = 4;
 
 impl Streams {
@@ -106,7 +106,7 @@ impl Streams {
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        // A free slot has no stream that anyone could tell from an open one: it is left out.
+        // A free slot looks like an open stream: only slots in the index are returned.
         let index = &self.index;
         self.slots.iter_mut().filter(|stream| {
             index
@@ -115,7 +115,7 @@ impl Streams {
         })
     }
 
-    /// Gives back memory that is not in use.
+    /// Frees unused memory.
     pub fn slim(&mut self) {
         if self.is_empty() && self.slots.len() > IDLE_SLOTS_MAX {
             *self = Streams::default();
@@ -124,7 +124,7 @@ impl Streams {
 
     #[inline]
     fn place(&self, id: StreamId) -> Option<usize> {
-        // Most frames are about the newest stream or the only one.
+        // Most frames belong to the newest stream or the only one.
         let last = self.index.len().checked_sub(1)?;
         if self.index[last].0 == id {
             return Some(last);
@@ -133,13 +133,13 @@ impl Streams {
     }
 }
 
-/// The streams that we reset last: frames that the peer sent before it knew are ignored (RFC 9113 §5.1).
+/// The streams that we reset last: frames that the peer sent before it knew of the reset are ignored (RFC 9113 §5.1).
 #[derive(Debug, Default)]
 pub(super) struct ResetStreams {
     ids: std::collections::VecDeque<StreamId>,
 }
 
-/// As many as a peer may have had open twice over.
+/// Twice the streams that a peer may have open.
 const RESET_STREAMS_MAX: usize = 256;
 
 impl ResetStreams {

@@ -1,11 +1,11 @@
-//! Heads to header blocks (RFC 9113 §8.2, §8.3).
+//! Writes heads as header blocks (RFC 9113 §8.2, §8.3).
 
 use super::Scheme;
 use super::hpack::Encoder;
 use crate::bytes::trim;
 use crate::{Head, Method, Name};
 
-/// Appends the block of a request. `scheme` is that of a target that tells none.
+/// Appends the block of a request. `scheme` is used if the target has none.
 pub(super) fn request(head: &Head, scheme: Scheme, encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.begin(out);
     let method = head.method();
@@ -50,7 +50,7 @@ fn path(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
     }
 }
 
-/// All live fields but those of an HTTP/1 connection (RFC 9113 §8.2.2); `Host` of a request is its `:authority`.
+/// Encodes all live fields except hop-by-hop ones (RFC 9113 §8.2.2); a request's `Host` is sent as `:authority`.
 fn fields(head: &Head, is_request: bool, encoder: &mut Encoder, out: &mut Vec<u8>) {
     for (_, id, name, value) in head.fields() {
         let value = match value {

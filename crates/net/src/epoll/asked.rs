@@ -1,4 +1,4 @@
-//! What the epoll driver answers of its sockets and its thread.
+//! What the epoll driver reports about its sockets and its thread on request.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use super::EpollDriver;
 use crate::sockets::{CpuOf, Sockets, TcpInfo};
 use crate::{Addr, Now, SockId, sys};
 
-/// The shortest stretch of time that a share of processor time is measured over; asked sooner, the last answer stands.
+/// The shortest interval over which a share of processor time is measured; within it, the last value is returned.
 const CPU_STRETCH_NS: u64 = 100_000_000;
 
-/// Share of processor time, measured from one question to the next.
+/// Share of processor time, measured between one query and the next.
 #[derive(Debug)]
 pub(super) struct CpuMeter {
     last: Cell<Measure>,
@@ -25,7 +25,7 @@ struct Measure {
 }
 
 impl CpuMeter {
-    /// From now on.
+    /// Starts measuring now.
     pub(super) fn new(now: Now, cpu_ns: u64) -> CpuMeter {
         let last = Measure {
             at_ns: now.mono_ns,

@@ -1,4 +1,4 @@
-//! Accepting: listeners that are armed or rest, and the connections that come from them.
+//! Accepting: the listeners of a worker, whether they accept or not, and their new connections.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use crate::Addr;
 use crate::boundary::{Accepted, Engine, ListenerId};
 use crate::sys::{self, Accept, Epoll};
 
-/// Connections accepted from one listener before the others have their turn, where nothing else is asked for.
+/// Connections accepted from one listener before others get their turn, by default.
 pub const ACCEPTS_A_TURN_DEFAULT: u32 = 64;
-/// Pause of accepting when descriptors are exhausted.
+/// How long accepting pauses when descriptors are exhausted.
 const EXHAUSTED_PAUSE_MS: u64 = 100;
 
 /// The listeners of a worker.
@@ -18,15 +18,15 @@ const EXHAUSTED_PAUSE_MS: u64 = 100;
 pub(super) struct Listeners {
     states: Vec<State>,
     accepts_a_turn_max: u32,
-    /// How many take what waits, then go.
+    /// How many listeners close once their queue is empty.
     closing: usize,
-    /// Descriptors are exhausted: nothing is accepted until then.
+    /// Descriptors are exhausted: nothing is accepted until this time.
     rest_until_ms: Option<u64>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// None once it was closed for good.
+    /// None after the listener was closed for good.
     fd: Option<Arc<OwnedFd>>,
     id: ListenerId,
     local: Addr,
@@ -34,7 +34,7 @@ struct State {
     wildcard: bool,
     wanted: bool,
     armed: bool,
-    /// Takes what waits, then goes.
+    /// Accepts the waiting connections, then closes.
     closing: bool,
 }
 
@@ -58,7 +58,7 @@ impl Listeners {
         }
     }
 
-    /// Registers those that are to be served, and takes out those that are not.
+    /// Registers the listeners that accept, and deregisters the others.
     pub fn arm(&mut self, epoll: &Epoll) {
         let rests = self.rest_until_ms.is_some();
         for (index, state) in self.states.iter_mut().enumerate() {
@@ -87,7 +87,7 @@ impl Listeners {
 
     pub fn want(&mut self, epoll: &Epoll, listener: ListenerId, on: bool) {
         for state in self.states.iter_mut().filter(|state| state.id == listener) {
-            // One that is closing empties itself, whatever limits say.
+            // A closing listener empties its queue, whatever the limits say.
             state.wanted = on || state.closing;
         }
         self.arm(epoll);
@@ -99,12 +99,12 @@ impl Listeners {
         }
     }
 
-    /// Whether some take what waits, then go.
+    /// Whether some listeners close once their queue is empty.
     pub fn are_closing(&self) -> bool {
         self.closing > 0
     }
 
-    /// Descriptors are exhausted.
+    /// Descriptors are exhausted: pauses accepting.
     fn rest(&mut self, epoll: &Epoll, now_ms: u64) {
         self.rest_until_ms = Some(now_ms + EXHAUSTED_PAUSE_MS);
         self.arm(epoll);
@@ -122,17 +122,17 @@ impl Listeners {
     }
 }
 
-/// What one try to accept came to.
+/// The result of one attempt to accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
     Connection,
     Nothing,
-    /// The engine takes no more, or the system cannot give more.
+    /// The engine accepts no more, or the system has no resources left.
     Full,
 }
 
 impl EpollDriver {
-    /// A listener has connections: takes as many as a turn allows.
+    /// A listener has connections: accepts as many as a turn allows.
     pub(super) fn accept_turn<E: Engine<Self>>(
         &mut self,
         engine: &mut E,
@@ -163,7 +163,7 @@ impl EpollDriver {
                 engine.retract(self, id);
                 return Came::Nothing;
             }
-            // That one was gone already: the next one may be there.
+            // This connection was gone already; the next one may still be there.
             Accept::Failed => {
                 engine.retract(self, id);
                 return Came::Connection;
@@ -192,8 +192,8 @@ impl EpollDriver {
             engine.retract(self, id);
             return Came::Connection;
         };
-        // The first bytes are usually here already: one that the engine closes at once is still closed without a RST, and reading
-        // now saves a round.
+        // The first bytes have usually arrived already. Reading them now saves a round, and lets the engine close the connection
+        // at once without a RST.
         if let Some(entry) = self.socks.get_mut(sock) {
             entry.unread = true;
         }
@@ -205,8 +205,8 @@ impl EpollDriver {
         Came::Connection
     }
 
-    /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those that are empty.
-    /// One that is not empty within a turn goes on with the next round.
+    /// Accepts the connections that wait on closing listeners, so that none is reset, and closes the listeners that are empty. A
+    /// listener that is not empty within a turn continues in the next round.
     pub(super) fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         for index in 0..self.listeners.states.len() {
             if !self.listeners.states[index].closing {
@@ -223,7 +223,7 @@ impl EpollDriver {
             (state.closing, state.armed, state.wanted) = (false, false, false);
             self.listeners.closing -= 1;
             if let Some(fd) = state.fd.take() {
-                // An inherited socket stays open elsewhere: closing this descriptor would leave it registered.
+                // An inherited socket stays open in other processes: closing this descriptor would leave it registered.
                 self.epoll.remove(fd.as_raw_fd());
             }
         }

@@ -1,8 +1,8 @@
-//! The epoll driver: one a worker, edge-triggered, each descriptor registered once.
+//! The epoll driver: one per worker, edge-triggered, each descriptor registered once.
 //!
-//! A socket is read as far as its data goes: a short read means that the socket is drained and the kernel will
-//! report the next bytes as a new edge. A socket that was paused, or had its turn, with bytes left is kept in a
-//! ready list and served before the next wait. `read` is the way in, `send` the way out, `listeners` accepts.
+//! A socket is read until a short read, which means that the socket is drained and that the kernel reports the next bytes as a
+//! new edge. A socket that was paused, or had its turn, with bytes left is kept in a ready list and served before the next wait.
+//! `read` receives, `send` sends, `listeners` accepts.
 
 mod asked;
 mod listeners;
@@ -29,9 +29,9 @@ use crate::tcp;
 pub use listeners::ACCEPTS_A_TURN_DEFAULT;
 pub use read::RECEIVE_BUFFER_BYTES;
 
-/// Events of one wait.
+/// The most events of one wait.
 const EVENTS_MAX: usize = 256;
-/// Unread input thrown away at a close, so that the peer sees FIN after our last bytes and not RST.
+/// The most unread input discarded at a close, so that the peer sees a FIN after our last bytes instead of a RST.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
 const TOKEN_SPECIAL: u64 = (u32::MAX as u64) << 32;
@@ -41,7 +41,7 @@ const SOCK_BITS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc
 /// A listener as the driver serves it.
 #[derive(Debug)]
 pub struct Listener {
-    /// Its socket, listening and non-blocking. It closes with its last holder.
+    /// The listening, non-blocking socket. It closes when its last holder drops it.
     pub fd: Arc<OwnedFd>,
     /// Its name for the engine.
     pub id: ListenerId,
@@ -60,19 +60,19 @@ pub struct Setup {
     pub logs: Vec<LogSink>,
     /// Counter of dropped log messages.
     pub dropped: Arc<Dropped>,
-    /// By worker: rung to give it a round.
+    /// By worker: the eventfd that wakes it.
     pub wakes: Vec<Arc<OwnedFd>>,
-    /// Which of them this is.
+    /// The index of this worker in `wakes`.
     pub worker: WorkerId,
-    /// Connections accepted from one listener before the others have their turn.
+    /// Connections accepted from one listener before others get their turn.
     pub accepts_a_turn_max: u32,
-    /// Size of the engine's buffers (`tune.bufsize`), bytes: what [`Driver::read_bytes`] follows.
+    /// Size of the engine's buffers (`tune.bufsize`), bytes. [`Driver::read_bytes`] derives from it.
     pub buffer_bytes: usize,
-    /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets, then of server sockets; none leaves the kernel's.
+    /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets and server sockets; `None` keeps the kernel's value.
     pub buffers: SocketBuffers,
-    /// The engine asks for times within a round ([`crate::Driver::clock`]).
+    /// The engine reads the time within a round ([`crate::Driver::clock`]).
     pub measures: bool,
-    /// The engine wants to know each connection's own local address, where its listener has a wildcard.
+    /// The engine needs the local address of each connection when its listener has a wildcard address.
     pub local_addrs: bool,
 }
 
@@ -89,7 +89,7 @@ pub struct SocketBuffers {
     pub server_send: Option<i32>,
 }
 
-/// See the module.
+/// The epoll driver of one worker.
 #[derive(Debug)]
 pub struct EpollDriver {
     epoll: sys::Epoll,
@@ -106,7 +106,7 @@ pub struct EpollDriver {
     now: Now,
     stopwatch: Stopwatch,
     outbox: send::Outbox,
-    /// Closed sockets whose last bytes the kernel did not take yet, by the moment they are given up.
+    /// Closed sockets with bytes that the kernel did not take yet, ordered by the time when they are given up.
     orphans: VecDeque<(u64, SockId)>,
     thread_cpu: asked::CpuMeter,
     process_cpu: asked::CpuMeter,
@@ -115,15 +115,15 @@ pub struct EpollDriver {
 #[derive(Debug)]
 struct Sock {
     fd: OwnedFd,
-    /// What the kernel did not take; boxed, so that it costs an idle socket one word.
+    /// What the kernel did not take; boxed, so that an idle socket spends one word on it.
     queue: Option<Box<send::Queue>>,
-    /// Its messages in the outbox.
+    /// The socket's messages in the outbox.
     put_off: send::PutOff,
-    /// Bytes that the engine holds of it, as it last said.
+    /// Bytes of this socket that the engine holds, as last reported.
     held: u32,
     /// Bytes that the next read looks at without taking them; 0 for an ordinary read.
     window: u32,
-    /// Data may be looked at before they are taken (TCP).
+    /// Data may be peeked at before it is taken (TCP).
     peeks: bool,
     /// The kernel did not take everything, and the engine waits for progress.
     blocked: bool,
@@ -131,21 +131,21 @@ struct Sock {
     paused: bool,
     /// The kernel may hold unread bytes or an unread end.
     unread: bool,
-    /// The peer's end was delivered.
+    /// The end of the peer's data was delivered.
     ended: bool,
-    /// In the ready list.
+    /// The socket is in the ready list.
     queued: bool,
     /// A FIN follows the queue.
     shutdown: bool,
-    /// The engine has closed it; only its last bytes remain.
+    /// The engine has closed the socket; only its last bytes remain.
     orphan: bool,
-    /// A send failed: nothing more leaves. The engine is told from the loop.
+    /// A send failed: nothing more leaves. The loop reports this to the engine.
     broken: bool,
-    /// It has been told.
+    /// The failed send was reported.
     broken_told: bool,
 }
 
-/// A socket between two drivers.
+/// A socket that moves from one driver to another.
 #[derive(Debug)]
 struct GivenUp {
     fd: OwnedFd,
@@ -153,7 +153,7 @@ struct GivenUp {
 }
 
 impl Sock {
-    /// Whether this driver has nothing of it but its descriptor.
+    /// Whether this driver holds nothing of the socket except its descriptor.
     fn is_quiet(&self) -> bool {
         let has_output = self.queue.is_some() || self.put_off != send::PutOff::NOTHING;
         let has_input = self.held > 0 || self.unread || self.paused || self.ended;
@@ -180,7 +180,7 @@ impl EpollDriver {
             dropped: setup.dropped,
             wakes: setup.wakes,
             worker: setup.worker,
-            // A body of a buffer's size and the head before it come in one read.
+            // A body of one buffer and the head before it arrive in one read.
             read_bytes: setup.buffer_bytes + setup.buffer_bytes / 4,
             buffers: setup.buffers,
             local_addrs: setup.local_addrs,
@@ -195,7 +195,7 @@ impl EpollDriver {
         Ok(driver)
     }
 
-    /// Serves until the engine has nothing left to do after an order told it to stop.
+    /// Serves until an order told the engine to stop and no work is left.
     ///
     /// # Errors
     /// The kernel refuses to wait.
@@ -310,7 +310,7 @@ impl EpollDriver {
         if has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
             entry.unread = true;
             let hang_up = has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
-            // A paused or half-dead connection must still learn that its peer is gone for good.
+            // A paused or half-closed connection must still learn that its peer is gone for good.
             if (entry.paused || entry.ended) && has(libc::EPOLLERR | libc::EPOLLHUP) {
                 let code = sys::pending_error(entry.fd.as_raw_fd());
                 if entry.ended {
@@ -325,7 +325,7 @@ impl EpollDriver {
         self.tell_broken(engine, sock);
     }
 
-    /// What a socket of the ready list waits for: its end told, its connection told, or its bytes read.
+    /// Serves a socket of the ready list: delivers its end, its connection or its bytes.
     fn serve<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, buffer: &mut [u8]) {
         let Some(entry) = self.socks.get_mut(sock) else {
             return;
@@ -342,7 +342,7 @@ impl EpollDriver {
         self.tell_broken(engine, sock);
     }
 
-    /// Tells the engine of a connection that takes nothing any more. What came before is read first, then it is dead.
+    /// Reports a connection that accepts no more data. Its unread bytes are read first, then the connection is dead.
     #[inline]
     fn tell_broken<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
         let is_news = |entry: &Sock| entry.broken && !entry.broken_told;
@@ -416,7 +416,7 @@ impl EpollDriver {
             }
             connect.tcp.apply(raw, connect.to)?;
             if connect.fast_open {
-                // Without it the connection opens as any other.
+                // Without this option the connection is established as usual.
                 let _ = sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
             }
         }
@@ -442,7 +442,7 @@ impl EpollDriver {
 }
 
 fn set_buffers(fd: RawFd, receive: Option<i32>, send: Option<i32>) {
-    // A size the kernel refuses leaves its own, as everywhere.
+    // If the kernel refuses a size, its own value stays.
     if let Some(bytes) = receive {
         let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes);
     }

@@ -1,8 +1,9 @@
-//! The way in.
+//! Receiving.
 //!
-//! A read takes as many bytes as the engine promises to take whole. Where one fills that, more is on its way: from then on the
-//! socket is read in bulk. Bulk data are looked at first (`MSG_PEEK`), and as much is taken out of the kernel as the engine has
-//! moved on, so that a large transfer is copied in few large pieces while the rest of a stalled one waits in the kernel.
+//! A read takes as many bytes as the engine promises to take whole. If a read fills that size, more data is likely to follow:
+//! from then on the socket is read in bulk. Bulk data is peeked at first (`MSG_PEEK`), and only as much is taken out of the
+//! kernel as the engine has forwarded. So a large transfer is copied in few large pieces, and the rest of a stalled one waits in
+//! the kernel.
 
 use std::os::fd::AsRawFd;
 
@@ -10,16 +11,16 @@ use super::{EpollDriver, Sock};
 use crate::boundary::{Close, Engine, SockId};
 use crate::sys::{self, Io};
 
-/// The receive buffer of a thread. Large bodies cost the fewer system calls the larger it is, up to the second
+/// The size of a thread's receive buffer. A larger buffer needs fewer system calls for large bodies, up to the size of the second
 /// level cache; untouched pages cost nothing.
 pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
-/// The first look at data in bulk; it doubles as long as all is taken.
+/// The size of the first peek at bulk data; it doubles as long as all data is taken.
 const WINDOW_BYTES_MIN: usize = 64 << 10;
-/// Full reads of one socket before the others have their turn.
+/// Full reads of one socket before others get their turn.
 const READS_A_TURN_MAX: u32 = 4;
 
 impl EpollDriver {
-    /// Reads what is there. With `to_end` a short read does not mean drained: the peer's end is behind it.
+    /// Reads the bytes that have arrived. With `to_end`, a short read does not mean drained: the peer's end follows.
     pub(super) fn read<E: Engine<Self>>(
         &mut self,
         engine: &mut E,
@@ -69,7 +70,7 @@ impl EpollDriver {
                     }
                     if took.bytes < bytes {
                         entry.unread = true;
-                        // It may have been resumed within this very call.
+                        // The engine may have resumed the socket within this call.
                         if !entry.paused {
                             self.make_ready(sock);
                         }
@@ -79,7 +80,7 @@ impl EpollDriver {
                         return;
                     }
                 }
-                // A connection that takes nothing any more, and has nothing to say, is dead.
+                // A broken connection without unread data is dead.
                 Io::WouldBlock if entry.broken => return self.die(engine, sock, Close::Reset),
                 Io::WouldBlock => {
                     entry.unread = false;
@@ -93,7 +94,7 @@ impl EpollDriver {
 }
 
 impl Sock {
-    /// The most bytes of the next read, and whether they are only looked at.
+    /// The most bytes of the next read, and whether it only peeks.
     fn next_read(&self, read_bytes: usize) -> (usize, bool) {
         match self.window {
             0 => (read_bytes.saturating_sub(self.held as usize).max(1), false),
@@ -101,7 +102,7 @@ impl Sock {
         }
     }
 
-    /// What the engine took of data in bulk says how much to look at next.
+    /// Sets the size of the next peek from how much bulk data the engine took.
     fn look(&mut self, bytes: usize, taken: usize, read_bytes: usize) {
         let window = self.window as usize;
         self.window = if bytes < read_bytes {

@@ -1,8 +1,8 @@
-//! The way out.
+//! Sending.
 //!
-//! Small messages are put off to the end of the round: those of one socket then leave together, and those of all sockets
-//! leave behind each other, while the kernel's send path stays in the cache. Large ones leave at once, behind what their socket
-//! has put off. What the kernel does not take waits in the socket's queue, which is bounded.
+//! Small messages are put off to the end of the round: the messages of one socket then leave together, and the sends of all
+//! sockets follow each other while the kernel's send path stays in the cache. Large messages leave at once, after what their
+//! socket has put off. What the kernel does not take waits in the socket's queue, which is bounded.
 
 use std::os::fd::AsRawFd;
 
@@ -10,15 +10,16 @@ use super::{DISCARD_BYTES_MAX, EpollDriver};
 use crate::boundary::{Engine, Message, Sent, SockId};
 use crate::sys::{self, Io, Pieces};
 
-/// Messages up to this long are put off.
+/// Messages up to this size are put off.
 const DEFER_BYTES_MAX: usize = 4 << 10;
-/// What a socket puts off leaves at once when it is more.
+/// When a socket has put off more than this, the messages leave at once.
 const DEFER_SOCK_BYTES_MAX: usize = 16 << 10;
-/// So it does when it lies in this many places of the outbox.
+/// When a socket's messages lie in this many places of the outbox, they leave at once.
 const DEFER_PIECES_MAX: u16 = (sys::PIECES_MAX - 3) as u16;
-/// Sockets with put-off messages before these leave within a round, so that the first of a large one does not wait for the last.
+/// When this many sockets have put off messages, these leave within the round, so that the first socket of a large round does not
+/// wait for the last.
 const DEFER_SOCKS_MAX: u32 = 32;
-/// How long the last bytes of a closed socket may wait for a peer that takes none.
+/// How long the last bytes of a closed socket may wait for a peer that accepts none.
 const ORPHAN_MS: u64 = 10_000;
 
 /// Messages for the end of the round.
@@ -35,11 +36,11 @@ struct Deferred {
     sock: SockId,
     from: u32,
     to: u32,
-    /// The next one of the same socket: its place from 1; 0 for none.
+    /// The next message of the same socket: its place from 1; 0 for none.
     next: u32,
 }
 
-/// What a socket has in the outbox: places from 1, 0 for none.
+/// The messages of a socket in the outbox: places from 1, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PutOff {
     first: u32,
@@ -81,7 +82,7 @@ impl Queue {
 }
 
 impl Outbox {
-    /// Puts a message off behind the others of its socket.
+    /// Puts a message off, behind the others of its socket.
     fn put_off(&mut self, sock: SockId, put_off: &mut PutOff, parts: [&[u8]; 3]) {
         let from = self.bytes.len() as u32;
         for part in parts {
@@ -89,7 +90,7 @@ impl Outbox {
         }
         let to = self.bytes.len() as u32;
         put_off.bytes += (to - from) as u16;
-        // What follows right behind the socket's last message belongs to it.
+        // A message directly behind the socket's last message is merged with it.
         let next = self.messages.len() as u32 + 1;
         if let Some(last) = self
             .messages
@@ -115,7 +116,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a socket's put-off messages to pieces.
+    /// Adds a socket's put-off messages to `pieces`.
     fn gather<'a>(&'a self, put_off: PutOff, pieces: &mut Pieces<'a>) {
         let mut place = put_off.first;
         while let Some(message) = self.messages.get((place as usize).wrapping_sub(1)) {
@@ -169,7 +170,7 @@ impl EpollDriver {
         self.send_now(sock, message)
     }
 
-    /// Sends what a socket has put off, then the message.
+    /// Sends a socket's put-off messages, then this message.
     fn send_now(&mut self, sock: SockId, message: Message<'_>) -> Sent {
         let Message { head, body, tail } = message;
         let mut sent = Sent {
@@ -194,7 +195,7 @@ impl EpollDriver {
                 return sent;
             }
         };
-        // What must be taken whole waits; of a large body what the kernel did not take stays with the sender.
+        // The parts that must be taken whole are queued; the sender keeps the rest of a large body.
         let before = usize::from(put_off.bytes) + head.len();
         let body_done = done.saturating_sub(before).min(body.len());
         if body.len() - body_done > self.read_bytes {
@@ -217,7 +218,7 @@ impl EpollDriver {
         sent
     }
 
-    /// A send failed: nothing more leaves. The engine is told from the loop, behind what the peer sent before.
+    /// Marks a failed send: nothing more leaves. The loop reports it to the engine after delivering what the peer sent before.
     #[cold]
     fn fail(&mut self, sock: SockId) {
         if let Some(entry) = self.socks.get_mut(sock) {
@@ -228,14 +229,14 @@ impl EpollDriver {
         }
     }
 
-    /// Sends what was put off for the end of the round.
+    /// Sends the messages put off to the end of the round.
     pub(super) fn flush(&mut self) {
         for place in 0..self.outbox.messages.len() {
             let sock = self.outbox.messages[place].sock;
             let Some(entry) = self.socks.get_mut(sock) else {
                 continue;
             };
-            // Only a socket's first message is looked at: the others leave with it.
+            // Only a socket's first message is handled here: its others leave with it.
             if entry.put_off.first as usize != place + 1 {
                 continue;
             }
@@ -262,7 +263,7 @@ impl EpollDriver {
         self.outbox.clear();
     }
 
-    /// Sends what a socket has put off.
+    /// Sends a socket's put-off messages.
     pub(super) fn flush_sock(&mut self, sock: SockId) {
         let has_put_off = |entry: &super::Sock| entry.put_off != PutOff::NOTHING;
         if self.socks.get(sock).is_some_and(has_put_off) {
@@ -270,7 +271,7 @@ impl EpollDriver {
         }
     }
 
-    /// The kernel has room again for a socket that waits for that.
+    /// The kernel has room again for a socket whose queue is not empty.
     pub(super) fn writable<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
         let Some(entry) = self.socks.get_mut(sock) else {
             return;
@@ -297,7 +298,7 @@ impl EpollDriver {
         }
     }
 
-    /// The engine closed a socket whose last bytes the kernel did not take.
+    /// Keeps a closed socket until the kernel has taken its last bytes.
     pub(super) fn orphan(&mut self, sock: SockId) {
         if let Some(entry) = self.socks.get_mut(sock) {
             entry.orphan = true;

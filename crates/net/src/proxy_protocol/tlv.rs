@@ -1,4 +1,4 @@
-//! The type-length-value list behind the addresses of version 2 (`proxy-protocol.txt` §2.2).
+//! The list of TLVs (type, length, value) after the addresses of version 2 (`proxy-protocol.txt` §2.2).
 
 use super::Error;
 use crate::crc::CASTAGNOLI;
@@ -8,7 +8,7 @@ use crate::crc::CASTAGNOLI;
 pub struct Tlv<'a> {
     /// One of [`kind`], or of the ranges for applications (0xE0–0xEF) and experiments (0xF0–0xF7).
     pub kind: u8,
-    /// What it says.
+    /// The value.
     pub value: &'a [u8],
 }
 
@@ -24,7 +24,7 @@ pub mod kind {
     pub const NOOP: u8 = 0x04;
     /// An identifier of the connection.
     pub const UNIQUE_ID: u8 = 0x05;
-    /// What is known of the client's TLS.
+    /// Facts about the client's TLS connection.
     pub const SSL: u8 = 0x20;
     /// The name of the network namespace.
     pub const NETNS: u8 = 0x30;
@@ -44,17 +44,17 @@ pub mod kind {
 /// The fixed part of a TLV of [`kind::SSL`], which describes the client (`proxy-protocol.txt` §2.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SslClient {
-    /// It speaks TLS.
+    /// The client uses TLS.
     pub is_tls: bool,
-    /// It showed a certificate on this connection.
+    /// The client sent a certificate on this connection.
     pub has_certificate: bool,
-    /// It showed one in this session, on this connection or an earlier one.
+    /// The client sent a certificate in this session, on this connection or an earlier one.
     pub has_certificate_in_session: bool,
-    /// 0 where a certificate was shown and verified.
+    /// 0 if a certificate was sent and verified.
     pub verify: u32,
 }
 
-/// The value of a TLV of [`kind::SSL`], with a list of its own. Values that are too long are left out.
+/// The value of a TLV of [`kind::SSL`], with its own list of TLVs. Values that are too long are left out.
 #[must_use]
 pub fn ssl_value(client: SslClient, list: &[Tlv<'_>]) -> Vec<u8> {
     let bit = |is_set: bool, place: u8| u8::from(is_set) << place;
@@ -81,8 +81,8 @@ pub const AUTHORITY_BYTES_MAX: usize = 255;
 /// The longest unique identifier.
 pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 
-/// Checks that the list is well-formed, within the bounds of each kind, and that a checksum in it is that of `header`,
-/// whose last part the list is.
+/// Checks that the list is well-formed and within the bounds of each kind, and that a checksum in it matches `header`, which ends
+/// with the list.
 pub(super) fn check(list: &[u8], header: &[u8]) -> Result<(), Error> {
     let mut rest = list;
     let mut checksums = 0;
@@ -110,7 +110,7 @@ pub(super) fn check(list: &[u8], header: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The entries of a list that was checked.
+/// The entries of a checked list.
 pub(super) fn well_formed(list: &[u8]) -> impl Iterator<Item = Tlv<'_>> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -120,7 +120,7 @@ pub(super) fn well_formed(list: &[u8]) -> impl Iterator<Item = Tlv<'_>> {
     })
 }
 
-/// The first entry and what follows it; none where its length reaches beyond the list.
+/// The first entry and the rest; none if its length reaches beyond the list.
 fn split(list: &[u8]) -> Option<(Tlv<'_>, &[u8])> {
     let (&[kind, high, low], rest) = list.split_first_chunk()?;
     let (value, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;

@@ -52,7 +52,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<(usize, Header)>, Error> {
     };
 
     let block = &header[FIXED_BYTES..];
-    // Where the family tells nothing, neither do the bytes behind it.
+    // If the family is unspecified, the bytes after it have no meaning either.
     let address_bytes = address_bytes.unwrap_or(block.len());
     if block.len() < address_bytes {
         return Err(Error::TooShort);
@@ -73,12 +73,12 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<(usize, Header)>, Error> {
     )))
 }
 
-/// Appends the header for a relayed connection, or for one of the sender's own (`LOCAL`) where there are no addresses
-/// or not both are IP addresses; if one is IPv6, the other is mapped to it. TLVs come in the order given. The value
-/// of a checksum ([`kind::CRC32C`]) is computed here, whatever is given for it.
+/// Appends the header for a relayed connection. Without addresses, or if not both are IP addresses, writes the header of a
+/// connection of the sender's own (`LOCAL`). If only one address is IPv6, maps the other to IPv6. TLVs are written in the given
+/// order. The value of a checksum ([`kind::CRC32C`]) is computed here; a given value is ignored.
 ///
 /// # Errors
-/// [`Error::HeaderTooLong`] where a length does not fit in its two bytes; nothing is appended then.
+/// [`Error::HeaderTooLong`] if a length does not fit into its two bytes; nothing is appended then.
 pub fn write_v2(
     addresses: Option<(&Addr, &Addr)>,
     tlvs: &[Tlv<'_>],
@@ -120,7 +120,7 @@ pub fn write_v2(
     Ok(())
 }
 
-/// The bytes from the command on; the length is filled in later.
+/// Writes the bytes from the command on; the caller fills in the length later.
 fn write_inet(source: &SocketAddr, destination: &SocketAddr, out: &mut Vec<u8>) {
     match (source.ip(), destination.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -145,8 +145,8 @@ fn v6(ip: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The size of the two addresses of a family and transport; none for unassigned ones. What follows an unspecified
-/// family has no meaning, so all of it counts as address.
+/// The size of the two addresses of a family and transport; none for unassigned ones. All bytes after an unspecified family count
+/// as address.
 fn address_bytes(family: u8) -> Option<usize> {
     match (family >> 4, family & 0x0f) {
         (_, 3..) => None,
@@ -158,7 +158,7 @@ fn address_bytes(family: u8) -> Option<usize> {
     }
 }
 
-/// The addresses of the stream families; all others are as good as unspecified.
+/// The addresses of a stream family; any other family counts as unspecified.
 fn addresses(family: u8, block: &[u8]) -> Option<Addresses> {
     let (source, destination) = match family {
         INET_STREAM => inet::<4, Ipv4Addr>(block)?,
@@ -194,7 +194,7 @@ fn inet<const LEN: usize, Ip: From<[u8; LEN]> + Into<IpAddr>>(
     ))
 }
 
-/// A path up to its NUL; an abstract name begins with one and has the zeros behind it taken away.
+/// A path up to its first NUL; an abstract name, which begins with a NUL, without its trailing zeros.
 fn unix(path: &[u8]) -> Addr {
     let trimmed = path.len() - path.iter().rev().take_while(|&&byte| byte == 0).count();
     let len = match path[..trimmed].iter().position(|&byte| byte == 0) {

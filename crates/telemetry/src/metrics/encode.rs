@@ -7,14 +7,14 @@ use super::point::{Point, Totals};
 use super::table::Table;
 use crate::proto::{bytes, double, fixed64, message, packed, uint, varint};
 
-/// When the values of a point were seen, in nanoseconds of the wall clock.
+/// The time of a point's values, in nanoseconds of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub start: u64,
     pub now: u64,
 }
 
-/// Appends one metric as `ScopeMetrics.metrics`, unless it has no point, and tells how many points it has.
+/// Appends one metric as `ScopeMetrics.metrics`, unless it has no point; returns the number of its points.
 pub(super) fn metric(
     stream: &Stream,
     table: &Table,
@@ -69,7 +69,7 @@ pub(super) fn metric(
     count
 }
 
-/// Fields are in the order of their numbers, and those of no value are left out, as every encoder does.
+/// Writes a point. Fields are in the order of their numbers and empty fields are omitted, as in every encoder.
 fn point(stream: &Stream, point: &Point, set: &[u8], times: Times, out: &mut Vec<u8>) {
     let monotonic = stream.instrument.kind.is_monotonic();
     match (point, &stream.plan) {
@@ -125,7 +125,7 @@ fn buckets(out: &mut Vec<u8>, field: u32, buckets: &Buckets) {
     });
 }
 
-/// The count, and the sum where it says something: where no value is negative.
+/// Writes the count, and the sum if it is meaningful: if no value is negative.
 fn totals(totals: &Totals, monotonic: bool, out: &mut Vec<u8>) {
     fixed64(out, 4, totals.count);
     if monotonic {
@@ -133,7 +133,7 @@ fn totals(totals: &Totals, monotonic: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The least and the largest value. A point has at least one.
+/// Writes the minimum and the maximum. A point has at least one value.
 fn extremes(totals: &Totals, field: u32, out: &mut Vec<u8>) {
     double(out, field, totals.min as f64);
     double(out, field + 1, totals.max as f64);
@@ -147,7 +147,8 @@ fn sint(out: &mut Vec<u8>, field: u32, value: i32) {
     }
 }
 
-/// A set of attributes, whose fields have the number 1, under another number. What is no such field ends the set.
+/// Writes a set of attributes, given as fields with number 1, under another field number. Stops at the first byte that is not
+/// such a field.
 fn attributes(out: &mut Vec<u8>, field: u32, mut set: &[u8]) {
     while let Some((value, rest)) = split(set) {
         bytes(out, field, value);
@@ -155,7 +156,7 @@ fn attributes(out: &mut Vec<u8>, field: u32, mut set: &[u8]) {
     }
 }
 
-/// The value of the first field, and what follows it.
+/// The content of the first field, and the bytes after it.
 fn split(set: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = set.strip_prefix(&[0x0a])?;
     let mut len = 0_usize;

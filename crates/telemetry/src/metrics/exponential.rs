@@ -1,15 +1,15 @@
 //! The exponential histogram (OpenTelemetry: Metrics data model, ExponentialHistogram; Metrics SDK, base2 exponential bucket
 //! histogram aggregation).
 //!
-//! At scale `s` the bucket `i` holds the values above `b^i` up to `b^(i+1)`, where `b = 2^(2^-s)`. One step down in scale
-//! makes one bucket of two neighbours: `i` becomes `i >> 1`. Indices are found at the finest scale and shifted from there,
-//! so that a value is in the same bucket however it got there.
+//! At scale `s` bucket `i` holds the values above `b^i` up to `b^(i+1)`, where `b = 2^(2^-s)`. Reducing the scale by one merges
+//! two neighbouring buckets: `i` becomes `i >> 1`. Indices are computed at the finest scale and shifted from there, so that a
+//! value lands in the same bucket whatever scales were used before.
 
 use super::point::Totals;
 
-/// The finest scale (a recommendation of the SDK's specification).
+/// The finest scale (recommended by the SDK's specification).
 pub(super) const SCALE_MAX: i32 = 20;
-/// The coarsest: all of 64 bits is in two buckets.
+/// The coarsest scale: all 64-bit values fit in two buckets.
 pub(super) const SCALE_MIN: i32 = -10;
 
 #[derive(Clone, Debug)]
@@ -21,10 +21,10 @@ pub(super) struct Exponential {
     pub negative: Buckets,
 }
 
-/// Counts of neighbouring buckets, the first and the last of which is not 0.
+/// Counts of neighbouring buckets; the first and the last count are not 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets {
-    /// The index of the first.
+    /// The index of the first bucket.
     pub start: i32,
     pub counts: Vec<u64>,
 }
@@ -77,7 +77,7 @@ impl Exponential {
         self.negative.merge(&other.negative, shift + more);
     }
 
-    /// To a coarser scale, by so many steps.
+    /// Reduces the scale by this many steps.
     fn reduce(&mut self, by: i32) {
         if by > 0 {
             self.scale -= by;
@@ -86,7 +86,7 @@ impl Exponential {
         }
     }
 
-    /// As new, but with its storage.
+    /// Empties the buckets, but keeps their memory.
     pub fn reset(&mut self, scale: i32) {
         self.totals = Totals::NONE;
         self.scale = scale;
@@ -97,13 +97,13 @@ impl Exponential {
 }
 
 impl Buckets {
-    /// The first and the last index, `shift` scales down.
+    /// The first and the last index at a scale that is lower by `shift`.
     fn span(&self, shift: i32) -> Option<(i32, i32)> {
         let last = self.start + self.counts.len() as i32 - 1;
         (!self.counts.is_empty()).then_some((self.start >> shift, last >> shift))
     }
 
-    /// How many scales to go down so that these buckets and others fit into `max_size`, which is at least 2.
+    /// How many steps to reduce the scale so that these buckets together with others fit into `max_size`, which is at least 2.
     fn reduction(&self, others: Option<(i32, i32)>, max_size: i32) -> i32 {
         let (Some((mut low, mut high)), Some((start, end))) = (self.span(0), others) else {
             return 0;
@@ -118,7 +118,7 @@ impl Buckets {
         by
     }
 
-    /// Adds to a bucket; that it fits was seen to.
+    /// Adds to a bucket; the caller has made sure that it fits.
     fn add(&mut self, index: i32, count: u64) {
         if self.counts.is_empty() {
             self.start = index;
@@ -137,7 +137,7 @@ impl Buckets {
         self.counts[place] += count;
     }
 
-    /// Adds others of a scale that is finer by `shift`.
+    /// Adds the buckets of a scale that is finer by `shift`.
     fn merge(&mut self, others: &Buckets, shift: i32) {
         for (index, count) in (others.start..).zip(&others.counts) {
             if *count > 0 {
@@ -152,7 +152,7 @@ impl Buckets {
         };
         for place in 0..self.counts.len() {
             let count = std::mem::take(&mut self.counts[place]);
-            // Never after `place`.
+            // Never above `place`.
             let to = ((self.start + place as i32) >> by) - first;
             self.counts[to as usize] += count;
         }
@@ -161,16 +161,16 @@ impl Buckets {
     }
 }
 
-/// The bucket of a magnitude, not 0, at [`SCALE_MAX`].
+/// The bucket of a magnitude above 0, at [`SCALE_MAX`].
 fn index(magnitude: u64) -> i32 {
     let zeros = magnitude.leading_zeros();
     let exponent = 63 - zeros as i32;
     let whole = exponent << SCALE_MAX;
     if magnitude.is_power_of_two() {
-        // The upper end of its bucket, exactly.
+        // The value is exactly the upper end of its bucket.
         return whole - 1;
     }
-    // The fraction is above 1 and below 2, but for what rounding does.
+    // The fraction is above 1 and below 2, apart from rounding.
     let fraction = (magnitude << zeros) as f64 / (1_u64 << 63) as f64;
     let part = (fraction.log2() * f64::from(1 << SCALE_MAX)).ceil() as i32 - 1;
     whole + part.clamp(0, (1 << SCALE_MAX) - 1)

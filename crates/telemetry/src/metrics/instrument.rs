@@ -1,49 +1,49 @@
-//! What is measured, and how it is summarised.
+//! Instruments, and how their values are aggregated.
 
 use super::exponential::{SCALE_MAX, SCALE_MIN};
 use super::point::Point;
 
-/// The buckets of a histogram that says nothing else (OpenTelemetry: Metrics SDK, explicit bucket histogram aggregation).
+/// The default bounds of a histogram (OpenTelemetry: Metrics SDK, explicit bucket histogram aggregation).
 pub const DEFAULT_BOUNDS: [f64; 15] = [
     0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
     10000.0,
 ];
 
-/// Buckets of an exponential histogram, for each sign, that a configuration may ask for.
+/// The most buckets of an exponential histogram, for each sign, that a configuration may request.
 const BUCKETS_MAX: u32 = 1024;
 
 /// What a value means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Something to add, never negative.
+    /// A value to add, never negative.
     Counter,
-    /// Something to add.
+    /// A value to add.
     UpDownCounter,
-    /// One of many, never negative.
+    /// One of many measured values, never negative.
     Histogram,
-    /// The present state.
+    /// The current state.
     Gauge,
 }
 
-/// How values are summarised.
+/// How values are aggregated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Aggregation {
-    /// As suits the kind: a sum of counters, the last value of gauges, [`DEFAULT_BOUNDS`] of histograms.
+    /// By kind: a sum for counters, the last value for gauges, [`DEFAULT_BOUNDS`] for histograms.
     #[default]
     Default,
-    /// Not at all: nothing is kept.
+    /// Values are dropped.
     Drop,
     /// Their sum.
     Sum,
-    /// The last of them.
+    /// The last value.
     LastValue,
-    /// Counts between bounds; each is the upper end of its bucket. Put in order, without doubles and what is not finite.
+    /// Counts between bounds; each bound is the upper end of its bucket. The bounds are sorted, distinct and finite.
     ExplicitHistogram(Vec<f64>),
     /// Counts between powers of `2^(2^-scale)`.
     ExponentialHistogram {
         /// Buckets for each sign: 2 to 1024; 160 is usual.
         max_size: u32,
-        /// The finest scale, -10 to 20, which is usual. It gets coarser as values need it.
+        /// The finest scale, -10 to 20; 20 is usual. It becomes coarser as values require.
         max_scale: i32,
     },
 }
@@ -55,17 +55,17 @@ pub struct Instrument {
     pub name: String,
     /// What a value means.
     pub kind: Kind,
-    /// What it is, for people.
+    /// A description for people.
     pub description: String,
     /// The unit of its values (UCUM).
     pub unit: String,
-    /// How values are summarised. One that does not suit the kind ([`Kind::takes`]) is replaced by the default.
+    /// How values are aggregated. An aggregation that does not suit the kind ([`Kind::takes`]) is replaced by the default.
     pub aggregation: Aggregation,
 }
 
 impl Kind {
-    /// Whether values may be summarised so: all may be dropped or counted in buckets, what adds up may be added, and the
-    /// last value says something of a gauge only.
+    /// Whether an aggregation suits the kind: any kind can be dropped or counted in buckets, values to add can be summed, and the
+    /// last value is meaningful only for a gauge.
     #[must_use]
     pub fn takes(self, aggregation: &Aggregation) -> bool {
         match aggregation {
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Whether only values from 0 on mean anything.
+    /// Whether only values from 0 on are valid.
     #[must_use]
     #[inline]
     pub fn is_monotonic(self) -> bool {
@@ -83,14 +83,14 @@ impl Kind {
     }
 }
 
-/// All instruments of a pipeline. Places in it are those of the list that it was made of.
+/// All instruments of a pipeline, in the order of the list from which it was made.
 #[derive(Debug)]
 pub struct Instruments {
     pub(super) streams: Box<[Stream]>,
     pub(super) seed: u64,
 }
 
-/// An instrument with what its values are put into.
+/// An instrument with the plan of its aggregation.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub instrument: Instrument,
@@ -103,7 +103,7 @@ pub(super) enum Plan {
     Drop,
     Sum,
     Last,
-    /// `limits` are the bounds as integers: a value above a limit is one above the bound.
+    /// `limits` are the bounds as integers: a value is above a limit exactly if it is above the bound.
     Explicit {
         bounds: Box<[f64]>,
         limits: Box<[i64]>,
@@ -115,7 +115,7 @@ pub(super) enum Plan {
 }
 
 impl Instruments {
-    /// Of this list; the seed keeps outsiders from choosing series whose hashes meet.
+    /// The instruments of a list. The seed keeps outsiders from choosing series with colliding hashes.
     #[must_use]
     pub fn new(instruments: Vec<Instrument>, seed: u64) -> Instruments {
         let stream = |instrument: Instrument| Stream {
@@ -128,7 +128,7 @@ impl Instruments {
         }
     }
 
-    /// The instruments, in their order.
+    /// The instruments, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Instrument> {
         self.streams.iter().map(|stream| &stream.instrument)
     }
@@ -164,7 +164,7 @@ impl Plan {
             .collect();
         bounds.sort_by(f64::total_cmp);
         bounds.dedup();
-        // The conversion saturates, which is where all values are.
+        // The conversion saturates at the range of all values.
         let limits = bounds.iter().map(|bound| bound.floor() as i64).collect();
         Plan::Explicit {
             bounds: bounds.into(),
@@ -172,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// What a new series begins with.
+    /// The initial point of a new series.
     pub fn point(&self) -> Point {
         Point::new(self)
     }

@@ -1,4 +1,4 @@
-//! What one worker has recorded.
+//! The metrics recorded by one worker.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Instruments;
 use super::instrument::Plan;
 use super::table::Table;
 
-/// The recording side of one worker. Once its series exist, recording neither allocates nor waits.
+/// The recording side of one worker. Once its series exist, recording neither allocates nor blocks.
 #[derive(Debug)]
 pub struct Local {
     pub(super) instruments: Arc<Instruments>,
@@ -17,7 +17,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// With nothing recorded.
+    /// An empty recorder.
     #[must_use]
     pub fn new(instruments: Arc<Instruments>) -> Local {
         let tables = instruments
@@ -32,9 +32,9 @@ impl Local {
         }
     }
 
-    /// Records a value that was seen at `now` (wall clock, nanoseconds; only gauges use it). `instrument` is its place in
-    /// the list, `attributes` are encoded as the module says. A negative value of a counter or a histogram is rejected and
-    /// counted ([`super::Shared::rejected`]); an instrument that is not there records nothing.
+    /// Records a value observed at `now` (wall clock, nanoseconds; only gauges use it). `instrument` is its index in the list;
+    /// `attributes` are encoded as the module describes. A negative value of a counter or a histogram is rejected and counted
+    /// ([`super::Shared::rejected`]); an unknown instrument records nothing.
     #[inline]
     pub fn record(&mut self, instrument: usize, value: i64, attributes: &[u8], now: u64) {
         let (Some(stream), Some(table)) = (
@@ -54,7 +54,7 @@ impl Local {
         let series = table.touch(hash, attributes, &stream.plan);
         series.point.record(&stream.plan, value, now);
     }
-    /// Whether nothing was recorded since it was last merged.
+    /// Whether nothing was recorded since the last merge.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rejected == 0 && !self.tables.iter().any(|table| table.touched)

@@ -1,9 +1,9 @@
-//! The summary of one series.
+//! The aggregated values of one series.
 
 use super::exponential::Exponential;
 use super::instrument::Plan;
 
-/// What is known of the values of a series. Its form is that of the [`Plan`] it was made for.
+/// The aggregated values of a series. The form is that of the [`Plan`] from which it was made.
 #[derive(Clone, Debug)]
 pub(super) enum Point {
     Sum(i64),
@@ -19,7 +19,7 @@ pub(super) struct Explicit {
     pub counts: Box<[u64]>,
 }
 
-/// What both kinds of histogram know besides their buckets. Sums are exact, so the order of merges makes no difference.
+/// The totals that both kinds of histogram have besides their buckets. Sums are exact, so the order of merges does not matter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
     pub count: u64,
@@ -67,7 +67,7 @@ impl Point {
         }
     }
 
-    /// Adds a value that was seen at `now`.
+    /// Adds a value observed at `now`.
     #[inline]
     pub fn record(&mut self, plan: &Plan, value: i64, now: u64) {
         match (self, plan) {
@@ -89,7 +89,7 @@ impl Point {
         }
     }
 
-    /// Adds what another of the same plan knows.
+    /// Adds the values of another point of the same plan.
     pub fn merge(&mut self, plan: &Plan, other: &Point) {
         match (self, other) {
             (Point::Sum(sum), Point::Sum(more)) => *sum = sum.saturating_add(*more),
@@ -117,7 +117,7 @@ impl Point {
         }
     }
 
-    /// Knows nothing again, but keeps its storage.
+    /// Empties the point, but keeps its memory.
     pub fn reset(&mut self, plan: &Plan) {
         match self {
             Point::Sum(sum) => *sum = 0,

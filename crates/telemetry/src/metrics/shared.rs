@@ -1,4 +1,4 @@
-//! What all workers have recorded, for one reader.
+//! The merged metrics of all workers, for one reader.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -6,18 +6,18 @@ use super::instrument::Kind;
 use super::table::Table;
 use super::{Instruments, Local, encode};
 
-/// Since when values count (OpenTelemetry: Metrics data model, temporality).
+/// The start of the period that values cover (OpenTelemetry: Metrics data model, temporality).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Temporality {
     /// Since the process started.
     #[default]
     Cumulative,
-    /// Since the last collection; up-down counters since the start all the same, as their values say nothing otherwise
+    /// Since the last collection. Up-down counters still count since the start, because their values would mean nothing otherwise
     /// (OpenTelemetry: OTLP metrics exporter, temporality preference).
     Delta,
 }
 
-/// See the module.
+/// The merged metrics of all workers.
 #[derive(Debug)]
 pub struct Shared {
     instruments: Arc<Instruments>,
@@ -30,12 +30,12 @@ pub struct Shared {
 struct Inner {
     tables: Box<[Table]>,
     rejected: u64,
-    /// When it was last collected.
+    /// The time of the last collection.
     last: u64,
 }
 
 impl Shared {
-    /// Of nothing yet. `start` is the time of the process's start (wall clock, nanoseconds).
+    /// Empty metrics. `start` is the start time of the process (wall clock, nanoseconds).
     #[must_use]
     pub fn new(instruments: Arc<Instruments>, temporality: Temporality, start: u64) -> Shared {
         let inner = Inner {
@@ -55,13 +55,13 @@ impl Shared {
         }
     }
 
-    /// Takes what a worker has recorded since the last time, which leaves its storage. Of other instruments than these
-    /// nothing is taken.
+    /// Takes what a worker has recorded since the last merge; the worker keeps its memory. Takes nothing if the instruments
+    /// differ.
     pub fn merge(&self, local: &mut Local) {
         self.take(&mut self.inner(), local);
     }
 
-    /// As [`Shared::merge`], unless someone else is at it or collects: then false, and nothing is done.
+    /// As [`Shared::merge`], unless another thread is merging or collecting: then returns false and does nothing.
     pub fn try_merge(&self, local: &mut Local) -> bool {
         let mut inner = match self.inner.try_lock() {
             Ok(inner) => inner,
@@ -99,8 +99,8 @@ impl Shared {
     }
 
     /// Appends all metrics that have a value, each as a field number 2 of `ScopeMetrics`
-    /// (opentelemetry/proto/metrics/v1/metrics.proto) at the time `now` (wall clock, nanoseconds), and tells how many data
-    /// points they have.
+    /// (opentelemetry/proto/metrics/v1/metrics.proto), at the time `now` (wall clock, nanoseconds). Returns the number of data
+    /// points.
     pub fn collect(&self, now: u64, out: &mut Vec<u8>) -> usize {
         let mut inner = self.inner();
         let inner = &mut *inner;
@@ -122,12 +122,12 @@ impl Shared {
                 table.restart(&stream.plan);
             }
         }
-        // A clock that was set back would make intervals overlap.
+        // If the clock was set back, intervals must not overlap.
         inner.last = inner.last.max(now);
         points
     }
 
-    /// Values that meant nothing: negative ones of what only grows.
+    /// The number of rejected values: negative values of instruments that only grow.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.inner().rejected

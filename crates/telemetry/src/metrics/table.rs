@@ -4,18 +4,18 @@ use super::instrument::Plan;
 use super::point::Point;
 use super::{ATTRIBUTES_BYTES_MAX, SERIES_MAX};
 
-/// A table with open addressing into a dense list, so that looking up touches little and walking touches no gaps.
+/// A hash table with open addressing into a dense list, so that a lookup touches little memory and an iteration has no gaps.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// In the order of their first values.
     pub series: Vec<Series>,
-    /// Takes what came when there was no more room, or had too much to tell it apart by.
+    /// The series for values that found no room or had too many attribute bytes.
     pub overflow: Option<Series>,
-    /// 1 + a place in `series`, or 0; twice as many as there are series, and a power of two.
+    /// 1 + an index into `series`, or 0; a power of two, at least twice the number of series.
     slots: Vec<u32>,
-    /// There are series with news.
+    /// Some series have new values.
     pub touched: bool,
-    /// Series without news were looked for and forgotten already.
+    /// Series without new values have already been removed.
     purged: bool,
 }
 
@@ -24,12 +24,12 @@ pub(super) struct Series {
     pub hash: u64,
     pub attributes: Box<[u8]>,
     pub point: Point,
-    /// It has had a value since it was last emptied.
+    /// The series has had a value since it was last emptied.
     pub touched: bool,
 }
 
 impl Table {
-    /// The series of these attributes, which will get a value. The hash is one of the attributes.
+    /// The series with these attributes, which is about to receive a value. `hash` is that of the attributes.
     #[inline]
     pub fn touch(&mut self, hash: u64, attributes: &[u8], plan: &Plan) -> &mut Series {
         self.touched = true;
@@ -45,7 +45,7 @@ impl Table {
     fn find(&self, hash: u64, attributes: &[u8]) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = hash as usize & mask;
-        // There is always a free one.
+        // There is always a free slot.
         loop {
             let place = (self.slots[slot] as usize).checked_sub(1)?;
             let series = &self.series[place];
@@ -67,7 +67,7 @@ impl Table {
         if self.series.len() + 1 >= SERIES_MAX && !self.purged {
             self.purge();
         }
-        // One is kept for the rest.
+        // One series is reserved for the overflow.
         if self.series.len() + 1 >= SERIES_MAX || attributes.len() > ATTRIBUTES_BYTES_MAX {
             return self.overflow_series(plan);
         }
@@ -81,7 +81,7 @@ impl Table {
         &mut self.series[place]
     }
 
-    /// The series of all that has none of its own.
+    /// The overflow series, for values without a series of their own.
     pub fn overflow_series(&mut self, plan: &Plan) -> &mut Series {
         self.touched = true;
         self.overflow.get_or_insert_with(|| Series {
@@ -101,7 +101,7 @@ impl Table {
         self.slots[slot] = place as u32 + 1;
     }
 
-    /// Makes the slots anew.
+    /// Rebuilds the slots.
     fn index(&mut self) {
         let slots = (2 * self.series.len()).next_power_of_two().max(16);
         self.slots.clear();
@@ -111,20 +111,20 @@ impl Table {
         }
     }
 
-    /// The series with news, the one of the overflow at the end.
+    /// The series with new values, the overflow series last.
     pub fn news(&self) -> impl Iterator<Item = &Series> {
         let all = self.series.iter().chain(&self.overflow);
         all.filter(|series| series.touched)
     }
 
-    /// Forgets the series that had no value of late, so that others find room; once until the table is settled.
+    /// Removes the series without recent values to make room; at most once until the table is settled.
     fn purge(&mut self) {
         self.series.retain(|series| series.touched);
         self.index();
         self.purged = true;
     }
 
-    /// After what was new has been taken: nothing is new.
+    /// After the new values were taken: marks all series as without new values.
     pub fn settle(&mut self) {
         for series in self.series.iter_mut().chain(&mut self.overflow) {
             series.touched = false;
@@ -133,7 +133,7 @@ impl Table {
         self.purged = false;
     }
 
-    /// After all that was new has been written: series begin anew, and those that had no value are forgotten.
+    /// After the new values were written: resets the series, and removes those that had no value.
     pub fn restart(&mut self, plan: &Plan) {
         if self.series.iter().any(|series| !series.touched) {
             self.purge();
@@ -145,5 +145,5 @@ impl Table {
     }
 }
 
-/// The attribute `otel.metric.overflow` = true (OpenTelemetry: Metrics SDK, overflow attribute), encoded as attributes are.
+/// The attribute `otel.metric.overflow` = true (OpenTelemetry: Metrics SDK, overflow attribute), encoded.
 const OVERFLOW: &[u8] = b"\x0a\x1a\x0a\x14otel.metric.overflow\x12\x02\x10\x01";

@@ -1,22 +1,22 @@
-//! The moments of a stream that scopes are bound to (`otel-event`).
+//! The events of a stream to which scopes are bound (`otel-event`).
 
 use sample::Place;
 
-/// Whose samples are at hand, and which class of `finish *req*` and `*res*` a span made there belongs to.
+/// Which samples are available at an event, and the class of its spans for `finish *req*` and `*res*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The request's way.
+    /// The request direction.
     Request,
-    /// The response's way.
+    /// The response direction.
     Response,
-    /// Neither: the life of the stream as such. Samples are those of the request.
+    /// Neither: events of the stream itself. Samples are those of the request.
     Neither,
 }
 
-/// One row: the variant, its name, its direction, whether headers can be written there, what fetches can count on.
+/// One row: the variant, its name, its direction, whether headers can be written there, where fetches must work.
 macro_rules! events {
     ($($event:ident $name:literal $direction:ident $writes:literal $http:literal $place:expr;)*) => {
-        /// See the module. In the order of a plain HTTP stream.
+        /// An event of a stream. The order is that of a plain HTTP stream.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Event {
@@ -24,10 +24,10 @@ macro_rules! events {
         }
 
         impl Event {
-            /// All, in their order.
+            /// All events, in order.
             pub const ALL: &'static [Event] = &[$(Event::$event,)*];
 
-            /// As written in `otel-event`.
+            /// The name in `otel-event`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Event::$event => $name,)* }
@@ -39,13 +39,13 @@ macro_rules! events {
                 match self { $(Event::$event => Direction::$direction,)* }
             }
 
-            /// Whether `inject` can write headers there.
+            /// Whether `inject` can write headers at this event.
             #[must_use]
             pub fn writes_headers(self) -> bool {
                 match self { $(Event::$event => $writes,)* }
             }
 
-            /// It comes in mode HTTP only.
+            /// Whether the event occurs only in mode HTTP.
             #[must_use]
             pub fn is_http(self) -> bool {
                 match self { $(Event::$event => $http,)* }
@@ -96,7 +96,7 @@ events! {
 }
 
 impl Event {
-    /// The event of that name.
+    /// The event with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Event> {
         Event::ALL
@@ -105,20 +105,20 @@ impl Event {
             .find(|event| event.name() == name)
     }
 
-    /// Its place in a set of events.
+    /// Its bit in a set of events.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }
 
-    /// The events that [`Event::is_frontends`].
+    /// The events for which [`Event::is_frontends`] is true.
     #[must_use]
     pub fn frontends() -> u32 {
         let own = Event::ALL.iter().filter(|event| event.is_frontends());
         own.fold(0, |set, event| set | event.bit())
     }
 
-    /// It comes before there is a backend: a filter of a backend section never sees it.
+    /// Whether the event occurs before there is a backend: a filter of a backend section never sees it.
     #[must_use]
     pub fn is_frontends(self) -> bool {
         matches!(

@@ -1,5 +1,5 @@
-//! The program of `option tracing`: a server span for each request and a client span for each try, with the attributes of
-//! OpenTelemetry's semantic conventions for HTTP (stable since 1.23) and what only a proxy knows.
+//! The program of `option tracing`: a server span for each request and a client span for each attempt, with the attributes of
+//! OpenTelemetry's semantic conventions for HTTP (stable since 1.23) and those that only a proxy knows.
 
 use super::{Program, TextId};
 use crate::proto;
@@ -55,13 +55,12 @@ keys! {
     BytesOut "proxy.bytes_out";
 }
 
-/// Names of spans: the methods that are no surprise (semantic conventions, HTTP, `http.request.method`), and what stands
-/// for all others.
+/// Span names: the known methods (semantic conventions, HTTP, `http.request.method`), and the name for all others.
 const METHODS: [&str; 10] = [
     "HTTP", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
 
-/// The name of a span about a request of this method.
+/// The span name for a request with this method.
 #[must_use]
 pub fn span_name(method: &[u8]) -> super::SpanSlot {
     let known = METHODS[1..]
@@ -71,14 +70,14 @@ pub fn span_name(method: &[u8]) -> super::SpanSlot {
 }
 
 impl Key {
-    /// Its place in [`Program::texts`].
+    /// Its index in [`Program::texts`].
     #[must_use]
     pub fn text(self) -> TextId {
         self as TextId
     }
 }
 
-/// The program, with nothing bound to events of the language.
+/// The program, with nothing bound to the events of `otel.cfg`.
 #[must_use]
 pub fn program() -> Program {
     let encoded = |name: &&str| {

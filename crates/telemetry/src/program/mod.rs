@@ -1,7 +1,6 @@
-//! What an `otel.cfg` compiles to: names are numbers, keys are encoded, expressions are programs.
+//! The compiled form of an `otel.cfg`: names are numbers, keys are encoded, expressions are compiled.
 //!
-//! Made once by the configuration; run by the engine at the events of a stream. Every list is bounded by the file it came
-//! from.
+//! The configuration makes a program once; the engine runs it at the events of a stream. The file bounds the size of every list.
 
 mod event;
 pub mod http;
@@ -20,49 +19,49 @@ use crate::proto;
 use crate::record::TAPE_NAMES_MAX;
 use crate::sampling::Policy;
 
-/// A name of a span in [`Program::spans`]: a stream has one open span of a name at most.
+/// The index of a span name in [`Program::spans`]: a stream has at most one open span of a name.
 pub type SpanSlot = u16;
-/// A name of an extracted context in [`Program::contexts`].
+/// The index of an extracted context's name in [`Program::contexts`].
 pub type ContextSlot = u16;
-/// An interned text in [`Program::texts`].
+/// The index of an interned text in [`Program::texts`].
 pub type TextId = u16;
 
-/// See the module.
+/// A compiled `otel.cfg`.
 #[derive(Debug, Default)]
 pub struct Program {
     /// Names of spans.
     pub spans: Vec<Box<str>>,
-    /// The same as fields of `Span`, with their keys and lengths.
+    /// The names as encoded fields of `Span`, with their keys and lengths.
     pub span_fields: Vec<Box<[u8]>>,
-    /// Names of contexts, and where each was carried.
+    /// Names of contexts, and where each is carried.
     pub contexts: Vec<ContextName>,
-    /// Keys of attributes, names of events: as protobuf fields number 1, with their keys and lengths.
+    /// Keys of attributes and names of events: as protobuf fields number 1, with their keys and lengths.
     pub texts: Vec<Box<[u8]>>,
     /// In the order of the file.
     pub scopes: Vec<Scope>,
     /// In the order of the file.
     pub groups: Vec<Group>,
-    /// By event: scopes that run then, in the order of the file.
+    /// By event: the scopes that run at it, in the order of the file.
     pub by_event: Vec<Vec<u32>>,
-    /// The events with scopes ([`Event::bit`]).
+    /// The events that have scopes ([`Event::bit`]).
     pub events: u32,
-    /// What updates record.
+    /// The instruments that updates record into.
     pub instruments: Vec<crate::metrics::Instrument>,
     /// The period of `on-idle-timeout` in milliseconds.
     pub idle_ms: Option<u64>,
-    /// Decides at the end of a stream; none is all that its sampler took.
+    /// The policies that decide at the end of a stream; if empty, everything that the sampler chose is kept.
     pub policies: Vec<Policy>,
-    /// A sampled parent from elsewhere is kept whatever the policies say.
+    /// A sampled remote parent makes the stream kept whatever the policies say.
     pub honours_parent: bool,
     /// `option require-context`.
     pub require_context: bool,
-    /// Each request and each try has a span of its own ([`http`]).
+    /// Each request and each attempt has its own span ([`http`]).
     pub follows_requests: bool,
-    /// The route of a request, for those spans: evaluated at its end, where they are kept.
+    /// The route of a request, for those spans: evaluated at the end of kept requests.
     pub route: Option<Arc<Value>>,
     /// `exception`, `exception.type`, `exception.message`.
     pub exception_texts: [TextId; 3],
-    /// Its streams are written down in short until their end decides ([`Program::seal`], [`Tape`]).
+    /// Streams are taped until their end decides ([`Program::seal`], [`Tape`]).
     ///
     /// [`Tape`]: crate::record::Tape
     pub is_taped: bool,
@@ -73,9 +72,9 @@ pub struct Program {
 pub struct ContextName {
     /// As written.
     pub name: Box<str>,
-    /// What its end removes from the message.
+    /// The fields to remove from the message when the context ends.
     pub headers: Option<[FieldName; 3]>,
-    /// What its end unsets.
+    /// The variables to unset when the context ends.
     pub vars: Option<[VarRef; 3]>,
 }
 
@@ -93,9 +92,9 @@ pub struct Group {
 pub struct Scope {
     /// As written.
     pub name: Box<str>,
-    /// When it runs by itself.
+    /// The event at which it runs on its own.
     pub event: Option<Event>,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
     /// `idle-timeout`.
     pub idle_ms: Option<u64>,
@@ -113,34 +112,34 @@ pub struct Scope {
     pub logs: Vec<LogLine>,
     /// `unset-var`, by variable.
     pub unset_vars: Vec<FirstMatch<VarRef, ()>>,
-    /// Spans and contexts that end with it.
+    /// Spans and contexts that end with the scope.
     pub finish: Finish,
-    /// `otel-stop`: one that holds ends all.
+    /// `otel-stop`: if one condition holds, everything ends.
     pub stop: Vec<Option<Condition>>,
-    /// It does more than to begin and to end spans ([`Program::seal`]).
+    /// It does more than begin and end spans ([`Program::seal`]).
     pub does_more: bool,
-    /// It begins one span at most, of which nothing is evaluated, and ends spans by their names ([`Program::seal`]).
+    /// It begins at most one span, evaluates nothing for it, and ends spans by name ([`Program::seal`]).
     pub is_plain: bool,
 }
 
-/// Lines about one thing: the first whose condition holds counts.
+/// Lines with the same key: the first one whose condition holds is used.
 #[derive(Debug)]
 pub struct FirstMatch<K, V> {
-    /// What they are about.
+    /// The key of the lines.
     pub key: K,
-    /// In order; a condition of none always holds.
+    /// In order; a condition of `None` always holds.
     pub lines: Vec<(Option<Condition>, V)>,
 }
 
 impl<K, V> FirstMatch<K, V> {
-    /// The line that counts.
+    /// The line that is used.
     #[inline]
     pub fn matching(&self, scope: &sample::Scope<'_>) -> Option<&V> {
         let (_, value) = &self.lines[self.place(scope)?];
         Some(value)
     }
 
-    /// Its place among the lines.
+    /// The index of the line that is used.
     #[inline]
     pub fn place(&self, scope: &sample::Scope<'_>) -> Option<usize> {
         let holds = |condition: &Option<Condition>| {
@@ -157,11 +156,11 @@ impl<K, V> FirstMatch<K, V> {
 /// Where a context is read from or written to.
 #[derive(Debug)]
 pub struct Carrier {
-    /// What the context is called there, in lower case.
+    /// The prefix or name of the context there, in lower case.
     pub name: Box<str>,
-    /// Fields of W3C, under a prefix: `traceparent`, `tracestate`, `baggage`.
+    /// W3C fields under a prefix: `traceparent`, `tracestate`, `baggage`.
     pub headers: Option<[FieldName; 3]>,
-    /// Fields with the names that everyone knows; the first of which there is one is read, all are written.
+    /// Fields with standard names: the first format that is present is read, all formats are written.
     pub formats: Vec<Format>,
     /// Variables: `traceparent`, `tracestate`, `baggage`.
     pub vars: Option<[VarRef; 3]>,
@@ -170,22 +169,22 @@ pub struct Carrier {
 /// `extract`
 #[derive(Debug)]
 pub struct Extract {
-    /// What it is called.
+    /// The name of the context.
     pub context: ContextSlot,
-    /// Where it comes from.
+    /// The carrier to read.
     pub from: Carrier,
 }
 
-/// A reference to a span, or to an extracted context where no such span is open.
+/// A reference to a span or, if no span of that name is open, to an extracted context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ref {
-    /// The span of that name.
+    /// The span with that name.
     pub span: Option<SpanSlot>,
-    /// The context of that name.
+    /// The context with that name.
     pub context: Option<ContextSlot>,
 }
 
-/// What a span is to its trace (`SpanKind` of OTLP).
+/// The role of a span in its trace (`SpanKind` of OTLP).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -198,34 +197,34 @@ pub enum SpanKind {
     Consumer = 5,
 }
 
-/// A `span` line and what belongs to it.
+/// A `span` line and the lines that belong to it.
 #[derive(Debug, Default)]
 pub struct SpanLine {
     /// Its name.
     pub name: SpanSlot,
-    /// None starts a trace.
+    /// None: the span starts a trace.
     pub parent: Option<Ref>,
-    /// `root`: said for the reader of the file.
+    /// `root`: only documents the intent.
     pub is_root: bool,
-    /// See there.
+    /// The span's kind.
     pub kind: SpanKind,
-    /// The span is defined here (a parent, a link, a kind, `root`): one that is open may only be named by others.
+    /// The line defines the span (with a parent, a link, a kind, or `root`); other lines may only name it while it is open.
     pub defines: bool,
-    /// Applied all.
+    /// All are applied.
     pub links: Vec<Link>,
     /// By key.
     pub attributes: Vec<FirstMatch<TextId, Value>>,
     /// In the order of the first line of each name.
     pub events: Vec<EventLines>,
-    /// By key: names of baggage.
+    /// By key: baggage names.
     pub baggage: Vec<FirstMatch<Box<[u8]>, Value>>,
-    /// The first that holds.
+    /// The first line that holds.
     pub status: Option<FirstMatch<(), Status>>,
-    /// Applied all.
+    /// All are applied.
     pub exceptions: Vec<Exception>,
-    /// Where its context goes.
+    /// Where its context is written.
     pub inject: Option<Carrier>,
-    /// Something is evaluated for it ([`Program::seal`]).
+    /// Something is evaluated for the line ([`Program::seal`]).
     pub evaluates: bool,
 }
 
@@ -244,40 +243,40 @@ impl SpanLine {
 /// `link`
 #[derive(Debug)]
 pub struct Link {
-    /// What is linked; what is not there is passed over.
+    /// The targets; those that do not exist are skipped.
     pub to: Vec<Ref>,
-    /// Of the link.
+    /// Attributes of the link.
     pub attributes: Vec<(TextId, Value)>,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
 }
 
-/// The `event` lines of one name: one event of the span.
+/// The `event` lines of one name, which make one event of the span.
 #[derive(Debug)]
 pub struct EventLines {
     /// The event's name.
     pub name: TextId,
-    /// `time`, of the first line that says one.
+    /// `time`, from the first line that has one.
     pub time: Option<Time>,
     /// By key.
     pub attributes: Vec<FirstMatch<TextId, Value>>,
 }
 
-/// A moment that a sample tells.
+/// A time given by a sample.
 #[derive(Debug)]
 pub struct Time {
-    /// Nanoseconds of its unit.
+    /// Nanoseconds per unit.
     pub unit_ns: u64,
-    /// Since the UNIX epoch.
+    /// The time since the UNIX epoch, in units.
     pub value: Value,
 }
 
 /// `status`
 #[derive(Debug)]
 pub struct Status {
-    /// See there; none leaves the span as it is (`ignore`).
+    /// The status code; none leaves the span's status unchanged (`ignore`).
     pub code: Option<StatusCode>,
-    /// What is said about it.
+    /// The description.
     pub description: Option<Value>,
 }
 
@@ -299,18 +298,18 @@ pub struct Exception {
     pub kind: Value,
     /// `exception.message`.
     pub message: Option<Value>,
-    /// Further ones.
+    /// Further attributes.
     pub attributes: Vec<(TextId, Value)>,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
 }
 
-/// What `set-var-ctx` reads of a span or a context.
+/// The part of a span's or context's data that `set-var-ctx` reads.
 #[derive(Debug)]
 pub struct ContextField {
-    /// Whose.
+    /// The span or context.
     pub of: Ref,
-    /// Which.
+    /// The field.
     pub field: Field,
 }
 
@@ -325,22 +324,22 @@ pub enum Field {
     Sampled,
     Valid,
     Remote,
-    /// All of it, or one member.
+    /// The whole baggage, or one member.
     Baggage(Option<Box<[u8]>>),
-    /// All of it, or one member.
+    /// The whole `tracestate`, or one member.
     Tracestate(Option<Box<[u8]>>),
 }
 
 /// `instrument update`
 #[derive(Debug)]
 pub struct Update {
-    /// Its place in [`Program::instruments`].
+    /// Its index in [`Program::instruments`].
     pub instrument: u32,
-    /// What is recorded: of the `instrument` line of this scope, else of the first.
+    /// The recorded value: from the `instrument` line of this scope, otherwise from the first.
     pub value: Expr,
     /// In the order of the file.
     pub attributes: Vec<(TextId, Value)>,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
 }
 
@@ -351,15 +350,15 @@ pub struct LogLine {
     pub severity: u8,
     /// `event`.
     pub event: Option<Box<str>>,
-    /// Whose it is, where that is open.
+    /// The span of the record, if open.
     pub span: Option<SpanSlot>,
-    /// When it happened; none is now.
+    /// When it happened; none: now.
     pub time: Option<Time>,
     /// In the order of the file.
     pub attributes: Vec<(TextId, Value)>,
-    /// Its text.
+    /// The text of the record.
     pub body: Value,
-    /// None is always.
+    /// None: always.
     pub condition: Option<Condition>,
 }
 
@@ -376,19 +375,19 @@ pub struct Finish {
     pub spans: Vec<SpanSlot>,
     /// By name.
     pub contexts: Vec<ContextSlot>,
-    /// The spans as bits, where the program is taped ([`Program::seal`]).
+    /// The spans as bits, if the program is taped ([`Program::seal`]).
     pub mask: u64,
 }
 
 impl Finish {
-    /// It names whole classes.
+    /// Whether it names whole classes.
     #[must_use]
     #[inline]
     pub fn is_wide(&self) -> bool {
         self.all | self.requests | self.responses
     }
 
-    /// It names nothing.
+    /// Whether it names nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.is_wide() && self.spans.is_empty() && self.contexts.is_empty()
@@ -396,7 +395,7 @@ impl Finish {
 }
 
 impl Program {
-    /// All of it is known: what a run asks again and again is answered once.
+    /// Precomputes what every run needs. Call it when the program is complete.
     pub fn seal(&mut self) {
         self.span_fields = self
             .spans
@@ -438,7 +437,7 @@ impl Program {
         }
     }
 
-    /// Its end decides, and nothing asks for the identity of a span before.
+    /// Whether streams can be taped: their end decides, and nothing needs a span's identity before.
     fn can_be_taped(&self) -> bool {
         let plain = |link: &Link| link.condition.is_none() && link.attributes.is_empty();
         let silent = |line: &SpanLine| line.inject.is_none() && line.links.iter().all(plain);
@@ -452,14 +451,15 @@ impl Program {
             && self.scopes.iter().all(unasked)
     }
 
-    /// The least threshold of its draws: what a trace's flag says before its end. None where no policy decides.
+    /// The lowest threshold of the probability policies, which sets the sampled flag of a trace before its end. None if there are
+    /// no policies.
     #[must_use]
     pub fn outcome(&self) -> Option<u64> {
         if self.policies.is_empty() {
             return None;
         }
         let draws = self.policies.iter().filter_map(|policy| match policy.rule {
-            // A draw that a condition may forbid promises nothing.
+            // A draw with a condition is not certain to happen.
             crate::sampling::Rule::Probability(threshold) if policy.condition.is_none() => {
                 Some(threshold)
             }

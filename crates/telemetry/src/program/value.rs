@@ -1,4 +1,4 @@
-//! Values of attributes, descriptions and bodies: what a line's samples come to.
+//! Values of attributes, descriptions and bodies: the results of a line's samples.
 
 use sample::{Expr, LogFormat, Scope, Value as Sample};
 
@@ -9,15 +9,15 @@ use crate::record::{Arena, Text};
 pub enum Value {
     /// Known when the configuration was loaded.
     Text(Box<[u8]>),
-    /// One expression: its own type is kept where the target allows it.
+    /// One expression: its type is kept if the target permits.
     One(Expr),
-    /// Several: their texts, one after the other.
+    /// Several expressions: their texts are concatenated.
     Several(Vec<Expr>),
     /// One log format.
     Format(LogFormat),
 }
 
-/// What a [`Value`] came to; texts are in the arena.
+/// The result of a [`Value`]; texts are in the arena.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Evaluated {
@@ -27,7 +27,7 @@ pub enum Evaluated {
 }
 
 impl Value {
-    /// Evaluates it. A sample that is not there is an empty text; one that is binary is none at all.
+    /// Evaluates the value. A missing sample gives an empty text; a binary sample gives nothing.
     #[inline]
     pub fn eval(&self, scope: &Scope<'_>, arena: &mut Arena) -> Option<Evaluated> {
         let text = match self {
@@ -45,12 +45,12 @@ impl Value {
         Some(Evaluated::Text(text))
     }
 
-    /// Evaluates it as a text.
+    /// Evaluates the value as a text.
     pub fn text(&self, scope: &Scope<'_>, arena: &mut Arena) -> Text {
         arena.write(|out| self.append_text(scope, out))
     }
 
-    /// Appends it as a text.
+    /// Appends the value as a text.
     pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
         match self {
             Value::Text(text) => out.extend_from_slice(text),
@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// Evaluates it as an integer; none where it is none.
+    /// Evaluates the value as an integer; none if it is not one.
     pub fn int(&self, scope: &Scope<'_>) -> Option<i64> {
         match self {
             Value::One(expr) => int(expr, scope),
@@ -80,7 +80,7 @@ impl Value {
     }
 }
 
-/// An expression as an integer; a text that is one counts.
+/// Evaluates an expression as an integer; a text that is a number counts.
 pub fn int(expr: &Expr, scope: &Scope<'_>) -> Option<i64> {
     match expr.eval(scope)? {
         Sample::Int(value) => Some(value),

@@ -1,14 +1,14 @@
-//! B3 (the repository `openzipkin/b3-propagation`): one field, or one for each value.
+//! B3 (the repository `openzipkin/b3-propagation`): a single field, or one field per value.
 
 use super::{Incoming, Sampling, hex};
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
 
-/// Bytes of the one field as it is written: both identifiers and the decision.
+/// Size of the single field as written: both identifiers and the decision.
 pub const BYTES: usize = 51;
 
-/// Reads the one field: `trace-span`, `trace-span-decision`, `trace-span-decision-parent`, or a decision alone.
-/// [`Incoming::default`] where it is malformed.
+/// Reads the single field: `trace-span`, `trace-span-decision`, `trace-span-decision-parent`, or a decision alone.
+/// [`Incoming::default`] if it is malformed.
 #[must_use]
 pub fn parse(value: &[u8]) -> Incoming {
     try_parse(hex::trim(value)).unwrap_or_default()
@@ -32,8 +32,8 @@ fn try_parse(value: &[u8]) -> Option<Incoming> {
     Some(incoming(first, span, sampling))
 }
 
-/// Reads the fields of their own; the parent says nothing that is used. `flags` is `1` for a debug trace, which overrides
-/// `sampled`. Identifiers that are malformed leave the decision.
+/// Reads the separate fields; the parent field is not used. `flags` is `1` for a debug trace, which overrides `sampled`. If the
+/// identifiers are malformed, only the decision is used.
 #[must_use]
 pub fn parse_multi(
     trace: Option<&[u8]>,
@@ -56,7 +56,7 @@ pub fn parse_multi(
     }
 }
 
-/// The one field's value. Whether the trace is a debug one is not in a context, so that is written as sampled.
+/// The value of the single field. A context does not say whether its trace is a debug trace, so that is written as sampled.
 #[must_use]
 pub fn write(context: &SpanContext) -> [u8; BYTES] {
     let mut out = [b'-'; BYTES];
@@ -71,7 +71,7 @@ fn decision(text: &[u8]) -> Option<Sampling> {
         b"0" => Some(Sampling::Deny),
         b"1" => Some(Sampling::Accept),
         b"d" => Some(Sampling::Debug),
-        // Old libraries spell it so.
+        // The spelling of old libraries.
         _ if text.eq_ignore_ascii_case(b"false") => Some(Sampling::Deny),
         _ if text.eq_ignore_ascii_case(b"true") => Some(Sampling::Accept),
         _ => None,
@@ -89,7 +89,7 @@ fn incoming(trace: &[u8], span: &[u8], sampling: Sampling) -> Incoming {
     Incoming { context, sampling }
 }
 
-/// A trace's identifier has 64 or 128 bits.
+/// Reads the identifiers. A trace identifier has 64 or 128 bits.
 fn ids(trace: &[u8], span: &[u8]) -> Option<(TraceId, SpanId)> {
     if !matches!(trace.len(), 16 | 32) || span.len() != 16 {
         return None;

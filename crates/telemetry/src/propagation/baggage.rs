@@ -1,15 +1,15 @@
-//! `baggage` (W3C Baggage): names and values that travel along with a request.
+//! `baggage` (W3C Baggage): names and values that are propagated with a request.
 //!
-//! Kept as the bytes of one field. Values are percent-encoded there; what follows a value (its properties) is passed on as
-//! it came.
+//! Baggage is kept as the bytes of one field. Values are percent-encoded there; the properties after a value are forwarded
+//! unchanged.
 
 use super::hex::{self, trim};
 
-/// Pairs of a list: as many as OpenTelemetry's SDKs pass on, which is more than one has to ("limits").
+/// The most pairs of a list: as many as OpenTelemetry's SDKs forward, which is more than the required minimum ("limits").
 pub const PAIRS_MAX: usize = 180;
-/// Bytes of one pair, with its properties.
+/// The most bytes of one pair, including its properties.
 pub const PAIR_BYTES_MAX: usize = 4096;
-/// Bytes of a list.
+/// The most bytes of a list.
 pub const BAGGAGE_BYTES_MAX: usize = 8192;
 
 /// One name and its value.
@@ -19,18 +19,18 @@ pub struct Pair<'a> {
     pub key: &'a [u8],
     /// The value, percent-encoded.
     pub value: &'a [u8],
-    /// What follows the first `;`, with the blanks that are inside.
+    /// The properties after the first `;`, including inner blanks.
     pub metadata: &'a [u8],
-    /// The whole, without blanks at its ends.
+    /// The whole pair, without blanks at its ends.
     text: &'a [u8],
 }
 
-/// The well-formed pairs of a list, within its limits: others, and what is beyond, are left out.
+/// The well-formed pairs of a list within its limits; all others are left out.
 pub fn pairs(list: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     let mut room = BAGGAGE_BYTES_MAX + 1;
     list.split(|byte| *byte == b',')
         .take_while(move |text| {
-            // A pair counts with its blanks and its comma; only whole ones are taken.
+            // Blanks and the comma of a pair count; only whole pairs are used.
             let fits = text.len() < room;
             room -= (text.len() + 1).min(room);
             fits
@@ -39,7 +39,7 @@ pub fn pairs(list: &[u8]) -> impl Iterator<Item = Pair<'_>> {
         .take(PAIRS_MAX)
 }
 
-/// Appends the list of a field's lines, in their order; what is malformed or beyond the limits is left out.
+/// Appends the list from a field's lines, in order; malformed pairs and those beyond the limits are left out.
 pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let (start, mut count) = (out.len(), 0);
     for line in lines {
@@ -57,10 +57,9 @@ pub(super) fn append(line: &[u8], start: usize, count: &mut usize, out: &mut Vec
     }
 }
 
-/// Appends the value of a name, decoded, and tells whether there is one. What does not decode to UTF-8 gets U+FFFD in its
-/// places ("value").
+/// Appends the decoded value of a name; returns whether there is one. Bytes that do not decode to UTF-8 become U+FFFD ("value").
 pub fn get(list: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
-    // As with most maps, of two of a name the later one counts.
+    // If a name occurs twice, the later pair counts, as in most maps.
     let Some(pair) = pairs(list).filter(|pair| pair.key == key).last() else {
         return false;
     };
@@ -75,14 +74,14 @@ pub fn get(list: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends the list with this pair at its end, in place of all others of that name. False, and the list as it was, where
-/// the name is no token or the pair would not fit.
+/// Appends the list with this pair at its end; the pair replaces all others of that name. If the name is not a token or the pair
+/// does not fit, appends the list unchanged and returns false.
 pub fn set(list: &[u8], key: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let mut count = 0;
     for pair in pairs(list).filter(|pair| pair.key != key) {
         count += 1;
-        // Those fitted before.
+        // These pairs fitted before.
         push(pair.text, start, out);
     }
     let end = out.len();
@@ -141,7 +140,7 @@ fn parse(text: &[u8]) -> Option<Pair<'_>> {
     })
 }
 
-/// `baggage-octet`: what a value may have as it is. `%` begins an encoded one.
+/// `baggage-octet`: the bytes that a value may contain unencoded, and `%`, which begins an encoded one.
 #[inline]
 fn is_octet(byte: u8) -> bool {
     matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',' | b';' | b'\\')

@@ -1,6 +1,6 @@
-//! Hexadecimal digits, both ways, by table.
+//! Reads and writes hexadecimal digits with tables.
 
-/// Marks what is no digit.
+/// Marks bytes that are not digits.
 const NONE: u8 = 0xff;
 
 /// The values of the digits `0-9a-f`.
@@ -33,7 +33,7 @@ const fn pairs() -> [[u8; 2]; 256] {
     table
 }
 
-/// Reads exactly `2 * N` digits in lower case, eight at a time.
+/// Reads exactly `2 * N` lower-case digits, eight at a time.
 #[inline]
 pub(super) fn read<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut out = [0; N];
@@ -54,7 +54,7 @@ pub(super) fn read<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
         seen |= high | low;
         *byte = high << 4 | low;
     }
-    // One test for all of them: only the mark of what is no digit has these bits.
+    // One test for all digits: only the mark of a byte that is not a digit has these bits.
     (bad == 0 && seen < 16).then_some(out)
 }
 
@@ -63,27 +63,27 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
 const HIGH: u64 = 0x80 * ONES;
 
-/// Not zero where a byte is none of `0-9a-f`.
+/// Not zero if a byte is not one of `0-9a-f`.
 #[inline]
 fn not_digits(word: u64) -> u64 {
-    // A sum has its highest bit where a byte, below 128, is at least the one subtracted from it.
+    // The highest bit of a sum is set if the byte, below 128, is at least the bound.
     let at_least = |byte: u8| (word & !HIGH) + (0x80 - u64::from(byte)) * ONES;
     let digits = at_least(b'0') & !at_least(b'9' + 1);
     let letters = at_least(b'a') & !at_least(b'f' + 1);
     ((digits | letters) & !word & HIGH) ^ HIGH
 }
 
-/// Eight digits as four bytes.
+/// Converts eight digits to four bytes.
 #[inline]
 fn pack(word: u64) -> [u8; 4] {
-    // Letters have bit 6, and their low half counts from 1.
+    // Letters have bit 6 set, and their low half counts from 1.
     let halves = (word & (0x0f * ONES)) + (word >> 6 & ONES) * 9;
     let bytes = (halves << 4 | halves >> 8) & 0x00ff_00ff_00ff_00ff;
     let bytes = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
     ((bytes | bytes >> 16) as u32).to_le_bytes()
 }
 
-/// Reads 1 to `2 * N` digits of either case, as if zeros were before them.
+/// Reads 1 to `2 * N` digits of either case, as if padded with leading zeros.
 pub(super) fn read_padded<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let missing = (2 * N).checked_sub(digits.len())?;
     if digits.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn read_padded<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(out)
 }
 
-/// Writes bytes in lower case; `out` has two for each.
+/// Writes bytes in lower case; `out` has two places per byte.
 #[inline]
 pub(super) fn write(out: &mut [u8], bytes: &[u8]) {
     for (pair, byte) in out.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
@@ -120,7 +120,7 @@ pub(super) fn upper(byte: u8) -> [u8; 2] {
     PAIRS[byte as usize].map(|digit| digit.to_ascii_uppercase())
 }
 
-/// Without the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
+/// Removes the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
 #[inline]
 pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {

@@ -4,14 +4,13 @@ use super::hex;
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
 
-/// Bytes of the field as it is written.
+/// Size of the field as written.
 pub const BYTES: usize = 53;
 
-/// Its flags: a sampled trace, and one that is kept whatever samplers say.
+/// The flags: a sampled trace, and a debug trace, which is kept whatever samplers say.
 const DEBUG: u8 = 2;
 
-/// Reads `trace:span:parent:flags`, whose colons may be percent-encoded; numbers may lack zeros in front. The context is
-/// remote.
+/// Reads `trace:span:parent:flags`. The colons may be percent-encoded, and numbers may lack leading zeros. The context is remote.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
     let (trace, rest) = cut(hex::trim(value))?;
@@ -32,7 +31,7 @@ pub fn parse(value: &[u8]) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
-/// The field's value; the parent is 0, as it is deprecated.
+/// The value of the field; the parent is 0, because it is deprecated.
 #[must_use]
 pub fn write(context: &SpanContext) -> [u8; BYTES] {
     let mut out = [b':'; BYTES];
@@ -43,7 +42,7 @@ pub fn write(context: &SpanContext) -> [u8; BYTES] {
     out
 }
 
-/// What is before the first colon, and what is after it.
+/// The text before the first colon, and the text after it.
 fn cut(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|byte| matches!(byte, b':' | b'%'))?;
     let (before, rest) = text.split_at(at);

@@ -1,7 +1,7 @@
-//! How contexts travel in the fields of a message: W3C Trace Context, B3 and Jaeger, each beside W3C Baggage.
+//! Propagation of contexts in the fields of a message: W3C Trace Context, B3 and Jaeger, each together with W3C Baggage.
 //!
-//! Without I/O: [`extract`] asks for the lines of a field, [`inject`] hands over what is to be written, and both name
-//! fields by [`Field`], so that a caller can look its own names up once (with a prefix, or as variables).
+//! This module does no I/O: [`extract`] requests the lines of a field, [`inject`] passes the fields to be written, and both name
+//! fields by [`Field`], so that a caller can look up its own names once (with a prefix, or as variables).
 
 pub mod b3;
 pub mod baggage;
@@ -12,7 +12,7 @@ pub mod tracestate;
 
 use crate::SpanContext;
 
-/// What fields a context travels in.
+/// The fields that carry a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `traceparent` and `tracestate`.
@@ -20,7 +20,7 @@ pub enum Format {
     W3c,
     /// `b3`.
     B3Single,
-    /// `x-b3-traceid` and its kin.
+    /// `x-b3-traceid` and related fields.
     B3Multi,
     /// `uber-trace-id`.
     Jaeger,
@@ -50,7 +50,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// All, in the order of their declaration: `Field::ALL[field as usize]` is `field`.
+    /// All fields, in the order of their declaration: `Field::ALL[field as usize]` is `field`.
     pub const ALL: [Field; 9] = [
         Field::Traceparent,
         Field::Tracestate,
@@ -81,7 +81,7 @@ impl Field {
 }
 
 impl Format {
-    /// The fields that [`extract`] asks for. Both forms of B3 read both (OpenTelemetry: B3 extract).
+    /// The fields that [`extract`] reads. Both forms of B3 read both (OpenTelemetry: B3 extract).
     #[must_use]
     pub const fn reads(self) -> &'static [Field] {
         use Field::*;
@@ -94,7 +94,7 @@ impl Format {
         }
     }
 
-    /// The fields that [`inject`] may write; whoever passes a message on removes them before.
+    /// The fields that [`inject`] may write; a caller that forwards a message removes them first.
     #[must_use]
     pub const fn writes(self) -> &'static [Field] {
         use Field::*;
@@ -107,26 +107,26 @@ impl Format {
     }
 }
 
-/// What the sender decided about recording the trace.
+/// The sender's decision about recording the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// Nothing: it leaves that to the receiver (B3 alone can say so).
+    /// No decision: the receiver decides (only B3 can express this).
     #[default]
     Deferred,
-    /// Not to be recorded.
+    /// Do not record.
     Deny,
-    /// Recorded.
+    /// Record.
     Accept,
-    /// Recorded whatever samplers say.
+    /// Record, whatever samplers say.
     Debug,
 }
 
-/// What came with a message. A decision may come without a span (B3), then it is about the trace that begins here.
+/// The context of a received message. A decision may come without a span (B3); it then applies to the trace that begins here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incoming {
-    /// The sender's span; its flag of being sampled is that of [`Incoming::sampling`].
+    /// The sender's span; its sampled flag is that of [`Incoming::sampling`].
     pub context: Option<SpanContext>,
-    /// The decision.
+    /// The sender's decision.
     pub sampling: Sampling,
 }
 
@@ -141,8 +141,8 @@ impl From<Option<SpanContext>> for Incoming {
     }
 }
 
-/// Reads what came. `lines` is asked for each of [`Format::reads`] and hands over every line of that field, in order;
-/// `tracestate` and `baggage` are appended to, each with what is well formed of its field.
+/// Reads the context of a message. `lines` is called for each of [`Format::reads`] and passes every line of that field, in order.
+/// The well-formed parts of `tracestate` and `baggage` are appended to the arguments of these names.
 pub fn extract(
     format: Format,
     mut lines: impl FnMut(Field, &mut dyn FnMut(&[u8])),
@@ -156,7 +156,7 @@ pub fn extract(
     match format {
         Format::W3c => {
             let context = only(&mut lines, Field::Traceparent, traceparent::parse).flatten();
-            // A state without its parent says nothing (W3C Trace Context, processing model).
+            // `tracestate` without a valid parent is ignored (W3C Trace Context, processing model).
             if context.is_some() {
                 let mut reader = tracestate::Reader::new(tracestate);
                 lines(Field::Tracestate, &mut |line| reader.line(line));
@@ -171,13 +171,13 @@ pub fn extract(
     }
 }
 
-/// The one field goes before the many, if it is good (OpenTelemetry: B3 extract).
+/// A valid single field takes precedence over the separate ones (OpenTelemetry: B3 extract).
 fn extract_b3(lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8]))) -> Incoming {
     let single = only(lines, Field::B3, b3::parse).unwrap_or_default();
     if single != Incoming::default() {
         return single;
     }
-    // The longest that any of these may be.
+    // The longest valid value of these fields.
     let mut values = [[0; 32]; 4];
     let fields = [
         Field::B3TraceId,
@@ -197,7 +197,7 @@ fn extract_b3(lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8]))) -> Incoming 
     b3::parse_multi(parts[0], parts[1], parts[2], parts[3])
 }
 
-/// What `read` makes of the one line of a field; nothing where there are more (two parents are none).
+/// Applies `read` to the only line of a field; the default if there are several (two parents are invalid).
 fn only<T>(
     lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8])),
     field: Field,
@@ -213,8 +213,8 @@ fn only<T>(
     found.filter(|_| count == 1)
 }
 
-/// Hands over the fields that carry a context, which is valid, and its state and baggage; `tracestate` and `baggage` are
-/// left out where they are empty or have no place in the format.
+/// Passes the fields that carry a valid context, its state and its baggage; `tracestate` and `baggage` are omitted if they are
+/// empty or the format does not carry them.
 pub fn inject(
     format: Format,
     context: &SpanContext,

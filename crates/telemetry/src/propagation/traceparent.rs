@@ -4,17 +4,17 @@ use super::hex;
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
 
-/// Bytes of a `traceparent` of version 00.
+/// Size of a `traceparent` of version 00.
 pub const BYTES: usize = 55;
 
-/// The flag of a trace whose identifier is random (W3C Trace Context level 2 §3.2.2.5.2).
+/// The flag of a trace with a random identifier (W3C Trace Context level 2 §3.2.2.5.2).
 pub const RANDOM: u8 = 2;
 
-/// The flags that are defined; all others are neither read nor written (W3C Trace Context §3.2.2.5.3).
+/// The defined flags; all others are neither read nor written (W3C Trace Context §3.2.2.5.3).
 const KNOWN: u8 = SAMPLED | RANDOM;
 
-/// Reads a field's value; the context is remote. Nothing where a recipient has to start a trace of its own: a wrong form,
-/// an identifier of zeros, digits in upper case, version ff. A later version is read as far as version 00 goes.
+/// Reads a field's value; the context is remote. None if the recipient must start a new trace: a malformed value, an identifier
+/// of zeros, upper-case digits, version ff. Of a later version, the part that version 00 defines is read.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
     let value = hex::trim(value);
@@ -39,7 +39,7 @@ pub fn parse(value: &[u8]) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
-/// The field's value, in version 00.
+/// The value of the field, in version 00.
 #[must_use]
 #[inline]
 pub fn write(context: &SpanContext) -> [u8; BYTES] {

@@ -1,7 +1,7 @@
 //! `tracestate` (W3C Trace Context level 2 §3.3), and the two values that OpenTelemetry's samplers keep in it.
 //!
-//! A state is kept as the bytes of one field: [`read`] makes them of what came, without blanks around its members. The
-//! functions take any other bytes too, of which they see what is well formed.
+//! A state is kept as the bytes of one field: [`read`] makes them from the received lines, without blanks around members. The
+//! functions also accept other bytes; they use the well-formed members.
 
 mod sampling;
 
@@ -9,20 +9,20 @@ use super::hex::trim;
 
 pub use sampling::{THRESHOLD_MAX, randomness, set_threshold, threshold, threshold_of};
 
-/// Members of a list; one that has more is malformed.
+/// The most members of a list; a longer list is malformed.
 pub const MEMBERS_MAX: usize = 32;
-/// Bytes of a list that are passed on, as everyone should.
+/// The number of bytes of a list that are forwarded, as the specification recommends.
 pub const STATE_BYTES_MAX: usize = 512;
-/// Bytes of a key.
+/// The most bytes of a key.
 const KEY_BYTES_MAX: usize = 256;
-/// Bytes of a value.
+/// The most bytes of a value.
 const VALUE_BYTES_MAX: usize = 256;
-/// Members that go first where a list is too long.
+/// Members of this size or more are removed first if a list is too long.
 const LONG_BYTES_MIN: usize = 129;
 
-/// Appends the list of a field's lines, in their order, without blanks around members and without empty members; where it
-/// is too long, some members are left out ("tracestate limits"). Nothing is appended, and false returned, if it is
-/// malformed: all of it is to be dropped then.
+/// Appends the list from a field's lines, in order, without blanks around members and without empty members; if it is too long,
+/// some members are left out ("tracestate limits"). If it is malformed, appends nothing and returns false: the whole list must be
+/// dropped then.
 pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
     let mut reader = Reader::new(out);
     lines.into_iter().for_each(|line| reader.line(line));
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the list was well formed.
+    /// Ends the list; returns whether it was well-formed.
     pub fn end(self) -> bool {
         if self.malformed {
             self.out.truncate(self.start);
@@ -77,8 +77,8 @@ fn push(member: &[u8], start: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(member);
 }
 
-/// Removes whole members of the list that begins at `start` until it is short enough: long ones first, then the last ones.
-/// Those before `kept` stay; it is the end of a member, or `start`.
+/// Removes whole members of the list that begins at `start` until it is short enough: long members first, then the last ones.
+/// Members before `kept`, the end of a member or `start`, stay.
 fn shorten(list: &mut Vec<u8>, start: usize, kept: usize) {
     for long_only in [true, false] {
         let mut end = list.len();
@@ -92,13 +92,13 @@ fn shorten(list: &mut Vec<u8>, start: usize, kept: usize) {
             end = begin;
         }
     }
-    // The first may be gone, and others not.
+    // The first member may have been removed.
     if list.get(start) == Some(&b',') {
         list.remove(start);
     }
 }
 
-/// The well-formed members of a list, each a key and its value; not more than a list may have.
+/// The well-formed members of a list, each a key and its value; at most [`MEMBERS_MAX`].
 pub fn members(state: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     whole_members(state).filter_map(split)
 }
@@ -111,7 +111,7 @@ pub fn get<'a>(state: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
         .map(|(_, value)| value)
 }
 
-/// The members of a list, well formed or not.
+/// The members of a list, well-formed or not.
 fn whole_members(state: &[u8]) -> impl Iterator<Item = &[u8]> {
     state
         .split(|byte| *byte == b',')
@@ -120,7 +120,7 @@ fn whole_members(state: &[u8]) -> impl Iterator<Item = &[u8]> {
         .take(MEMBERS_MAX)
 }
 
-/// A member's key and value, if both are well formed.
+/// A member's key and value, if both are well-formed.
 fn split(member: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = member.iter().position(|byte| *byte == b'=')?;
     let (key, value) = (&member[..equals], &member[equals + 1..]);
@@ -136,7 +136,7 @@ fn is_key(key: &[u8]) -> bool {
         && key.iter().all(inside)
 }
 
-/// A value has visible characters and spaces, but no `,` or `=`, and no space at the end.
+/// A value consists of visible characters and spaces, without `,` and `=`, and does not end with a space.
 fn is_value(value: &[u8]) -> bool {
     value.last().is_some_and(|last| *last != b' ')
         && value.len() <= VALUE_BYTES_MAX

@@ -1,4 +1,4 @@
-//! Texts of one stream, one behind the other.
+//! The texts of one stream, in one buffer.
 
 use super::TEXT_BYTES_MAX;
 
@@ -26,20 +26,20 @@ impl Text {
     }
 }
 
-/// See the module.
+/// The texts of a stream.
 #[derive(Debug, Default)]
 pub struct Arena {
     bytes: Vec<u8>,
-    /// Texts that are read while another is written.
+    /// Holds texts that are read while another is written.
     read: Vec<u8>,
     is_cut: bool,
 }
 
-/// Memory that an arena keeps between streams at most, in bytes.
+/// The most memory that an arena keeps between streams, bytes.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 impl Arena {
-    /// Forgets all texts.
+    /// Removes all texts.
     pub fn clear(&mut self) {
         self.is_cut = false;
         self.bytes.clear();
@@ -50,7 +50,7 @@ impl Arena {
         }
     }
 
-    /// Whether a text was too much.
+    /// Whether a text exceeded the limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
@@ -66,7 +66,7 @@ impl Arena {
             .unwrap_or_default()
     }
 
-    /// Keeps a text; one that is too much is empty.
+    /// Stores a text; one that exceeds the limit becomes empty.
     #[inline]
     pub fn text(&mut self, text: &[u8]) -> Text {
         if self.bytes.len() + text.len() > TEXT_BYTES_MAX {
@@ -81,7 +81,7 @@ impl Arena {
         }
     }
 
-    /// Keeps what `write` appends; what is too much is empty.
+    /// Stores the text that `write` appends; one that exceeds the limit becomes empty.
     #[inline]
     pub fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Text {
         let start = self.bytes.len();
@@ -98,13 +98,13 @@ impl Arena {
         }
     }
 
-    /// Keeps what `write` makes of old texts.
+    /// Stores the text that `write` makes from stored texts.
     pub fn edit<const N: usize>(
         &mut self,
         old: [Text; N],
         write: impl FnOnce([&[u8]; N], &mut Vec<u8>),
     ) -> Text {
-        // The old ones are read while the new one is written behind them.
+        // The stored texts are read while the new one is written after them.
         let mut read = std::mem::take(&mut self.read);
         read.clear();
         for text in old {

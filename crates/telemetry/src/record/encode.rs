@@ -1,25 +1,25 @@
-//! Records into OTLP protobuf (`opentelemetry/proto/trace/v1/trace.proto`, `logs/v1/logs.proto`).
+//! Encodes records as OTLP protobuf (`opentelemetry/proto/trace/v1/trace.proto`, `logs/v1/logs.proto`).
 
 use super::{Arena, Attribute, Log, Next, Outbox, Span, Text, Trace};
 use crate::SpanContext;
 use crate::program::{Evaluated, Program};
 use crate::proto::{bytes, fixed32, fixed64, key, message, uint, varint, varint_len};
 
-/// What a kept stream's spans carry besides what was recorded.
+/// Data about the decision that the spans of a kept stream carry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept<'a> {
-    /// A `KeyValue` that says which policy kept it; none where no policy was asked.
+    /// A `KeyValue` with the name of the policy that kept it; none if there were no policies.
     pub policy: Option<&'a [u8]>,
-    /// `ot=th` of the decision.
+    /// The threshold of the decision (`ot=th`).
     pub threshold: Option<u64>,
 }
 
-/// `SpanFlags`: the bits that say whether the parent is remote are meaningful, and that it is.
+/// `SpanFlags`: the bit that says that the next one is valid, and the bit for a remote parent.
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
 impl Trace {
-    /// Encodes everything that is recorded; spans that are still open end at `end_mono_ns`.
+    /// Encodes all records; spans that are still open end at `end_mono_ns`.
     pub fn encode(&self, program: &Program, kept: Kept<'_>, end_mono_ns: u64, out: &mut Outbox) {
         for span in &self.spans {
             if span.is_recorded {
@@ -37,7 +37,7 @@ impl Trace {
         }
     }
 
-    /// Encodes a span that is over.
+    /// Encodes a finished span.
     pub(super) fn encode_one(
         &self,
         program: &Program,
@@ -105,7 +105,7 @@ impl Trace {
             let remote = if span.parent_is_remote { IS_REMOTE } else { 0 };
             let flags = u32::from(span.context.flags) | HAS_IS_REMOTE | remote;
             let [a, b, c, d] = flags.to_le_bytes();
-            // A field number above 15 has two bytes of key.
+            // A field number above 15 has a key of two bytes.
             out.extend_from_slice(&[0x85, 0x01, a, b, c, d]);
         });
     }
@@ -189,7 +189,7 @@ impl Trace {
             self.attributes(program, out, 6, log.first_attribute);
             dropped(out, 7, log.attributes_dropped);
             if log.span.is_valid() {
-                // What is not sampled has none, as every encoder has it.
+                // A flag of 0 is omitted, as in every encoder.
                 if log.span.flags != 0 {
                     fixed32(out, 8, u32::from(log.span.flags));
                 }
@@ -203,7 +203,7 @@ impl Trace {
     }
 }
 
-/// A field that is a `KeyValue`, its lengths known before it is written. `name` is the key as its field number 1.
+/// A `KeyValue` field whose lengths are computed before it is written. `name` is the key, encoded as field number 1.
 #[inline]
 pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], (value, arena): (Evaluated, &Arena)) {
     match value {
@@ -239,7 +239,7 @@ pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], (value, arena): (Ev
     }
 }
 
-/// The fields of a trace and of a span, whose numbers are `field`, below 15, and the next.
+/// The fields for trace ID and span ID, with the numbers `field` (below 15) and the next.
 #[inline]
 fn identity(field: u8, context: &SpanContext) -> [u8; 28] {
     let mut fields = [0; 28];
@@ -262,7 +262,7 @@ fn kind_and_times(span: &Span, lasted_ns: u64) -> [u8; 20] {
     fields
 }
 
-/// How many there was no room for.
+/// Writes the number of dropped items.
 #[inline]
 fn dropped(out: &mut Vec<u8>, field: u32, count: u16) {
     if count > 0 {
@@ -270,7 +270,7 @@ fn dropped(out: &mut Vec<u8>, field: u32, count: u16) {
     }
 }
 
-/// A field of type `string`: bytes that are no UTF-8 are replaced, for a receiver refuses the whole request else.
+/// A field of type `string`: invalid UTF-8 is replaced, because a receiver would refuse the whole request.
 fn utf8(out: &mut Vec<u8>, field: u32, text: &[u8]) {
     match std::str::from_utf8(text) {
         Ok(_) => bytes(out, field, text),

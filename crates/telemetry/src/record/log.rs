@@ -6,13 +6,13 @@ use crate::SpanContext;
 /// A log record as it is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
-    /// Its line in the program: scope and place.
+    /// Its line in the program: scope and index.
     pub line: (u32, u32),
     /// When it happened.
     pub wall_ns: u64,
     /// When it was recorded.
     pub observed_ns: u64,
-    /// The span that it belongs to; invalid for none.
+    /// Its span; invalid if it has none.
     pub span: SpanContext,
     /// Its text.
     pub body: Text,

@@ -1,7 +1,7 @@
-//! A stream's records: spans and log records as plain data, until the stream's end decides whether they are encoded.
+//! The records of a stream: spans and log records as plain data, until the stream's end decides whether they are encoded.
 //!
-//! Everything lies in a few vectors that are used again for the next stream; texts lie in one buffer ([`Arena`]). What a
-//! stream may hold is bounded, and what does not fit is counted.
+//! All records are in a few vectors that are reused for the next stream; texts are in one buffer ([`Arena`]). The records of a
+//! stream are bounded, and those beyond the limits are counted.
 
 mod arena;
 mod encode;
@@ -26,47 +26,47 @@ use crate::propagation::traceparent;
 use crate::sampler::Sampler;
 use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
 
-/// Spans that one stream may record; more are dropped.
+/// The most spans of one stream; more are dropped.
 pub const SPANS_MAX: usize = 1024;
-/// Attributes, events, links and log records together that one stream may record; more are dropped.
+/// The most attributes, events, links and log records of one stream, taken together; more are dropped.
 pub const DETAILS_MAX: usize = 16 * 1024;
-/// Spans after which a stream hands over what is over of it, where its end decides about nothing.
+/// The number of spans after which a stream hands over finished records, if no decision is made at its end.
 pub const SETTLE_SPANS: usize = 256;
-/// Bytes of texts that one stream may record; longer ones are cut to nothing.
+/// The most bytes of text of one stream; longer texts become empty.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The place of the next one in a list of a stream's records, plus one; 0 is none.
+/// The index of the next item in a list of a stream's records, plus one; 0 for none.
 type Next = u32;
 
-/// A span of this stream.
+/// The index of a span in its stream.
 pub type SpanIndex = usize;
 
-/// A span as it is recorded.
+/// A recorded span.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Its name.
     pub name: SpanSlot,
-    /// A name made at run time, in place of that one; empty: none.
+    /// A name made at run time that replaces `name`; empty: none.
     pub name_text: Text,
-    /// What it is to its trace.
+    /// Its role in its trace.
     pub kind: SpanKind,
     /// `status`.
     pub status: StatusCode,
-    /// The event that made it belongs to this side.
+    /// The direction of the event that made it.
     pub direction: Direction,
-    /// Its identity, as others see it.
+    /// Its context, as sent to others.
     pub context: SpanContext,
-    /// The span that it is a part of; invalid for the first of a trace.
+    /// Its parent span; invalid for the first span of a trace.
     pub parent: SpanId,
     /// The parent is in another process.
     pub parent_is_remote: bool,
-    /// It is encoded when its stream is kept.
+    /// It is encoded if its stream is kept.
     pub is_recorded: bool,
     /// When it began.
     pub start: Now,
-    /// When it ended, monotonic; 0 while it is open.
+    /// When it ended, monotonic; 0 while open.
     pub end_mono_ns: u64,
-    /// What `status` says.
+    /// The description of the status.
     pub status_text: Text,
     /// `tracestate`.
     pub state: Text,
@@ -81,7 +81,7 @@ pub struct Span {
     dropped: Dropped,
 }
 
-/// What a span had no room for.
+/// The items that a span had no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Dropped {
     attributes: u16,
@@ -116,20 +116,20 @@ struct SpanLink {
     attributes_dropped: u16,
 }
 
-/// A context that came from elsewhere.
+/// A context received from another process.
 #[derive(Clone, Copy, Debug)]
 pub struct Extracted {
-    /// The span that it names; invalid where none was understood.
+    /// The span of the context; invalid if it could not be parsed.
     pub context: SpanContext,
     /// `tracestate`.
     pub state: Text,
     /// `baggage`.
     pub baggage: Text,
-    /// The event that extracted it belongs to this side.
+    /// The direction of the event that extracted it.
     pub direction: Direction,
 }
 
-/// What a new span belongs to.
+/// The parent of a new span.
 #[derive(Clone, Copy, Debug)]
 pub struct Parent {
     /// Its identity.
@@ -140,27 +140,27 @@ pub struct Parent {
     pub baggage: Text,
 }
 
-/// How a span's flag of being sampled is found.
+/// How a span's sampled flag is determined.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// Decides when a span begins, where nothing decides later.
+    /// Decides at the start of a span, if nothing decides later.
     pub sampler: &'a Sampler,
-    /// The threshold of the draw at the end of the stream ([`Program::outcome`]): all is recorded until then.
+    /// The threshold of the draw at the end of the stream ([`Program::outcome`]): everything is recorded until then.
     pub outcome: Option<u64>,
-    /// A parent's flag is passed on.
+    /// A parent's flag is inherited.
     pub honours_parent: bool,
 }
 
-/// Whose attributes: the place of a span, or of something of it.
+/// The owner of attributes.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {
     /// A span.
     Span(SpanIndex),
-    /// An event, as [`Trace::event`] gave it.
+    /// An event, by the index that [`Trace::event`] returned.
     Event(u32),
-    /// A link, as [`Trace::link`] gave it.
+    /// A link, by the index that [`Trace::link`] returned.
     Link(u32),
-    /// A log record, as [`Trace::log`] gave it.
+    /// A log record, by the index that [`Trace::log`] returned.
     Log(u32),
 }
 
@@ -174,21 +174,21 @@ pub struct Trace {
     events: Vec<SpanEvent>,
     links: Vec<SpanLink>,
     logs: Vec<Log>,
-    /// By name: the place of the open span, plus one.
+    /// By name: the index of the open span, plus one.
     open: Vec<u16>,
     contexts: Vec<Option<Extracted>>,
     /// The span whose context was written last, and its `traceparent` ([`Trace::own`]).
     injected: Option<(SpanIndex, [u8; traceparent::BYTES])>,
-    /// The identifier of the next trace, where it is known.
+    /// The identifier of the next trace, if it was set.
     next_trace: Option<TraceId>,
-    /// Spans that were not recorded because there were too many.
+    /// Spans that were dropped because there were too many.
     pub spans_dropped: u32,
-    /// Log records likewise.
+    /// Log records that were dropped because there were too many.
     pub logs_dropped: u32,
 }
 
 impl Trace {
-    /// Forgets everything and keeps the memory; ready for a stream of this program.
+    /// Clears the records, keeps the memory, and prepares for a stream of this program.
     pub fn begin(&mut self, program: &Program) {
         self.arena.clear();
         self.spans.clear();
@@ -211,7 +211,7 @@ impl Trace {
         &self.spans
     }
 
-    /// How many log records there are.
+    /// The number of log records.
     #[must_use]
     pub fn log_count(&self) -> usize {
         self.logs.len()
@@ -223,7 +223,7 @@ impl Trace {
         &self.spans[span]
     }
 
-    /// To change what is not a list.
+    /// A span, to change its fields other than lists.
     pub fn span_mut(&mut self, span: SpanIndex) -> &mut Span {
         &mut self.spans[span]
     }
@@ -244,33 +244,33 @@ impl Trace {
         self.contexts.get(usize::from(name))?.as_ref()
     }
 
-    /// Whether some extracted context names a span.
+    /// Whether any extracted context names a span.
     #[must_use]
     pub fn has_valid_context(&self) -> bool {
         let contexts = self.contexts.iter().flatten();
         contexts.into_iter().any(|found| found.context.is_valid())
     }
 
-    /// Keeps an extracted context.
+    /// Stores an extracted context.
     pub fn extracted(&mut self, name: ContextSlot, found: Extracted) {
         if let Some(place) = self.contexts.get_mut(usize::from(name)) {
             *place = Some(found);
         }
     }
 
-    /// Forgets an extracted context; whether there was one.
+    /// Removes an extracted context; returns whether there was one.
     pub fn forget_context(&mut self, name: ContextSlot) -> bool {
         let place = self.contexts.get_mut(usize::from(name));
         place.and_then(Option::take).is_some()
     }
 
-    /// Takes note of a `traceparent` that is written somewhere: it may be read again.
+    /// Records a `traceparent` that was written, because it may be read again.
     pub fn injected(&mut self, span: SpanIndex, traceparent: [u8; traceparent::BYTES]) {
         self.injected = Some((span, traceparent));
     }
 
-    /// The context of the fields of W3C where they are, byte for byte, those that were written last: the next scope of a
-    /// chain reads what the one before it wrote, and reading gives what was written.
+    /// The context in the W3C fields, if these equal byte for byte the fields that were written last. The next scope of a chain
+    /// reads what the previous scope wrote, and parsing it would give the same context.
     #[must_use]
     pub fn own(&self, traceparent: &[u8], state: &[u8], baggage: &[u8]) -> Option<Extracted> {
         let (span, text) = self.injected.as_ref()?;
@@ -286,12 +286,12 @@ impl Trace {
         })
     }
 
-    /// What the first trace that begins now is called.
+    /// Sets the identifier of the next trace that begins.
     pub fn name_next_trace(&mut self, id: Option<TraceId>) {
         self.next_trace = id;
     }
 
-    /// Begins a span. `parent`: none begins a trace. None is given where the stream has too many.
+    /// Begins a span. `parent`: none begins a trace. Returns none if the stream has too many spans.
     #[inline]
     pub fn start_span(
         &mut self,
@@ -311,7 +311,7 @@ impl Trace {
             Some(parent) => parent.context.trace_id,
             None => self.next_trace.take().unwrap_or_else(|| ids.trace_id()),
         };
-        // The baggage of a context without a span is inherited all the same.
+        // Baggage is inherited even from a context without a span.
         let baggage = parent.map_or(Text::EMPTY, |parent| parent.baggage);
         let mut state = valid.map_or(Text::EMPTY, |parent| parent.state);
         let sampled = self.is_sampled(valid.as_ref(), &mut state, trace_id, head);
@@ -350,7 +350,7 @@ impl Trace {
         Some(place)
     }
 
-    /// Runs a scope that is plain ([`Scope::is_plain`]). False where the parent of its span is not there: nothing was done.
+    /// Runs a plain scope ([`Scope::is_plain`]). If the parent of its span does not exist, does nothing and returns false.
     pub fn run_plain(
         &mut self,
         scope: &Scope,
@@ -405,7 +405,7 @@ impl Trace {
         decision.sampled
     }
 
-    /// Sets an attribute; one of the same key is replaced.
+    /// Sets an attribute; replaces one with the same key.
     #[inline]
     pub fn attribute(&mut self, owner: Owner, key: TextId, value: Evaluated) {
         let Trace {
@@ -535,7 +535,7 @@ impl Trace {
         Some(self.logs.len() as u32 - 1)
     }
 
-    /// Ends the open span of a name; whether there was one.
+    /// Ends the open span of a name; returns whether there was one.
     #[inline]
     pub fn finish(&mut self, name: SpanSlot, at: Now) -> bool {
         let Some(place) = self.open_span(name) else {
@@ -565,7 +565,7 @@ impl Trace {
         }
     }
 
-    /// Ends every open span of `direction`; of all for none.
+    /// Ends every open span of `direction`, or all if that is none.
     pub fn finish_where(&mut self, direction: Option<Direction>, at: Now) {
         for open in &mut self.open {
             let Some(place) = usize::from(*open).checked_sub(1) else {
@@ -579,7 +579,7 @@ impl Trace {
         }
     }
 
-    /// What a span or, where that is not open, an extracted context is as a parent.
+    /// A span as a parent or, if it is not open, an extracted context.
     #[must_use]
     pub fn resolve(&self, of: crate::program::Ref) -> Option<Parent> {
         if let Some(span) = of.span.and_then(|name| self.open_span(name)) {

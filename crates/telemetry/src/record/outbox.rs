@@ -1,4 +1,4 @@
-//! What a worker has encoded and counted, and not yet handed over.
+//! Encoded and counted records that a worker has not handed over yet.
 
 use crate::queue::Batch;
 
@@ -9,11 +9,11 @@ pub struct Outbox {
     pub spans: Batch,
     /// Log records.
     pub logs: Batch,
-    /// What is to be added to the accounts.
+    /// The counts to be added to the accounts.
     pub counts: Counts,
 }
 
-/// Records since the last time: what began, and what of it was not encoded.
+/// Counts since the last hand-over: started records, and those of them that were not encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Counts {
@@ -26,7 +26,7 @@ pub struct Counts {
 }
 
 impl Outbox {
-    /// Nothing is to be handed over.
+    /// Whether there is nothing to hand over.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts == Counts::default()

@@ -1,11 +1,11 @@
-//! A long stream's records, handed over while it lives.
+//! Hands over the finished records of a long stream while the stream continues.
 
 use super::{Next, Outbox, Owner, Trace};
 use crate::program::{Evaluated, Program};
 use crate::record::{Kept, Text};
 
 impl Trace {
-    /// Encodes what is over and forgets it; what is open stays. For streams whose end decides about nothing.
+    /// Encodes and removes finished records; open spans stay. For streams without a decision at their end.
     pub fn settle(&mut self, program: &Program, out: &mut Outbox) {
         let old = std::mem::take(self);
         self.begin(program);
@@ -36,7 +36,7 @@ impl Trace {
         }
     }
 
-    /// Takes over an open span of another life.
+    /// Takes an open span over from the old records.
     fn adopt(&mut self, old: &Trace, place: usize) {
         let mut span = old.spans[place];
         for text in [&mut span.status_text, &mut span.state, &mut span.baggage] {

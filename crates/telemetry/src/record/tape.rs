@@ -1,9 +1,9 @@
-//! What the scopes of a stream did, written down in short: for streams that are decided about at their end.
+//! Short notes of the runs of a stream's scopes, for streams whose end decides whether they are kept.
 //!
-//! Most of those are dropped. Until then a run of a scope is its number, its moment and what its samples came to; which
-//! spans are open stands in the bits of a word. Whoever keeps the stream plays the tape into a [`Trace`]; whoever drops it
-//! has spared the spans, their identifiers and their lists. What a tape cannot say (a fault, too many runs) makes it be
-//! played at once, and the rest of the stream is recorded as any other.
+//! Most of those streams are dropped. Until the decision, a run of a scope is stored as its number, its time and the values of
+//! its samples; the open spans are bits of a word. If the stream is kept, the tape is played into a [`Trace`]. If it is dropped,
+//! no spans, identifiers or lists were made. When something cannot be taped (a fault, too many runs), the tape is played at once,
+//! and the rest of the stream is recorded directly.
 //!
 //! [`Trace`]: super::Trace
 
@@ -13,14 +13,14 @@ use super::SETTLE_SPANS;
 use crate::TraceId;
 use crate::program::{Direction, Evaluated, Finish, Ref, Scope, SpanLine, SpanSlot};
 
-/// Names of spans that a program may have to be taped: as many as a word has bits.
+/// The most span names of a taped program: as many as a word has bits.
 pub const TAPE_NAMES_MAX: usize = 64;
-/// Runs of scopes that a tape holds.
+/// The most runs on a tape.
 const RUNS_MAX: usize = 512;
-/// Values that a tape holds.
+/// The most values on a tape.
 const VALUES_MAX: usize = 2048;
 
-/// See the module.
+/// The tape of a stream.
 #[derive(Debug, Default)]
 pub struct Tape {
     is_on: bool,
@@ -30,12 +30,12 @@ pub struct Tape {
     first_trace: Option<TraceId>,
 }
 
-/// What is open, and what there is so far.
+/// The open spans, and counts so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// By name, a bit each.
+    /// One bit per name.
     open: u64,
-    /// Of those: begun on the side of requests, and of responses.
+    /// The open spans of the request direction, and those of the response direction.
     requests: u64,
     responses: u64,
     spans: u32,
@@ -45,21 +45,21 @@ struct State {
 /// One run of a scope.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// When it was.
+    /// The time of the run.
     pub at: Now,
-    /// The place of its first value.
+    /// The index of its first value.
     pub values: u32,
-    /// The scope, by its place in the program.
+    /// The index of the scope in the program.
     pub scope: u32,
-    /// Its side.
+    /// The direction of its event.
     pub direction: Direction,
-    /// The values of its log records follow those of its spans.
+    /// The values of log records follow those of spans.
     pub logs: bool,
-    /// `otel-stop` ended everything behind it.
+    /// `otel-stop` ended everything in this run.
     pub stops: bool,
 }
 
-/// A place on a tape to go back to.
+/// A position on a tape, to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     runs: usize,
@@ -72,7 +72,7 @@ fn bit(name: SpanSlot) -> u64 {
 }
 
 impl Tape {
-    /// Forgets everything and keeps the memory. `is_on`: what follows is taped.
+    /// Clears the tape and keeps the memory. `is_on`: the stream is taped.
     pub fn begin(&mut self, is_on: bool) {
         self.is_on = is_on;
         self.runs.clear();
@@ -81,31 +81,31 @@ impl Tape {
         self.first_trace = None;
     }
 
-    /// What happens now is taped.
+    /// Whether the stream is being taped.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Spans that have begun.
+    /// The number of spans that have begun.
     #[must_use]
     pub fn spans(&self) -> u32 {
         self.state.spans
     }
 
-    /// Log records that were made.
+    /// The number of log records made.
     #[must_use]
     pub fn logs(&self) -> u32 {
         self.state.logs
     }
 
-    /// The identifier of the first trace of the stream; `draw` makes it.
+    /// The identifier of the stream's first trace; `draw` generates it.
     pub fn first_trace(&mut self, draw: impl FnOnce() -> TraceId) -> TraceId {
         *self.first_trace.get_or_insert_with(draw)
     }
 
-    /// Here.
+    /// The current position.
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
@@ -115,14 +115,14 @@ impl Tape {
         }
     }
 
-    /// Forgets what came after a mark.
+    /// Removes everything after a mark.
     pub fn rewind(&mut self, mark: Mark) {
         self.runs.truncate(mark.runs);
         self.values.truncate(mark.values);
         self.state = mark.state;
     }
 
-    /// A scope has run; its values are those since `before`. False where there is no room for it.
+    /// Adds a run of a scope; its values are those since `before`. False if there is no room.
     #[inline]
     pub fn run(&mut self, scope: u32, direction: Direction, at: Now, before: Mark) -> bool {
         self.push(scope, direction, at, before.values)
@@ -146,7 +146,7 @@ impl Tape {
         room
     }
 
-    /// A span line of the run: its span is open, or begins now. False where its parent is not there.
+    /// Handles a span line of the run: the span is open, or begins now. False if its parent does not exist.
     #[inline]
     pub fn span(&mut self, line: &SpanLine, direction: Direction) -> bool {
         let State { open, .. } = self.state;
@@ -168,13 +168,13 @@ impl Tape {
         true
     }
 
-    /// What a sample came to.
+    /// Adds the value of a sample.
     #[inline]
     pub fn value(&mut self, value: Option<Evaluated>) {
         self.values.push(value);
     }
 
-    /// The run has made this many log records.
+    /// Counts log records made by the run.
     pub fn logged(&mut self, records: u32) {
         self.state.logs += records;
         if let Some(run) = self.runs.last_mut() {
@@ -182,7 +182,7 @@ impl Tape {
         }
     }
 
-    /// Spans end with the run.
+    /// Ends spans with the run.
     #[inline]
     pub fn finish(&mut self, finish: &Finish) {
         let state = &mut self.state;
@@ -195,7 +195,7 @@ impl Tape {
         }
     }
 
-    /// Everything ends with the run (`otel-stop`).
+    /// Ends everything with the run (`otel-stop`).
     pub fn stop(&mut self) {
         self.state.open = 0;
         if let Some(run) = self.runs.last_mut() {
@@ -203,7 +203,7 @@ impl Tape {
         }
     }
 
-    /// A run of a scope that is plain ([`Scope::is_plain`]). False where that cannot be taped: nothing was done.
+    /// Adds a run of a plain scope ([`Scope::is_plain`]). If it cannot be taped, does nothing and returns false.
     #[inline]
     pub fn run_plain(&mut self, number: u32, scope: &Scope, direction: Direction, at: Now) -> bool {
         if let Some(line) = scope.spans.first()
@@ -211,12 +211,12 @@ impl Tape {
         {
             return false;
         }
-        // A span that began is forgotten with the tape, which is played as it was before.
+        // If there is no room, the tape is played as it was before this run, without the span that began above.
         self.state.open &= !scope.finish.mask;
         self.push(number, direction, at, self.values.len())
     }
 
-    /// Ends the taping; what is to be played.
+    /// Ends the taping; returns what is to be played.
     #[must_use]
     pub fn take(&mut self) -> (Vec<Run>, Vec<Option<Evaluated>>, Option<TraceId>) {
         self.is_on = false;
@@ -227,7 +227,7 @@ impl Tape {
         (runs, values, self.first_trace.take())
     }
 
-    /// Takes the memory of what was played.
+    /// Takes back the memory of what was played.
     pub fn give_back(&mut self, runs: Vec<Run>, values: Vec<Option<Evaluated>>) {
         (self.runs, self.values) = (runs, values);
         self.runs.clear();

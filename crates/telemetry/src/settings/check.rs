@@ -1,11 +1,11 @@
-//! Whether texts can be what they are for.
+//! Checks of texts in settings.
 
 use std::net::Ipv6Addr;
 
-/// A URL of a receiver with its scheme, `http` where none is written, or what is wrong with it. `tls`: it is `https` in any case.
+/// Checks the URL of a receiver and adds `http` if it has no scheme. `tls`: the scheme becomes `https` in any case.
 ///
 /// # Errors
-/// Why it can be none, to be read after its text.
+/// Why it is not a valid URL, to be appended to its text.
 pub fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
@@ -43,13 +43,13 @@ pub fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
     Ok(format!("{scheme}://{rest}"))
 }
 
-/// The name of the section that an endpoint `collector://<name>` means; none where it is another endpoint.
+/// The section name in an endpoint `collector://<name>`; none for other endpoints.
 #[must_use]
 pub fn collector_name(endpoint: &str) -> Option<&str> {
     endpoint.strip_prefix("collector://")
 }
 
-/// Whether a name and a value can be a header field (RFC 9110 section 5.5).
+/// Whether a name and a value are a valid header field (RFC 9110 section 5.5).
 pub(super) fn header(name: &str, value: &str) -> Result<(), String> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {

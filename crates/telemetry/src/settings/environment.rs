@@ -1,4 +1,4 @@
-//! Settings out of OpenTelemetry's variables.
+//! Settings from OpenTelemetry's environment variables.
 
 use super::check::{check_url, collector_name, header};
 use super::exporter::{
@@ -52,7 +52,7 @@ pub(super) fn histogram(
     word(get, warn, name, &words).unwrap_or_default()
 }
 
-/// One of some words, in any case. An empty variable is as if it were not there, as the specification says.
+/// One of several words, in any case. An empty variable counts as unset, as the specification says.
 fn word<T: Copy>(
     get: &dyn Fn(&str) -> Option<String>,
     warn: &mut dyn FnMut(String),
@@ -151,7 +151,7 @@ impl Variables<'_> {
         }
     }
 
-    /// `OTEL_TRACES_SAMPLER`; parent based and always on where it says nothing.
+    /// `OTEL_TRACES_SAMPLER`; `parentbased_always_on` by default.
     fn sampler(&mut self) -> Sampler {
         #[derive(Clone, Copy)]
         enum Root {
@@ -210,7 +210,7 @@ impl Variables<'_> {
         })
     }
 
-    /// `OTEL_<SIGNAL>_EXPORTER`: `otlp` where it says nothing.
+    /// `OTEL_<SIGNAL>_EXPORTER`; `otlp` by default.
     fn exporter(&mut self, signal: Signal) -> Option<Exporter> {
         #[derive(Clone, Copy)]
         enum Kind {
@@ -275,7 +275,7 @@ impl Variables<'_> {
         }
     }
 
-    /// The variable of a signal that counts: its own where that says something, else the one for all.
+    /// The variable that applies to a signal: its own if set, else the general one.
     fn otlp_name(&self, signal: Signal, what: &str) -> String {
         let own = own_name(signal, what);
         match self.text(&own) {
@@ -284,7 +284,7 @@ impl Variables<'_> {
         }
     }
 
-    /// The signal's own endpoint as it is, else the path of the signal behind the one for all.
+    /// The signal's own endpoint unchanged, or else the general endpoint with the path of the signal appended.
     fn http_endpoint(&mut self, signal: Signal) -> String {
         let path = format!("v1/{}", signal.name());
         if let Some(url) = self.url(&own_name(signal, "ENDPOINT"), false) {
@@ -295,7 +295,7 @@ impl Variables<'_> {
         format!("{}/{path}", base.trim_end_matches('/'))
     }
 
-    /// Without a scheme it is TLS, unless `OTEL_EXPORTER_OTLP_INSECURE` says otherwise.
+    /// An endpoint without a scheme uses TLS, unless `OTEL_EXPORTER_OTLP_INSECURE` says otherwise.
     fn grpc_endpoint(&mut self, signal: Signal) -> String {
         let name = self.otlp_name(signal, "INSECURE");
         let insecure = self.word(&name, &[("true", true), ("false", false)]);
@@ -330,7 +330,7 @@ impl Variables<'_> {
         match pairs {
             Ok(pairs) => Headers(pairs),
             Err(_) => {
-                // Not its text: it may hold a secret.
+                // Without its text, which may contain a secret.
                 self.warnings
                     .push(format!("{name} is not taken: no list of key=value"));
                 Headers::default()

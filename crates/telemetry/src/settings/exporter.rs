@@ -1,4 +1,4 @@
-//! Exporters: where records go.
+//! Exporters: the destinations of records.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use super::read::Options;
 use super::tls::Tls;
 use syntax::yaml::At;
 
-/// Where the records of a pipeline go.
+/// The destination of a pipeline's records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exporter {
     /// `otlp_http`: OTLP over HTTP/1.1.
@@ -18,11 +18,11 @@ pub enum Exporter {
     OtlpGrpc(Box<OtlpGrpc>),
     /// `otlp_file`: OTLP as lines of JSON.
     OtlpFile(OtlpFile),
-    /// `ostream`: text for people.
+    /// `ostream`: human-readable text.
     Ostream(Target),
     /// `memory`: a ring of the newest records.
     Memory {
-        /// Records it holds (`buffer_size`).
+        /// The number of records it holds (`buffer_size`).
         records_max: u32,
     },
     /// `zipkin`: Zipkin's JSON, version 2.
@@ -36,7 +36,7 @@ pub enum Exporter {
 pub struct InProcess {
     /// The name of the section.
     pub name: String,
-    /// Where the name stands in the file of settings; none: it came from elsewhere.
+    /// The position of the name in the settings file; none if it is from elsewhere.
     pub at: Option<At>,
 }
 
@@ -45,61 +45,61 @@ pub struct InProcess {
 pub struct OtlpHttp {
     /// URL, `http` or `https`.
     pub endpoint: String,
-    /// Form of the body (`content_type`; JSON unless written).
+    /// Encoding of the body (`content_type`; JSON by default).
     pub encoding: Encoding,
     /// Header fields of every request (`http_headers`).
     pub headers: Headers,
-    /// For one request, connecting included.
+    /// Timeout of one request, including connecting.
     pub timeout_ms: u32,
-    /// Requests at the same time (`max_concurrent_requests`).
+    /// The most concurrent requests (`max_concurrent_requests`).
     pub requests_max: u32,
-    /// Of the body.
+    /// Compression of the body.
     pub compression: Compression,
-    /// For an `https` endpoint.
+    /// TLS options for an `https` endpoint.
     pub tls: Tls,
 }
 
 /// `otlp_grpc`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpGrpc {
-    /// URL; only its scheme, host and port count.
+    /// URL; only its scheme, host and port are used.
     pub endpoint: String,
-    /// Metadata of every request; only [`Settings::from_environment`](super::Settings::from_environment) sets some.
+    /// Metadata of every request; only [`Settings::from_environment`](super::Settings::from_environment) sets any.
     pub headers: Headers,
-    /// For one request, connecting included.
+    /// Timeout of one request, including connecting.
     pub timeout_ms: u32,
-    /// Requests at the same time (`max_concurrent_requests`; 64 where that is 0).
+    /// The most concurrent requests (`max_concurrent_requests`; 64 if that is 0).
     pub requests_max: u32,
-    /// Of messages.
+    /// Compression of messages.
     pub compression: Compression,
-    /// `user_agent`, before the library's own name.
+    /// `user_agent`, put before the library's own name.
     pub user_agent: Option<String>,
-    /// For an `https` endpoint.
+    /// TLS options for an `https` endpoint.
     pub tls: Tls,
 }
 
-/// `otlp_file`. Records are written as they come: `flush_interval` and `flush_count` are checked, and not needed.
+/// `otlp_file`. Records are written as they arrive: `flush_interval` and `flush_count` are checked but not needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpFile {
-    /// Path, with `%Y %m %d %H %M %S %F %T %R %j %y %I %p %w` of the local time and `%N` (`%n`) for the number of the file
-    /// among the rotated ones from 0 (1).
+    /// Path, with `%Y %m %d %H %M %S %F %T %R %j %y %I %p %w` of the local time and `%N` (`%n`) for the number of the file among
+    /// the rotated ones, from 0 (1).
     pub file_pattern: String,
-    /// A link to the newest file, in the same language.
+    /// A link to the newest file, with the same fields.
     pub alias_pattern: Option<String>,
-    /// A file that has as much is followed by the next one (`file_size`).
+    /// A file that reaches this size is followed by the next one (`file_size`).
     pub file_bytes_max: u64,
-    /// Files that are kept (`rotate_size`).
+    /// The number of files that are kept (`rotate_size`).
     pub files_max: u32,
 }
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Standard output.
     Stdout,
     /// Standard error.
     Stderr,
-    /// A file, which is emptied at the start.
+    /// A file, emptied at the start.
     File(String),
 }
 
@@ -116,7 +116,7 @@ pub struct Zipkin {
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// Names and values of header fields. Printed without the values, which may be secrets.
+/// Names and values of header fields. Debug output omits the values, which may be secrets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Headers(pub Vec<(String, String)>);
 
@@ -128,7 +128,7 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// Form of OTLP.
+/// The encoding of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Protobuf (`binary` or `protobuf`).
@@ -137,7 +137,7 @@ pub enum Encoding {
     Json,
 }
 
-/// Compression of what is sent.
+/// The compression of sent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// None.
@@ -156,17 +156,17 @@ pub enum Compression {
     Lz4,
 }
 
-/// Requests at the same time where the settings do not say.
+/// The default number of concurrent requests.
 pub(super) const REQUESTS_DEFAULT: u32 = 64;
-/// Time for one request where the settings do not say.
+/// The default timeout of one request.
 pub(super) const TIMEOUT_DEFAULT_MS: u32 = 10_000;
-/// What a memory exporter holds where the settings do not say.
+/// The default size of a memory exporter.
 const MEMORY_RECORDS_DEFAULT: u32 = 100;
 
 /// Reads the definition of an exporter that a signal uses.
 pub(super) fn exporter(options: &Options<'_>, signal: Signal) -> Option<Exporter> {
     let (kind, at) = kind(options)?;
-    // Accepted for all: one thread serves every exporter, on whatever processor it is run.
+    // Accepted for all types and ignored: one thread serves every exporter.
     options.text("thread_name");
     options.int("cpu_id", -1..=4095);
     let exporter = match kind.to_ascii_lowercase().as_str() {
@@ -353,7 +353,7 @@ fn headers(options: &Options<'_>) -> Headers {
     Headers(headers)
 }
 
-/// An endpoint. One without a scheme is taken as a host and a port; `tls` makes it `https` whatever it says.
+/// Reads an endpoint. Without a scheme it is a host and a port; `tls` makes the scheme `https` in any case.
 fn url(options: &Options<'_>, key: &str, default: &str, tls: bool) -> String {
     let written = options.text_at(key);
     let text = written.map_or(default, |(text, _)| text);

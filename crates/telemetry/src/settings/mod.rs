@@ -1,12 +1,12 @@
-//! Settings of the telemetry: `otel.yml`, or the environment where there is no such file.
+//! Settings of telemetry: from `otel.yml`, or from the environment if there is no such file.
 //!
-//! The language is that of HAProxy's OpenTelemetry filter: definitions of exporters, samplers, processors, readers and
-//! providers by name, and for each signal which of them it uses. Text comes in and immutable values go out; no file is
-//! opened but by the exporters.
+//! The language is that of HAProxy's OpenTelemetry filter: it defines exporters, samplers, processors, readers and providers by
+//! name, and says for each signal which of them it uses. Text is read and immutable values are returned; only the exporters open
+//! files.
 //!
-//! Some options are checked and mean nothing here, because there is one thread for all exporters, whose HTTP client needs no
-//! care and whose files are not buffered: `thread_name`, `cpu_id`, `max_threads`, `background_thread_wait_for`,
-//! `max_requests_per_connection`, `debug`, `use_json_name`, `flush_interval`, `flush_count`, `handle_map_shards`.
+//! Some options are checked but have no effect, because one thread serves all exporters, its HTTP client needs no tuning, and its
+//! files are not buffered: `thread_name`, `cpu_id`, `max_threads`, `background_thread_wait_for`, `max_requests_per_connection`,
+//! `debug`, `use_json_name`, `flush_interval`, `flush_count`, `handle_map_shards`.
 
 mod check;
 mod environment;
@@ -36,7 +36,7 @@ pub use pipeline::{
 pub use sampler::{Composable, Delegate, ParentBased, Sampler};
 pub use tls::{Pem, Tls, TlsMore, TlsVersion};
 
-/// What is recorded, how, and where it goes. A signal that is `None` is not recorded.
+/// What is recorded, how, and where it is sent. A signal that is `None` is not recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Spans.
@@ -47,14 +47,14 @@ pub struct Settings {
     pub logs: Option<Logs>,
 }
 
-/// What all signals have.
+/// Settings that all signals have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// Name of the instrumentation scope.
     pub scope_name: String,
     /// Attributes of the resource, sorted by key, each key once.
     pub resource: Vec<(String, String)>,
-    /// Time for the last export at the end (`flush_timeout`); 0: what waits is dropped.
+    /// Time for the last export at the end (`flush_timeout`); 0: waiting records are dropped.
     pub flush_timeout_ms: u32,
 }
 
@@ -63,9 +63,9 @@ pub struct Provider {
 pub struct Traces {
     /// Scope and resource.
     pub provider: Provider,
-    /// Which traces are kept (all, where nothing is written).
+    /// Which traces are kept (by default all).
     pub sampler: Sampler,
-    /// Every span goes through each of them; at least one.
+    /// Every span is sent to each of them; at least one.
     pub pipelines: Vec<Pipeline>,
 }
 
@@ -74,12 +74,13 @@ pub struct Traces {
 pub struct Metrics {
     /// Scope and resource.
     pub provider: Provider,
-    /// Of counters and histograms (our key `temporality`, else `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`).
+    /// The temporality of counters and histograms (our key `temporality`, else
+    /// `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`).
     pub temporality: Temporality,
-    /// Of histograms without bounds of their own (our key `histogram_aggregation`, else
+    /// The buckets of histograms without explicit bounds (our key `histogram_aggregation`, else
     /// `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION`).
     pub histogram: Histogram,
-    /// Every data point goes through each of them; at least one.
+    /// Every data point is sent to each of them; at least one.
     pub pipelines: Vec<MetricPipeline>,
 }
 
@@ -88,33 +89,33 @@ pub struct Metrics {
 pub struct Logs {
     /// Scope and resource.
     pub provider: Provider,
-    /// Records below are not evaluated: OTLP's `SeverityNumber`, 1 (trace) to 24 (fatal4).
+    /// Records below this severity are not evaluated: OTLP's `SeverityNumber`, 1 (trace) to 24 (fatal4).
     pub min_severity: u8,
-    /// Every record goes through each of them; at least one.
+    /// Every record is sent to each of them; at least one.
     pub pipelines: Vec<Pipeline>,
 }
 
-/// What the value of a counter or a histogram is about.
+/// The period that a counter's or histogram's value covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Temporality {
-    /// The time since the process began.
+    /// Since the start of the process.
     #[default]
     Cumulative,
-    /// The time since the last collection.
+    /// Since the last collection.
     Delta,
 }
 
-/// How a histogram puts values into buckets.
+/// The buckets of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Histogram {
-    /// Bounds that are written down.
+    /// Explicit bounds.
     #[default]
     Explicit,
-    /// Bounds at powers of two, split finer as they fit.
+    /// Bounds at powers of two, divided as finely as fits.
     Exponential,
 }
 
-/// Something wrong in a file, and where.
+/// An error in a file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Line, from 1.
@@ -148,18 +149,18 @@ impl From<yaml::Error> for Error {
     }
 }
 
-/// How an `otel.yml` is read: a text without a character is as good as none.
+/// The reading rules of `otel.yml`: an empty text counts as absent.
 const RULES: yaml::Rules = yaml::Rules {
     bytes_max: 1 << 20,
     depth_max: 32,
     empty_is_absent: true,
 };
 
-/// Reads the `text` of an `otel.yml`, whose path `file` stands in warnings.
+/// Reads the `text` of an `otel.yml`; warnings name its path `file`.
 ///
-/// `context` is the second word of `config` in `otel.cfg`: the entry under each signal that counts. Where it is missing the
-/// entry `default` counts, else the signal itself (the layout of the filter's first versions); both are warned about.
-/// `environment` gives variables. Gives the settings and warnings, or everything that is wrong, in the order of the file.
+/// `context` is the second word of `config` in `otel.cfg`: the entry to use under each signal. If it is missing, the entry
+/// `default` is used, else the signal itself (the layout of the filter's first versions); both cause a warning. `environment`
+/// returns variables. Returns the settings and warnings, or all errors in the order of the file.
 pub fn parse(
     text: &str,
     file: &str,
@@ -193,7 +194,7 @@ fn in_order(mut errors: Vec<Error>) -> Vec<Error> {
 }
 
 impl Settings {
-    /// The collectors of this process that exporters name, each with what it is to take.
+    /// The collectors of this process that exporters name, each with the signal sent to it.
     pub fn collectors(&self) -> impl Iterator<Item = (Signal, &InProcess)> {
         let traces = self.traces.iter().flat_map(|traces| &traces.pipelines);
         let logs = self.logs.iter().flat_map(|logs| &logs.pipelines);
@@ -208,10 +209,10 @@ impl Settings {
         })
     }
 
-    /// Settings without a file: OTLP to the receiver that OpenTelemetry's variables name (specification, "Environment
-    /// Variable Specification" and "OTLP Exporter Configuration"), HTTP with protobuf to `localhost:4318` where they name none.
+    /// Settings without a file: OTLP to the receiver in OpenTelemetry's variables (specification, "Environment Variable
+    /// Specification" and "OTLP Exporter Configuration"); by default HTTP with protobuf to `localhost:4318`.
     ///
-    /// Gives warnings too: a variable whose value means nothing is not taken.
+    /// Also returns warnings: a variable with an invalid value is ignored.
     #[must_use]
     pub fn from_environment(
         environment: &dyn Fn(&str) -> Option<String>,

@@ -1,37 +1,37 @@
-//! Processors and readers: when records go to an exporter, and how many.
+//! Processors and readers: when records are sent to an exporter, and how many.
 
 use super::Signal;
 use super::exporter::{Exporter, kind};
 use super::read::Options;
 
-/// Records that wait where `max_queue_size` is not written. HAProxy's filter has 2048, which a burst of a tenth of a
-/// second fills; a queue here costs memory only for what is inside.
+/// The default of `max_queue_size`, in records. HAProxy's filter has 2048, which a burst of a tenth of a second fills; a queue
+/// here uses memory only for its content.
 pub const QUEUE_RECORDS_DEFAULT: u32 = 65_536;
-/// Records of a request where `max_export_batch_size` is not written. HAProxy's filter has 512, which at high rates is
-/// hundreds of requests a second to the receiver.
+/// The default of `max_export_batch_size`, in records. HAProxy's filter has 512, which at high rates causes hundreds of requests
+/// per second.
 pub const BATCH_RECORDS_DEFAULT: u32 = 8_192;
-/// Time until spans are sent.
+/// The default delay until spans are sent.
 pub(super) const TRACES_DELAY_DEFAULT_MS: u32 = 5_000;
-/// Time until log records are sent.
+/// The default delay until log records are sent.
 pub(super) const LOGS_DELAY_DEFAULT_MS: u32 = 1_000;
-/// Time for an export.
+/// The default timeout of an export.
 const EXPORT_TIMEOUT_DEFAULT_MS: u32 = 30_000;
-/// Time between two collections of metrics.
+/// The default time between two collections of metrics.
 const INTERVAL_DEFAULT_MS: u32 = 60_000;
 
-/// A way of spans or of log records out of the process.
+/// The path of spans or of log records out of the process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    /// Where they go.
+    /// The destination.
     pub exporter: Exporter,
-    /// When.
+    /// When records are sent.
     pub processor: Processor,
 }
 
-/// When spans or log records go to their exporter.
+/// When spans or log records are sent to their exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
-    /// `single`: as soon as they are there.
+    /// `single`: at once.
     Single,
     /// `batch`: many at a time.
     Batch(BatchProcessor),
@@ -40,18 +40,18 @@ pub enum Processor {
 /// `batch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchProcessor {
-    /// Records that wait at most; what does not fit is dropped and counted (`max_queue_size`; [`QUEUE_RECORDS_DEFAULT`]).
+    /// The most records that wait; more are dropped and counted (`max_queue_size`; [`QUEUE_RECORDS_DEFAULT`]).
     pub queue_records_max: u32,
-    /// Time until a batch that is not full is sent (`schedule_delay`).
+    /// The delay until a batch that is not full is sent (`schedule_delay`).
     pub delay_ms: u32,
-    /// Time for an export; the exporter's own `timeout` decides (`export_timeout`).
+    /// Timeout of an export (`export_timeout`); the exporter's own `timeout` takes precedence.
     pub export_timeout_ms: u32,
-    /// Records of one request at most (`max_export_batch_size`; [`BATCH_RECORDS_DEFAULT`]).
+    /// The most records of one request (`max_export_batch_size`; [`BATCH_RECORDS_DEFAULT`]).
     pub batch_records_max: u32,
 }
 
 impl BatchProcessor {
-    /// What is taken where nothing is written; the delay differs between signals.
+    /// The defaults; the delay differs between signals.
     #[must_use]
     pub fn new(signal: Signal) -> BatchProcessor {
         BatchProcessor {
@@ -66,21 +66,21 @@ impl BatchProcessor {
     }
 }
 
-/// A way of metrics out of the process.
+/// The path of metrics out of the process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricPipeline {
-    /// Where they go.
+    /// The destination.
     pub exporter: Exporter,
-    /// When.
+    /// When metrics are collected.
     pub reader: Reader,
 }
 
 /// When metrics are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
-    /// Between two collections (`export_interval`).
+    /// The time between two collections (`export_interval`).
     pub interval_ms: u32,
-    /// For one collection and its export (`export_timeout`); the exporter's own `timeout` decides.
+    /// Timeout of one collection and its export (`export_timeout`); the exporter's own `timeout` takes precedence.
     pub timeout_ms: u32,
 }
 
@@ -137,7 +137,7 @@ fn batch(options: &Options<'_>, signal: Signal) -> BatchProcessor {
 
 /// Reads a reader.
 pub(super) fn reader(options: &Options<'_>) -> Reader {
-    // A type is written in some files; there is one only.
+    // Some files contain a type, although there is only one.
     options.ignore(&["type", "thread_name"]);
     options.int("cpu_id", -1..=4095);
     let default = Reader::default();

@@ -1,4 +1,4 @@
-//! Typed options out of a map. What is wrong is collected, so that one run tells it all.
+//! Reads typed options from a map. Errors are collected, so that one run reports all of them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::rc::Rc;
 use super::Error;
 use syntax::yaml::{At, Node, Value};
 
-/// Bytes of a text; the rest is cut off.
+/// The most bytes of a text; the rest is cut off.
 pub(super) const TEXT_BYTES_MAX: usize = 4095;
 
-/// What reading has found so far.
+/// Errors and warnings found so far.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub errors: Vec<Error>,
@@ -19,7 +19,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// An error, once: several signals may name one definition.
+    /// Reports an error once: several signals may name one definition.
     pub(super) fn error(&mut self, at: At, message: impl Into<String>) {
         let error = Error::from(at.error(message));
         if !self.errors.contains(&error) {
@@ -35,12 +35,12 @@ impl Notes {
     }
 }
 
-/// A map whose keys are asked for one by one; [`Options::end`] warns of those that nothing asked for.
+/// A map whose keys are read one by one; [`Options::end`] warns of keys that were not read.
 pub(super) struct Options<'a> {
     /// What the map describes, for messages.
     pub what: String,
     pub node: &'a Node,
-    /// Each key of the map, and whether it was asked for.
+    /// Each key of the map, and whether it was read.
     keys: RefCell<HashMap<&'a str, bool>>,
     notes: &'a RefCell<Notes>,
 }
@@ -70,7 +70,7 @@ impl<'a> Options<'a> {
         self.notes.borrow_mut().warn(at, message);
     }
 
-    /// The value of a key as it was written.
+    /// The value of a key as written.
     pub(super) fn node(&self, key: &str) -> Option<&'a Rc<Node>> {
         if let Some(asked) = self.keys.borrow_mut().get_mut(key) {
             *asked = true;
@@ -78,7 +78,7 @@ impl<'a> Options<'a> {
         self.node.get(key)
     }
 
-    /// A text of any length, and where it is.
+    /// A text of any length, and its position.
     pub(super) fn whole_text(&self, key: &str) -> Option<(&'a str, At)> {
         let node = self.node(key)?;
         if let Value::Text(text) = &node.value {
@@ -88,7 +88,7 @@ impl<'a> Options<'a> {
         None
     }
 
-    /// A text, and where it is.
+    /// A text, and its position.
     pub(super) fn text_at(&self, key: &str) -> Option<(&'a str, At)> {
         let (text, at) = self.whole_text(key)?;
         if text.len() <= TEXT_BYTES_MAX {
@@ -112,7 +112,7 @@ impl<'a> Options<'a> {
         )
     }
 
-    /// One of some words, in any case.
+    /// One of several words, in any case.
     pub(super) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let (text, at) = self.text_at(key)?;
         let found = words
@@ -127,7 +127,7 @@ impl<'a> Options<'a> {
         None
     }
 
-    /// A whole number: decimal, `0x` hexadecimal, or octal after a `0`.
+    /// An integer: decimal, `0x` hexadecimal, or octal with a leading `0`.
     pub(super) fn int(&self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let (text, at) = self.text_at(key)?;
         match int(text) {
@@ -144,7 +144,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// A whole number of a range that fits.
+    /// An integer in a range.
     pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>, default: u32) -> u32 {
         let wide = i64::from(*range.start())..=i64::from(*range.end());
         let value = self.int(key, wide);
@@ -164,7 +164,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Texts of a list, or one text; each with its place. Whether it was a list comes too.
+    /// The texts of a list, or one text; each with its position. Also returns whether it was a list.
     pub(super) fn names(&self, key: &str) -> Option<(Vec<(&'a str, At)>, bool)> {
         let node = self.node(key)?;
         let Value::List(items) = &node.value else {
@@ -216,14 +216,14 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Asks for keys that mean nothing here, so that nothing warns of them.
+    /// Marks keys that have no effect here as read, so that they cause no warning.
     pub(super) fn ignore(&self, keys: &[&str]) {
         for key in keys {
             self.node(key);
         }
     }
 
-    /// Warns of the keys that nothing asked for.
+    /// Warns of keys that were not read.
     pub(super) fn end(&self) {
         for (key, _) in self.node.entries() {
             if self.keys.borrow().get(key.text.as_str()) == Some(&false) {

@@ -1,12 +1,12 @@
-//! Attributes of the resource: what the process is.
+//! Attributes of the resource, which describe the process.
 
-/// `service.name` where nobody says one.
+/// The default of `service.name`.
 const SERVICE_DEFAULT: &str = "unknown_service:spangate";
-/// Attributes of one variable that are taken.
+/// The most attributes of one variable.
 const ATTRIBUTES_MAX: usize = 1024;
 
-/// The attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, and over them those that were `written`, sorted by
-/// key. What is wrong with a variable goes to `warn`, and that variable is not taken.
+/// The attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, overridden by those that were `written`, sorted by key.
+/// A faulty variable is reported to `warn` and ignored.
 pub(super) fn attributes(
     written: &[(String, String)],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -44,7 +44,7 @@ pub(super) fn attributes(
     all
 }
 
-/// `key=value` pairs between commas, percent-encoded, as resource attributes and OTLP headers are written in variables.
+/// Comma-separated `key=value` pairs, percent-encoded, the form of resource attributes and OTLP headers in variables.
 pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {

@@ -3,16 +3,16 @@
 use super::exporter::kind;
 use super::read::Options;
 
-/// Which traces are kept, decided when a span begins.
+/// Which traces are kept, decided at the start of a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampler {
     /// `always_on`.
     AlwaysOn,
     /// `always_off`.
     AlwaysOff,
-    /// `trace_id_ratio_based`: this part of all traces, 0 to 1.
+    /// `trace_id_ratio_based`: this share of all traces, 0 to 1.
     Ratio(f64),
-    /// `parent_based`: what the parent's sampled flag says.
+    /// `parent_based`: according to the parent's sampled flag.
     ParentBased(ParentBased),
     /// `composite`: by the threshold of `tracestate`'s `ot` entry.
     Composite(Composable),
@@ -23,18 +23,18 @@ pub enum Sampler {
 pub struct ParentBased {
     /// Decides about a span without a parent.
     pub delegate: Delegate,
-    /// Whether a span is kept whose parent is of another process and sampled.
+    /// Whether a span with a sampled remote parent is kept.
     pub remote_sampled: bool,
-    /// The same for one that is not sampled.
+    /// Whether a span with a remote parent that is not sampled is kept.
     pub remote_not_sampled: bool,
-    /// Whether a span is kept whose parent is of this process and sampled.
+    /// Whether a span with a sampled parent of this process is kept.
     pub local_sampled: bool,
-    /// The same for one that is not sampled.
+    /// Whether a span with a parent of this process that is not sampled is kept.
     pub local_not_sampled: bool,
 }
 
 impl ParentBased {
-    /// Does as the parent does.
+    /// Follows the parent's flag.
     #[must_use]
     pub fn new(delegate: Delegate) -> ParentBased {
         ParentBased {
@@ -47,27 +47,27 @@ impl ParentBased {
     }
 }
 
-/// What decides about a root span.
+/// The sampler for root spans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Delegate {
-    /// Every one is kept.
+    /// All are kept.
     AlwaysOn,
     /// None is kept.
     AlwaysOff,
-    /// This part of all traces, 0 to 1.
+    /// This share of all traces, 0 to 1.
     Ratio(f64),
 }
 
 /// `composable` of a `composite` sampler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Composable {
-    /// `probability`: this part of all traces, 0 to 1.
+    /// `probability`: this share of all traces, 0 to 1.
     Probability(f64),
     /// `always_on`.
     AlwaysOn,
     /// `always_off`.
     AlwaysOff,
-    /// `parent_threshold`: the parent's threshold; this part of the traces that begin here.
+    /// `parent_threshold`: the parent's threshold; for traces that begin here, this share.
     ParentThreshold(f64),
 }
 

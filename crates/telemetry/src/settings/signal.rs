@@ -1,4 +1,4 @@
-//! Signals: which definitions each of them uses.
+//! Signals: the definitions that each of them uses.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,9 +13,9 @@ use super::sampler::{Sampler, sampler};
 use super::{Histogram, Logs, Metrics, Provider, Settings, Signal, Temporality, Traces};
 use syntax::yaml::{At, Node, Value};
 
-/// Time for the last export where `flush_timeout` is not written.
+/// The default of `flush_timeout`.
 pub(super) const FLUSH_DEFAULT_MS: u32 = 5_000;
-/// Names of severities; each has three more, with 2 to 4 behind it.
+/// Names of severities; each also exists with a suffix from 2 to 4.
 const SEVERITIES: [&str; 6] = ["trace", "debug", "info", "warn", "error", "fatal"];
 /// Sections of definitions.
 const SECTIONS: [&str; 5] = [
@@ -78,12 +78,12 @@ struct File<'a> {
     context: Option<&'a str>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     notes: &'a RefCell<Notes>,
-    /// Definitions that a signal has named: section and name.
+    /// Definitions that a signal has used: section and name.
     used: RefCell<HashSet<(&'static str, &'a str)>>,
 }
 
 impl<'a> File<'a> {
-    /// The entry of a signal that counts.
+    /// The entry of a signal that applies.
     fn entry(&self, signals: &Options<'a>, signal: Signal) -> Option<Options<'a>> {
         let node = signals.node(signal.name())?;
         let name = self.context.unwrap_or("default");
@@ -177,7 +177,7 @@ impl<'a> File<'a> {
         let exporters = self.exporters(options, Signal::Metrics);
         let readers = options.names("readers");
         let (readers, is_list) = readers.unwrap_or_default();
-        // A list of readers fits a list of exporters only.
+        // A list of readers applies only to a list of exporters.
         let is_lone = !matches!(options.names("exporters"), Some((_, true)));
         let readers: Vec<_> = readers
             .into_iter()
@@ -227,7 +227,7 @@ impl<'a> File<'a> {
         })
     }
 
-    /// A pipeline a processor, with the exporter at the same place, or the last one.
+    /// One pipeline per processor, with the exporter at the same index, or the last one.
     fn pipelines(&self, options: &Options<'a>, signal: Signal) -> Option<Vec<Pipeline>> {
         let exporters = self.exporters(options, signal);
         let processors = match options.names("processors") {
@@ -276,7 +276,7 @@ impl<'a> File<'a> {
         exporters.into_iter().collect()
     }
 
-    /// What a section says under a name.
+    /// The definition with a name in a section.
     fn definition(&self, section: &'static str, name: &'a str, at: At) -> Option<Options<'a>> {
         self.used.borrow_mut().insert((section, name));
         let node = self.root.get(section).and_then(|section| section.get(name));
@@ -288,7 +288,7 @@ impl<'a> File<'a> {
         Some(Options::new(format!("{section}.{name}"), node, self.notes))
     }
 
-    /// Reads the definitions that no signal names, too: what is wrong there stops nothing.
+    /// Also reads definitions that no signal uses; their errors do not prevent the start.
     fn unused(&self) {
         let notes = RefCell::default();
         for section in SECTIONS {
@@ -299,7 +299,7 @@ impl<'a> File<'a> {
                 if self.used.borrow().contains(&(section, key.text.as_str())) {
                     continue;
                 }
-                // HAProxy's sample files define one, just in case.
+                // HAProxy's sample files define one without using it.
                 if let Some(kind) = node.get("type")
                     && matches!(&kind.value, Value::Text(text) if text == "elasticsearch")
                 {
@@ -327,7 +327,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// An item of a list, or the last one where it is shorter.
+/// The item at an index of a list, or the last item if the list is shorter.
 fn nth<T: Clone>(items: &[T], at: usize) -> Option<T> {
     items.get(at).or(items.last()).cloned()
 }

@@ -1,18 +1,18 @@
-//! TLS to a receiver.
+//! TLS options for connections to a receiver.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::read::Options;
 
-/// How an exporter speaks TLS.
+/// The TLS options of an exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tls {
     /// Whether the receiver's certificate is checked; off with `ssl_insecure_skip_verify`.
     pub verify: bool,
-    /// Authorities that are trusted; the system's own where not given.
+    /// Trusted authorities; by default the system's.
     pub ca: Option<Pem>,
-    /// Our certificate, with what leads to its authority.
+    /// Our certificate with its chain.
     pub certificate: Option<Pem>,
     /// Our key.
     pub key: Option<Pem>,
@@ -20,22 +20,22 @@ pub struct Tls {
     pub version_min: TlsVersion,
     /// The newest version.
     pub version_max: TlsVersion,
-    /// What the proxy's language has no options for.
+    /// Options that the proxy's language does not have.
     pub more: TlsMore,
 }
 
-/// Options of TLS that only a collector has.
+/// TLS options that only a collector has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TlsMore {
-    /// Whether the system's authorities are trusted besides those of `ca`.
+    /// Whether the system's authorities are trusted in addition to those of `ca`.
     pub system_authorities: bool,
-    /// Name that the receiver's certificate must have, where it is not that of the endpoint.
+    /// The name that the receiver's certificate must have, if not that of the endpoint.
     pub server_name: Option<String>,
-    /// Suites of TLS 1.2 that may be used, by IANA's names; empty: all. Those of TLS 1.3 are always there.
+    /// Permitted suites of TLS 1.2, by IANA's names; empty: all. Those of TLS 1.3 are always permitted.
     pub suites: Vec<String>,
     /// Key exchanges, the preferred one first, by Go's names (`X25519MLKEM768`, `X25519`, `P256`, `P384`); empty: the default.
     pub key_exchanges: Vec<String>,
-    /// Our certificate and key are read again after this time; none: never.
+    /// Our certificate and key are reread after this time; none: never.
     pub reload_every: Option<Duration>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Pem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pem::Path(path) => out.debug_tuple("Path").field(path).finish(),
-            // It may be a key.
+            // The text may contain a key.
             Pem::Text(_) => out.write_str("Text"),
         }
     }
@@ -84,7 +84,7 @@ impl fmt::Debug for Pem {
 impl Tls {
     /// The options of `otlp_http`.
     pub(super) fn http(options: &Options<'_>) -> Tls {
-        // The oldest that is spoken is 1.2, which an older minimum permits.
+        // The oldest supported version is 1.2, which an older minimum permits.
         let oldest = [
             ("1.0", TlsVersion::V12),
             ("1.1", TlsVersion::V12),
@@ -134,7 +134,7 @@ impl Tls {
         tls.pair(options)
     }
 
-    /// A certificate needs its key, and the other way round.
+    /// Checks that a certificate and its key are given together.
     fn pair(self, options: &Options<'_>) -> Tls {
         if self.certificate.is_some() != self.key.is_some() {
             let message = format!(
@@ -147,9 +147,9 @@ impl Tls {
     }
 }
 
-/// A PEM of a file, else of the settings.
+/// A PEM from a file, else from the settings.
 fn pem(options: &Options<'_>, path: &str, text: &str) -> Option<Pem> {
-    // Cutting it off, as other long texts are, would leave no PEM.
+    // Unlike other long texts it is not cut off, which would invalidate the PEM.
     let text = options.whole_text(text).map(|(text, _)| text.to_owned());
     options.text(path).map(Pem::Path).or(text.map(Pem::Text))
 }

@@ -1,17 +1,17 @@
-//! The frames about streams and the connection as such (RFC 9113 §6.3–§6.9).
+//! The control frames of streams and of the connection (RFC 9113 §6.3–§6.9).
 
 use super::{Connection, Role};
 use crate::h2::frame::{self, FrameHead, flag, number, setting};
 use crate::h2::limits::WINDOW_MAX;
 use crate::h2::{Code, Error, Event, StreamId};
 
-/// A credit below this is not worth its frame, unless something was sent.
+/// A credit below this size is not worth a frame, unless something else is sent.
 const SMALL_CREDIT_BYTES: u32 = 1024;
 
 const WINDOW_TOO_LARGE: Error = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
 
 impl Connection {
-    /// Deprecated (RFC 9113 §5.3.2): only its size and that a stream does not depend on itself are looked at.
+    /// PRIORITY is deprecated (RFC 9113 §5.3.2): only its size is checked, and that a stream does not depend on itself.
     pub(super) fn priority(
         &mut self,
         frame: FrameHead,
@@ -67,7 +67,7 @@ impl Connection {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes(value));
             match id {
                 setting::INITIAL_WINDOW_SIZE if value > WINDOW_MAX => return Err(WINDOW_TOO_LARGE),
-                // Once a frame, for all streams follow.
+                // Applied once per frame, because all streams are adjusted.
                 setting::INITIAL_WINDOW_SIZE => stream_window = value,
                 _ => self.setting(id, value)?,
             }
@@ -108,7 +108,7 @@ impl Connection {
                 }
                 self.peer.frame_bytes_max = value;
             }
-            // It may not be taken back (RFC 8441 §3).
+            // The peer may not withdraw it (RFC 8441 §3).
             setting::ENABLE_CONNECT_PROTOCOL
                 if value > 1 || (value == 0 && self.peer.extended_connect) =>
             {
@@ -120,7 +120,7 @@ impl Connection {
         Ok(())
     }
 
-    /// All open streams follow (RFC 9113 §6.9.2).
+    /// Adjusts the windows of all open streams (RFC 9113 §6.9.2).
     fn set_stream_window(&mut self, value: u32) -> Result<(), Error> {
         if value == self.peer.stream_window {
             return Ok(());
@@ -167,8 +167,8 @@ impl Connection {
         Ok(Some(Event::Goaway { last, code }))
     }
 
-    /// Whether streams of ours that the peer's GOAWAY said are not processed are still to be told: [`Connection::read`] does, also
-    /// without any bytes.
+    /// Whether some of our streams that the peer's GOAWAY declared unprocessed have not been reported yet: [`Connection::read`]
+    /// reports them, even without input.
     #[must_use]
     pub fn has_unprocessed(&self) -> bool {
         self.unprocessed().is_some()
@@ -181,7 +181,7 @@ impl Connection {
         Some((stream.id, stream.token))
     }
 
-    /// A stream of ours that the peer's GOAWAY said is not processed.
+    /// One of our streams that the peer's GOAWAY declared unprocessed.
     #[inline]
     pub(super) fn next_unprocessed(&mut self) -> Option<Event> {
         let (stream, token) = self.unprocessed()?;
@@ -240,7 +240,7 @@ impl Connection {
         Ok(std::mem::take(&mut self.is_blocked).then_some(Event::WindowsOpen))
     }
 
-    /// Resets a stream for an error of the peer.
+    /// Resets a stream because of an error of the peer.
     pub(super) fn stream_error(
         &mut self,
         id: StreamId,
@@ -248,7 +248,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Event, Error> {
         self.glitch()?;
-        // Whoever has us reset streams makes as much work as one who resets them (CVE-2025-8671).
+        // A peer that provokes resets by us causes as much work as one that resets streams (CVE-2025-8671).
         self.peer_reset()?;
         frame::reset(id, error.code, out);
         self.reset_streams.add(id);
@@ -265,7 +265,7 @@ impl Connection {
     }
 }
 
-/// The first field of a priority: that a stream does not depend on itself (RFC 7540 §5.3.1).
+/// Checks the first field of a priority: a stream may not depend on itself (RFC 7540 §5.3.1).
 pub(super) fn depends_on_other(stream: StreamId, priority: &[u8]) -> Result<(), Error> {
     match StreamId(number(priority) & StreamId::MAX.0) == stream {
         true => Err(Error::protocol("a stream that depends on itself")),

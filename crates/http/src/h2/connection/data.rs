@@ -1,4 +1,4 @@
-//! Payload that comes, and its flow control (RFC 9113 §5.2, §6.1, §6.9).
+//! Received payload and its flow control (RFC 9113 §5.2, §6.1, §6.9).
 
 use super::read::{Data, Reading, Step};
 use super::{Connection, Role};
@@ -7,8 +7,8 @@ use crate::h2::streams::Stream;
 use crate::h2::{Code, Error, Event, StreamId};
 
 impl Connection {
-    /// The caller has done with payload: the peer may send as much again. The credit is sent once it is worth a frame. Call it once for each
-    /// byte of an [`Event::Data`], also if the stream is gone.
+    /// The caller has finished with payload: the peer may send as much again. The credit is sent once it is worth a frame. Count
+    /// each byte of an [`Event::Data`] exactly once, even if the stream is gone.
     pub fn consumed(&mut self, stream: StreamId, bytes: usize, out: &mut Vec<u8>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.credit_connection(bytes, out);
@@ -17,7 +17,7 @@ impl Connection {
             return;
         };
         stream.due = stream.due.saturating_add(bytes);
-        // What is left of a body of known length may fit in the window as it is.
+        // The rest of a body of known length may already fit in the window.
         let has_room = |left: u64| u64::try_from(stream.recv_window).is_ok_and(|room| room >= left);
         if stream.flags.recv_end || stream.body_left.is_some_and(has_room) {
             return;
@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// The same for bytes that no stream has any more.
+    /// Credits the connection for bytes whose stream is gone.
     fn credit_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.due = self.due.saturating_add(bytes);
         if self.due >= self.limits.connection_window_bytes / 2 {
@@ -39,7 +39,7 @@ impl Connection {
         }
     }
 
-    /// The header of a DATA frame, and its padding's length.
+    /// Reads the header of a DATA frame, and the length of its padding.
     pub(super) fn data_frame(
         &mut self,
         frame: FrameHead,
@@ -65,7 +65,7 @@ impl Connection {
             padding = len;
             data_len -= 1 + u32::from(padding);
         }
-        // The whole frame counts, whatever becomes of it (RFC 9113 §6.9.1).
+        // The whole frame counts, even if it is refused (RFC 9113 §6.9.1).
         let len = frame.len as i32;
         if len > self.recv_window {
             return flow_error("more payload than the connection's window");
@@ -112,10 +112,10 @@ impl Connection {
         Ok(Step::Used(used))
     }
 
-    /// Whether a stream takes this frame. Charges the stream's window.
+    /// Whether a stream accepts this frame. Charges the stream's window.
     fn admit(&mut self, frame: FrameHead, data_len: u32) -> Result<(), Refusal> {
         let needs_head = self.role == Role::Client;
-        // Before it knows our settings the peer takes the default.
+        // Before the peer knows our settings it assumes the default.
         let more = match self.has_ack {
             true => 0,
             false => WINDOW_DEFAULT.saturating_sub(self.limits.stream_window_bytes) as i32,
@@ -149,7 +149,7 @@ impl Connection {
         Err(Refusal::Stream(error))
     }
 
-    /// Payload of the frame at hand, at `at` in the caller's input.
+    /// Payload of the current frame, at `at` in the caller's input.
     pub(super) fn data_piece(
         &mut self,
         data: Data,
@@ -165,7 +165,7 @@ impl Connection {
             self.skip(u32::from(data.padding));
         }
         let Some(stream) = self.streams.get_mut(data.stream) else {
-            // It was reset while the frame came.
+            // The stream was reset while the frame arrived.
             self.credit_connection(used as u32, out);
             return Step::Used(used);
         };
@@ -187,15 +187,15 @@ impl Connection {
     }
 }
 
-/// Why a DATA frame is not taken.
+/// Why a DATA frame is refused.
 enum Refusal {
     Connection(Error),
     Stream(Error),
-    /// The peer could not know yet.
+    /// The frame was sent before the peer could know of the end of the stream.
     Late,
 }
 
-/// Counts payload against the announced length (RFC 9113 §8.1.1); whether it agrees.
+/// Counts payload against the announced length (RFC 9113 §8.1.1); returns whether they agree.
 fn count_body(stream: &mut Stream, len: u32, end: bool) -> bool {
     if stream.flags.is_bodyless {
         return len == 0;

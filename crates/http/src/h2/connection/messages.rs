@@ -1,4 +1,4 @@
-//! Header blocks that come: requests, responses, trailers (RFC 9113 §5.1, §6.2, §6.10, §8.1).
+//! Received header blocks: requests, responses, trailers (RFC 9113 §5.1, §6.2, §6.10, §8.1).
 
 use super::control::depends_on_other;
 use super::read::{Block, Reading};
@@ -63,7 +63,7 @@ impl Connection {
         event
     }
 
-    /// A whole block.
+    /// Handles a whole block.
     fn block(
         &mut self,
         id: StreamId,
@@ -86,7 +86,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Whether a stream that is not open is to be opened; false where its frames are ignored.
+    /// Whether to open a stream that is not open; false if its frames are ignored.
     fn is_new(&self, id: StreamId) -> Result<bool, Error> {
         if self.may_be_late(id) {
             return Ok(false);
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Decodes a block, which every block must be for the state of the table.
+    /// Decodes a block. Every block must be decoded, to keep the state of the table.
     #[inline]
     fn decode(
         &mut self,
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// A request opens a stream.
+    /// Handles a request, which opens a stream.
     fn request(
         &mut self,
         id: StreamId,
@@ -183,7 +183,7 @@ impl Connection {
         }))
     }
 
-    /// A request that does not become a stream.
+    /// Handles a request that does not become a stream.
     #[cold]
     fn refuse(
         &mut self,
@@ -192,7 +192,7 @@ impl Connection {
         fault: Fault,
         out: &mut Vec<u8>,
     ) -> Result<Event, Error> {
-        // A request that HTTP/2 lets pass and HTTP refuses is no oddity of the protocol, as in HAProxy.
+        // A request that is valid in HTTP/2 but not in HTTP is not a glitch, as in HAProxy.
         if !matches!(fault, Fault::BadRequest(_)) {
             self.glitch()?;
         }
@@ -221,7 +221,7 @@ impl Connection {
         Ok(Event::Refused { stream: id, error })
     }
 
-    /// A block of an open stream: trailers, or a response.
+    /// Handles a block of an open stream: trailers, or a response.
     fn block_of(
         &mut self,
         stream: Stream,
@@ -271,7 +271,7 @@ impl Connection {
         self.stream_error(stream.id, error, out)
     }
 
-    /// A response, which may be an interim one. The error is one of the stream.
+    /// Handles a response, which may be an interim one. An error is a stream error.
     fn response(
         &mut self,
         stream: Stream,
@@ -324,8 +324,8 @@ impl Connection {
         })
     }
 
-    /// A body comes on a stream: where it may not fit in the window, that is made wider, so that one body uses the connection
-    /// well and many streams do not have to be offered as much.
+    /// A body begins on a stream: if it may not fit in the window, the window is widened. So one body uses the connection well,
+    /// and not every stream of a connection needs to be offered as much.
     fn widen(&mut self, id: StreamId, length: Option<u64>, out: &mut Vec<u8>) {
         let window = self.limits.stream_window_bytes;
         let more = self.limits.body_window_bytes.saturating_sub(window);
@@ -339,7 +339,7 @@ impl Connection {
         }
     }
 
-    /// The peer has ended its side of a stream.
+    /// Records that the peer has ended its side of a stream.
     fn end_of_peer(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.flags.recv_end = true;
@@ -352,7 +352,7 @@ fn too_large() -> Error {
     Error::new(Code::ENHANCE_YOUR_CALM, "a head larger than the limit")
 }
 
-/// The part of a block that a HEADERS frame has: without padding and priority.
+/// The fragment of a header block in a HEADERS frame, without padding and priority.
 #[inline]
 fn fragment(frame: FrameHead, payload: &[u8]) -> Result<&[u8], Error> {
     let too_short = Error::new(Code::FRAME_SIZE_ERROR, "a HEADERS frame of a wrong size");

@@ -1,4 +1,4 @@
-//! Bytes to frames, and frames to whom they concern.
+//! Splits bytes into frames, and dispatches the frames.
 
 use super::{Connection, Role};
 use crate::Head;
@@ -8,7 +8,7 @@ use crate::h2::{Code, Error, Event, StreamId};
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
-    /// The preface, of which so many bytes came.
+    /// The preface; this many bytes have arrived.
     Preface(u8),
     /// A frame.
     Frame,
@@ -16,7 +16,7 @@ pub(super) enum Reading {
     Block(Block),
     /// Payload of a DATA frame.
     Data(Data),
-    /// The rest of a frame that is of no use.
+    /// The rest of a frame that is discarded.
     Skip(u32),
     /// Nothing: the connection has failed.
     Failed(Error),
@@ -27,7 +27,7 @@ pub(super) enum Reading {
 pub(super) struct Block {
     pub stream: StreamId,
     pub end_stream: bool,
-    /// How many CONTINUATION frames came.
+    /// How many CONTINUATION frames have arrived.
     pub continuations: u32,
 }
 
@@ -40,18 +40,18 @@ pub(super) struct Data {
     pub end_stream: bool,
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) enum Step {
-    /// So many bytes were used; there may be more in the rest.
+    /// This many bytes were used; the rest may contain more.
     Used(usize),
-    /// The same, and something is to be told.
+    /// This many bytes were used, and an event is to be returned.
     Tell(usize, Event),
     /// More input is needed.
     More,
 }
 
 impl Step {
-    /// After so many bytes, tells an event if there is one.
+    /// After this many bytes, returns an event if there is one.
     pub fn of(used: usize, event: Option<Event>) -> Step {
         match event {
             Some(event) => Step::Tell(used, event),
@@ -61,16 +61,16 @@ impl Step {
 }
 
 impl Connection {
-    /// Takes bytes of the wire up to the next event. Returns how many bytes were used, which must not be given again, and the event.
-    /// With [`Event::More`] what was not used is a part of a frame: give it again with more behind it. That is at most
-    /// [`crate::h2::Limits::frame_bytes_max`] and a frame header; payload is used as it comes.
+    /// Reads bytes from the wire up to the next event. Returns the number of bytes used, which must not be passed again, and the
+    /// event. With [`Event::More`] the unused bytes are part of a frame: pass them again with more input after them. They are at
+    /// most [`crate::h2::Limits::frame_bytes_max`] and a frame header; payload is used as it arrives.
     ///
-    /// `head` takes the message head or trailer section that the event tells of; it is overwritten by others too. What the
-    /// connection answers by itself is appended to `out`.
+    /// `head` receives the message head or trailer section of the event; other events overwrite it too. Automatic replies are
+    /// appended to `out`.
     ///
     /// # Errors
-    /// The peer broke a rule for which the connection ends. GOAWAY is in `out` already; once that is sent, close the connection. All later calls
-    /// fail with the same error.
+    /// The peer broke a rule and the connection ends. GOAWAY is already in `out`; close the connection once it is sent. All later
+    /// calls fail with the same error.
     #[inline]
     pub fn read(
         &mut self,
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// One step at the bytes `rest`, which stand at `at` in the caller's input.
+    /// Takes one step with the bytes `rest`, which begin at `at` in the caller's input.
     fn step(
         &mut self,
         rest: &[u8],
@@ -130,7 +130,7 @@ impl Connection {
         Ok(Step::Used(used))
     }
 
-    /// The rest of this frame is of no use.
+    /// Discards the rest of this frame.
     pub(super) fn skip(&mut self, left: u32) {
         self.reading = match left {
             0 => Reading::Frame,
@@ -170,13 +170,13 @@ impl Connection {
         Ok(Step::of(end, event))
     }
 
-    /// What a frame header alone tells to be wrong.
+    /// Checks what a frame header alone can reveal.
     #[inline]
     fn check(&self, frame: FrameHead) -> Result<(), Error> {
         if frame.len > self.limits.frame_bytes_max {
             return size_error("a frame larger than the limit");
         }
-        // RFC 9113 §6.10: nothing stands within a header block, not even of another stream.
+        // RFC 9113 §6.10: no other frame may interrupt a header block, not even one of another stream.
         let block = match self.reading {
             Reading::Block(block) => Some(block.stream),
             _ => None,
@@ -216,19 +216,19 @@ impl Connection {
             kind::WINDOW_UPDATE if frame.len != 4 => {
                 size_error("a WINDOW_UPDATE frame of a wrong size")
             }
-            // We never allow it (RFC 9113 §8.4).
+            // We never permit it (RFC 9113 §8.4).
             kind::PUSH_PROMISE => Err(Error::protocol("a PUSH_PROMISE frame")),
             _ => Ok(()),
         }
     }
 
-    /// Whether a stream is idle: nobody has opened it (RFC 9113 §5.1).
+    /// Whether a stream is idle: it was never opened (RFC 9113 §5.1).
     pub(super) fn is_unopened(&self, id: StreamId) -> bool {
-        // A server opens no streams: those of even numbers are idle for ever.
+        // A server opens no streams: even numbers stay idle.
         id > self.last_stream || id.0.is_multiple_of(2)
     }
 
-    /// Whether frames of a closed stream may still come: we reset it, or do not take it any more.
+    /// Whether frames of a closed stream may still arrive: we reset it, or no longer accept it.
     pub(super) fn may_be_late(&self, id: StreamId) -> bool {
         let is_ignored = self.goaway.sent.is_some_and(|last| id > last);
         (is_ignored && self.role == Role::Server) || self.reset_streams.contains(id)

@@ -1,4 +1,4 @@
-//! What we send: heads, payload, trailers, resets.
+//! Sending: heads, payload, trailers, resets.
 
 use super::Connection;
 use crate::h2::frame::{self, FRAME_HEAD_BYTES, flag, kind};
@@ -8,10 +8,10 @@ use crate::h2::{Code, Scheme, StreamId, write};
 use crate::{Head, Method};
 
 impl Connection {
-    /// A client sends a request and so opens a stream, whose number is returned. None where [`Connection::can_open`] is false.
+    /// A client sends a request, which opens a stream. Returns the stream's number, or none if [`Connection::can_open`] is false.
     ///
-    /// `scheme` is that of a target that has none itself. `end`: no payload and no trailers follow. An extended CONNECT is a head with
-    /// [`Head::set_protocol`], method CONNECT and a target in origin form; the peer must take it
+    /// `scheme` is used if the target has none. `end`: no payload and no trailers follow. An extended CONNECT is a head with
+    /// [`Head::set_protocol`], method CONNECT and a target in origin form; the peer must support it
     /// ([`Connection::takes_extended_connect`]).
     #[must_use]
     pub fn send_request(
@@ -52,7 +52,7 @@ impl Connection {
     }
 
     /// A server sends a response, or an interim one (status below 200), which does not end the stream. `end`: no payload and no
-    /// trailers follow. False where the stream is gone, or has its response: nothing is sent.
+    /// trailers follow. If the stream is gone or already has its response, nothing is sent and the result is false.
     pub fn send_response(
         &mut self,
         stream: StreamId,
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// How many bytes of payload can be sent on a stream in one frame now. If 0, [`crate::h2::Event::WindowOpen`],
-    /// [`crate::h2::Event::WindowsOpen`] or [`crate::h2::Event::Settings`] tells when to ask again; 0 too if the stream is gone.
+    /// [`crate::h2::Event::WindowsOpen`] or [`crate::h2::Event::Settings`] says when to ask again. Also 0 if the stream is gone.
     pub fn data_room(&mut self, stream: StreamId) -> usize {
         let Some(open) = self.streams.get_mut(stream) else {
             return 0;
@@ -91,9 +91,9 @@ impl Connection {
         room.min(self.peer.frame_bytes_max as usize)
     }
 
-    /// Appends the header of a DATA frame; the caller puts `len` bytes of payload right behind it. `len` is at most
-    /// [`Connection::data_room`], and may be 0 with `end`. False, and nothing is appended, where that does not hold or the stream is
-    /// gone.
+    /// Appends the header of a DATA frame; the caller appends `len` bytes of payload right after it. `len` is at most
+    /// [`Connection::data_room`], and may be 0 with `end`. If `len` is not valid or the stream is gone, nothing is appended and
+    /// the result is false.
     pub fn send_data_head(
         &mut self,
         stream: StreamId,
@@ -119,7 +119,7 @@ impl Connection {
         true
     }
 
-    /// Ends a message with a trailer section; a section without fields ends it too. False where the stream is gone.
+    /// Ends a message with a trailer section, which may have no fields. False if the stream is gone.
     pub fn send_trailers(&mut self, stream: StreamId, trailers: &Head, out: &mut Vec<u8>) -> bool {
         if trailers.field_count() == 0 {
             return self.send_data_head(stream, 0, true, out);
@@ -135,8 +135,8 @@ impl Connection {
         true
     }
 
-    /// Resets a stream and forgets it. A server that has answered before the request was complete and wants no more of it
-    /// sends `NO_ERROR` (RFC 9113 §8.1). False where the stream is gone.
+    /// Resets a stream and forgets it. A server that has answered before the request was complete and does not want the rest
+    /// sends `NO_ERROR` (RFC 9113 §8.1). False if the stream is gone.
     pub fn send_reset(&mut self, stream: StreamId, code: Code, out: &mut Vec<u8>) -> bool {
         if self.streams.remove(stream).is_none() {
             return false;
@@ -146,13 +146,13 @@ impl Connection {
         true
     }
 
-    /// Sends a PING; [`crate::h2::Event::Pong`] with the same payload is its answer.
+    /// Sends a PING; the peer answers with [`crate::h2::Event::Pong`] and the same payload.
     pub fn ping(&mut self, payload: u64, out: &mut Vec<u8>) {
         self.load.pings = self.load.pings.saturating_add(1);
         frame::ping(0, &payload.to_be_bytes(), out);
     }
 
-    /// Answers a request that is no stream.
+    /// Answers a request that has no stream.
     pub(super) fn write_status(&mut self, id: StreamId, status: u16, out: &mut Vec<u8>) {
         self.write_block(id, true, out, |encoder, out| {
             encoder.begin(out);
@@ -160,14 +160,14 @@ impl Connection {
         });
     }
 
-    /// A stream whose our side is open.
+    /// A stream whose local side is open.
     fn sending(&mut self, stream: StreamId) -> Option<&mut Stream> {
         self.streams
             .get_mut(stream)
             .filter(|open| !open.flags.send_end)
     }
 
-    /// Appends a block as a HEADERS frame, with as many CONTINUATION frames as it takes.
+    /// Appends a block as a HEADERS frame and as many CONTINUATION frames as needed.
     #[inline]
     fn write_block(
         &mut self,

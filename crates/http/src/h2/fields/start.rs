@@ -1,4 +1,4 @@
-//! The start line that pseudo-header fields make (RFC 9113 §8.3).
+//! Makes the start line from pseudo-header fields (RFC 9113 §8.3).
 
 use super::{Fault, Fields, Part, Pseudo};
 use crate::bytes::{is_target, is_token};
@@ -37,7 +37,7 @@ impl Fields<'_> {
         if known == Method::Other && !is_token(text) {
             return Err(Fault::BadRequest("the method is not a token"));
         }
-        // The preface of a connection, as a request (RFC 9113 §3.4).
+        // The preface of a connection, sent as a request (RFC 9113 §3.4).
         if text == b"PRI" {
             return Err(Fault::BadRequest("the method PRI"));
         }
@@ -50,7 +50,7 @@ impl Fields<'_> {
         }
         if let Some(protocol) = protocol {
             let text = self.head.slice(protocol);
-            // RFC 9113 §3.1: `h2c` names this protocol itself.
+            // RFC 9113 §3.1: `h2c` stands for HTTP/2 itself.
             let is_good = extended_connect && is_token(text) && !text.eq_ignore_ascii_case(b"h2c");
             if self.head.start.method != Method::Connect || !is_good || authority.is_none() {
                 return malformed(":protocol where it must not be");
@@ -82,7 +82,7 @@ impl Fields<'_> {
         };
         let authority = self.without_default_port(scheme, authority);
         match self.facts.scheme {
-            // Nobody is named whom the target could be absolute for.
+            // Without an authority the target cannot be absolute.
             None if authority.len == 0 => self.line(method, &[path]),
             _ if self.head.slice(path) == b"*" => self.line(method, &[path]),
             None => self.absolute_line(method, [scheme, authority, path]),
@@ -103,7 +103,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The target has all parts; a server of HTTP/1 gets the path alone.
+    /// The target has all parts; an HTTP/1 server receives only the path.
     fn composed_line(&mut self, method: Span, [scheme, authority, path]: [Span; 3]) {
         let buf = &mut self.head.buf;
         let at = buf.len();
@@ -139,7 +139,7 @@ impl Fields<'_> {
         self.line(method, &[scheme, span(at, 3), authority, path]);
     }
 
-    /// Writes the request line, whose target is of these parts.
+    /// Writes the request line, with a target made of these parts.
     fn line(&mut self, method: Span, target: &[Span]) {
         let buf = &mut self.head.buf;
         let at = buf.len();

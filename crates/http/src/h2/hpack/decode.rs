@@ -1,4 +1,4 @@
-//! Header blocks to fields (RFC 7541 §3, §6).
+//! Decodes header blocks into fields (RFC 7541 §3, §6).
 
 use super::statics::{STATICS, TABLE};
 use super::table::{LINE_EXTRA_BYTES, Table};
@@ -6,18 +6,18 @@ use super::{BlockError, Found, Kind, Sink, huffman, integer};
 use crate::Name;
 use crate::bytes::{TOKEN_LOWER, is_text};
 
-/// The size of the dynamic table before any setting was told (RFC 9113 §6.5.2).
+/// The size of the dynamic table before any setting (RFC 9113 §6.5.2).
 pub(in crate::h2) const TABLE_BYTES_DEFAULT: usize = 4096;
 
-/// The decoder of a connection: the blocks of all its streams, in the order in which they come.
+/// The decoder of a connection. It decodes the blocks of all streams in the order of their arrival.
 #[derive(Debug)]
 pub(in crate::h2) struct Decoder {
     pub(super) table: Table,
-    /// The most that the peer may make of the table.
+    /// The largest table that the peer may request.
     table_bytes_max: usize,
 }
 
-/// How a literal is meant.
+/// How a literal is to be indexed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Add {
     Yes,
@@ -25,7 +25,7 @@ enum Add {
 }
 
 impl Decoder {
-    /// With the size of the table that holds before our settings are acknowledged.
+    /// A decoder with the table size that is valid before our settings are acknowledged.
     pub fn new() -> Decoder {
         Decoder {
             table: Table::new(TABLE_BYTES_DEFAULT),
@@ -33,13 +33,13 @@ impl Decoder {
         }
     }
 
-    /// Our `SETTINGS_HEADER_TABLE_SIZE` holds from now on. Where it is less than the size in use, the next block must begin with a
+    /// Our `SETTINGS_HEADER_TABLE_SIZE` is valid from now on. If it is below the size in use, the next block must begin with a
     /// size update (RFC 7541 §4.2).
     pub fn set_table_bytes_max(&mut self, bytes: usize) {
         self.table_bytes_max = bytes;
     }
 
-    /// Gives back memory that is not in use.
+    /// Frees unused memory.
     pub fn slim(&mut self) {
         self.table.slim();
     }
@@ -64,7 +64,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the size updates that a block may begin with; where its fields begin.
+    /// Applies the size updates at the beginning of a block; returns where its fields begin.
     fn size_updates(&mut self, block: &[u8]) -> Result<usize, BlockError> {
         let mut at = 0;
         while block.get(at).is_some_and(|first| first & 0xe0 == 0x20) {
@@ -155,7 +155,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Appends the name of a literal to `buf`. Its entry, its kind, and whether it is malformed.
+    /// Appends the name of a literal to `buf`. Returns its entry, its kind, and whether it is malformed.
     #[inline]
     fn literal_name(
         &self,
@@ -181,7 +181,7 @@ impl Decoder {
         let entry = entry.ok_or(BlockError::BadIndex)?;
         let name = &self.table.line(entry)[..entry.name_len as usize];
         buf.extend_from_slice(name);
-        // The entry may be malformed for its value alone.
+        // The entry may be malformed only because of its value.
         let is_bad = entry.is_bad && entry.kind == Kind::Field && !is_name(name);
         Ok((entry.id, entry.kind, is_bad))
     }
@@ -207,7 +207,7 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_lower)
 }
 
-/// What a name without its colon stands for.
+/// The kind of a pseudo-header field, by its name without the colon.
 fn pseudo(name: &[u8]) -> Kind {
     match name {
         b"method" => Kind::Method,

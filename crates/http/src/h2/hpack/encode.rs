@@ -1,7 +1,7 @@
-//! Fields to header blocks (RFC 7541 §6).
+//! Encodes fields as header blocks (RFC 7541 §6).
 //!
-//! A field with a known value is sent by its index. Another one is sent as a literal; the second time that the same name and value are
-//! sent, the field enters the dynamic table. So values that never come again neither cost memory nor push out those that do.
+//! A field with a known value is sent by its index, any other field as a literal. The second time that the same name and value
+//! are sent, the field enters the dynamic table. So values that are sent only once take no memory and evict no other fields.
 
 use super::decode::TABLE_BYTES_DEFAULT;
 use super::statics::{
@@ -12,11 +12,11 @@ use super::table::{ENTRY_OVERHEAD_BYTES, LINE_EXTRA_BYTES, Table};
 use super::{Kind, huffman, integer};
 use crate::{Method, Name};
 
-/// Slots of the cache that finds fields of the table. A field has one slot, and the last one that came takes it: a search is one
-/// comparison, whatever the fields are.
+/// Slots of the cache that finds fields in the table. A field has one slot, which the latest field with that slot occupies: a
+/// search is one comparison, whatever the fields are.
 const SLOTS: usize = 128;
 
-/// A cookie shorter than this could be guessed (RFC 7541 §7.1.3): it never enters a table.
+/// A shorter cookie could be guessed (RFC 7541 §7.1.3), so it never enters a table.
 const COOKIE_BYTES_MIN: usize = 20;
 
 /// The encoder of a connection.
@@ -25,19 +25,19 @@ pub(in crate::h2) struct Encoder {
     /// None until a field was sent twice, and while the table is empty.
     dynamic: Option<Box<Dynamic>>,
     table_bytes_max: usize,
-    /// The size that the peer's decoder has.
+    /// The table size of the peer's decoder.
     told_bytes: usize,
-    /// The lowest size since the last block, if the size changed: the next block begins with it (RFC 7541 §4.2).
+    /// The lowest size since the last block, if the size changed: the next block announces it (RFC 7541 §4.2).
     size_update: Option<usize>,
 }
 
-/// The table and how its fields are found.
+/// The table and the cache that finds its fields.
 #[derive(Debug)]
 struct Dynamic {
     table: Table,
     /// By the hash of name and value: [`Table::added`] after the field was added, 0 for none.
     fields: [u32; SLOTS],
-    /// By the same, the field that was sent last without the table: other bits of its hash.
+    /// By the same hash: other hash bits of the field that was last sent without the table.
     seen: [u16; SLOTS],
 }
 
@@ -46,14 +46,14 @@ struct Dynamic {
 enum Policy {
     /// Through the dynamic table.
     Table,
-    /// As a literal: it hardly ever comes again.
+    /// As a literal: the value is unlikely to be repeated.
     Literal,
-    /// As a literal that no one on the way may put into a table: it is a secret (RFC 7541 §7.1.3).
+    /// As a literal that no intermediary may put into a table: it is a secret (RFC 7541 §7.1.3).
     Never,
 }
 
 impl Encoder {
-    /// With a table of at most this many bytes.
+    /// An encoder with a table of at most this many bytes.
     pub fn new(table_bytes_max: usize) -> Encoder {
         Encoder {
             dynamic: None,
@@ -63,7 +63,7 @@ impl Encoder {
         }
     }
 
-    /// Sets the size of the table. The peer, whose setting it is, expects to be told if it has another size.
+    /// Sets the size of the table, which the peer's setting limits. If it changes, the next block announces it.
     pub fn set_table_bytes(&mut self, bytes: usize) {
         if bytes == self.told_bytes && self.size_update.is_none() {
             return;
@@ -71,14 +71,14 @@ impl Encoder {
         self.table_bytes_max = bytes;
         let lowest = self.size_update.map_or(bytes, |lowest| lowest.min(bytes));
         self.size_update = Some(lowest);
-        // What has left the table at the lowest size does not come back.
+        // Fields evicted at the lowest size do not return.
         if let Some(dynamic) = &mut self.dynamic {
             dynamic.table.set_size_max(bytes);
         }
     }
 
-    /// Gives back the memory of the table. The peer need not know: fields are counted from the newest, and those that follow are new to
-    /// both.
+    /// Frees the memory of the table. The peer need not know: fields are counted from the newest, and the following fields are
+    /// new to both sides.
     pub fn slim(&mut self) {
         self.dynamic = None;
     }
@@ -102,7 +102,7 @@ impl Encoder {
         }
     }
 
-    /// Only `http` and `https` have an index.
+    /// Only `http` and `https` have a static index.
     pub fn scheme(&mut self, scheme: &[u8], out: &mut Vec<u8>) {
         match scheme {
             b"http" => out.push(0x80 | SCHEME_HTTP),
@@ -144,7 +144,7 @@ impl Encoder {
         out.push(0x80 | (STATUS_200 + place));
     }
 
-    /// A field; `name` is in lower case.
+    /// Encodes a field; `name` is in lower case.
     #[inline]
     pub fn field(&mut self, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let index = index_of(id);
@@ -155,9 +155,9 @@ impl Encoder {
         }
     }
 
-    /// A field that may be in the dynamic table, or enter it. `index` is that of its name in the static table, or 0.
+    /// Encodes a field that may be in the dynamic table, or enter it. `index` is that of its name in the static table, or 0.
     fn indexed(&mut self, index: u8, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        // One that takes most of the table would push out all others.
+        // A field that takes most of the table would evict all others.
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.table_bytes_max / 4 {
             return literal(0, 4, index, name, value, out);
@@ -213,7 +213,7 @@ impl Dynamic {
     }
 }
 
-/// A literal without indexing, or never indexed.
+/// Writes a literal without indexing, or one that is never indexed.
 #[inline]
 fn literal(first: u8, bits: u32, index: u8, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     integer::write(first, bits, usize::from(index), out);
@@ -225,7 +225,7 @@ fn literal(first: u8, bits: u32, index: u8, name: &[u8], value: &[u8], out: &mut
     out.extend_from_slice(value);
 }
 
-/// A literal that enters the table.
+/// Writes a literal that enters the table.
 fn literal_for_table(index: u8, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     integer::write(0x40, 6, usize::from(index), out);
     if index == 0 {
@@ -234,7 +234,7 @@ fn literal_for_table(index: u8, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     short_string(value, out);
 }
 
-/// A string in the Huffman code where that is shorter.
+/// Writes a string, in the Huffman code if that is shorter.
 fn short_string(text: &[u8], out: &mut Vec<u8>) {
     let len = huffman::encoded_len(text);
     if len < text.len() {
@@ -272,7 +272,7 @@ fn policy(id: Name, value: &[u8]) -> Policy {
     }
 }
 
-/// A hash of a name and a value. Collisions cost bytes on the wire, no time.
+/// A hash of a name and a value. Collisions cost bytes on the wire but no time.
 #[inline]
 fn hash(id: Name, name: &[u8], value: &[u8]) -> u64 {
     let seed = match id {

@@ -55,7 +55,7 @@ fn decode_to(code: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut len = 0;
     loop {
         bits.refill();
-        // No more bytes are looked at for as long as the next code, whatever it is, is there.
+        // As long as the next code is complete, no more bytes are loaded.
         while bits.count >= BITS_MAX as u32 || bits.rest.is_empty() {
             let (symbol, length) = match SHORT[(bits.next >> (64 - SHORT_BITS)) as usize] {
                 (_, 0) => long_symbol(bits.next)?,
@@ -74,14 +74,14 @@ fn decode_to(code: &[u8], out: &mut [u8]) -> Option<usize> {
 
 /// The next bits of a code.
 struct Bits<'a> {
-    /// At the high end the next `count` bits, then zeros.
+    /// The next `count` bits at the high end, then zeros.
     next: u64,
     count: u32,
     rest: &'a [u8],
 }
 
 impl Bits<'_> {
-    /// Takes more bytes, until more than 56 bits are there or all.
+    /// Loads more bytes, until more than 56 bits or all are loaded.
     #[inline]
     fn refill(&mut self) {
         if let Some(word) = self.rest.first_chunk() {
@@ -101,7 +101,7 @@ impl Bits<'_> {
         }
     }
 
-    /// Whether what is left may end a string: fewer than eight bits, all of them 1.
+    /// Whether the remaining bits may end a string: fewer than eight, all of them 1.
     fn is_padding(&self) -> bool {
         self.count < 8 && self.next.leading_ones() >= self.count
     }
@@ -121,7 +121,7 @@ fn long_symbol(bits: u64) -> Option<(u8, u32)> {
     None
 }
 
-/// The bytes that the code of a string takes.
+/// The encoded size of a string, bytes.
 pub(in crate::h2) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()
@@ -130,7 +130,7 @@ pub(in crate::h2) fn encoded_len(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the code of a string.
+/// Appends the encoded string.
 pub(in crate::h2) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0);
     for byte in text {

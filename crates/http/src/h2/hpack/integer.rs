@@ -2,10 +2,10 @@
 
 use super::BlockError;
 
-/// Bytes behind the prefix that an integer may take; lengths and indexes fit in 28 bits by far.
+/// The most bytes after the prefix of an integer; lengths and indexes fit in 28 bits.
 const MORE_BYTES_MAX: u32 = 4;
 
-/// Reads an integer whose prefix is the low `bits` of the byte at `at`, which then stands behind it.
+/// Reads an integer whose prefix is the low `bits` of the byte at `at`; moves `at` past it.
 #[inline]
 pub(super) fn read(block: &[u8], at: &mut usize, bits: u32) -> Result<usize, BlockError> {
     let mask = (1u8 << bits) - 1;

@@ -3,7 +3,7 @@
 use super::Kind;
 use crate::Name;
 
-/// An entry: a field as it goes on the wire of HTTP/1, and what is known of it.
+/// An entry: a field in the wire form of HTTP/1, and its properties.
 pub(super) struct Static {
     pub line: &'static [u8],
     pub name: &'static str,
@@ -103,7 +103,7 @@ pub(super) const SCHEME_HTTP: u8 = 6;
 pub(super) const SCHEME_HTTPS: u8 = 7;
 pub(super) const STATUS_200: u8 = 8;
 
-/// For each name, by its number, the index of its first entry; 0 where it has none.
+/// For each name, by its number, the index of its first entry; 0 if it has none.
 static INDEXES: [u8; 128] = {
     let mut indexes = [0; 128];
     let mut at = IDS.len();
@@ -116,7 +116,7 @@ static INDEXES: [u8; 128] = {
     indexes
 };
 
-/// The index of the first entry of a name; 0 where it has none.
+/// The index of the first entry of a name; 0 if it has none.
 #[inline]
 pub(super) fn index_of(id: Name) -> u8 {
     INDEXES[id as usize % INDEXES.len()]

@@ -1,23 +1,23 @@
 //! The dynamic table (RFC 7541 §2.3.2, §4), the same for a decoder and an encoder.
 //!
-//! Its fields stand one behind the other in a buffer. New ones are appended; what was evicted at the front is cut off once it is half of
-//! the buffer, so that adding a field costs amortised linear time and each field can be copied in one piece.
+//! Its fields lie one after the other in a buffer. New fields are appended. The evicted part at the front is cut off once it is
+//! half of the buffer. So adding a field takes amortised linear time, and each field can be copied in one piece.
 
 use std::collections::VecDeque;
 
 use super::Kind;
 use crate::Name;
 
-/// What an entry counts beyond its name and value (RFC 7541 §4.1).
+/// What an entry adds to the size of its name and value (RFC 7541 §4.1).
 pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;
 
-/// What `: ` and CRLF take.
+/// The bytes of `: ` and CRLF.
 pub(super) const LINE_EXTRA_BYTES: usize = 4;
 
 /// A field of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// How many bytes were ever appended before it, modulo 2^32.
+    /// How many bytes were appended before it since the start, modulo 2^32.
     at: u32,
     pub name_len: u32,
     pub value_len: u32,
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub is_bad: bool,
 }
 
-/// The table. One that nothing was added to has no memory.
+/// The table. It has no memory until a field is added.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// Each field as `name: value CRLF`.
@@ -41,7 +41,7 @@ pub(super) struct Table {
 }
 
 impl Entry {
-    /// What it counts.
+    /// The entry's size as the table counts it.
     fn size(&self) -> usize {
         (self.name_len + self.value_len) as usize + ENTRY_OVERHEAD_BYTES
     }
@@ -59,23 +59,23 @@ impl Table {
         }
     }
 
-    /// The most that it may count.
+    /// The maximum size of the table.
     pub fn size_max(&self) -> usize {
         self.size_max
     }
 
-    /// How many fields were ever added, modulo 2^32.
+    /// How many fields were added since the start, modulo 2^32.
     pub fn added(&self) -> u32 {
         self.added
     }
 
-    /// Sets the most that it may count, and evicts what is too much.
+    /// Sets the maximum size, and evicts what exceeds it.
     pub fn set_size_max(&mut self, size_max: usize) {
         self.size_max = size_max;
         self.evict(0);
     }
 
-    /// The entry of this age: 0 is the newest.
+    /// The entry with this age: 0 is the newest.
     #[inline]
     pub fn get(&self, age: usize) -> Option<&Entry> {
         let at = self.entries.len().checked_sub(age + 1)?;
@@ -89,8 +89,8 @@ impl Table {
         &self.bytes[at..at + entry.line_len()]
     }
 
-    /// Adds a field whose line this is. Older ones are evicted for it; if it is larger than the table, all of them and itself
-    /// (RFC 7541 §4.4).
+    /// Adds the field with this line. Evicts older fields to make room; if the field is larger than the table, all are evicted
+    /// and it is not added (RFC 7541 §4.4).
     pub fn add(&mut self, line: &[u8], name_len: usize, id: Name, kind: Kind, is_bad: bool) {
         let mut entry = Entry {
             at: 0,
@@ -112,7 +112,7 @@ impl Table {
         self.entries.push_back(entry);
     }
 
-    /// Makes room for an entry that counts this much.
+    /// Evicts fields to make room for an entry of this size.
     fn evict(&mut self, more: usize) {
         while self.size + more > self.size_max {
             let Some(entry) = self.entries.pop_front() else {
@@ -122,7 +122,7 @@ impl Table {
         }
     }
 
-    /// Cuts off what was evicted, if the buffer would have to grow and at least half of it is free.
+    /// Cuts off the evicted part, if the buffer would have to grow and at least half of it is free.
     fn cut_front(&mut self, more: usize) {
         let len = self.bytes.len();
         let live = self
@@ -135,7 +135,7 @@ impl Table {
         }
     }
 
-    /// Gives back memory that is not in use.
+    /// Frees unused memory.
     pub fn slim(&mut self) {
         self.bytes.shrink_to_fit();
         self.entries.shrink_to_fit();

@@ -9,11 +9,10 @@ pub const THRESHOLD_MAX: u64 = 1 << 56;
 /// Hexadecimal digits of 56 bits.
 const DIGITS: usize = 14;
 
-/// The threshold that keeps this share of all traces, to the nearest of 56 bits; nothing if that is none of them. What is no
-/// number keeps all.
+/// The threshold that keeps this share of all traces, rounded to 56 bits; none if the share rounds to 0. NaN keeps all traces.
 #[must_use]
 pub fn threshold_of(probability: f64) -> Option<u64> {
-    // The conversion saturates, and below 2^56 it is exact.
+    // The conversion saturates and is exact below 2^56.
     let kept = (probability.clamp(0.0, 1.0) * THRESHOLD_MAX as f64).round() as u64;
     let kept = if probability.is_nan() {
         THRESHOLD_MAX
@@ -23,25 +22,25 @@ pub fn threshold_of(probability: f64) -> Option<u64> {
     (kept > 0).then(|| THRESHOLD_MAX - kept)
 }
 
-/// The threshold that the trace was sampled with.
+/// The threshold with which the trace was sampled.
 #[must_use]
 pub fn threshold(state: &[u8]) -> Option<u64> {
     let digits = sub_key(get(state, b"ot")?, b"th")?;
-    // Zeros at the end are not written.
+    // Trailing zeros are omitted.
     let shift = 4 * DIGITS.checked_sub(digits.len())?;
     Some(number(digits)? << shift)
 }
 
-/// The randomness that all samplers of the trace draw from, if it is not in the trace's identifier.
+/// The randomness that all samplers of the trace use, if it is not in the trace identifier.
 #[must_use]
 pub fn randomness(state: &[u8]) -> Option<u64> {
     let digits = sub_key(get(state, b"ot")?, b"rv")?;
     (digits.len() == DIGITS).then(|| number(digits))?
 }
 
-/// Appends the list with this threshold (below [`THRESHOLD_MAX`]) in its member `ot`, or without any. What else `ot` has is
-/// kept, and `ot` becomes the first member, as the one that changed last; where the list would be too long, other members
-/// are left out as in [`super::read`].
+/// Appends the list with this threshold (below [`THRESHOLD_MAX`]) in its member `ot`, or without a threshold. Other values of
+/// `ot` are kept, and `ot` becomes the first member, because it changed last. If the list would be too long, other members are
+/// left out as in [`super::read`].
 pub fn set_threshold(state: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     let start = out.len();
     write_ot(get(state, b"ot").unwrap_or_default(), threshold, out);
@@ -54,7 +53,7 @@ pub fn set_threshold(state: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     shorten(out, start, ot);
 }
 
-/// Appends the member `ot`, unless nothing would be in it.
+/// Appends the member `ot`, unless it would be empty.
 fn write_ot(old: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b"ot=");
@@ -70,7 +69,7 @@ fn write_ot(old: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     }
     if let Some(threshold) = threshold {
         let (digits, len) = digits(threshold);
-        // One that does not fit is not written, as if it were unknown.
+        // A value that does not fit is omitted, as if it were unknown.
         if out.len() - value + 4 + len <= VALUE_BYTES_MAX {
             if out.len() > value {
                 out.push(b';');
@@ -84,7 +83,7 @@ fn write_ot(old: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     }
 }
 
-/// The digits of a threshold, and how many of them are needed: one, or those before the zeros at the end.
+/// The digits of a threshold, and how many are needed: at least one, without trailing zeros.
 fn digits(threshold: u64) -> ([u8; DIGITS], usize) {
     let mut digits = [0; DIGITS];
     hex::write(&mut digits, &threshold.to_be_bytes()[1..]);
@@ -102,7 +101,7 @@ fn sub_key<'a>(ot: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
         .find_map(|pair| pair.strip_prefix(key)?.strip_prefix(b":"))
 }
 
-/// 1 to 14 digits in lower case.
+/// Reads 1 to 14 digits in lower case.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > DIGITS {
         return None;
