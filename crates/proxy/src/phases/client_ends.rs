@@ -110,7 +110,7 @@ impl<'a, D: Driver> Cx<'a, D> {
         let any_port = |ip: IpAddr| Addr::Inet(SocketAddr::new(ip, 0));
         match foreign {
             ForeignSource::Addr(addr) => Some(addr.clone()),
-            // The client of a UNIX socket has no address that a server could see.
+            // A client of a UNIX socket has no address that a server can be shown.
             ForeignSource::Client => addr.filter(|addr| !addr.is_unix()).cloned(),
             ForeignSource::ClientIp => addr.and_then(Addr::ip).map(any_port),
             ForeignSource::Header(expr) => {

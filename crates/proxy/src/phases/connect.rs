@@ -529,7 +529,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server closed before its response was complete. `began`: it sent a part of the head.
+    /// The server closed before the head of its response was complete. `began`: it sent a part of the head.
     pub(super) fn no_response(&mut self, stream: &mut Stream, began: bool) {
         self.end_server_after(stream);
         if self.may_resend(stream) {
