@@ -11,7 +11,7 @@ use super::status::begin_response;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `silent-drop`: the client gets no response and no close.
+    /// `silent-drop`: removes the connection without telling the client.
     pub(super) fn vanish(&mut self, rst_ttl: Option<u8>) {
         let eval = &mut self.scene.eval;
         if let Some(client) = eval.client.take() {

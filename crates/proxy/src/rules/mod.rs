@@ -111,7 +111,7 @@ pub(crate) enum End {
     Tarpit(RuleId),
     /// Without a response.
     Close,
-    /// Without a response and without a close towards the client, which is already gone.
+    /// Without a response, because the client's connection is already gone.
     Vanished,
     /// The rule failed, and the message fails with this status.
     Fail(u16),
