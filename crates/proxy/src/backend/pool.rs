@@ -44,8 +44,8 @@ pub(super) struct Pool {
     need: Need,
 }
 
-/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed. Without
-/// this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
+/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed.
+/// Without this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Need {
     /// The most connections in this window.

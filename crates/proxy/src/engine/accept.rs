@@ -19,7 +19,7 @@ use crate::stream::{Inspection, Phase};
 const PERIOD_MS: u64 = 1000;
 
 impl<D: Driver> Turn<'_, D> {
-    // ---- how many
+    // ---- limits
 
     fn bind_of(&self, listener: ListenerId) -> BindId {
         self.cx.running.listeners[listener.0 as usize]
@@ -148,7 +148,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    // ---- who
+    // ---- connections
 
     /// A connection was accepted.
     pub(super) fn accepted(&mut self, sock: SockId, accepted: Accepted) {

@@ -1,4 +1,4 @@
-//! The ends of connections and their timeouts: what happens to an incomplete request, and which streams are told.
+//! The ends of connections and their timeouts: the outcome of incomplete requests, and which streams are notified.
 
 use net::Driver;
 use sample::ConnError;

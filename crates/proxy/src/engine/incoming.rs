@@ -22,11 +22,11 @@ pub(super) const REQUESTS_A_TURN_MAX: u32 = 16;
 /// The result of one step with the bytes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feed {
-    /// So many bytes were used; the next step follows.
+    /// This number of bytes was used; the next step follows.
     Used(usize),
-    /// So many bytes were used; the next step needs more.
+    /// This number of bytes was used; the next step needs more.
     More(usize),
-    /// So many bytes were used; the rest has to wait.
+    /// This number of bytes was used; the rest has to wait.
     Wait(usize),
     /// The connection is closed.
     Gone,
@@ -355,7 +355,7 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         if client.proto == Some(Proto::H2) && !bytes.is_empty() {
-            // Continues with anything but HTTP/2, which was checked above.
+            // The bytes are not HTTP/2, which is checked above.
             match front.stream {
                 Some(id) => self.with_stream(id, |cx, stream| cx.abandon(stream)),
                 None => self.cx.close_client(link),

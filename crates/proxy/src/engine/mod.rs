@@ -48,7 +48,7 @@ pub enum Order {
     },
     /// End at once.
     Stop,
-    /// Hand over what filters have recorded of ended streams. It is done when the last copy of the sender is dropped.
+    /// Hand over the records of ended streams. It is done when the last copy of the sender is dropped.
     HandOver(Sender<()>),
     /// The listeners of a frontend, by its place in the configuration, close for good.
     CloseFrontend(usize),
@@ -136,7 +136,7 @@ impl Engine {
         self.streams.in_use()
     }
 
-    /// The worker ends, and with it its remaining streams: exports what was recorded of them.
+    /// The worker ends, and with it its remaining streams: exports their recorded data.
     #[cold]
     #[inline(never)]
     pub fn finish<D: Driver>(&mut self, driver: &mut D) {

@@ -286,7 +286,7 @@ impl Links {
         }
     }
 
-    /// Whether so many connections collect that they are sent before the end of the round.
+    /// Whether the number of collecting connections requires sending before the end of the round.
     #[inline]
     pub fn gather_enough(&self) -> bool {
         self.outgoing.gathering.len() >= GATHERING_MAX

@@ -50,7 +50,7 @@ fn fault(cause: Cause, phase: Phase) -> Told {
         Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone | Cause::ClientStuck => {
             back(BackCount::ClientAborts)
         }
-        // Nobody's fault.
+        // Not counted as an error of the client, the server or the proxy.
         Cause::NoBackend | Cause::Killed => Told::default(),
         Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
             back(BackCount::FailedConnects)
@@ -114,8 +114,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the stream has ended and its
-    /// trace is
-    /// decided.
+    /// trace is decided.
     #[inline(never)]
     pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
         let kept = self.core.tracing.kept.take();

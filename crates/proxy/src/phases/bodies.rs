@@ -277,8 +277,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Sends the part of a generated body that is made, and makes more as the client takes it. After [`MADE_PARTS_A_TURN`] parts
-    /// the
-    /// other connections are served.
+    /// the other connections are served.
     pub(super) fn send_made(&mut self, stream: &mut Stream) {
         let now = self.now();
         let mut parts = 0;
@@ -398,8 +397,7 @@ impl<D: Driver> Cx<'_, D> {
     // ---- the end of both
 
     /// Forwards both bodies until their ends. A response that ends before its request ends the exchange; the client's mux
-    /// discards the
-    /// rest of the request.
+    /// discards the rest of the request.
     pub(super) fn transfer(&mut self, stream: &mut Stream) -> Step {
         if !stream.down.done {
             return Step::Wait;

@@ -50,8 +50,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Starts to receive the body before a server is chosen: asks a client that sent `Expect: 100-continue` for it, and takes the
-    /// bytes
-    /// at hand.
+    /// bytes at hand.
     pub(super) fn await_upload(&mut self, stream: &mut Stream) {
         let Some(client) = stream.client else { return };
         let Some(link) = self.core.links.get_mut(client) else {

@@ -1,6 +1,5 @@
 //! The addresses of a server connection that depend on the client: the destination where the server's line has no address or port
-//! of
-//! its own, and the source with `usesrc` (manual §4.2 source, §5 server).
+//! of its own, and the source with `usesrc` (manual §4.2 source, §5 server).
 
 use std::net::{IpAddr, SocketAddr};
 

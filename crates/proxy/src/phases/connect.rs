@@ -313,8 +313,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Whether data is sent as soon as a new connection is established. With `tfo` the SYN waits for data and would otherwise
-    /// never be
-    /// sent. As in HAProxy, retries do not use it.
+    /// never be sent. As in HAProxy, retries do not use it.
     fn sends_at_once(&self, stream: &Stream, server: ServerId) -> bool {
         let line = self.servers.at(server);
         let client = stream.client.and_then(|client| self.core.links.get(client));
@@ -364,8 +363,7 @@ impl<D: Driver> Cx<'_, D> {
     ) -> LinkId {
         let labels = stream.route.labels;
         // A connection whose PROXY header names the client is private to that client. With `http-reuse always` any client may
-        // reuse it,
-        // because another client may send the same header.
+        // reuse it, because another client may send the same header.
         let private = match self.running.proxy(stream.backend).http_reuse {
             HttpReuse::Never => true,
             HttpReuse::Safe | HttpReuse::Aggressive => self.servers.at(server).send_proxy.is_on(),

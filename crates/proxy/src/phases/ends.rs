@@ -126,8 +126,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The client has sent its end; all bytes before it were used or wait in the stream. `has_input`: some of them still wait
-    /// with the
-    /// connection.
+    /// with the connection.
     pub fn client_ended(&mut self, stream: &mut Stream, has_input: bool) {
         let aborts = self.running.proxy(stream.backend).aborts_on_close();
         match stream.phase {
@@ -179,7 +178,7 @@ impl<D: Driver> Cx<'_, D> {
             deadlines.wait_ms = NEVER_MS;
             self.wait_over(stream);
         } else if deadlines.client_ms.min(deadlines.server_ms) > now_ms {
-            // The timer has been set anew meanwhile.
+            // The deadline has been changed meanwhile.
         } else if deadlines.client_ms <= deadlines.server_ms {
             deadlines.client_ms = NEVER_MS;
             self.client_timeout(stream);
@@ -258,7 +257,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The process ends while this stream is active: encodes what was recorded of it.
+    /// The process ends while this stream is active: encodes its recorded data.
     pub fn kill(&mut self, stream: &mut Stream) {
         if let [who @ 0, ..] = &mut stream.txn.termination {
             *who = b'K';

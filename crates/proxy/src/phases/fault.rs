@@ -38,8 +38,7 @@ pub(crate) enum Cause {
     /// The server closed without a response.
     EmptyResponse,
     /// The server closed its idle connection while this request was sent. Only the client can tell whether the request may be
-    /// sent
-    /// twice, so the client's connection is closed without a response and the client tries again (as in HAProxy).
+    /// sent twice, so the client's connection is closed without a response and the client tries again (as in HAProxy).
     StaleServer,
     /// The server's bytes violate the protocol.
     BadResponse,

@@ -92,7 +92,7 @@ pub(crate) struct Work {
     pub dismissed: bool,
 }
 
-/// What phases work with: the driver, the configuration, and the worker.
+/// The context of phases: the driver, the configuration, and the worker.
 pub(crate) struct Cx<'a, D> {
     pub io: &'a mut D,
     pub running: &'a Running,

@@ -126,7 +126,7 @@ impl<D: Driver> Cx<'_, D> {
         } else if stream.up.done {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
-            // What follows a request for a tunnel on such a stream belongs to the tunnel.
+            // On such a stream, bytes after a request for a tunnel belong to the tunnel.
             if !(stream.wants_tunnel && self.core.links.is_stream(server)) {
                 self.core
                     .links

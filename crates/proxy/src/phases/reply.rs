@@ -244,7 +244,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.end_server_after(stream);
         self.release_server(stream);
-        // Discards what was received of another response.
+        // Discards the received part of another response.
         stream.down.reset();
         stream.phase = Phase::Transfer;
         let status = stream.response.status();

@@ -106,7 +106,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Whether an HTTP/2 server has not ended its stream yet, even if its response has no body. Releasing the stream before that
-    /// resets it, and data that the server sends after it is lost.
+    /// resets it, and a proxy that is the server then gives up its own connection for the request.
     fn has_end_to_come(&mut self, stream: &Stream) -> bool {
         let server = stream.server.link();
         let end = server.and_then(|server| self.core.links.stream_end_mut(server));

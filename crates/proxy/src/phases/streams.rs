@@ -105,7 +105,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Ends a connection without streams. The peer gets a GOAWAY frame first.
     pub fn end_connection(&mut self, link: LinkId) {
-        // A deadline for the case that the peer does not close.
+        // Ends the connection if the following steps do not complete.
         self.set_link_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
         links.with_codec(self.io, link, |codec, frames| {

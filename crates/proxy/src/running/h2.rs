@@ -15,7 +15,7 @@ pub(crate) struct H2Limits {
     pub clients: Limits,
     /// The limits for servers.
     pub servers: Limits,
-    /// The number of streams after which a client's connection takes no more.
+    /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
 }
 

@@ -445,7 +445,7 @@ fn binds(proxy: &Proxy) -> bool {
     cookie || !proxy.use_server.is_empty() || proxy.rdp_cookie.is_some()
 }
 
-/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line that is added at run time may allow it.
+/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line added at run time may allow it.
 fn takes_early_data(config: &Config) -> bool {
     let binds = config.proxies.iter().flat_map(|proxy| &proxy.binds);
     binds.filter_map(|bind| bind.tls.as_deref()).any(|tls| {

@@ -426,7 +426,7 @@ impl Shared {
         self.server_conns.asked()
     }
 
-    // ---- slots and those who wait for them
+    // ---- slots and queues
 
     /// How many requests a server may have in progress now; 0 for no limit.
     #[inline]

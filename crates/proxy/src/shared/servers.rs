@@ -44,7 +44,7 @@ pub(super) const EJECTED: u32 = 8;
 /// Its ejection has ended, and it gets one request as a probe.
 pub(super) const PROBED: u32 = 16;
 
-/// A server with one of these flags gets no requests, not even bound ones.
+/// A server with one of these flags is not up, and no request stays bound to it.
 const OUT: u32 = MAINTENANCE | DOWN | EJECTED | PROBED;
 
 /// The units of a weight of 1 while a server of the backend starts slowly.

@@ -112,7 +112,7 @@ impl Writer {
 
     fn point(&mut self, labels: &[(&str, &str)], point: Point<'_>, out: &mut Vec<u8>) {
         match point {
-            // A NaN stands for a missing number.
+            // NaN means that there is no number.
             Point::Number(_, value) if value.is_nan() => return,
             Point::Number(split, value) => message(out, 1, |out| {
                 self.times(out);

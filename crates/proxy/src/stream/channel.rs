@@ -65,7 +65,7 @@ impl Channel {
     }
 }
 
-/// Empties a buffer, and gives back the memory of a large one.
+/// Empties a buffer, and frees the memory of a large one.
 pub(crate) fn keep_little(buffer: &mut Vec<u8>) {
     buffer.clear();
     if buffer.capacity() > KEPT_BYTES_MAX {

@@ -73,7 +73,7 @@ pub(crate) struct Stream {
     pub is_old: bool,
     /// `strict-mode off`, in the rule set at hand.
     pub soft_rewrites: bool,
-    /// `http-after-response` rules failed: no more of them run.
+    /// `http-after-response` rules failed, so they do not run again.
     pub rules_failed: bool,
     /// The realm for the challenge of the next page (RFC 9110 §11.5).
     pub challenge: Option<Box<[u8]>>,

@@ -42,7 +42,7 @@ pub(crate) struct Route {
 pub(crate) struct Persist {
     /// The request named the server; balancing did not choose it.
     pub direct: bool,
-    /// What named the server.
+    /// How the request named it.
     pub by: Binding,
     /// `force-persist`: a server that is down may be used.
     pub forced: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Persist {
     pub first_s: u64,
 }
 
-/// What can name a server before balancing.
+/// The ways in which a request can name a server before balancing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// `use-server`

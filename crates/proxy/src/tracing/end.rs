@@ -183,8 +183,8 @@ impl Worker {
         )
     }
 
-    /// The first policy that keeps a stream. `randomness`: the input of probabilistic policies; none where a remote parent has
-    /// been sampled already.
+    /// The first policy that keeps a stream. `randomness`: the input of probabilistic policies; none where the remote caller has
+    /// already made the probabilistic decision.
     fn ask<'p>(
         &self,
         scene: &Scene<'_>,

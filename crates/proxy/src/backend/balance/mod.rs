@@ -52,10 +52,10 @@ pub(crate) trait Balance: Debug + Send {
     /// A server has responded or failed after this time.
     fn observe(&mut self, _server: usize, _observed: Observed) {}
 
-    /// Takes over what the algorithm learnt before the servers changed.
+    /// Takes over the latencies that were measured before the servers changed.
     fn inherit(&mut self, _latencies: Latencies) {}
 
-    /// What the algorithm has learnt.
+    /// The latencies that the algorithm has measured.
     fn learnt(&mut self) -> Latencies {
         Latencies::default()
     }

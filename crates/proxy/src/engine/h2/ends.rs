@@ -46,7 +46,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The peer violated the protocol; the connection ends, and the peer was told.
+    /// The peer violated the protocol; the connection ends, and the codec has notified the peer.
     pub(super) fn connection_failed(&mut self, link: LinkId) {
         match self.cx.core.links.is_client(link) {
             true => {

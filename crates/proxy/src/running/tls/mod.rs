@@ -126,10 +126,9 @@ impl Tls {
 
     /// Sets the TLS options of a server, given by the place of its backend and its own, whose files must be loaded already; none
     /// for plain connections. `title` is its name in messages.
-    /// messages call it.
     ///
+    /// # Errors
     /// A file is not known or cannot be used; the message for the user. Nothing changes then.
-    /// A file is not known or cannot be used, in words. Nothing changes then.
     pub fn set_server(
         &self,
         (backend, place): (usize, usize),

@@ -120,7 +120,7 @@ impl Tallies {
         }
     }
 
-    // ---- what all workers have in common
+    // ---- the parts that all workers share
 
     /// The shared part of a frontend.
     pub fn front_extra(&self, proxy: ProxyId) -> &FrontExtra {

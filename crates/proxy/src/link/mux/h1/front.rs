@@ -93,7 +93,7 @@ impl Front {
         }
         let ends = heed_connection(head);
         let mut framing = how.framing;
-        // A client that still waits for 100 may send its body or not: the body cannot be told from the next request.
+        // A client that still waits for 100 may send its body or not, so the body cannot be distinguished from the next request.
         let unasked = self.expects && !self.read.is_over();
         self.lives &= !how.close && !ends && !unasked;
         match framing {
