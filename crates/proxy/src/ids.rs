@@ -1,4 +1,4 @@
-//! Names of what a configuration has: typed indices instead of bare numbers.
+//! Names of a configuration's objects and of connections and streams: typed indices instead of bare numbers.
 
 /// A proxy (`frontend`, `backend`, `listen`): its place in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ pub(crate) struct BindId {
     pub place: usize,
 }
 
-/// A rule: its proxy and its place in the rule set at hand.
+/// A rule: its proxy and its place in the current rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuleId {
     pub proxy: ProxyId,
@@ -87,11 +87,11 @@ impl net::slots::Key for LinkId {
     }
 }
 
-/// A stream of this worker: its place. Places are used again; [`sample::Txn::id`] tells streams apart.
+/// A stream of this worker: its place. Places are reused; [`sample::Txn::id`] identifies a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId(pub u32);
 
-/// Whose timer it is.
+/// The owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Link(LinkId),

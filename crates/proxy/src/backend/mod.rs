@@ -1,4 +1,4 @@
-//! Backends as one worker serves them: which server takes a request, and the connections that wait for the next one.
+//! Backends from one worker's view: the choice of a server for a request, and idle connections.
 
 pub(crate) mod balance;
 mod pool;
@@ -21,14 +21,14 @@ pub(crate) use pool::{Keep, Wanted, proven_only};
 #[derive(Debug)]
 pub(crate) struct Backends(Vec<Backend>);
 
-/// One worker's state of a backend: what it derived from the state of its servers, and idle connections.
+/// One worker's state of a backend: data derived from the state of its servers, and idle connections.
 #[derive(Debug)]
 struct Backend {
-    /// Of what epoch the following is.
+    /// The epoch of the derived data.
     epoch: u32,
     balance: Box<dyn Balance>,
     usable: Vec<bool>,
-    /// Some usable server is only to be probed.
+    /// Whether a usable server may only be probed.
     probes: bool,
     weights: Vec<u32>,
     /// By server.
@@ -37,23 +37,23 @@ struct Backend {
     shared: Vec<Vec<LinkId>>,
 }
 
-/// What a choice looks at: the configuration, the servers and the worker.
+/// The inputs of a choice: the configuration, the servers and the worker.
 pub(crate) struct View<'a> {
     pub running: &'a Running,
     pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
 }
 
-/// What a choice came to.
+/// The result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// A slot of it is taken, where requests for it take one.
+    /// This server, with a slot taken where requests for it need one.
     Server(ServerId),
-    /// All are full, or the one that it must be.
+    /// All servers are full, or the one that the request is bound to.
     Full(Option<ServerId>),
-    /// The one that it must be is full, and so is its queue (`maxqueue`).
+    /// The server that the request is bound to is full, and so is its queue (`maxqueue`).
     QueueFull,
-    /// There is none.
+    /// No server is usable.
     Nobody,
 }
 
@@ -72,7 +72,7 @@ impl Backends {
         Backends((0..proxies).map(backend).collect())
     }
 
-    /// The tables of servers have changed: what was derived from them follows.
+    /// The server tables have changed: updates the derived data.
     pub fn servers_changed(&mut self, view: &View<'_>) {
         for (place, backend) in self.0.iter_mut().enumerate() {
             let id = ProxyId::at(place);
@@ -85,7 +85,7 @@ impl Backends {
         }
     }
 
-    /// A backend whose derived state is that of now.
+    /// A backend with its derived data up to date.
     #[inline]
     fn current(&mut self, view: &View<'_>, backend: ProxyId) -> &mut Backend {
         let state = &mut self.0[backend.place()];
@@ -102,25 +102,25 @@ impl Backends {
         backend.usable[server.place()] && !is_probed
     }
 
-    /// Whether a backend has another server than this one.
+    /// Whether a backend has a usable server other than this one.
     pub fn has_others(&mut self, view: &View<'_>, backend: ProxyId, but: Option<ServerId>) -> bool {
         let usable = &self.current(view, backend).usable;
         let mut usable = usable.iter().enumerate().filter(|(_, usable)| **usable);
         usable.any(|(place, _)| Some(ServerId::at(backend, place)) != but)
     }
 
-    /// Whether requests with a key belong to their server even when that is full.
+    /// Whether requests with a key wait for their server when that is full.
     pub fn sticks(&self, backend: ProxyId) -> bool {
         self.0[backend.place()].balance.sticks()
     }
 
-    /// A server has answered, or failed to.
+    /// A server has responded or failed.
     pub fn observe(&mut self, server: ServerId, observed: Observed) {
         let balance = &mut self.0[server.backend.place()].balance;
         balance.observe(server.place(), observed);
     }
 
-    /// Chooses a server for a request and takes one of its slots. `key`: the hash of what binds it.
+    /// Chooses a server for a request and takes one of its slots. `key`: the hash of the request's key.
     #[inline]
     pub fn choose(
         &mut self,
@@ -173,7 +173,7 @@ impl Backends {
                 if !probes || shared.servers.take_probe(server, now_ms) {
                     return Choice::Server(server);
                 }
-                // Another worker probes it.
+                // Another worker is probing it.
                 if counts {
                     shared.servers.give(server);
                 }
@@ -186,17 +186,17 @@ impl Backends {
                     false => Choice::Full(Some(server)),
                 };
             }
-            // Another worker took the slot in between: look again.
+            // Another worker took the slot meanwhile: choose again.
         }
     }
 }
 
 impl Backend {
-    /// What follows from the state of the servers now. There are no idle connections.
+    /// Derives a backend from the current state of its servers, without idle connections.
     fn derive(view: &View<'_>, backend: ProxyId) -> Backend {
         let servers = &view.ambient.shared.servers;
         let epoch = servers.epoch(backend);
-        // Places that are newer than the worker's tables come with the next ones.
+        // Places that the worker's tables do not have yet come with the next tables.
         let places = || (0..view.servers.places(backend)).map(|place| ServerId::at(backend, place));
         let probes = places().any(|server| servers.is_probed(server));
         let usable: Vec<bool> = places()
@@ -242,7 +242,7 @@ impl Backend {
     }
 }
 
-/// Whether a hash passes over a server (manual §4.2 hash-preserve-affinity).
+/// Whether hashing skips a server (manual §4.2 hash-preserve-affinity).
 fn is_full(view: &View<'_>, server: ServerId) -> bool {
     let shared = &view.ambient.shared;
     if shared.servers.maxconn(server) == 0 {
@@ -259,7 +259,7 @@ fn is_full(view: &View<'_>, server: ServerId) -> bool {
     }
 }
 
-/// The hash of what binds a request to a server.
+/// The hash of a request's key.
 pub(crate) fn hash_key(
     running: &Running,
     stream: &Stream,

@@ -1,8 +1,8 @@
-//! Idle server connections: a stack per worker and server, the last one in being the first one out.
+//! Idle server connections: a stack for each worker and server; the last one in is the first one out.
 //!
-//! `http-reuse` (manual §4.2) says which requests may take one: `safe` lets a client's first request, which could not be
-//! sent again by its client, only have a connection of its own; `aggressive` lets it have one that has proved to be kept
-//! alive; `always` any; `never` only what the same client opened.
+//! `http-reuse` (manual §4.2) says which requests may reuse one. `safe`: not a client's first request, because the client would
+//! not send it again. `aggressive`: a first request may reuse a connection that has proved to be kept alive. `always`: any
+//! request. `never`: only requests of the client that opened the connection.
 
 use config::model::HttpReuse;
 use net::Labels;
@@ -14,29 +14,29 @@ use crate::link::Links;
 use crate::link::mux::Mux;
 use crate::shared::{Count, Wish};
 
-/// Responses a connection must have completed to be `aggressive`'s proof.
+/// How many responses a connection must have completed for `aggressive`.
 const PROVEN_RESPONSES: u32 = 2;
 
-/// The connection that a request wants.
+/// The properties of the connection that a request needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub server: ServerId,
     pub client: LinkId,
-    /// It is the client's first request.
+    /// Whether it is the client's first request.
     pub is_first: bool,
     pub reuse: HttpReuse,
     pub labels: Labels,
-    /// The PROXY protocol header it would begin with.
+    /// The PROXY protocol header of a new connection for the request.
     pub header: &'a [u8],
-    /// What tells its connections from other idle ones.
+    /// The name that distinguishes the request's connections from other idle ones.
     pub name: &'a [u8],
 }
 
-/// A worker keeps this many idle connections of a server even if it needs fewer: [`Need`] does not tell connections of different names
-/// apart, nor those that have been reused before.
+/// A worker keeps this many idle connections of a server even if it needs fewer, because [`Need`] distinguishes neither
+/// connections of different names nor connections that have been reused before.
 const IDLE_MIN: u32 = 16;
 
-/// Idle connections of HTTP/1 of a server.
+/// A server's idle HTTP/1 connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     /// The last one in is the first one out.
@@ -44,20 +44,20 @@ pub(super) struct Pool {
     need: Need,
 }
 
-/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed. Without
-/// this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
+/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed.
+/// Without this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Need {
-    /// The most in this window.
+    /// The most connections in this window.
     most: u32,
-    /// What is left of those before: half of it is forgotten with each window.
+    /// The decayed maximum of earlier windows: its excess is halved with each window.
     before: u32,
     /// The end of this window.
     until_ms: u64,
 }
 
 impl Need {
-    /// So many are used now; how many are needed.
+    /// Notes that `used` connections are in use now. Returns how many are needed.
     fn note(&mut self, used: u32, keep: &Keep) -> u32 {
         if keep.now_ms >= self.until_ms {
             self.before = self.most.max(self.before.midpoint(self.most));
@@ -69,18 +69,18 @@ impl Need {
     }
 }
 
-/// What bounds the idle connections of a server.
+/// The bounds on the idle connections of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
-    /// The most of all workers together (`pool-max-conn`).
+    /// The maximum for all workers together (`pool-max-conn`).
     pub max: Option<u32>,
     pub now_ms: u64,
-    /// What the need is looked at over: the time after which idle ones are closed (`pool-purge-delay`).
+    /// The window for measuring the need: the time after which idle connections are closed (`pool-purge-delay`).
     pub window_ms: u64,
 }
 
 impl Backends {
-    /// An idle connection that a request may have; it is idle no more.
+    /// Takes an idle connection that suits a request out of its pool.
     pub fn take_idle(
         &mut self,
         ambient: &Ambient,
@@ -113,12 +113,12 @@ impl Backends {
         Some(link)
     }
 
-    /// An idle connection that another worker may have.
+    /// Finds an idle connection that another worker may have.
     pub fn find_idle(&self, links: &Links, wish: &Wish) -> Option<LinkId> {
         self.find(links, wish.server, wish.proven_only, &wish.name)
     }
 
-    /// The idle connection of HTTP/1 of this name that was used last.
+    /// The idle HTTP/1 connection with this name that was used last.
     #[inline(always)]
     fn find(
         &self,
@@ -136,8 +136,8 @@ impl Backends {
         idle.iter().rfind(fits).copied()
     }
 
-    /// Puts a connection aside for the next request. False where there are enough: this worker has [`IDLE_MIN`] and more than it has used
-    /// at once of late, or all workers together have `max`.
+    /// Puts a connection into its pool for the next request. False if there are enough: this worker has [`IDLE_MIN`] and more
+    /// than it has recently used at once, or all workers together have `max`.
     pub fn keep_idle(
         &mut self,
         ambient: &Ambient,
@@ -192,7 +192,7 @@ impl Backends {
         }
     }
 
-    /// Takes a connection among those that take streams of many clients.
+    /// Adds a connection to those that take streams of many clients.
     pub fn share(&mut self, links: &mut Links, link: LinkId) {
         if let Some(server) = links.server_mut(link) {
             let id = server.server;
@@ -202,7 +202,7 @@ impl Backends {
         }
     }
 
-    /// A connection takes no more streams.
+    /// Removes a connection that takes no new streams.
     pub fn unshare(&mut self, links: &mut Links, link: LinkId) {
         let Some(server) = links.server_mut(link) else {
             return;
@@ -220,7 +220,7 @@ impl Backends {
         }
     }
 
-    /// A connection that is idle, of any server: the one that has been longest in its pool.
+    /// An idle connection of any server: the one that has been longest in its pool.
     pub fn any_idle(&mut self, links: &Links) -> Option<LinkId> {
         let pools = self.0.iter().flat_map(|backend| &backend.idle);
         let idle = pools
@@ -233,20 +233,21 @@ impl Backends {
         })
     }
 
-    /// A connection that is idle, of a server: the one that has been longest in its pool.
+    /// An idle connection of a server: the one that has been longest in its pool.
     pub fn idle_of(&self, server: ServerId) -> Option<LinkId> {
         let pool = &self.0[server.backend.place()].idle[server.place()];
         pool.links.first().copied()
     }
 
-    /// Whether a connection is where its place says.
+    /// Whether a connection is at its recorded place.
     pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];
         idle.links.get(place as usize) == Some(&link)
     }
 }
 
-/// Whether a request may only have a connection that has proved to be kept alive; none where it may have no other client's.
+/// Whether a request may only reuse a connection that has proved to be kept alive; none where it may reuse no other client's
+/// connection.
 pub(crate) fn proven_only(reuse: HttpReuse, is_first: bool) -> Option<bool> {
     match reuse {
         HttpReuse::Never => None,

@@ -1,5 +1,5 @@
-//! Client connections from the accept to their session: admitted and counted, told by a PROXY header who they are, passed by the
-//! rules of connections and sessions; and listeners that rest while a limit is reached.
+//! Client connections from accept to the start of their session: admission, counting, the PROXY header, connection rules and
+//! session rules. Listeners pause while a limit is reached.
 
 use net::timers::NEVER_MS;
 use net::{Accepted, Driver, ListenerId, SockId, proxy_protocol};
@@ -15,17 +15,17 @@ use crate::running::deadline;
 use crate::shared::{Count, FrontCount, Pace, RateLimit};
 use crate::stream::{Inspection, Phase};
 
-/// What rates are limited over.
+/// The period of rate limits, milliseconds.
 const PERIOD_MS: u64 = 1000;
 
 impl<D: Driver> Turn<'_, D> {
-    // ---- how many
+    // ---- limits
 
     fn bind_of(&self, listener: ListenerId) -> BindId {
         self.cx.running.listeners[listener.0 as usize]
     }
 
-    /// Whether one more connection may be accepted; if so, its place is taken.
+    /// Whether one more connection may be accepted; if so, a place is reserved for it.
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
         let admitted = !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind);
@@ -36,7 +36,8 @@ impl<D: Driver> Turn<'_, D> {
         admitted
     }
 
-    /// A place was taken. Several may have become free at once, and those who freed them told one worker: it tells the next.
+    /// Wakes the next paused worker after a place was reserved. Several places may have become free at once while only one worker
+    /// was woken.
     fn pass_on(&mut self, bind: BindId) {
         let ambient = &self.cx.core.ambient;
         if let Some(worker) = ambient.shared.next_resting(ambient.worker)
@@ -46,7 +47,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Nobody was there: the place goes to whoever waits elsewhere.
+    /// There was no connection to accept: releases the reserved place to another paused worker.
     pub(super) fn retract(&mut self, listener: ListenerId) {
         let bind = self.bind_of(listener);
         let ambient = &self.cx.core.ambient;
@@ -56,7 +57,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Stops accepting where a limit is reached.
+    /// Stops accepting on a listener whose limit is reached.
     fn rest(&mut self, listener: ListenerId) {
         if !self.state.resting.contains(&listener) {
             self.state.resting.push(listener);
@@ -64,13 +65,13 @@ impl<D: Driver> Turn<'_, D> {
         }
         let ambient = &self.cx.core.ambient;
         ambient.shared.set_rests(ambient.worker, true);
-        // A place that became free before the others could know.
+        // A place may have become free before the others saw that this listener pauses.
         if !ambient.shared.is_full(self.bind_of(listener)) {
             self.reopen_listeners();
         }
     }
 
-    /// A place became free: for a listener of this worker, or of another one.
+    /// A place became free: reopens a listener of this worker, and wakes another worker with paused listeners.
     pub(super) fn place_is_free(&mut self) {
         if !self.state.resting.is_empty() {
             self.reopen_listeners();
@@ -81,7 +82,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Accepts again where there is room.
+    /// Resumes accepting on listeners that have room.
     pub(super) fn reopen_listeners(&mut self) {
         let mut index = 0;
         while index < self.state.resting.len() {
@@ -100,8 +101,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Whether a listener has its share of this second (`maxconnrate`, `maxsessrate`, `maxsslrate`, `rate-limit sessions`). If so, it is
-    /// looked at again when there may be room.
+    /// Whether a listener has reached a rate limit (`maxconnrate`, `maxsessrate`, `maxsslrate`, `rate-limit sessions`). If so,
+    /// the time for the next check is set.
     fn is_too_fast(&mut self, bind: BindId) -> bool {
         if !self.cx.running.paces {
             return false;
@@ -139,7 +140,7 @@ impl<D: Driver> Turn<'_, D> {
         reached.is_some()
     }
 
-    /// The moment to look again has come.
+    /// Checks the paused listeners again when it is time.
     pub(super) fn look_for_room(&mut self) {
         if self.cx.now().ms() >= self.state.room_at_ms {
             self.state.room_at_ms = NEVER_MS;
@@ -147,9 +148,9 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    // ---- who
+    // ---- connections
 
-    /// A connection came in.
+    /// A connection was accepted.
     pub(super) fn accepted(&mut self, sock: SockId, accepted: Accepted) {
         let bind = self.bind_of(accepted.listener);
         let frontend = bind.frontend;
@@ -214,7 +215,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection came to a listener.
+    /// Counts a connection of a listener.
     fn count_connection(&self, bind: BindId) {
         self.cx.mark(Pace::ProcessConnections);
         self.cx.mark(Pace::Connections(bind.frontend));
@@ -229,7 +230,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The connection's own address is known: its first stream may begin.
+    /// The client's address is known: runs the session rules; then the first stream may begin.
     pub(super) fn begin_session(&mut self, link: LinkId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
@@ -273,7 +274,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// Reads the header of the PROXY protocol; how many bytes were used.
+    /// Reads the PROXY protocol header. Returns how many bytes were used.
     pub(super) fn read_proxy_header(&mut self, link: LinkId, bytes: &[u8]) -> usize {
         match proxy_protocol::parse(bytes) {
             Ok(None) => 0,
@@ -315,7 +316,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes a client that has failed before its session began, with a line in the log.
+    /// Closes a client that failed before its session began, and logs it.
     pub(super) fn fail_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
         self.log_failed_session(link, why, silent);
         self.cx.close_client(link);

@@ -1,4 +1,4 @@
-//! What must hold between entry points: the links between connections, streams and pools. Tests check it after every event.
+//! Invariants between entry points: the references between connections, streams and pools. Tests check them after every event.
 
 use super::Engine;
 use crate::ids::LinkId;
@@ -7,10 +7,10 @@ use crate::link::{Client, Link, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
 impl Engine {
-    /// Checks the engine's own books. Looks at every connection: for tests.
+    /// Checks the engine's own state. Visits every connection, so it is for tests only.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first violated invariant.
     pub fn audit(&self) -> Result<(), String> {
         let core = &self.core;
         require(core.out.is_empty() && core.text.is_empty(), || {

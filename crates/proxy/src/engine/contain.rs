@@ -1,7 +1,7 @@
-//! A panic ends the connection that it happened on, and nothing else.
+//! A panic ends only the connection or request that it happened on.
 //!
-//! Streams and connections stay in their tables while they are worked on, so that what a stream holds (a slot, its counts, a place
-//! in a queue) is known after a panic and given back.
+//! Streams and connections stay in their tables while they are worked on. So everything that a stream holds (a slot, its counts,
+//! a place in a queue) is known after a panic and released.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,17 +14,17 @@ use crate::link::{Role, Stage};
 use crate::phases::{Cause, Cx};
 use crate::stream::{Phase, Stream};
 
-/// A panic; whoever has the process' panic hook has told it already.
+/// A panic, which the process' panic hook has already reported.
 pub(super) struct Panicked;
 
-/// Does work that may panic.
+/// Runs work that may panic.
 #[inline]
 pub(super) fn run(work: impl FnOnce()) -> Result<(), Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
 impl Engine {
-    /// Ends what a panic concerns.
+    /// Ends the stream and the connections that a panic concerns.
     #[cold]
     #[inline(never)]
     pub(super) fn contain<D: Driver>(&mut self, driver: &mut D) {
@@ -39,9 +39,9 @@ impl Engine {
         self.core.ambient.shared.count_panic();
         self.core.text.clear();
         self.core.out.clear();
-        // In order, with an answer where none was given.
+        // The regular way: with a response if none was sent.
         let ended = self.end_stream(driver, stream, |cx, stream| {
-            // What it was about to do with a server is not tried again.
+            // The failure must not start a retry.
             stream.replay.retriable = false;
             cx.fail(stream, Cause::Internal);
         });
@@ -72,7 +72,7 @@ impl Engine {
         let _ = run(|| self.turn(driver).settle());
     }
 
-    /// Does to a stream what ends it.
+    /// Ends a stream in the given way.
     fn end_stream<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -91,7 +91,7 @@ impl Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Closes a connection, but not a server's that is another stream's.
+    /// Closes a connection, except a server's connection that another stream uses.
     fn close_link(&mut self, link: LinkId) {
         let links = &self.cx.core.links;
         if links
@@ -111,7 +111,7 @@ impl<D: Driver> Turn<'_, D> {
                 entry.mux.set_stream(None);
                 self.cx.close_client(link);
             }
-            // It may have been at its end: nothing but its timer would close it.
+            // It may be in the middle of its end; then only its timer would close it.
             Role::Server(server) if server.pool_place.is_some() => self.cx.close_server(link),
             Role::Stream(_) => self.cx.end_stream_link(link),
             Role::Server(_) => {
@@ -123,7 +123,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes the connection in a slot if it was left with a stream that is not its own, or a server's with none.
+    /// Closes the connection in a slot if its stream does not refer to it, or if it is a server's without a stream.
     fn close_untied(&mut self, slot: u32) {
         let Some(link) = self.cx.core.links.at(slot) else {
             return;
@@ -163,7 +163,7 @@ impl<D: Driver> Turn<'_, D> {
                     Some(_) => {}
                 }
             }
-            // One without streams that nobody can find any more was about to be closed.
+            // It has no streams and is in no pool or list, so it was about to be closed.
             Role::Server(server) if matches!(entry.mux, Mux::Connection(_)) => {
                 let is_lost = server.shared_place.is_none() && server.keeper.is_none();
                 if is_lost && entry.mux.is_free() {

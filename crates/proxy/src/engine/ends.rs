@@ -1,4 +1,4 @@
-//! Ends of connections, and their time: what is left of a request that will not be complete, and who is told.
+//! The ends of connections and their timeouts: the outcome of incomplete requests, and which streams are notified.
 
 use net::Driver;
 use sample::ConnError;
@@ -11,7 +11,7 @@ use crate::phases::Cause;
 use crate::stream::Phase;
 
 impl<D: Driver> Turn<'_, D> {
-    /// A client will send no more, and what it sent is used as far as can be.
+    /// A client has ended its side, and its bytes were used as far as possible.
     pub(super) fn client_eof(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
@@ -31,7 +31,7 @@ impl<D: Driver> Turn<'_, D> {
                 }
             }
             (_, Some(id)) => {
-                // What is left of a message that it will not complete is no input.
+                // The bytes of an incomplete message are not input.
                 let has_input =
                     has_input && matches!(self.streams.get(id), Some(stream) if stream.up.came);
                 self.with_stream(id, |cx, stream| cx.client_ended(stream, has_input));
@@ -50,13 +50,13 @@ impl<D: Driver> Turn<'_, D> {
             (Stage::Ready, None) if client.streams == 0 && client.is_http => {
                 self.silent_client(link, b'C');
             }
-            // What it has not taken yet goes first.
+            // Bytes that the client has not taken yet are sent first.
             (Stage::Ready, None) if blocked => {}
             (Stage::Ready | Stage::Session, None) => self.cx.close_client(link),
         }
     }
 
-    /// A client that went, or let its time pass, before its first byte: a line in the log, as HAProxy writes it.
+    /// A client left or timed out before its first byte: logs it as HAProxy does.
     fn silent_client(&mut self, link: LinkId, who: u8) {
         let Some(client) = self.cx.core.links.client(link) else {
             return;
@@ -96,7 +96,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// A client's connection is dead.
+    /// A client's connection is closed.
     pub(super) fn client_closed(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
@@ -120,7 +120,7 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.forget_client(link);
     }
 
-    /// A server will send no more, and what it sent is used as far as can be.
+    /// A server has ended its side, and its bytes were used as far as possible.
     pub(super) fn server_eof(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
@@ -139,9 +139,9 @@ impl<D: Driver> Turn<'_, D> {
                 cx.run(stream);
             }
             Phase::Tunnel(_) => cx.tunnel_server_ended(stream),
-            // All of it is here, and has yet to leave.
+            // The response is completely received and still has to be sent.
             _ if stream.down.came => {}
-            // A rule waits for the body: what is here is all of it.
+            // A rule waits for the body: no more of it will come.
             Phase::BackendResponse(rules) if rules.awaits_body() => {
                 stream.down.cut = true;
                 cx.run(stream);
@@ -152,7 +152,7 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- time
 
-    /// The deadline of a connection came: what for depends on what it waits for.
+    /// The deadline of a connection has passed; its state says what the deadline was for.
     pub(super) fn link_timeout(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
@@ -170,7 +170,7 @@ impl<D: Driver> Turn<'_, D> {
                 return self.connection_timeout(link);
             }
             Role::Stream(_) if is_free => return self.cx.end_stream_link(link),
-            // It was put to use meanwhile.
+            // The connection has been used meanwhile.
             Role::Server(_) | Role::Stream(_) => return,
         };
         match client.stage {

@@ -1,5 +1,5 @@
-//! Bytes that come in: fed to muxes, whose messages are fed to streams. What cannot be used yet waits, a buffer of it with the
-//! connection and the rest in the kernel.
+//! Received bytes are fed to muxes, whose messages are fed to streams. Bytes that cannot be used yet wait: one buffer of them
+//! with the connection, the rest in the kernel.
 
 use config::model::Proto;
 use http::h1::Parsed;
@@ -16,32 +16,32 @@ use crate::phases::{Cx, request_read_rules, response_read_rules};
 use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
-/// Requests of one client before the others have their turn.
+/// How many requests of one client are handled before other connections are served.
 pub(super) const REQUESTS_A_TURN_MAX: u32 = 16;
 
-/// What a step with the bytes at hand came to.
+/// The result of one step with the bytes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feed {
-    /// So many were used; the next step follows.
+    /// This number of bytes was used; the next step follows.
     Used(usize),
-    /// So many were used, and nothing goes on without more.
+    /// This number of bytes was used; the next step needs more.
     More(usize),
-    /// So many were used; the rest has to wait.
+    /// This number of bytes was used; the rest has to wait.
     Wait(usize),
-    /// The connection is gone.
+    /// The connection is closed.
     Gone,
 }
 
-/// What became of bytes.
+/// The result of feeding bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fed {
     pub used: usize,
-    /// What is left needs more behind it; else it has to wait.
+    /// The unused bytes need more bytes after them; otherwise they have to wait.
     pub wants_more: bool,
 }
 
 impl Fed {
-    /// Nothing is left.
+    /// All bytes were used.
     pub const ALL: Fed = Fed {
         used: 0,
         wants_more: true,
@@ -49,7 +49,7 @@ impl Fed {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Bytes came.
+    /// Bytes were received.
     pub(super) fn receive(&mut self, link: LinkId, data: &mut [u8]) -> Took {
         match self.cx.core.links.get(link) {
             Some(entry) if entry.secure.is_some() => self.receive_secure(link, data),
@@ -65,7 +65,7 @@ impl<D: Driver> Turn<'_, D> {
                 return all(data);
             };
             if entry.secure.is_some() {
-                // What stood before the handshake is over: what follows is its first message.
+                // The bytes before the handshake (a PROXY header) are used; the handshake follows.
                 let took = self.receive_secure(link, &mut data[taken..]);
                 return Took {
                     bytes: taken + took.bytes,
@@ -88,7 +88,7 @@ impl<D: Driver> Turn<'_, D> {
                 }
                 break;
             }
-            // Behind what waits already, as much as may wait.
+            // Appends to the waiting bytes as much as may wait.
             let most = read_bytes.max(entry.mux.input_bytes_max(self.cx.running.bufsize()));
             let room = most.saturating_sub(entry.input.len()).max(1);
             let count = room.min(rest.len());
@@ -131,14 +131,14 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection's bytes may be used now, those that wait here and those that wait in the kernel; then its end behind them.
+    /// A connection's waiting bytes, here and in the kernel, may be used now; the peer's end is handled after them.
     pub(super) fn poke(&mut self, link: LinkId) {
         let Fed { wants_more, .. } = self.use_input(link);
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         if entry.is_full(self.cx.running.bufsize()) {
-            // It may have been released while it was looked at.
+            // The hold may have been released while the bytes were used.
             self.cx.core.links.hold(self.cx.io, link, Hold::Full);
         } else if !entry.is_later {
             self.cx.core.links.release(self.cx.io, link, Hold::Full);
@@ -156,7 +156,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection that had its turn goes on.
+    /// Continues a connection that had its turn.
     pub(super) fn go_on_later(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.is_later = false;
@@ -164,7 +164,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Feeds the bytes that wait with a connection.
+    /// Feeds the waiting bytes of a connection.
     pub(super) fn use_input(&mut self, link: LinkId) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return Fed::ALL;
@@ -176,7 +176,7 @@ impl<D: Driver> Turn<'_, D> {
         let fed = self.feed(link, &input);
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             input.take(fed.used);
-            // What a stream gave back meanwhile goes first.
+            // Bytes that a stream gave back meanwhile come first.
             if !entry.input.is_empty() {
                 input.put_back(&entry.input);
             }
@@ -186,14 +186,14 @@ impl<D: Driver> Turn<'_, D> {
         fed
     }
 
-    /// Feeds bytes to a connection's stages and streams.
+    /// Feeds bytes to a connection's stage or stream.
     pub(super) fn feed(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
         let (mut used, mut requests, mut steps) = (0, 0, 0);
         let gone = Fed {
             used: bytes.len(),
             wants_more: true,
         };
-        // A stream that looks at what came along with its head.
+        // A stream that runs after the bytes which came with its head.
         let mut due: Option<StreamId> = None;
         let wants_more = loop {
             let rest = &bytes[used..];
@@ -235,7 +235,8 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::Used(count) => {
                     used += count;
                     steps += 1;
-                    // Where all is used, only the end of a body is still to be told, or streams that a server will not process.
+                    // With all bytes used, the only possible events are the end of a body and streams that a server will not
+                    // process.
                     if used == bytes.len() && !self.has_more_to_tell(link) {
                         break true;
                     }
@@ -260,7 +261,7 @@ impl<D: Driver> Turn<'_, D> {
         Fed { used, wants_more }
     }
 
-    /// What stands behind a header of the PROXY protocol: the first message of a handshake, or more in the clear.
+    /// Handles the bytes after a PROXY protocol header: a TLS handshake or plain data.
     pub(super) fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
         let entry = self.cx.core.links.get(link);
         let is_secure = entry.is_some_and(|entry| entry.secure.is_some());
@@ -271,13 +272,13 @@ impl<D: Driver> Turn<'_, D> {
         Feed::More(bytes.len())
     }
 
-    /// Whether a connection may have something to tell without further bytes.
+    /// Whether a connection may have events without further bytes.
     fn has_more_to_tell(&self, link: LinkId) -> bool {
         let entry = self.cx.core.links.get(link);
         entry.is_some_and(|entry| entry.mux.has_more_to_tell())
     }
 
-    /// Streams that wait for just these bytes go on.
+    /// Runs streams that wait for these bytes.
     pub(super) fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
         let stream = self.cx.core.links.stream(link);
         let Some(id) = due.or(stream) else { return };
@@ -312,7 +313,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         let is_client = matches!(entry.role, Role::Client(_));
         let Some(id) = entry.mux.stream() else {
-            // A connection without a stream has nothing to say.
+            // Bytes on a connection without a stream are unexpected.
             match is_client {
                 true => self.cx.close_client(link),
                 false => self.cx.close_server(link),
@@ -354,7 +355,7 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         if client.proto == Some(Proto::H2) && !bytes.is_empty() {
-            // Anything else than HTTP/2, which was looked for above.
+            // The bytes are not HTTP/2, which is checked above.
             match front.stream {
                 Some(id) => self.with_stream(id, |cx, stream| cx.abandon(stream)),
                 None => self.cx.close_client(link),
@@ -362,7 +363,7 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         }
         if front.awaits_head() && front.stream.is_none() {
-            // Answers that the client does not read would pile up.
+            // Stops handling requests of a client that does not read its responses, so that they do not accumulate.
             if entry.blocked {
                 return Feed::Wait(0);
             }
@@ -432,8 +433,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Gives payload to a stream. `used`: bytes that it took on the wire. `end` is told where these are the last of a body whose
-    /// length was announced, and all are taken.
+    /// Passes payload to a stream. `used`: its bytes on the wire. `end` is called when these are the last bytes of a body of
+    /// announced length and all of them are taken.
     fn feed_body(
         &mut self,
         link: LinkId,
@@ -472,7 +473,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The head of a request is whole: the worker's own head. Gives the stream, where it is to run only when what came along is in its sight.
+    /// A request's head is complete, in the worker's scratch head. Returns the stream if it is to run only after the bytes that
+    /// came with the head have been passed to it.
     fn request_head(
         &mut self,
         link: LinkId,
@@ -497,7 +499,7 @@ impl<D: Driver> Turn<'_, D> {
         is_due.then_some(id)
     }
 
-    /// A part of a request's head is here: its time runs from its first byte.
+    /// A part of a request's head has come: the request's timeout starts with its first byte.
     pub(super) fn request_began(&mut self, link: LinkId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
@@ -512,7 +514,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The rest of a request that was answered early has been thrown away.
+    /// The rest of a request that was answered early has been discarded.
     fn request_drained(&mut self, link: LinkId) {
         if let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
         {
@@ -521,7 +523,7 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.next_request(link);
     }
 
-    /// A connection has had its turn: it goes on in the next round.
+    /// A connection had its turn: continues it in the next round.
     pub(super) fn later(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link)
             && !std::mem::replace(&mut entry.is_later, true)
@@ -543,8 +545,8 @@ impl<D: Driver> Turn<'_, D> {
         let stream = back.stream.and_then(|id| self.streams.get_mut(id));
         let Some(stream) = stream else {
             if !bytes.is_empty() {
-                // An idle connection has nothing to say (a late response, a 408 at its end); one that just served a response is
-                // out of step with more.
+                // No bytes are expected on an idle connection (a late response, a 408 at its end). On a connection that has just
+                // completed a response, further bytes no longer match any request.
                 self.cx.close_server(link);
                 return Feed::Gone;
             }
@@ -605,7 +607,7 @@ fn all(data: &[u8]) -> Took {
     }
 }
 
-/// Gives a client's payload to its stream, and counts it. `framing`: bytes that stood around it.
+/// Passes a client's payload to its stream, and counts it. `framing`: the number of framing bytes around it.
 pub(super) fn take_upload<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
@@ -620,7 +622,7 @@ pub(super) fn take_upload<D: Driver>(
     used
 }
 
-/// The same of a server's.
+/// Passes a server's payload to its stream in the same way.
 pub(super) fn take_download<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
@@ -632,12 +634,12 @@ pub(super) fn take_download<D: Driver>(
     used
 }
 
-/// All of a request has come.
+/// A request is completely received.
 pub(super) fn end_upload<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
     cx.upload_came(stream);
 }
 
-/// All of a response has come.
+/// A response is completely received.
 pub(super) fn end_download<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
     cx.download_came(stream);
     cx.run(stream);

@@ -1,16 +1,16 @@
-//! The worker's own life: serving, draining, stopped.
+//! The worker's life cycle: serving, draining, stopped.
 
 use net::timers::NEVER_MS;
 use net::{Driver, ListenerId};
 
 use super::Turn;
 
-/// Where the worker stands.
+/// The worker's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Life {
     #[default]
     Serving,
-    /// Listeners close at the first moment, connections are cut at the second.
+    /// Listeners close at the first time; connections are cut at the second.
     Draining {
         close_at_ms: u64,
         cut_at_ms: u64,
@@ -20,7 +20,7 @@ pub(super) enum Life {
 }
 
 impl Life {
-    /// When something is due.
+    /// The time of the next action, milliseconds.
     pub fn next_ms(self) -> u64 {
         match self {
             Life::Draining {
@@ -33,7 +33,7 @@ impl Life {
         }
     }
 
-    /// Whether nothing is left to do. `is_idle`: neither streams nor clients are there.
+    /// Whether the worker may end. `is_idle`: it has neither streams nor clients.
     pub fn is_over(self, is_idle: bool) -> bool {
         match self {
             Life::Serving => false,
@@ -58,7 +58,7 @@ impl<D: Driver> Turn<'_, D> {
         self.advance_life();
     }
 
-    /// Does what is due of a drain.
+    /// Executes the drain actions that are due.
     pub(super) fn advance_life(&mut self) {
         let Life::Draining {
             close_at_ms,
@@ -85,7 +85,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A frontend accepts what waits, and then nothing any more.
+    /// A frontend accepts the connections that wait, and none after them.
     pub(super) fn close_frontend(&mut self, frontend: usize) {
         let listeners = self.cx.running.listeners.iter().enumerate();
         for (listener, _) in listeners.filter(|(_, bind)| bind.frontend.place() == frontend) {
@@ -93,7 +93,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Clients without a request end soon.
+    /// Ends clients without a request soon.
     fn end_idle(&mut self) {
         for slot in 0..self.cx.core.links.slots() {
             if let Some(link) = self.cx.core.links.at(slot) {

@@ -1,7 +1,7 @@
-//! The engine's entry points: what a driver tells becomes work on connections and streams.
+//! The engine's entry points: convert the driver's events into work on connections and streams.
 //!
-//! `accept` brings clients to their sessions, `incoming` feeds bytes to muxes and streams, `life` drains and ends, `contain`
-//! limits a panic to the connection it happened on, `audit` checks the books in tests.
+//! `accept` takes clients up to their sessions, `incoming` feeds bytes to muxes and streams, `life` drains and ends, `contain`
+//! limits a panic to its connection, `audit` checks invariants in tests.
 
 mod accept;
 mod audit;
@@ -35,10 +35,11 @@ pub(crate) use secure::Opened;
 
 pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
 
-/// What the process tells a worker.
+/// An order from the process to a worker.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Stop accepting, finish what runs, then end (`SIGUSR1`). Listeners close after `grace_ms`; at `hard_stop_ms` from now the rest is cut.
+    /// Stop accepting, finish the running requests, then end (`SIGUSR1`). Listeners close after `grace_ms`; remaining connections
+    /// are cut after `hard_stop_ms`.
     Drain {
         /// Milliseconds before the listeners close.
         grace_ms: u64,
@@ -47,13 +48,13 @@ pub enum Order {
     },
     /// End at once.
     Stop,
-    /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
+    /// Hand over the records of ended streams. It is done when the last copy of the sender is dropped.
     HandOver(Sender<()>),
     /// The listeners of a frontend, by its place in the configuration, close for good.
     CloseFrontend(usize),
-    /// Some of the worker's streams are asked for.
+    /// Report some of the worker's streams.
     ShowStreams(StreamsAsked),
-    /// Streams are to end.
+    /// End streams.
     Kill(Killed),
 }
 
@@ -61,31 +62,31 @@ pub enum Order {
 #[derive(Debug)]
 pub struct Engine {
     running: Arc<Running>,
-    /// The servers, as they were when the entry at hand began.
+    /// The servers at the start of the current entry.
     servers: Arc<ServerTables>,
     core: Core,
     streams: Streams,
     state: State,
 }
 
-/// What the entry points keep beside connections and streams.
+/// The state of the entry points beside connections and streams.
 #[derive(Debug)]
 struct State {
     life: Life,
-    /// Numbers for streams to come.
+    /// Numbers for future streams.
     numbers: Range<u64>,
-    /// Listeners that rest because a limit is reached.
+    /// Listeners that are paused because a limit is reached.
     resting: Vec<ListenerId>,
-    /// When a listener that was too fast is looked at again.
+    /// When listeners that reached a rate limit are checked again.
     room_at_ms: u64,
-    /// Connections that had their turn with bytes left: they go on in the next round.
+    /// Connections that had their turn and have bytes left: they continue in the next round.
     later: VecDeque<LinkId>,
-    /// The last time that a worker asked for room, as it was seen.
+    /// The last value of the counter by which workers ask for room.
     asked_for_room: u64,
     at_work: AtWork,
 }
 
-/// Whom a panic would concern.
+/// The connection and the stream that a panic would concern.
 #[derive(Clone, Copy, Debug, Default)]
 struct AtWork {
     link: Option<LinkId>,
@@ -96,14 +97,14 @@ struct AtWork {
     client: Option<LinkId>,
 }
 
-/// One entry: the worker's state, and the driver and configuration of the moment.
+/// One entry: the worker's state with the current driver and configuration.
 struct Turn<'a, D> {
     cx: Cx<'a, D>,
     streams: &'a mut Streams,
     state: &'a mut State,
 }
 
-/// Stream numbers taken from the shared counter at a time.
+/// How many stream numbers are taken from the shared counter at a time.
 const NUMBER_BLOCK: u64 = 1024;
 
 impl Engine {
@@ -129,13 +130,13 @@ impl Engine {
         }
     }
 
-    /// Streams being worked on.
+    /// The number of active streams.
     #[must_use]
     pub fn streams_in_use(&self) -> usize {
         self.streams.in_use()
     }
 
-    /// The worker ends, and with it the streams that it still has: what it has recorded goes now.
+    /// The worker ends, and with it its remaining streams: exports their recorded data.
     #[cold]
     #[inline(never)]
     pub fn finish<D: Driver>(&mut self, driver: &mut D) {
@@ -162,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Works for a connection, or for none, and does what that made possible. A panic in it ends that connection.
+    /// Runs work for a connection, or for none, and the work that it made possible. A panic ends that connection.
     #[inline]
     fn enter<D: Driver>(
         &mut self,
@@ -184,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// Seals and sends what connections have gathered.
+    /// Encrypts and sends the collected bytes of connections.
     fn flush_gathered<D: Driver>(&mut self, driver: &mut D) {
         while let Some(link) = self.core.links.next_gathering() {
             self.enter(driver, Some(link), |turn| {
@@ -354,7 +355,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             self.state.asked_for_room = asked;
             self.enter(driver, None, |turn| turn.cx.close_idle_servers());
         }
-        // Those that come to be later in these turns go on in the next round.
+        // Connections that are added meanwhile continue in the next round.
         for _ in 0..self.state.later.len() {
             if let Some(link) = self.state.later.pop_front() {
                 self.enter(driver, Some(link), |turn| turn.go_on_later(link));
@@ -369,7 +370,7 @@ impl<D: Driver> net::Engine<D> for Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Goes on with what the work at hand made possible, until nothing is left.
+    /// Does the work that the current work made possible, until none is left.
     fn settle(&mut self) {
         loop {
             let work = &mut self.cx.core.work;
@@ -390,7 +391,7 @@ impl<D: Driver> Turn<'_, D> {
         self.state.at_work = AtWork::default();
     }
 
-    /// Works on a stream, if it is there.
+    /// Runs work on a stream, if it exists.
     #[inline]
     fn with_stream(&mut self, id: StreamId, work: impl FnOnce(&mut Cx<'_, D>, &mut Stream)) {
         let Some(stream) = self.streams.get_mut(id) else {
@@ -404,7 +405,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Begins a stream on a client's connection; it is not worked on yet.
+    /// Begins a stream on a client's connection, without running it.
     fn begin_stream(&mut self, link: LinkId) -> StreamId {
         let number = self.next_number();
         let stream = self.streams.begin(&mut self.cx.core.timers);
@@ -426,7 +427,7 @@ impl<D: Driver> Turn<'_, D> {
         number
     }
 
-    /// An outgoing connection stands.
+    /// An outgoing connection is established.
     fn connected(&mut self, link: LinkId) {
         match self.cx.core.links.server(link).map(|server| &server.socks4) {
             Some(Some(_)) => self.ask_socks4_proxy(link),
@@ -434,9 +435,9 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The way to a server stands, through all proxies on it.
+    /// The path to a server is established, through all proxies on it.
     fn way_stands(&mut self, link: LinkId) {
-        // Before the first word of TLS or HTTP/2, where they are spoken.
+        // Sent before the first byte of TLS or HTTP/2.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);
         match entry.is_some_and(|entry| entry.secure.is_some()) {
@@ -445,7 +446,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// An outgoing connection can be used.
+    /// An outgoing connection is ready for requests.
     fn server_stands(&mut self, link: LinkId) {
         if self.speaks_h2(link) {
             return self.server_becomes_h2(link);
@@ -460,7 +461,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// An outgoing connection stands and cannot be used: nothing could be agreed on with its server.
+    /// An outgoing connection is established and cannot be used, because the handshake with its server failed.
     fn server_refused(&mut self, link: LinkId, why: sample::ConnError) {
         match self.cx.core.links.stream(link) {
             Some(stream) => self.with_stream(stream, |cx, stream| {
@@ -503,7 +504,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection takes nothing any more. What a server sent before may be an answer; a client is gone.
+    /// A connection cannot send any more. A server may have sent a response before; a client's connection is closed.
     fn broken(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
@@ -517,13 +518,13 @@ impl<D: Driver> Turn<'_, D> {
             }
             Role::Server(_) | Role::Stream(_) => {
                 self.cx.core.links.release_all(self.cx.io, link);
-                // Whoever feeds it goes on: what it sends vanishes.
+                // The sender continues, and its bytes are discarded.
                 self.writable(link, false);
             }
         }
     }
 
-    /// A connection is dead.
+    /// A connection is closed.
     fn closed(&mut self, link: LinkId, why: Close) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
@@ -550,7 +551,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The end of a wait for a server's slot.
+    /// A wait for a server's slot has ended.
     fn granted(&mut self, grant: Grant) {
         let mut is_taken = false;
         self.with_stream(StreamId(grant.stream.place), |cx, stream| {
@@ -574,7 +575,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// What filters have due now.
+    /// Runs the timers of filters that are due.
     fn trace_timers(&mut self) {
         let now_ms = self.cx.now().ms();
         while let Some((id, number, filter)) = self.cx.core.tracing.next_idle(now_ms) {

@@ -1,4 +1,4 @@
-//! TLS of connections from their handshake to their end: bytes that come are opened, and go on as those of connections in the clear.
+//! TLS of connections from handshake to end: decrypts received bytes and passes them on as those of a plain connection.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::link::{Hold, Role, Secure, Stage};
 use crate::running::deadline;
 use crate::shared::Pace;
 
-/// What a worker opens bytes into, and what it writes of handshakes.
+/// A worker's buffers for decrypted bytes and for handshake messages.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     plain: Buffer,
@@ -27,7 +27,7 @@ pub(crate) struct Opened {
 impl<D: Driver> Turn<'_, D> {
     // ---- handshakes
 
-    /// The handshake with a client is awaited, where its bind line speaks TLS.
+    /// Starts to wait for the handshake with a client, if its bind line uses TLS.
     pub(super) fn begin_client_handshake(&mut self, link: LinkId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
@@ -35,13 +35,13 @@ impl<D: Driver> Turn<'_, D> {
         let Some(acceptors) = self.cx.running.tls.bind(bind) else {
             return self.begin_session(link);
         };
-        // It counts before its handshake, so that one that fails counts too.
+        // Counted before the handshake, so that failed handshakes count too.
         self.cx.mark(Pace::TlsClients);
         let timeout_ms = self.cx.running.timeouts(bind.frontend).client_hs;
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
         self.set_stage(link, Stage::Handshake);
-        // Where the name that the client asks for decides, or its protocols, its hello is read first.
+        // If the name or the protocols of the hello choose the acceptor, the hello is read first.
         if !acceptors.depends_on_hello() {
             self.accept_session(link, acceptors.usual());
         }
@@ -61,8 +61,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The beginning of a client's handshake on a bind line where its hello decides: once that is there, whoever speaks for its name
-    /// and its protocols goes on. Whether it did.
+    /// Reads the hello on a bind line where it chooses the acceptor. Once the hello is complete, the acceptor for its name and
+    /// protocols continues. Whether it was complete.
     pub(super) fn choose_acceptor(&mut self, link: LinkId, bytes: &[u8]) -> bool {
         let is_full = bytes.len() >= self.cx.running.bufsize();
         let all = match client_hello::extensions(bytes) {
@@ -83,7 +83,7 @@ impl<D: Driver> Turn<'_, D> {
         true
     }
 
-    /// A connection to a server stands: the first message of its handshake.
+    /// A connection to a server is established: sends the first message of the handshake.
     pub(super) fn begin_server_handshake(&mut self, link: LinkId) {
         let mut opened = std::mem::take(&mut self.cx.core.opened);
         let entry = self.cx.core.links.get_mut(link);
@@ -99,7 +99,7 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.opened = opened;
     }
 
-    /// Early data of a client came (`allow-0rtt`): its session begins before the handshake is over.
+    /// A client has sent early data (`allow-0rtt`): its session begins before the handshake is complete.
     fn early_data_came(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
@@ -119,7 +119,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The handshake of a client whose early data was served is over: requests that waited for that go on.
+    /// The handshake of a client whose early data was served is complete: requests that waited for it continue.
     fn early_data_was_good(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
         let children = links.children(link);
@@ -134,7 +134,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The handshake is over: what was agreed on, and the work it was made for.
+    /// The handshake is complete: keeps the negotiated parameters, and continues with the session or the request.
     fn handshake_done(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
         let secure = entry.and_then(|entry| entry.secure.as_ref());
@@ -160,7 +160,7 @@ impl<D: Driver> Turn<'_, D> {
         match self.cx.core.links.get(link).map(|entry| &entry.role) {
             Some(Role::Client(client)) if client.stage == Stage::Handshake => {
                 self.begin_session(link);
-                // Early data that waited for this.
+                // Early data that waited for the handshake.
                 if self.cx.core.links.has_input(link) {
                     self.cx.core.work.links.push(link);
                 }
@@ -171,7 +171,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A session cannot go on; the peer was told why.
+    /// A TLS session has failed; the peer was sent an alert.
     fn handshake_failed(&mut self, link: LinkId, failure: &Failure) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
@@ -187,7 +187,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.fail_session(link, why, false);
             }
             Role::Server(server) if server.connecting => self.server_refused(link, why),
-            // Its bytes are worth nothing from here on.
+            // Further bytes cannot be used.
             Role::Client(_) | Role::Server(_) | Role::Stream(_) => {
                 let sock = entry.sock;
                 self.closed(link, net::Close::Reset);
@@ -196,7 +196,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Whether a connection that stands speaks HTTP/2: by agreement, or because its line says so.
+    /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
     pub(super) fn speaks_h2(&self, link: LinkId) -> bool {
         let Some(entry) = self.cx.core.links.get(link) else {
             return false;
@@ -223,7 +223,7 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- bytes
 
-    /// Bytes of a connection that speaks TLS came.
+    /// Bytes of a TLS connection were received.
     pub(super) fn receive_secure(&mut self, link: LinkId, data: &mut [u8]) -> Took {
         let mut opened = std::mem::take(&mut self.cx.core.opened);
         let took = self.open(link, data, &mut opened);
@@ -240,7 +240,7 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get(link) else {
             return gone;
         };
-        // What is no more than this is taken whole.
+        // Up to this size, the bytes are taken completely.
         let room = self.cx.io.read_bytes().saturating_sub(entry.input.len());
         let read_bytes = self.cx.io.read_bytes();
         let is_bulk = data.len() > room.max(1);
@@ -299,7 +299,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Keeps what expressions may ask of a client's hello (`tune.ssl.capture-buffer-size`).
+    /// Keeps the parts of a client's hello that expressions may read (`tune.ssl.capture-buffer-size`).
     fn keep_hello(&mut self, link: LinkId, data: &[u8]) {
         let most = self.cx.running.config.global.tls.capture_bytes as usize;
         if most > 0
@@ -311,7 +311,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Uses plain bytes as far as can be; the rest waits with the connection.
+    /// Uses plain bytes as far as possible; the rest waits with the connection.
     fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return Fed::ALL;
@@ -331,7 +331,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 }
 
-/// What was agreed on, as expressions see it.
+/// The negotiated parameters in the form for expressions.
 fn tls_facts(agreed: tls::Facts) -> TlsFacts {
     TlsFacts {
         version: match agreed.version {

@@ -1,4 +1,4 @@
-//! The tables of servers change while traffic runs: a worker takes the new ones over between two entries.
+//! Changes of the server tables at run time: a worker takes the new tables over between two entries.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::link::Role;
 use crate::stream::Stream;
 
 impl Engine {
-    /// Takes the tables of now over. Idle connections end that lead to servers which are no more, are elsewhere or are in
-    /// maintenance.
+    /// Takes the current tables over. Idle connections to servers that are deleted, have another address or are in maintenance
+    /// are closed.
     #[cold]
     #[inline(never)]
     pub(super) fn take_servers_over<D: Driver>(&mut self, driver: &mut D) {
@@ -28,7 +28,7 @@ impl Engine {
         self.release_servers();
     }
 
-    /// Says of which deleted servers nothing of this worker is left.
+    /// Reports the deleted servers that this worker no longer uses.
     fn release_servers(&self) {
         let ambient = &self.core.ambient;
         for server in ambient.shared.retired_servers() {
@@ -43,8 +43,7 @@ impl Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Closes idle connections to servers that have changed or are in maintenance. A connection with streams takes no more of
-    /// them.
+    /// Closes idle connections to servers that have changed or are in maintenance. A connection with streams takes no new ones.
     fn close_idle_of(&mut self, changed: &[ServerId]) {
         let shared = Arc::clone(&self.cx.core.ambient.shared);
         let is_over = |server: ServerId| {
@@ -69,7 +68,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A server's connection ends with the requests that it has.
+    /// Lets a server's connection end with its present requests.
     fn take_no_more(&mut self, id: LinkId) {
         let core = &mut *self.cx.core;
         if let Some(server) = core.links.server_mut(id) {
@@ -83,7 +82,7 @@ impl<D: Driver> Turn<'_, D> {
 }
 
 impl Stream {
-    /// Whether a stream still names a server, also in a line of a log that is yet to be written.
+    /// Whether a stream still refers to a server, including a log line that is not written yet.
     fn refers_to(&self, server: ServerId) -> bool {
         let route = &self.route;
         let named = [route.target, route.slot, route.counted, route.avoid];

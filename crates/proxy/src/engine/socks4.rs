@@ -9,7 +9,7 @@ use super::incoming::Feed;
 use crate::ids::LinkId;
 
 impl<D: Driver> Turn<'_, D> {
-    /// The connection to the SOCKS4 proxy stands: asks it for one to the server.
+    /// The connection to the SOCKS4 proxy is established: asks for a connection to the server.
     pub(super) fn ask_socks4_proxy(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
         let socks4 = links.server(link).and_then(|server| server.socks4.as_ref());
@@ -19,7 +19,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The answer of the SOCKS4 proxy: the way to the server stands, or there is none.
+    /// The SOCKS4 proxy has answered: the path to the server is established, or failed.
     pub(super) fn read_socks4_reply(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
         let Some(reply) = bytes.first_chunk::<REPLY_BYTES>() else {
             return Feed::More(0);

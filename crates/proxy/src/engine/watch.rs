@@ -1,4 +1,4 @@
-//! Streams as commands see them: shown, and ended (`show sess`, `shutdown session`).
+//! Streams for commands: shows and ends them (`show sess`, `shutdown session`).
 
 use std::sync::mpsc::{Sender, SyncSender};
 
@@ -10,17 +10,17 @@ use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::phases::Cause;
 use crate::stream::{Phase, Stream};
 
-/// Bytes of a request line that are shown.
+/// How many bytes of a request line are shown.
 const REQUEST_LINE_BYTES_MAX: usize = 1024;
 
-/// Which of a worker's streams are asked for.
+/// A request for some of a worker's streams.
 #[derive(Clone, Debug)]
 pub struct StreamsAsked {
-    /// The place where to go on; 0 at first.
+    /// The place to continue from; 0 at first.
     pub from: u32,
-    /// How many are given at most.
+    /// The largest number of streams to return.
     pub most: usize,
-    /// Gets the part. A channel with room for it: the worker does not wait.
+    /// Receives the part. The channel must have room: the worker does not wait.
     pub reply: SyncSender<StreamsPart>,
 }
 
@@ -29,18 +29,18 @@ pub struct StreamsAsked {
 pub struct StreamsPart {
     /// The streams.
     pub streams: Vec<StreamView>,
-    /// Where to go on; none after the last one.
+    /// The place to continue from; none after the last stream.
     pub next: Option<u32>,
 }
 
-/// A stream at a moment.
+/// A snapshot of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamView {
     /// Its number since the start of the process.
     pub id: u64,
     /// The worker that serves it.
     pub worker: WorkerId,
-    /// Places of its frontend and backend in the configuration, and of its server there.
+    /// The places of its frontend and backend in the configuration, and of its server in the backend.
     pub frontend: usize,
     /// See `frontend`.
     pub backend: Option<usize>,
@@ -52,36 +52,36 @@ pub struct StreamView {
     pub local: Option<Addr>,
     /// The server's address.
     pub server_address: Option<Addr>,
-    /// Milliseconds since it began.
+    /// Milliseconds since its start.
     pub age_ms: u64,
     /// Milliseconds until its next deadline.
     pub expires_ms: Option<u64>,
-    /// What it does, in one word.
+    /// Its phase in one word.
     pub phase: &'static str,
-    /// It is HTTP.
+    /// Whether it is HTTP.
     pub is_http: bool,
     /// The beginning of its request line.
     pub request_line: Vec<u8>,
     /// Connection retries.
     pub retries: u32,
-    /// Bytes from the client that wait, and from the server.
+    /// Waiting bytes from the client, and from the server.
     pub waiting: (usize, usize),
     /// Bytes from the client.
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
-    /// It has a connection to a server.
+    /// Whether it has a connection to a server.
     pub is_connected: bool,
 }
 
-/// Streams that are to end.
+/// Streams to end.
 #[derive(Clone, Debug)]
 pub enum Killed {
-    /// The one of a number, by a command; who finds it says so.
+    /// The stream with this number, by a command. The worker that finds it reports that.
     Stream(u64, Sender<()>),
-    /// All of a server, by a command. By the places of its backend and its own.
+    /// All streams of a server, by a command: the place of its backend, and its own place there.
     Server(usize, usize),
-    /// Those that are connected to a server that went down (`on-marked-down shutdown-sessions` and its kin).
+    /// Streams connected to a server that went down (`on-marked-down shutdown-sessions` and related options).
     ServerDown(usize, usize),
 }
 
@@ -121,7 +121,7 @@ impl<D: Driver> Turn<'_, D> {
             let view = self.streams.get(id).and_then(|stream| self.view(stream));
             part.streams.extend(view);
         }
-        // Who asked may have gone.
+        // The receiver may be gone.
         let _ = asked.reply.try_send(part);
     }
 
@@ -167,7 +167,7 @@ impl<D: Driver> Turn<'_, D> {
                 continue;
             }
             if let Killed::Stream(_, found) = killed {
-                // Who asked may have gone.
+                // The receiver may be gone.
                 let _ = found.send(());
             }
             self.with_stream(id, |cx, stream| cx.fail(stream, killed.cause()));

@@ -1,8 +1,8 @@
-//! The way of a request that nobody sent: which rules match, in order, which backend is chosen and why, which algorithm
-//! chooses the server.
+//! Explains a request that is not sent: which rules match, in order, which backend is chosen and why, and which algorithm chooses
+//! the server.
 //!
-//! The real rules and expressions run, over a session and a stream without sockets. They may change what is shared (stick
-//! tables, variables of the process, patterns), so that whoever asks gives a configuration that serves nobody.
+//! The real rules and expressions run with a session and a stream without sockets. They may change shared state (stick tables,
+//! variables of the process, patterns), so the caller must use a configuration that serves no traffic.
 
 mod nobody;
 mod walk;
@@ -25,9 +25,9 @@ pub struct Question {
     pub head: Vec<u8>,
     /// The port that it is sent to.
     pub port: u16,
-    /// It comes over TLS.
+    /// Whether the request comes over TLS.
     pub is_tls: bool,
-    /// The client's address; none: it is not known.
+    /// The client's address; none if it is not known.
     pub source: Option<IpAddr>,
     /// The frontend; none: the one that listens on the port.
     pub frontend: Option<String>,
@@ -40,17 +40,17 @@ pub struct Explanation {
     pub frontend: String,
     /// See [`Explanation::frontend`].
     pub frontend_why: String,
-    /// What happened, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// The backend; none where a rule ended the request before.
+    /// The backend; none if a rule ended the request before.
     pub backend: Option<String>,
     /// How the server is chosen.
     pub server_choice: Option<String>,
     /// The servers of the backend: name, address, weight.
     pub servers: Vec<(String, String, u32)>,
-    /// What becomes of the request, in words.
+    /// The outcome of the request, in words.
     pub outcome: String,
-    /// The request's line and fields as they leave the rules.
+    /// The request line and fields after the rules.
     pub request: Vec<String>,
 }
 
@@ -61,20 +61,20 @@ pub struct Step {
     pub proxy: String,
     /// The keyword: `http-request`, `use_backend`, …
     pub keyword: &'static str,
-    /// Where it stands; none where that is not known.
+    /// The position in the configuration; none if it is not known.
     pub place: Option<(String, u32)>,
     /// Whether its condition holds.
     pub matches: bool,
-    /// What it came to, in words.
+    /// The outcome, in words.
     pub result: String,
-    /// What its condition reads that a request alone does not tell.
+    /// Inputs of its condition that a request alone does not define.
     pub unknown: Vec<&'static str>,
 }
 
 /// Explains a request.
 ///
 /// # Errors
-/// No frontend takes it, or its head is no request.
+/// No frontend accepts the request, or its head is invalid.
 pub fn explain(
     running: &Arc<Running>,
     shared: &Arc<Shared>,
@@ -85,7 +85,7 @@ pub fn explain(
     walk::Walk::begin(running, shared, question, (frontend, bind), now)?.run(why)
 }
 
-/// The frontend that a request comes to, with the place of its address and the reason.
+/// The frontend for a request, with the place of its address and the reason.
 fn frontend(running: &Running, question: &Question) -> Result<(ProxyId, usize, String), String> {
     let proxies = running.config.proxies.iter().enumerate();
     let frontends = proxies.filter(|(_, proxy)| proxy.is_frontend && !proxy.disabled);
@@ -144,7 +144,7 @@ fn named(running: &Running, place: RulePlace) -> Option<(String, u32)> {
     (place.line > 0).then(|| (file.clone(), place.line))
 }
 
-/// The addresses of the client's connection; an address that is not known is that of nobody.
+/// The addresses of the client's connection; an unknown address is unspecified.
 fn addresses(question: &Question) -> (Addr, Addr) {
     let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let source = SocketAddr::new(question.source.unwrap_or(nobody), 0);

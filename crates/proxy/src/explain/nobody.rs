@@ -1,9 +1,9 @@
-//! A driver without a network: rules are carried out, and nothing leaves.
+//! A driver without a network: rules are executed, and nothing is sent.
 
 use net::boundary::{Connect, ConnectError, Labels, Message, Sent};
 use net::{Driver, ListenerId, Now, SockId, Sockets, WorkerId};
 
-/// See the module.
+/// A driver without a network.
 pub(super) struct Nobody {
     pub now: Now,
     pub read_bytes: usize,

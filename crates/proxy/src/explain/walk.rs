@@ -1,4 +1,4 @@
-//! From rule set to rule set, as `phases` goes.
+//! Runs the rule sets in the order of `phases`.
 
 mod choose;
 
@@ -22,10 +22,10 @@ use crate::shared::{ServerTables, Shared};
 use crate::stream::{Phase, Rules, Stream};
 use crate::tracing;
 
-/// Rules that are told; more are left out.
+/// The largest number of reported rules; further ones are omitted.
 const STEPS_MAX: usize = 5_000;
 
-/// What fetches need that a request alone does not have, by the words of their table.
+/// Inputs of fetches that a request alone does not have, in the words of their table.
 const UNKNOWN_WITHOUT_CONNECTION: &[&str] = &[
     "client-side connection",
     "server-side connection",
@@ -33,7 +33,7 @@ const UNKNOWN_WITHOUT_CONNECTION: &[&str] = &[
 ];
 const CLIENT_ADDRESS: &str = "client address";
 
-/// One request on its way.
+/// The state of one explained request.
 pub(super) struct Walk<'a> {
     running: &'a Running,
     servers: Arc<ServerTables>,
@@ -49,11 +49,11 @@ pub(super) struct Walk<'a> {
     told: Explanation,
 }
 
-/// The request goes no further; what became of it was told.
+/// The request has ended; its outcome is already reported.
 struct Ended;
 
 impl<'a> Walk<'a> {
-    /// Reads the request.
+    /// Parses the request.
     pub fn begin(
         running: &'a Arc<Running>,
         shared: &Arc<Shared>,
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The whole way.
+    /// Runs all rule sets.
     pub fn run(mut self, why: String) -> Result<Explanation, String> {
         let frontend = self.stream.frontend;
         self.told.frontend = self.proxy(frontend).name.to_string();
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         Ok(self.told)
     }
 
-    /// The request as it is now.
+    /// Reports the current request.
     fn tell_request(&mut self) {
         let head = &self.stream.request;
         let line = [head.method_bytes(), head.target(), head.version_bytes()];
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         self.running.proxy(id)
     }
 
-    /// Works with rules as a worker does.
+    /// Runs work with rules in the same way as a worker.
     fn with_rules<R>(&mut self, work: impl FnOnce(&mut Cx<'_>, &mut Stream) -> R) -> R {
         let mut cx = Cx {
             scene: Scene {
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// What a condition reads that is not known here.
+    /// Inputs of a condition that are not known here.
     fn unknown(&self, condition: &Condition) -> Vec<&'static str> {
         let mut all = Vec::new();
         for (name, needs) in condition.reads() {
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// `http-request`, then `redirect`.
+    /// Runs `http-request`, then `redirect`.
     fn http_rules(&mut self, proxy: ProxyId) -> Result<(), Ended> {
         for (keyword, set) in [
             ("http-request", RuleSet::Request),
@@ -272,7 +272,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What follows a rule.
+    /// Continues after a rule.
     fn after(&mut self, fate: Fate, rule: Option<(RuleSet, RuleId)>) -> Result<Go, Ended> {
         let outcome = match fate {
             Fate::Skipped | Fate::Next | Fate::Waits => return Ok(Go::On),
@@ -317,7 +317,7 @@ enum Go {
     NextSet,
 }
 
-/// What is told of a rule.
+/// The data for reporting a rule.
 struct Told<'c> {
     matches: bool,
     result: String,
@@ -345,7 +345,7 @@ impl<'c> Told<'c> {
     }
 }
 
-/// Reads a head into a stream, as it would come from a client.
+/// Parses a head into a stream, as if it came from a client.
 fn read(
     running: &Running,
     frontend: ProxyId,

@@ -1,4 +1,4 @@
-//! Variables of scope `proc` from expressions that belong to no stream: `set-var` of section `global`, and the command `set var`.
+//! Sets variables of scope `proc` by expressions outside of streams: `set-var` of section `global`, and the command `set var`.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::shared::Shared;
 /// Why a variable was not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignError {
-    /// Nothing in the configuration names it, so that nothing could read it.
+    /// The configuration does not name it, so nothing could read it.
     Unnamed,
-    /// What is wrong with the expression or the format.
+    /// The expression or the format is invalid; the message.
     Expression(String),
 }
 
 impl Running {
-    /// Sets the variable `name` (`proc.…`) to what an expression, or a log format, gives now.
+    /// Sets the variable `name` (`proc.…`) to the present value of an expression or a log format.
     ///
     /// # Errors
     /// See [`AssignError`].
@@ -53,7 +53,7 @@ impl Running {
                 Source::Expr(expr)
             }
         };
-        // Its slots have no place in this configuration.
+        // The slots of new variables do not exist in this configuration.
         if compiler.slots().proc > self.config.slots.proc {
             return Err(AssignError::Expression(
                 "it names a variable of the process that the configuration does not name".into(),
@@ -74,7 +74,7 @@ impl Running {
         Ok(())
     }
 
-    /// Declares all variables of the process, so that each has the slot that it has here; gives the one of that name.
+    /// Declares all variables of the process in their slots. Returns the variable with this name.
     fn proc_vars_of(&self, compiler: &mut Compiler, name: &str) -> Result<VarRef, AssignError> {
         let mut names: Vec<(u32, &str)> = self.config.var_names.of(VarScope::Proc).collect();
         names.sort_unstable();
@@ -90,7 +90,7 @@ impl Running {
         found.ok_or(AssignError::Unnamed)
     }
 
-    /// Carries out an assignment to a variable of the process.
+    /// Executes an assignment to a variable of the process.
     pub(super) fn assign(&self, assignment: &Assignment, ambient: &Ambient, now: Now) {
         let nobody = Addr::Unix(Vec::new().into());
         let session = Session::new(now, nobody.clone(), nobody, u32::MAX, 0);

@@ -1,4 +1,4 @@
-//! Evaluations: expressions, conditions and formats, with what is known at the moment.
+//! Evaluates expressions, conditions and formats with the facts that are known.
 
 use http::Head;
 use net::{Driver, Now, SockId};
@@ -9,7 +9,7 @@ use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
 
-/// What is evaluated with: a client's session, the driver, and the worker.
+/// The context of an evaluation: a client's session, the driver, and the worker.
 pub(crate) struct Eval<'a> {
     pub running: &'a Running,
     pub servers: &'a ServerTables,
@@ -17,12 +17,12 @@ pub(crate) struct Eval<'a> {
     pub io: &'a mut (dyn Driver + 'a),
     pub now: Now,
     pub session: &'a mut Session,
-    /// The sockets of both sides, where they are.
+    /// The sockets of both sides, if they exist.
     pub client: Option<SockId>,
     pub server: Option<SockId>,
-    /// Bytes at hand of a connection that has no stream yet.
+    /// Received bytes of a connection that has no stream yet.
     pub input: &'a [u8],
-    /// A text of the moment; empty between uses.
+    /// A scratch buffer; empty between uses.
     pub text: &'a mut Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Eval<'_> {
         }
     }
 
-    /// Evaluates with a scope of a stream. `last_chance`: what is missing now stays missing.
+    /// Evaluates with the scope of a stream. `last_chance`: data that is missing now will not come.
     #[inline]
     pub fn with_scope<R>(
         &self,
@@ -67,7 +67,7 @@ impl Eval<'_> {
         self.with_bytes(self.input, work)
     }
 
-    /// The same about bytes that are the connection's or not.
+    /// Evaluates as [`Eval::with_session`], with these bytes instead of the connection's.
     pub fn with_bytes<R>(&self, bytes: &[u8], work: impl FnOnce(&Scope<'_>) -> R) -> R {
         let view = self.view();
         work(&Scope {
@@ -76,27 +76,27 @@ impl Eval<'_> {
         })
     }
 
-    /// An expression of a rule as a number, with what is known now.
+    /// Evaluates an expression of a rule as a number, with the facts known now.
     pub fn int(&self, stream: &Stream, expr: &Expr) -> Option<i64> {
         self.with_scope(stream, true, |scope| expr.eval(scope)?.into_int())
     }
 
-    /// Whether a condition holds, with what is known now.
+    /// Whether a condition holds, with the facts known now.
     pub fn holds(&self, stream: &Stream, condition: &Condition) -> bool {
         self.with_scope(stream, true, |scope| condition.matches(scope))
     }
 
-    /// Appends a format's text.
+    /// Appends the text of a format.
     pub fn render(&self, stream: &Stream, format: &LogFormat, out: &mut Vec<u8>) {
         self.with_scope(stream, true, |scope| format.render(scope, out));
     }
 
-    /// Appends an expression's bytes; whether it has a value.
+    /// Appends the bytes of an expression. Whether it has a value.
     pub fn binary(&self, stream: &Stream, expr: &Expr, out: &mut Vec<u8>) -> bool {
         self.with_scope(stream, true, |scope| expr.append_binary(scope, out))
     }
 
-    /// The stream's unique id; none without a format for it.
+    /// The stream's unique id; none without `unique-id-format`.
     pub fn unique_id<'s>(&self, stream: &'s Stream) -> Option<&'s [u8]> {
         let frontend = self.running.proxy(stream.frontend);
         let format = frontend.unique_id_format.as_ref()?;
@@ -106,7 +106,7 @@ impl Eval<'_> {
 }
 
 impl Stream {
-    /// The request's head, where rules may see it.
+    /// The request's head, if rules may read it.
     fn visible_request(&self) -> Option<&Head> {
         (self.has_request() || self.sniffed.is_http).then_some(&self.request)
     }

@@ -1,4 +1,4 @@
-//! What expressions see, and what they change: the facts of a session and of its stream, and the world around them.
+//! The data that expressions read and change: the facts of a session and its stream, and the state around them.
 
 mod assign;
 mod eval;
@@ -19,18 +19,18 @@ pub(crate) use eval::Eval;
 pub use onlooker::Onlooker;
 use world::View;
 
-/// What of a worker every evaluation sees.
+/// The worker's part of every evaluation.
 #[derive(Debug)]
 pub(crate) struct Ambient {
     pub shared: Arc<Shared>,
     pub worker: WorkerId,
-    /// The process takes no new connections any more.
+    /// The process accepts no new connections any more.
     pub stopping: bool,
     pub random: Cell<u64>,
 }
 
 impl Ambient {
-    /// SplitMix64: the engine's randomness is a seed that its driver's owner gives.
+    /// SplitMix64: the engine's random numbers come from a seed that the driver's owner gives.
     pub fn random(&self) -> u64 {
         let seed = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.random.set(seed);
@@ -40,8 +40,8 @@ impl Ambient {
     }
 }
 
-/// Prepares a configuration for the engine. `set-var` and `set-var-fmt` of `global` are carried out, in order: each may read
-/// those before it.
+/// Prepares a configuration for the engine. Executes `set-var` and `set-var-fmt` of `global` in order; each may read earlier
+/// ones.
 #[must_use]
 pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
     let running = Running::new(config, tls, process);

@@ -1,4 +1,4 @@
-//! Evaluations away from the data path, such as those of health checks.
+//! Evaluations outside of the data path, such as those of health checks.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,14 +11,14 @@ use super::{Ambient, View};
 use crate::running::Running;
 use crate::shared::Shared;
 
-/// Sees what expressions see of the world, without a connection. Belongs to one thread.
+/// Gives expressions access to the state of the process without a connection. Used by one thread.
 pub struct Onlooker {
     running: Arc<Running>,
     ambient: Ambient,
 }
 
 impl Onlooker {
-    /// `seed`: what its random numbers come from.
+    /// `seed`: the seed of its random numbers.
     #[must_use]
     pub fn new(running: Arc<Running>, shared: Arc<Shared>, seed: u64) -> Onlooker {
         Onlooker {
@@ -32,7 +32,7 @@ impl Onlooker {
         }
     }
 
-    /// Works with the world as it is now.
+    /// Runs work with the current state.
     pub fn look<R>(&self, now: Now, work: impl FnOnce(&dyn World) -> R) -> R {
         let servers = self.ambient.shared.server_tables();
         work(&View {

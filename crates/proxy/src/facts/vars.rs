@@ -1,4 +1,4 @@
-//! Variables of streams, sessions and the process: who changes them when (manual §2.8).
+//! Variables of streams, sessions and the process: how rules change them (manual §2.8).
 
 use sample::vars::{Assignment, Change};
 use sample::{Bytes, Value, VarRef, VarScope};
@@ -7,7 +7,7 @@ use super::Eval;
 use crate::stream::Stream;
 
 impl Eval<'_> {
-    /// `set-var` and its kin in a rule of a stream.
+    /// `set-var`, `unset-var` and `set-var-fmt` in a rule of a stream.
     pub fn assign(&mut self, stream: &mut Stream, assignment: &Assignment) {
         let mut text = std::mem::take(self.text);
         let change = self.with_scope(stream, true, |scope| assignment.eval(scope, &mut text));
@@ -15,7 +15,7 @@ impl Eval<'_> {
         self.change(stream, assignment.var, change);
     }
 
-    /// The same before there is a stream.
+    /// The same in a rule before there is a stream.
     pub fn assign_in_session(&mut self, assignment: &Assignment) {
         let mut text = std::mem::take(self.text);
         let change = self.with_session(|scope| assignment.eval(scope, &mut text));
@@ -28,7 +28,7 @@ impl Eval<'_> {
         }
     }
 
-    /// Changes a variable that a stream can reach.
+    /// Changes a variable of any scope that a stream can reach.
     pub fn change(&mut self, stream: &mut Stream, var: VarRef, change: Change) {
         if stream.txn.assigned.any() {
             self.settle_vars(stream);
@@ -45,7 +45,7 @@ impl Eval<'_> {
         self.ledger_end(stream, before);
     }
 
-    /// Sets or unsets variables of scope `txn` together: an empty text unsets one.
+    /// Sets or unsets several variables of scope `txn`; an empty text unsets one.
     pub fn change_txn_vars(&mut self, stream: &mut Stream, changes: [(VarRef, &[u8]); 3]) {
         if stream.txn.assigned.any() {
             self.settle_vars(stream);
@@ -76,26 +76,26 @@ impl Eval<'_> {
         }
     }
 
-    /// Moves what converters assigned to where it belongs.
+    /// Stores the assignments of converters in their variables.
     pub fn settle_vars(&mut self, stream: &mut Stream) {
         let before = self.ledger_start(stream);
         stream.txn.settle();
         self.ledger_end(stream, before);
     }
 
-    /// The request's variables end, those of the response begin.
+    /// Drops the request's variables; the response's follow.
     pub fn end_request_vars(&mut self, stream: &mut Stream) {
         let before = self.ledger_start(stream);
         stream.txn.end_request_vars();
         self.ledger_end(stream, before);
     }
 
-    /// Somebody limits the variables of the process.
+    /// Whether the size of all variables is limited.
     fn counts_vars(&self) -> bool {
         self.running.config.global.var_limits.process > 0
     }
 
-    /// What a stream's variables count before a change; none where no limit of the process asks.
+    /// The size of a stream's variables before a change; none without a limit for the process.
     fn ledger_start(&self, stream: &Stream) -> Option<usize> {
         self.counts_vars().then(|| stream.txn.var_bytes())
     }

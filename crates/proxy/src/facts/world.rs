@@ -1,4 +1,4 @@
-//! The engine's answers to what expressions ask of the world: names, live counts, the state of servers.
+//! The engine's implementation of `World` for expressions: names, current counts, the state of servers.
 
 use config::model::Mode;
 use sample::Value;
@@ -21,9 +21,9 @@ pub(crate) struct View<'a> {
     pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
     pub now_ms: u64,
-    /// The driver, for what only it can tell; none where there is none.
+    /// The driver, for facts that only it knows; none where there is no driver.
     pub sockets: Option<&'a dyn Sockets>,
-    /// The sockets that it is asked about.
+    /// The sockets that the driver is asked about.
     pub client: Option<SockId>,
     pub server: Option<SockId>,
 }
@@ -40,20 +40,21 @@ impl View<'_> {
         self.ambient.shared.count(what)
     }
 
-    /// A proxy of this number, if there is one.
+    /// The proxy with this number, if there is one.
     fn proxy_id(&self, number: u32) -> Option<ProxyId> {
         let place = number as usize;
         (place < self.running.config.proxies.len()).then(|| ProxyId::at(place))
     }
 
-    /// A server of these numbers, if there is one.
+    /// The server with these numbers, if there is one.
     fn server_id(&self, backend: u32, server: u32) -> Option<ServerId> {
         let server = ServerId::at(self.proxy_id(backend)?, server as usize);
         self.servers.find(server).map(|_| server)
     }
 }
 
-/// Whether requests go to a server. Also where one that probes it does: who chooses backends by this has to send that one.
+/// Whether a server gets requests. A server that is probed counts too, because a rule that chooses backends by this must let the
+/// probe through.
 fn takes_traffic(servers: &Servers, server: ServerId) -> bool {
     servers.is_usable(server) || servers.is_probed(server)
 }
@@ -151,7 +152,7 @@ impl sample::World for View<'_> {
             ProxySide::Frontend => proxy.is_frontend,
             ProxySide::Backend => proxy.is_backend,
         };
-        // `#3` is the one with this id.
+        // `#3` is the proxy with id 3.
         let id: Option<u32> = name
             .strip_prefix(b"#")
             .and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());

@@ -1,4 +1,4 @@
-//! What a connection is to a client's side.
+//! The state of a connection on the client's side.
 
 use config::model::Proto;
 use net::Now;
@@ -12,22 +12,22 @@ pub(crate) struct Client {
     pub session: Session,
     pub bind: BindId,
     pub stage: Stage,
-    /// What is kept of its hello until its TLS session stands.
+    /// The part of the TLS hello that is kept until the session is established.
     pub hello: Option<Box<HelloFacts>>,
-    /// Streams so far.
+    /// The number of streams so far.
     pub streams: u32,
-    /// Its streams are HTTP: by the frontend's mode, or since one of them was upgraded.
+    /// Its streams are HTTP: by the frontend's mode, or after one of them was upgraded.
     pub is_http: bool,
-    /// The protocol that its line or the rule that upgraded it demands: none is found out.
+    /// The protocol that its bind line, or the rule that upgraded it, prescribes; it is not detected then.
     pub proto: Option<Proto>,
-    /// Idle server connections that only this client may use again (`http-reuse never`, PROXY protocol), the last used one last. At
-    /// most `max-session-srv-conns`.
+    /// Idle server connections that only this client may reuse (`http-reuse never`, PROXY protocol), the most recently used last.
+    /// At most `max-session-srv-conns`.
     pub kept: Vec<LinkId>,
-    /// Closing, it is read until it has seen our end.
+    /// While closing, discard input until the client acknowledges our FIN.
     pub lingers: bool,
-    /// When the first byte of the request came whose head is awaited.
+    /// When the first byte of the current request head came.
     pub request_began: Option<Now>,
-    /// When the last stream ended: what `%Ti` and the keep-alive timeout count from.
+    /// When the last stream ended: the start of `%Ti` and of the keep-alive timeout.
     pub idle_since: Now,
 }
 
@@ -37,17 +37,17 @@ impl Client {
     }
 }
 
-/// How far a client's connection has come.
+/// The stage of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The PROXY protocol header is awaited.
+    /// Waits for the PROXY protocol header.
     ProxyHeader,
-    /// The TLS handshake is awaited.
+    /// Waits for the TLS handshake.
     Handshake,
     /// `tcp-request session` rules are due.
     Session,
-    /// Streams begin as bytes come.
+    /// Each request begins a stream.
     Ready,
-    /// Its last bytes leave, or it has yet to see our end; then it closes.
+    /// Sends its last bytes, or waits until the client acknowledges our FIN; then it closes.
     Closing,
 }

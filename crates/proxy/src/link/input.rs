@@ -1,9 +1,9 @@
-//! Bytes of a connection that nobody has taken yet.
+//! Received bytes of a connection that are not used yet.
 
 use std::ops::Deref;
 
-/// A buffer that is taken from the front, a request at a time: taking is amortised linear, so that many small
-/// requests in one large delivery cost no more than one large request.
+/// A buffer that is consumed from the front, one request at a time. Consuming is amortised linear, so that many small requests in
+/// one large delivery cost no more than one large request.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ impl Input {
         }
     }
 
-    /// Puts bytes before those that are there.
+    /// Puts bytes before the present ones.
     pub fn put_back(&mut self, bytes: &[u8]) {
         let mut all = bytes.to_vec();
         all.extend_from_slice(self);

@@ -1,7 +1,6 @@
-//! Connections: a socket, its bytes that wait, the mux that reads and writes them, and whose side it is on.
+//! Connections: a socket, its waiting bytes, the mux that reads and writes them, and the side that it belongs to.
 //!
-//! A link knows its stream by name only. What its bytes mean to streams is decided above; how they are framed, below, in
-//! [`mux`].
+//! A link knows its stream by name only. The layers above decide what its bytes mean to streams; [`mux`], below, frames them.
 
 mod client;
 mod input;
@@ -28,48 +27,48 @@ pub(crate) use server::{Server, Socks4};
 pub(crate) struct Link {
     pub sock: SockId,
     pub timer: TimerId,
-    /// Why nothing is read of it: [`Hold`]s.
+    /// The reasons for which it is not read: [`Hold`]s.
     holds: u8,
-    /// The driver has not sent everything yet.
+    /// The driver has unsent bytes.
     pub blocked: bool,
-    /// The peer's end came.
+    /// The peer has ended its side.
     pub eof: bool,
-    /// Our end was sent.
+    /// Our side is ended.
     pub shut: bool,
-    /// It is among those that go on in the next round.
+    /// It is in the list of connections that continue in the next round.
     pub is_later: bool,
-    /// Its TLS; none where it speaks in the clear.
+    /// Its TLS session; none for plain connections.
     pub secure: Option<Box<Secure>>,
-    /// Bytes that came and nobody has taken yet; in the clear.
+    /// Received plain bytes that are not used yet.
     pub input: Input,
     pub mux: Mux,
     pub role: Role,
 }
 
-/// Which side of the proxy a connection is on. A client's is boxed: it is the larger one.
+/// The side of a connection. A client's is boxed, because it is larger.
 #[derive(Debug)]
 pub(crate) enum Role {
     Client(Box<Client>),
     Server(Server),
-    /// A stream of this connection of HTTP/2, on whose side it is.
+    /// A stream of this HTTP/2 connection, on the connection's side.
     Stream(LinkId),
 }
 
-/// A reason why nothing is read of a connection.
+/// A reason why a connection is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Hold {
     /// It has sent more than can be used now.
     Full = 1,
-    /// Who gets its bytes takes no more.
+    /// The recipient of its bytes takes no more.
     Peer = 2,
     /// A rule holds its message.
     Rule = 4,
-    /// A limit of bandwidth lets nothing pass for now.
+    /// A bandwidth limit lets nothing pass for now.
     Pace = 8,
 }
 
-/// The leftover buffer that an idle connection may keep; a larger one is given back.
+/// The largest input buffer that an idle connection keeps, bytes; a larger one is freed.
 const IDLE_INPUT_BYTES_MAX: usize = 256;
 
 /// The connections of a worker.
@@ -78,15 +77,15 @@ pub(crate) struct Links {
     links: Slots<Link, LinkId>,
     /// By the driver's slot.
     of_sock: Vec<LinkId>,
-    /// What stands around payload that is being sent.
+    /// Scratch buffer: the framing around payload that is sent.
     frame: Vec<u8>,
-    /// Frames of HTTP/2 that are made; empty between uses.
+    /// Scratch buffer: HTTP/2 frames to send; empty between uses.
     frames: Vec<u8>,
     outgoing: Outgoing,
 }
 
 impl Links {
-    /// A new connection.
+    /// Adds a new connection.
     pub fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
         let id = self.insert(sock, role, mux, timers);
         let slot = sock.slot as usize;
@@ -137,7 +136,7 @@ impl Links {
         self.links.get_mut(id)
     }
 
-    /// A link, or the connection whose stream it is.
+    /// A link's connection: itself, or the connection that it is a stream of.
     #[inline]
     fn base(&self, id: LinkId) -> Option<&Link> {
         let link = self.links.get(id)?;
@@ -156,23 +155,23 @@ impl Links {
         self.links.get_mut(id)
     }
 
-    /// The stream that has a connection now.
+    /// The stream that uses a connection now.
     #[inline]
     pub fn stream(&self, id: LinkId) -> Option<StreamId> {
         self.get(id)?.mux.stream()
     }
 
-    /// Whether bytes of a connection wait here.
+    /// Whether received bytes of a connection wait here.
     pub fn has_input(&self, id: LinkId) -> bool {
         self.get(id).is_some_and(|link| !link.input.is_empty())
     }
 
-    /// Whether a connection, or that of a stream, is a client's.
+    /// Whether a connection, or the connection of a stream, is a client's.
     pub fn is_client(&self, id: LinkId) -> bool {
         self.client(id).is_some()
     }
 
-    /// The client at the other end of a connection, or of a stream's connection.
+    /// The client's state of a connection, or of a stream's connection.
     #[inline]
     pub fn client(&self, id: LinkId) -> Option<&Client> {
         match &self.base(id)?.role {
@@ -189,7 +188,7 @@ impl Links {
         }
     }
 
-    /// The same of a server.
+    /// The server's state of a connection, or of a stream's connection.
     pub fn server(&self, id: LinkId) -> Option<&Server> {
         match &self.base(id)?.role {
             Role::Server(server) => Some(server),
@@ -220,14 +219,14 @@ impl Links {
         self.links.key_at(slot)
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slots(&self) -> u32 {
         self.links.slots()
     }
 
     // ---- sending
 
-    /// Sends bytes as they are, through the connection's TLS if it has any.
+    /// Sends bytes unframed, through the connection's TLS session if it has one.
     #[inline]
     pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
         match self.links.get_mut(id) {
@@ -243,7 +242,7 @@ impl Links {
         }
     }
 
-    /// Sends bytes past the connection's TLS: what goes before it, and its own messages.
+    /// Sends bytes outside the connection's TLS session: bytes before it, and its handshake.
     pub fn send_clear<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) {
         let head = Message {
             head: bytes,
@@ -254,7 +253,7 @@ impl Links {
         }
     }
 
-    /// Sends the header of the PROXY protocol that a server's connection begins with, if it has one.
+    /// Sends the PROXY protocol header of a server's connection, if it has one.
     pub fn send_proxy_header<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         let Some(Link { sock, role, .. }) = self.links.get(id) else {
             return;
@@ -273,7 +272,7 @@ impl Links {
         }
     }
 
-    /// Sends a head, or other bytes that must go whole.
+    /// Sends a head, or other bytes that must be sent as a whole.
     pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &[u8]) {
         if head.is_empty() {
             return;
@@ -285,7 +284,7 @@ impl Links {
         self.send(io, id, head);
     }
 
-    /// Sends payload of a connection's stream, as its mux frames it.
+    /// Sends payload of a connection's stream, framed by its mux.
     #[inline]
     pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
         let Some(link) = self.links.get_mut(id) else {
@@ -308,7 +307,7 @@ impl Links {
         wrote
     }
 
-    /// Ends the payload of a connection's stream. Whether its peer can see that in the bytes, and the bytes that leave for it.
+    /// Ends the payload of a connection's stream. Whether the bytes show the end to the peer, and how many bytes are sent for it.
     #[inline]
     pub fn send_end<D: Driver>(
         &mut self,
@@ -334,7 +333,7 @@ impl Links {
         ended
     }
 
-    /// Sends our end.
+    /// Ends our side.
     pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if self.is_stream(id) {
             self.stream_end(io, id, &http::Head::default());
@@ -349,7 +348,7 @@ impl Links {
         }
     }
 
-    /// Closes the socket; with `abort` its peer may lose what was sent. The connection is to be removed.
+    /// Closes the socket; with `abort` the peer may lose sent bytes. The caller removes the connection.
     pub fn close<D: Driver>(&mut self, io: &mut D, id: LinkId, abort: bool) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -364,17 +363,17 @@ impl Links {
         io.close(sock);
     }
 
-    /// Whether the driver has not sent everything.
+    /// Whether the driver has unsent bytes.
     pub fn is_blocked(&self, id: LinkId) -> bool {
         self.get(id).is_some_and(|link| link.blocked)
     }
 
     // ---- reading
 
-    /// Stops reading.
+    /// Stops reading for a reason.
     pub fn hold<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
         if let Some(link) = self.links.get_mut(id) {
-            // A stream that is not read has its window shut.
+            // A stream that is not read keeps its window closed.
             if link.holds == 0 && !matches!(link.role, Role::Stream(_)) {
                 io.pause(link.sock);
             }
@@ -382,7 +381,7 @@ impl Links {
         }
     }
 
-    /// Reads again, if nothing else stands against it.
+    /// Removes a reason and reads again if no other is left.
     pub fn release<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
         if let Some(link) = self.links.get_mut(id)
             && link.holds & why as u8 != 0
@@ -394,7 +393,7 @@ impl Links {
         }
     }
 
-    /// Reads again, whatever stood against it.
+    /// Removes all reasons and reads again.
     pub fn release_all<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if let Some(link) = self.links.get_mut(id)
             && std::mem::take(&mut link.holds) != 0
@@ -406,7 +405,7 @@ impl Links {
 }
 
 impl Link {
-    /// Where its messages go, and its mux beside that.
+    /// Where a link's messages are sent, and its mux.
     #[inline]
     fn wire(&mut self, id: LinkId) -> (Wire<'_>, &mut Mux) {
         let wire = Wire {
@@ -418,23 +417,23 @@ impl Link {
         (wire, &mut self.mux)
     }
 
-    /// Whether as much waits with it as may.
+    /// Whether as many bytes wait as may.
     pub fn is_full(&self, bufsize: usize) -> bool {
         self.input.len() >= self.mux.input_bytes_max(bufsize)
     }
 
-    /// Whether something waits to be used: bytes, here or in the kernel, or its end.
+    /// Whether there is input to use: bytes, here or in the kernel, or the peer's end.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         !self.input.is_empty() || self.eof || self.holds != 0
     }
 
-    /// Whether something stands against reading it.
+    /// Whether this reason keeps it from being read.
     pub fn is_held(&self, why: Hold) -> bool {
         self.holds & why as u8 != 0
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     #[inline]
     pub fn slim(&mut self) {
         if self.input.is_empty() && self.input.capacity() > IDLE_INPUT_BYTES_MAX {

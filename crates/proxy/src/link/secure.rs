@@ -1,5 +1,5 @@
-//! TLS of connections. What comes is opened in [`crate::engine`]; what leaves is gathered for a round and sealed here, so that a head
-//! and its body are one record.
+//! TLS of connections. [`crate::engine`] decrypts received bytes. Bytes to send are collected for a round and encrypted here, so
+//! that a head and its body are one record.
 
 use config::model::TlsGlobal;
 use net::{Driver, Message, Sent, SockId};
@@ -9,30 +9,30 @@ use super::{Link, Links};
 use crate::ids::LinkId;
 use crate::shared::TlsPlace;
 
-/// What a connection gathers before it is sealed.
+/// How much a connection collects before it is encrypted, bytes.
 const STAGE_BYTES_MAX: usize = 4 << 10;
 /// The payload of a full record (RFC 8446 §5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Payload that is sealed before the driver is asked whether it takes more.
+/// How much payload is encrypted before asking the driver whether it takes more, bytes.
 const SEAL_BYTES_MAX: usize = 64 << 10;
-/// A transfer has begun as long as it has not sent more than this.
+/// The first part of a transfer, in which records are short, bytes.
 const TRANSFER_BEGINNING_BYTES: usize = 32 << 10;
-/// Connections that gather at a time: the first of a long round does not wait for the last.
+/// How many connections may collect at a time, so that the first of a long round does not wait for the last.
 const GATHERING_MAX: usize = 32;
 
 /// A connection's TLS.
 #[derive(Debug)]
 pub(crate) struct Secure {
     pub session: Session,
-    /// It counts as a TLS connection.
+    /// Its place in the count of TLS connections.
     _place: TlsPlace,
-    /// What is to be sealed at the end of the round.
+    /// Bytes to encrypt at the end of the round.
     staged: Vec<u8>,
     is_gathering: bool,
     transfer: Transfer,
 }
 
-/// What was sent without a pause.
+/// The bytes that were sent without a pause.
 #[derive(Debug, Default)]
 struct Transfer {
     bytes: usize,
@@ -50,13 +50,13 @@ impl Secure {
         })
     }
 
-    /// Whether nothing waits to be sealed.
+    /// Whether no bytes wait to be encrypted.
     pub fn is_quiet(&self) -> bool {
         self.staged.is_empty() && !self.is_gathering
     }
 }
 
-/// Where a message goes.
+/// The destination of a message.
 pub(super) struct Wire<'a> {
     pub id: LinkId,
     pub sock: SockId,
@@ -65,7 +65,7 @@ pub(super) struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    /// The same for one more message.
+    /// The same destination for one more message.
     #[inline]
     pub fn again(&mut self) -> Wire<'_> {
         Wire {
@@ -77,17 +77,18 @@ impl Wire<'_> {
     }
 }
 
-/// Records are shorter at the beginning of a transfer, so that its first bytes can be read before many have come (`tune.ssl.maxrecord`).
+/// Records are shorter at the beginning of a transfer, so that the client can decrypt its first bytes early
+/// (`tune.ssl.maxrecord`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShortRecords {
-    /// Payload of a record.
+    /// The payload of a record, bytes.
     bytes: usize,
-    /// A transfer begins anew after such a pause (`tune.idletimer`).
+    /// The pause after which a transfer begins anew, milliseconds (`tune.idletimer`).
     idle_ms: u64,
 }
 
 impl ShortRecords {
-    /// As configured; none where records are as long as they can be.
+    /// From the configuration; none where records have full length.
     pub fn new(global: &TlsGlobal) -> Option<ShortRecords> {
         Some(ShortRecords {
             bytes: global.maxrecord_bytes? as usize,
@@ -97,7 +98,7 @@ impl ShortRecords {
 }
 
 impl Transfer {
-    /// So many bytes are to be sent; how many of them belong to the beginning.
+    /// Notes that `bytes` are to be sent. Returns how many of them belong to the beginning of the transfer.
     fn note(&mut self, bytes: usize, now_ms: u64, short: &ShortRecords) -> usize {
         if now_ms.saturating_sub(self.last_ms) >= short.idle_ms {
             self.bytes = 0;
@@ -109,18 +110,18 @@ impl Transfer {
     }
 }
 
-/// What a worker's connections share for sealing.
+/// Encryption state that the connections of a worker share.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     short: Option<ShortRecords>,
     sealed: Buffer,
     gathering: Vec<LinkId>,
-    /// Memory for what is gathered.
+    /// Spare buffers for collecting.
     spare: Vec<Vec<u8>>,
 }
 
 impl Outgoing {
-    /// Seals bytes behind what is sealed. A session whose keys may serve no more says nothing any more.
+    /// Encrypts bytes and appends the records. A session whose keys may no longer be used writes nothing.
     fn seal<D: Driver>(
         &mut self,
         io: &D,
@@ -142,12 +143,12 @@ impl Outgoing {
         }
     }
 
-    /// Sends what is sealed.
+    /// Sends the encrypted records.
     fn send<D: Driver>(&mut self, io: &mut D, sock: SockId) -> bool {
         if self.sealed.is_empty() {
             return false;
         }
-        // Whatever happens, no other connection gets these.
+        // Taking the buffer ensures that no other connection sends these bytes.
         let mut sealed = std::mem::take(&mut self.sealed);
         let sent = io.send(
             sock,
@@ -185,7 +186,8 @@ impl Outgoing {
         staged.extend_from_slice(message.head);
         let Message { body, tail, .. } = message;
         if was_blocked {
-            // It is sealed once its socket takes more; as much waits here as else would with the driver.
+            // Encrypted later, when the socket takes bytes again. Until then as many bytes wait here as would otherwise wait in
+            // the driver.
             let room = io.read_bytes().saturating_sub(staged.len());
             let taken = room.min(body.len());
             staged.extend_from_slice(&body[..taken]);
@@ -207,7 +209,7 @@ impl Outgoing {
         }
         let (mut taken, mut blocked) = (0, false);
         loop {
-            // The first record is filled up, the others are sealed from where the payload is.
+            // The first record is filled from the payload; the others are encrypted directly from the payload's memory.
             if !staged.is_empty() {
                 let room = RECORD_BYTES.saturating_sub(staged.len());
                 let count = room.min(body.len() - taken);
@@ -233,7 +235,7 @@ impl Outgoing {
         Sent { taken, blocked }
     }
 
-    /// Seals and sends what a connection has gathered.
+    /// Encrypts and sends the collected bytes of a connection.
     fn flush<D: Driver>(&mut self, io: &mut D, link: &mut Link) {
         let Some(secure) = &mut link.secure else {
             return;
@@ -254,20 +256,20 @@ impl Outgoing {
 }
 
 impl Links {
-    /// None yet. `short`: see [`ShortRecords`].
+    /// No connections yet. `short`: see [`ShortRecords`].
     pub fn new(short: Option<ShortRecords>) -> Links {
         let mut links = Links::default();
         links.outgoing.short = short;
         links
     }
 
-    /// A connection that has gathered something, at the end of a round.
+    /// The next connection that has collected bytes; called at the end of a round.
     #[inline]
     pub fn next_gathering(&mut self) -> Option<LinkId> {
         self.outgoing.gathering.pop()
     }
 
-    /// Seals and sends what a connection has gathered.
+    /// Encrypts and sends the collected bytes of a connection.
     pub fn flush<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if let Some(link) = self.links.get_mut(id)
             && !link.blocked
@@ -276,7 +278,7 @@ impl Links {
         }
     }
 
-    /// A connection's socket takes bytes again: what it has gathered leaves.
+    /// A connection's socket takes bytes again: schedules its collected bytes.
     pub fn unblocked(&mut self, id: LinkId) {
         let secure = self.links.get(id).and_then(|link| link.secure.as_ref());
         if secure.is_some_and(|secure| secure.is_gathering) {
@@ -284,13 +286,13 @@ impl Links {
         }
     }
 
-    /// So many gather that they do not wait for the end of the round.
+    /// Whether the number of collecting connections requires sending before the end of the round.
     #[inline]
     pub fn gather_enough(&self) -> bool {
         self.outgoing.gathering.len() >= GATHERING_MAX
     }
 
-    /// What is gathered leaves, and behind it that no more follows, if the connection speaks TLS.
+    /// Sends the collected bytes and then the TLS close message, if the connection uses TLS.
     pub(super) fn say_end<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
             return;

@@ -1,4 +1,4 @@
-//! What a connection is to a server's side.
+//! The state of a connection on the server's side.
 
 use std::sync::Arc;
 
@@ -13,41 +13,41 @@ use crate::ids::{LinkId, ServerId};
 #[derive(Debug)]
 pub(crate) struct Server {
     pub server: ServerId,
-    /// It does not stand yet.
+    /// It is not established yet.
     pub connecting: bool,
-    /// Responses it has completed.
+    /// The number of completed responses.
     pub served: u32,
-    /// It serves no other request than those it has: its server has moved or is in maintenance.
+    /// It takes no new requests, because its server has moved or is in maintenance.
     pub is_ending: bool,
-    /// Only the client that opened it may use it again.
+    /// Only the client that opened it may reuse it.
     pub private: bool,
     /// Its place in the idle pool.
     pub pool_place: Option<u32>,
-    /// Its place among those of its server that take streams of many clients.
+    /// Its place in the list of its server's connections that take streams of many clients.
     pub shared_place: Option<u32>,
-    /// It is counted among the idle ones of all workers.
+    /// It is included in the count of idle connections of all workers.
     pub is_pool_counted: bool,
-    /// The client that keeps it, when it is private and idle.
+    /// The client that keeps it, while it is private and idle.
     pub keeper: Option<LinkId>,
-    /// The PROXY protocol header that it begins with; empty for none.
+    /// The PROXY protocol header at its start; empty for none.
     pub header: Box<[u8]>,
-    /// What tells it from other idle ones: the name that its TLS asked for, or what `pool-conn-name` says; empty for none.
+    /// The name that distinguishes it from other idle connections: the SNI name, or `pool-conn-name`; empty for none.
     pub name: Box<[u8]>,
-    /// What its TLS came to.
+    /// The facts of its TLS session.
     pub tls: Option<Arc<TlsFacts>>,
-    /// The protocol that was demanded of this connection alone (`ws`).
+    /// The protocol that only this connection must use (`ws`).
     pub proto: Option<Proto>,
-    /// What its packets carry. A connection with any is private.
+    /// The mark and TOS of its packets. A connection with a mark or TOS is private.
     pub labels: Labels,
-    /// The SOCKS4 proxy on its way has not answered yet.
+    /// The SOCKS4 handshake, which is not complete.
     pub socks4: Option<Box<Socks4>>,
 }
 
 /// The handshake with a SOCKS4 proxy.
 #[derive(Debug)]
 pub(crate) struct Socks4 {
-    /// Where the proxy is to connect to.
+    /// The destination that the proxy is asked to connect to.
     pub to: Addr,
-    /// TLS with the server, which begins behind the handshake.
+    /// The TLS session with the server, which begins after the handshake.
     pub secure: Option<Box<Secure>>,
 }

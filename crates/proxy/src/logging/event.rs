@@ -8,7 +8,7 @@ use super::wire::{Dates, Header};
 use crate::ids::ProxyId;
 use crate::running::{LogPlace, LogTargetId, Running};
 
-/// What each log target of a proxy gets of a message, ready to be sent; of a log backend, its first server.
+/// The message for each log target of a proxy, ready to be sent; for a log backend, for its first server.
 #[must_use]
 pub fn event(
     running: &Running,
@@ -26,7 +26,7 @@ pub fn event(
     messages(running, targets, (severity, tag), now, text)
 }
 
-/// What each log target of `global` gets of a message about no proxy.
+/// The message for each log target of `global`, about no proxy.
 #[must_use]
 pub fn event_of_process(
     running: &Running,

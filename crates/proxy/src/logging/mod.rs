@@ -1,6 +1,6 @@
-//! Access logs (manual §8.2, §8.3): when a line is due, and of which severity.
+//! Access logs (manual §8.2, §8.3): when a line is written, and with which severity.
 //!
-//! [`crate::running::Plan`] says at which moments of a stream, `send` what each target gets, `wire` how a message is wrapped.
+//! [`crate::running::Plan`] has the moments of a stream's lines, `send` builds the line for each target, `wire` adds the header.
 
 mod event;
 mod send;
@@ -17,20 +17,20 @@ pub use event::{event, event_of_process};
 pub(crate) use send::Logging;
 use send::{Line, Text};
 
-/// Severity of an ordinary line, and of an error's under `option log-separate-errors`.
+/// The severity of an ordinary line, and of an error's with `option log-separate-errors`.
 const INFO: u8 = 6;
 const ERROR: u8 = 3;
 
-/// An evaluation, and the log that is told of it.
+/// An evaluation context, and the log.
 pub(crate) struct Scene<'a> {
     pub eval: Eval<'a>,
     pub logging: &'a mut Logging,
 }
 
 impl Logging {
-    /// The end of a stream: its line, unless it was written before.
+    /// A stream has ended: writes its line unless it is already written.
     pub fn end(&mut self, eval: &mut Eval<'_>, stream: &mut Stream) {
-        // A request that was not read never became a stream in HAProxy: its line is that of a failed connection.
+        // In HAProxy a request that was not read never became a stream, so its line is that of a failed connection.
         if stream.txn.is_http && stream.txn.request_line.is_empty() {
             stream.log.written = true;
             stream.txn.unread = true;
@@ -47,7 +47,7 @@ impl Logging {
         stream.log.written = true;
     }
 
-    /// A stream comes to a moment that has a line.
+    /// Writes the line of a stream at a log moment.
     pub fn due(&mut self, eval: &mut Eval<'_>, stream: &mut Stream, at: LogOrigin) {
         let plan = eval.running.log_plan(stream.frontend);
         if stream.log.written {
@@ -66,7 +66,7 @@ impl Logging {
             return self.emit(eval, Some(stream), stream.frontend, &line);
         }
         stream.log.written = !plan.repeats;
-        // Captures of converters may still wait.
+        // Captures by converters may not be stored yet.
         eval.settle_vars(stream);
         let proxy = eval.running.proxy(stream.frontend);
         let is_error = is_error(stream);
@@ -88,12 +88,12 @@ impl Logging {
         count(eval, stream.frontend);
     }
 
-    /// The line of a request of HTTP/2 that was not understood: it never became a stream.
+    /// Writes the line of an invalid HTTP/2 request, which never became a stream.
     pub fn refused_request(&mut self, eval: &mut Eval<'_>, frontend: ProxyId) {
         self.bad_request(eval, None, frontend);
     }
 
-    /// The line of a request that was not understood or did not come.
+    /// Writes the line of a request that was invalid or did not come.
     fn unread(&mut self, eval: &mut Eval<'_>, stream: &Stream) {
         self.bad_request(eval, Some(stream), stream.frontend);
     }
@@ -115,8 +115,8 @@ impl Logging {
         count(eval, frontend);
     }
 
-    /// Writes the line of a connection that failed before it became a session: why, or what `error-log-format` says
-    /// (manual §8.2.5). `silent`: nothing had come of it, which `option dontlognull` passes over.
+    /// Writes the line of a connection that failed before its session began: the reason, or `error-log-format` (manual §8.2.5).
+    /// `silent`: the client sent nothing, which `option dontlognull` excludes from logs.
     pub fn failed_session(
         &mut self,
         eval: &mut Eval<'_>,
@@ -142,7 +142,7 @@ impl Logging {
         count(eval, frontend);
     }
 
-    /// `do-log` of a stream's rules (manual §4.4). It is written whatever options say, and leaves the stream's own line alone.
+    /// `do-log` of a stream's rules (manual §4.4). Its line is independent of log options and of the stream's own line.
     pub fn do_log(
         &mut self,
         eval: &mut Eval<'_>,
@@ -191,7 +191,7 @@ fn count(eval: &Eval<'_>, frontend: ProxyId) {
     ambient.shared.add(ambient.worker, Count::Logged(frontend));
 }
 
-/// The severity of a stream's lines; none where `set-log-level` silences it.
+/// The severity of a stream's lines; none if `set-log-level` is `silent`.
 fn level(stream: &Stream, error: bool) -> Option<u8> {
     match stream.log.level {
         Some(LogLevel::Silent) => None,
@@ -207,7 +207,7 @@ fn severity(error: bool) -> u8 {
     }
 }
 
-/// What `option dontlog-normal` and `log-separate-errors` call an error (manual §8.1).
+/// Whether a stream is an error for `option dontlog-normal` and `log-separate-errors` (manual §8.1).
 fn is_error(stream: &Stream) -> bool {
     let txn = &stream.txn;
     txn.redispatched

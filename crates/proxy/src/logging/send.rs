@@ -1,4 +1,5 @@
-//! What each target of a frontend gets of a line: by its levels, its sample, its profile; and which server of a log backend.
+//! Builds the line for each target of a frontend, by its levels, its sample and its profile, and chooses the server of a log
+//! backend.
 
 use config::model::{Balance as Configured, LogProfile, LogSink, LogTarget, Mode};
 use sample::{LogFormat, LogOrigin};
@@ -10,7 +11,7 @@ use crate::ids::ProxyId;
 use crate::running::Running;
 use crate::stream::Stream;
 
-/// The name that lines carry where `log-tag` gives none.
+/// The tag of lines without `log-tag`.
 pub(super) const DEFAULT_TAG: &[u8] = b"haproxy";
 
 /// One worker's state of logging.
@@ -18,26 +19,26 @@ pub(super) const DEFAULT_TAG: &[u8] = b"haproxy";
 pub(crate) struct Logging {
     dates: Dates,
     buffers: Buffers,
-    /// By the targets' numbers: where each is in its window of [`config::model::LogSample`].
+    /// By target number: its position in the window of [`config::model::LogSample`].
     samples: Vec<u32>,
-    /// By proxy: which server of a log backend is next.
+    /// By proxy: the balancing state of a log backend.
     backends: Vec<Option<LogBackend>>,
 }
 
-/// The pieces of the line at hand.
+/// Buffers for the current line.
 #[derive(Debug, Default)]
 struct Buffers {
-    /// By the proxy's formats.
+    /// Rendered with the proxy's formats.
     text: Vec<u8>,
     sd: Vec<u8>,
-    /// By those of a target's profile.
+    /// Rendered with the formats of a target's profile.
     own_text: Vec<u8>,
     own_sd: Vec<u8>,
-    /// A message with its header.
+    /// The message with its header.
     message: Vec<u8>,
 }
 
-/// A backend in `mode log`. Its servers have no state: nobody checks them.
+/// A backend in `mode log`. Its servers have no state, because they are not checked.
 #[derive(Debug)]
 struct LogBackend {
     balance: Box<dyn Balance>,
@@ -45,21 +46,21 @@ struct LogBackend {
     weights: Vec<u32>,
 }
 
-/// A line that is due.
+/// A line to write.
 pub(super) struct Line<'a> {
     pub origin: LogOrigin,
     pub severity: u8,
     pub text: Text<'a>,
-    /// Goes before the targets' own.
+    /// Takes precedence over the profiles of targets.
     pub profile: Option<usize>,
 }
 
-/// What a line says where no profile says otherwise.
+/// The text of a line, unless a profile defines another one.
 #[derive(Clone, Copy)]
 pub(super) enum Text<'a> {
     None,
     Format(&'a LogFormat),
-    /// A connection failed early: who, when, and this.
+    /// A connection failed early: the line has its client, the time, and this reason.
     Failed(&'a str),
 }
 
@@ -100,7 +101,7 @@ impl Logging {
         }
     }
 
-    /// Writes a line to every target of a frontend that takes it.
+    /// Writes a line to every target of a frontend that accepts it.
     pub(super) fn emit(
         &mut self,
         eval: &mut Eval<'_>,
@@ -112,7 +113,7 @@ impl Logging {
         let proxy = running.proxy(frontend);
         eval.session.log_origin = line.origin;
         let mut buffers = std::mem::take(&mut self.buffers);
-        // Rendered for the first target that wants them.
+        // Rendered only for the first target that needs it.
         let (mut has_text, mut has_sd) = (false, false);
         for (target, place) in proxy.log.iter().zip(running.log_places(frontend)) {
             if line.severity > target.level_max || !self.samples(target, place.number) {
@@ -185,8 +186,8 @@ impl Logging {
         self.buffers = buffers;
     }
 
-    /// Writes a message of a filter to every target of the filter that takes it. No format of a profile applies: the message
-    /// is none of a stream's life.
+    /// Writes a message of a filter to every target of the filter that accepts it. No format of a profile applies, because the
+    /// message is not part of a stream's log.
     pub(crate) fn emit_for_filter(
         &mut self,
         eval: &mut Eval<'_>,
@@ -224,7 +225,7 @@ impl Logging {
         self.buffers.message = message;
     }
 
-    /// The sink that a message for a target goes to; none where a log backend has no server for it.
+    /// The sink for a target's message; none if a log backend has no server for it.
     fn sink(
         &mut self,
         eval: &Eval<'_>,
@@ -238,7 +239,7 @@ impl Logging {
         let id = ProxyId::at(backend);
         let proxy = eval.running.proxy(id);
         let key = match &proxy.balance {
-            // What converters make of the message.
+            // The hash is computed by converters from the message.
             Configured::LogHash(key) => Some(eval.with_bytes(text, |scope| {
                 key.with_binary(scope, |bytes| balance::hash(bytes, proxy.hash_type))
             })?),
@@ -262,7 +263,7 @@ impl Logging {
         Some(first + server)
     }
 
-    /// Whether the line at hand is one of those that a target samples; counts it.
+    /// Counts the current line of a target with a sample. Whether the line is in the sample.
     fn samples(&mut self, target: &LogTarget, number: usize) -> bool {
         let Some(sample) = &target.sample else {
             return true;
@@ -309,7 +310,7 @@ fn write_anew(eval: &Eval<'_>, stream: Option<&Stream>, format: &LogFormat, out:
     }
 }
 
-/// A line feed or a NUL at the end is the format's author's; the wire has its own.
+/// Removes a line feed or a NUL at the end of a rendered format; the wire format adds its own.
 fn trimmed(text: &[u8]) -> &[u8] {
     let end = text
         .iter()

@@ -1,4 +1,4 @@
-//! A message in its target's wire format (RFC 3164, RFC 5424, manual §4.2 `log … format`).
+//! Writes messages in the wire format of a target (RFC 3164, RFC 5424, manual §4.2 `log … format`).
 
 use config::model::{LogTarget, LogWire};
 use net::Now;
@@ -10,10 +10,10 @@ use crate::running::Running;
 const BSD: &str = "%b %e %H:%M:%S";
 /// `2026-11-20T13:01:02+00:00` (RFC 5424 §6.2.3).
 const ISO: &str = "%Y-%m-%dT%H:%M:%S%:z";
-/// What stands before its offset.
+/// The length of the part before the UTC offset, bytes.
 const MOMENT_BYTES: usize = 19;
 
-/// Texts that change once a second, kept.
+/// Cached texts that change once per second.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
     second: u64,
@@ -21,11 +21,11 @@ pub(super) struct Dates {
     bsd: Vec<u8>,
     /// `2026-11-20T13:01:02+00:00`, local time.
     iso: Vec<u8>,
-    /// By the targets' numbers: what went before the last message.
+    /// By target number: the header of the last message.
     heads: Vec<Head>,
 }
 
-/// A head that lasts a second.
+/// A header that is valid for one second.
 #[derive(Debug, Default)]
 struct Head {
     second: u64,
@@ -33,7 +33,7 @@ struct Head {
     text: Vec<u8>,
 }
 
-/// What goes before a message.
+/// The parts of a message's header.
 pub(super) struct Header<'a> {
     /// Severity, already within the target's bounds.
     pub level: u8,
@@ -41,12 +41,12 @@ pub(super) struct Header<'a> {
     pub tag: &'a [u8],
     /// Structured data; empty for none.
     pub sd: &'a [u8],
-    /// The target's number, where its tag is always the same.
+    /// The target's number, if its tag never changes.
     pub steady: Option<usize>,
 }
 
 impl Dates {
-    /// Puts a message for a target into `line`.
+    /// Writes a message for a target into `line`.
     pub fn write(
         &mut self,
         running: &Running,
@@ -58,7 +58,7 @@ impl Dates {
     ) {
         self.refresh(running, now);
         line.clear();
-        // A head with the time in microseconds is another one each time.
+        // A header with microseconds differs for each message.
         let precise = matches!(
             target.format,
             LogWire::Rfc5424 | LogWire::Timed | LogWire::Iso
@@ -72,7 +72,7 @@ impl Dates {
         line.push(b'\n');
     }
 
-    /// The head of a message, from the last one where that is the same.
+    /// Writes the header, which is cached from the last message if it is the same.
     fn steady_head(
         &mut self,
         running: &Running,

@@ -1,8 +1,8 @@
-//! Whether a cache may keep a response (RFC 9111 §3), as far as `cookie … nocache` and `option checkcache` ask.
+//! Whether a cache may keep a response (RFC 9111 §3), as needed for `cookie … nocache` and `option checkcache`.
 
 use http::{Head, Method, Name};
 
-/// What a cache may keep.
+/// The parts of a response that a cache may keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cacheable {
     /// The response.
@@ -11,10 +11,10 @@ pub(crate) struct Cacheable {
     pub cookies: bool,
 }
 
-/// Statuses that may be kept without being told so (RFC 9110 §15.1), as HAProxy lists them.
+/// Statuses that are cacheable by default (RFC 9110 §15.1), in HAProxy's list.
 const STATUSES: &[u16] = &[200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501];
 
-/// What a cache may keep of the response to a request of this method.
+/// Decides what a cache may keep of the response to a request with this method.
 pub(crate) fn of(method: Method, response: &Head) -> Cacheable {
     let safe = matches!(
         method,
@@ -66,7 +66,7 @@ pub(crate) fn of(method: Method, response: &Head) -> Cacheable {
             .iter()
             .any(|name| response.find(name).next().is_some())
     };
-    // Without an age and without anything to ask for anew, nothing is kept (RFC 9111 §4.2.2).
+    // Without an explicit lifetime and without a validator, a response is not kept (RFC 9111 §4.2.2).
     may.response &= fresh || dated();
     may
 }

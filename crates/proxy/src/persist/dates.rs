@@ -1,13 +1,13 @@
-//! Dates in cookies of `maxidle` and `maxlife`: UNIX time in steps of 4 seconds, 30 bits, as 5 digits of base 64, the
-//! highest first. What HAProxy writes, so that clients may come from one to the other.
+//! Dates in cookies for `maxidle` and `maxlife`: UNIX time in units of 4 seconds, 30 bits, as 5 digits in base 64, the highest
+//! first. This is HAProxy's format, so that clients keep their cookies after a migration in either direction.
 
-/// The length of a date.
+/// The length of a date, bytes.
 pub(crate) const DATE_BYTES: usize = 5;
 
 const STEP_S: u64 = 4;
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Appends the date of a moment, rounded up.
+/// Appends a date in seconds of UNIX time, rounded up.
 pub(crate) fn append(seconds: u64, out: &mut Vec<u8>) {
     let steps = seconds.div_ceil(STEP_S);
     for place in (0..DATE_BYTES).rev() {
@@ -15,7 +15,7 @@ pub(crate) fn append(seconds: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The moment that a text begins with; none where it does not, and for the year 1970's first.
+/// The date at the start of a text; none where there is no valid one, and for date zero.
 pub(crate) fn read(text: &[u8]) -> Option<u64> {
     let digits = text.get(..DATE_BYTES)?;
     let steps = digits.iter().try_fold(0_u64, |steps, digit| {

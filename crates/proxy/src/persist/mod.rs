@@ -1,8 +1,8 @@
-//! What binds a request to a server before balancing: `use-server`, the persistence cookie, the RDP cookie, and the rules
-//! that force or ignore them (manual §4.2).
+//! Binds a request to a server before balancing: `use-server`, the persistence cookie, the RDP cookie, and the rules that force
+//! or ignore persistence (manual §4.2).
 //!
-//! A stream that is bound has a `target` and [`Persist::direct`]; `select_server` then takes that one's slot or queues for
-//! it. A redispatch unbinds it.
+//! A bound stream has a `target` and [`Persist::direct`]; `select_server` then takes a slot of that server or queues for it. A
+//! redispatch unbinds the stream.
 
 mod cacheable;
 mod dates;
@@ -20,12 +20,12 @@ use crate::stream::{Binding, Stream};
 pub(crate) use request::{request_cookies, watches_requests};
 pub(crate) use response::{response_cookies, watches_responses};
 
-/// The place of the two cookie characters in the termination state (manual §8.5).
+/// The index of the two cookie characters in the termination state (manual §8.5).
 const OF_CLIENT: usize = 2;
 const OF_SERVER: usize = 3;
 
 impl Stream {
-    /// The cookie characters of log lines begin: `N` where its backend has a cookie.
+    /// Initialises the cookie characters for log lines: `N` if the backend has a cookie.
     pub fn begin_cookie_state(&mut self, proxy: &Proxy) {
         let logged = proxy
             .cookie
@@ -36,7 +36,7 @@ impl Stream {
         self.txn.termination[OF_SERVER] = none;
     }
 
-    /// The chosen server is not the one that the client's cookie named.
+    /// Unbinds the stream: the chosen server is not the one that the client's cookie names.
     pub fn unbind(&mut self) {
         self.route.persist.direct = false;
         if self.txn.termination[OF_CLIENT] == b'V' {
@@ -44,7 +44,7 @@ impl Stream {
         }
     }
 
-    /// Sets a cookie character, where log lines have them.
+    /// Sets a cookie character if log lines have them.
     fn mark_cookie(&mut self, place: usize, state: u8) {
         if self.txn.termination[place] != 0 {
             self.txn.termination[place] = state;
@@ -52,7 +52,7 @@ impl Stream {
     }
 }
 
-/// The backend is known: whether persistence is forced or ignored.
+/// The backend is chosen: evaluates whether persistence is forced or ignored.
 pub(crate) fn persist_rules(eval: &Eval<'_>, stream: &mut Stream) {
     let rules = &eval.running.proxy(stream.backend).persist_rules;
     let first = rules
@@ -65,7 +65,7 @@ pub(crate) fn persist_rules(eval: &Eval<'_>, stream: &mut Stream) {
     }
 }
 
-/// `use-server`, then the RDP cookie.
+/// Binds the request by `use-server`, then by the RDP cookie.
 pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
     use_server(eval, stream);
     let proxy = eval.running.proxy(stream.backend);
@@ -94,7 +94,7 @@ fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
         if may_bind(eval, stream, server, true) {
             return stream.bind(server, Binding::UseServer);
         }
-        // The next rule may know one that is up.
+        // A later rule may name a server that is up.
     }
 }
 
@@ -121,14 +121,14 @@ impl Stream {
     }
 }
 
-/// The first field of a name behind another one.
+/// The first field with this name after another field.
 fn next_field(head: &Head, name: Name, from: Option<FieldId>) -> Option<FieldId> {
     let mut fields = head.get_all(name).map(|(field, _)| field);
     fields.find(|field| from.is_none_or(|from| field.0 > from.0))
 }
 
-/// Whether a request may be bound to a server: it is up, or it does not matter. Neither its weight nor its being a backup
-/// counts.
+/// Whether a request may be bound to a server: the server is up, or persistence is forced. Its weight and whether it is a backup
+/// do not matter.
 pub(crate) fn may_bind(eval: &Eval<'_>, stream: &Stream, server: ServerId, forcible: bool) -> bool {
     let proxy = eval.running.proxy(server.backend);
     let forced = forcible && stream.route.persist.forced;

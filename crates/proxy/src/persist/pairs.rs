@@ -1,22 +1,22 @@
-//! Cookies of one field, found as HAProxy finds them (RFC 2109 with what browsers send, RFC 6265 §5.2).
+//! Parses the cookies of one field as HAProxy does (RFC 2109 with browser extensions, RFC 6265 §5.2).
 
-/// A cookie, or whatever else stands between two delimiters. Offsets are in the field's value.
+/// A cookie, or other text between two delimiters. Offsets are in the field's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// The delimiter before it; 0 for the first.
+    /// The position of the delimiter before it; 0 for the first.
     pub from: usize,
-    /// The name.
+    /// The range of the name.
     pub name: (usize, usize),
-    /// The equal sign.
+    /// The position of the equal sign.
     pub equal: usize,
-    /// The value without blanks around it; empty at the delimiter behind the name where there is no equal sign.
+    /// The range of the value without surrounding blanks. Without an equal sign it is empty and at the delimiter after the name.
     pub value: (usize, usize),
-    /// The delimiter behind it, or the end.
+    /// The position of the delimiter after it, or the end.
     pub next: usize,
     pub has_value: bool,
 }
 
-/// Goes over the pairs of a field's value. In requests a comma separates too.
+/// Iterates over the pairs of a field's value. In requests a comma is a delimiter too.
 pub(crate) struct Pairs<'a> {
     line: &'a [u8],
     at: usize,
@@ -35,7 +35,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The cookie of a `Set-Cookie` field; its attributes are no cookies.
+    /// The cookie of a `Set-Cookie` field; its attributes are not cookies.
     pub fn of_response(line: &'a [u8]) -> Option<Pair> {
         let mut pairs = Pairs {
             line,
@@ -98,7 +98,7 @@ fn trim_end(line: &[u8], begin: usize, end: usize) -> usize {
 }
 
 impl Pair {
-    /// Whether blanks stand beside the equal sign; HAProxy takes them out.
+    /// Whether there are blanks beside the equal sign, which HAProxy removes.
     pub fn is_loose(&self) -> bool {
         self.has_value && (self.name.1 != self.equal || self.value.0 != self.equal + 1)
     }
@@ -108,7 +108,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Where a value ends: at a comma or semicolon that is not quoted.
+/// The end of a value: at a comma or semicolon that is not quoted.
 fn value_end(line: &[u8], begin: usize) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in line.iter().enumerate().skip(begin) {

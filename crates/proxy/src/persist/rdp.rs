@@ -9,7 +9,7 @@ use sample::sniff::{Sniffed, rdp};
 use crate::ids::ServerId;
 use crate::shared::ServerRecord;
 
-/// The usable server that the cookie of a connection's first bytes names.
+/// The usable server that the cookie in a connection's first bytes names.
 pub(crate) fn server<'a>(
     input: &[u8],
     name: &[u8],
@@ -26,7 +26,7 @@ pub(crate) fn server<'a>(
     found.map(|(id, _)| id)
 }
 
-/// The address in the cookie of this name.
+/// The address in the cookie with this name.
 fn named(input: &[u8], name: &[u8]) -> Option<(Ipv4Addr, u16)> {
     match rdp::cookie(input, name) {
         Sniffed::Found(value) => address(value),
@@ -34,7 +34,7 @@ fn named(input: &[u8], name: &[u8]) -> Option<(Ipv4Addr, u16)> {
     }
 }
 
-/// Both are numbers in network order, read as if they were in the machine's.
+/// Parses address and port. Both are numbers in network order that are written as if they were in the machine's order.
 fn address(value: &[u8]) -> Option<(Ipv4Addr, u16)> {
     let mut parts = value.splitn(3, |byte| *byte == b'.');
     let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<u32>().ok();

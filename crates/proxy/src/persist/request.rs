@@ -1,4 +1,4 @@
-//! Cookies of requests: the server that the persistence cookie names, the cookie hidden from that server, and `capture
+//! Cookies of requests: reads the server from the persistence cookie, hides the cookie from that server, and implements `capture
 //! cookie`.
 
 use config::model::{Cookie, CookieMode, Proxy};
@@ -12,21 +12,21 @@ use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::{Binding, Stream};
 
-/// What stands between a server's value and the application's in mode `prefix`.
+/// The separator between the server's value and the application's in mode `prefix`.
 pub(super) const PREFIX_END: u8 = b'~';
-/// What stands before each date.
+/// The character before each date.
 pub(super) const DATE_START: u8 = b'|';
-/// How far in the future a date may be, for clocks that were wrong.
+/// How far a date may be in the future, seconds, to tolerate wrong clocks.
 const FUTURE_S: u64 = 86_400;
 
-/// Whether anything of a stream's proxies looks at the cookies of requests.
+/// Whether a proxy of the stream reads the cookies of requests.
 #[inline]
 pub(crate) fn watches_requests(running: &Running, stream: &Stream) -> bool {
     running.proxy(stream.backend).cookie.is_some()
         || running.proxy(stream.frontend).capture_cookie.is_some()
 }
 
-/// Reads the cookies of a request, and changes them as its backend's `cookie` says.
+/// Reads the cookies of a request, and changes them as the backend's `cookie` requires.
 pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
     let is_watched = watches_requests(eval.running, stream);
     if !is_watched || !stream.has_request() || !stream.request.has(Name::Cookie) {
@@ -59,31 +59,31 @@ pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
     stream.request = request;
 }
 
-/// What cookies are read for.
+/// The context for reading cookies.
 struct Watch<'a> {
     frontend: &'a Proxy,
     backend: &'a Proxy,
     servers: &'a ServerTables,
-    /// UNIX time.
+    /// The current UNIX time, seconds.
     now_s: u64,
     is_up: &'a dyn Fn(ServerId) -> bool,
 }
 
-/// What is left of a field.
+/// The result for a field.
 enum Left {
     Same,
     Changed,
     Nothing,
 }
 
-/// Reads one field. What it becomes is in `out`, where it changes.
+/// Reads one field. If it changes, its new value is in `out`.
 fn one_line(line: &[u8], watch: &Watch<'_>, stream: &mut Stream, out: &mut Vec<u8>) -> Left {
     let mut edit = Edit { copied: 0, out };
-    // Where a cookie begins that is to go, with all that belongs to it.
+    // The start of a cookie that is to be removed, with its attributes.
     let mut hidden: Option<usize> = None;
     let mut others = false;
     for pair in Pairs::of_request(line) {
-        // RFC 2109's attributes of the cookie before.
+        // An RFC 2109 attribute of the previous cookie.
         if line.get(pair.name.0) == Some(&b'$') {
             continue;
         }
@@ -130,9 +130,9 @@ fn one_line(line: &[u8], watch: &Watch<'_>, stream: &mut Stream, out: &mut Vec<u
     }
 }
 
-/// A line that is copied without some of its parts.
+/// Copies a line without some of its parts.
 struct Edit<'a> {
-    /// Up to here the line was copied or cut; 0 where nothing was.
+    /// The line is copied or cut up to here; 0 where nothing was copied.
     copied: usize,
     out: &'a mut Vec<u8>,
 }
@@ -143,7 +143,7 @@ impl Edit<'_> {
         self.copied = to;
     }
 
-    /// Takes out the blanks beside the equal sign.
+    /// Removes the blanks beside the equal sign.
     fn tighten(&mut self, line: &[u8], pair: &Pair) {
         if pair.is_loose() {
             self.cut(line, pair.name.1, pair.equal);
@@ -151,8 +151,8 @@ impl Edit<'_> {
         }
     }
 
-    /// Cuts what begins at a delimiter, up to the next one that stays, and sets one blank behind that. At the line's start
-    /// the delimiter goes too.
+    /// Removes the text from a delimiter up to the next delimiter that stays, and puts one blank after that. At the line's start
+    /// the delimiter is removed too.
     fn hide(&mut self, line: &[u8], from: Option<usize>, to: usize) {
         let Some(from) = from else { return };
         let blanks = line[to + 1..].iter().take_while(|byte| is_blank(**byte));
@@ -167,7 +167,7 @@ impl Edit<'_> {
     }
 }
 
-/// `capture cookie`: the first whose name begins so.
+/// `capture cookie`: captures the first cookie whose text begins with the configured prefix.
 fn capture(line: &[u8], pair: &Pair, frontend: &Proxy, stream: &mut Stream) {
     let Some(capture) = &frontend.capture_cookie else {
         return;
@@ -179,8 +179,8 @@ fn capture(line: &[u8], pair: &Pair, frontend: &Proxy, stream: &mut Stream) {
     }
 }
 
-/// Reads the persistence cookie: binds the stream to the server it names, and marks what it was worth. Gives the end of the
-/// server's part of the value.
+/// Reads the persistence cookie: binds the stream to the server that it names, and records the cookie's state. Returns the end of
+/// the server's part of the value.
 fn read(
     line: &[u8],
     pair: &Pair,
@@ -219,7 +219,7 @@ fn read(
         stream.mark_cookie(OF_CLIENT, state);
         return end;
     }
-    // The server may be known already, by `use-server` or an earlier cookie.
+    // `use-server` or an earlier cookie may have chosen the server already.
     let passed_over = persist.ignored || stream.route.target.is_some();
     let server = &value[..length];
     let mut state = if passed_over { b'U' } else { b'I' };
@@ -236,7 +236,7 @@ fn read(
             }
         }
     }
-    // What binds, or names a server that is down, says more than what came before; the rest does not.
+    // A cookie that binds or names a server that is down replaces the previous state; other states only replace the initial one.
     if matches!(state, b'V' | b'D') || stream.txn.termination[OF_CLIENT] == b'N' {
         stream.mark_cookie(OF_CLIENT, state);
     }

@@ -1,5 +1,5 @@
-//! Cookies of responses: the server's own persistence cookie removed, rewritten or prefixed, ours inserted, `capture
-//! cookie`, and `option checkcache`.
+//! Cookies of responses: removes, rewrites or prefixes the server's own persistence cookie, inserts ours, and implements `capture
+//! cookie` and `option checkcache`.
 
 use config::model::{Cookie, CookieMode, Proxy, Server};
 use http::{FieldId, Method, Name};
@@ -12,10 +12,10 @@ use crate::ids::ServerId;
 use crate::running::Running;
 use crate::stream::Stream;
 
-/// What removes the cookie of a client that is on a server without a value.
+/// Removes the cookie of a client whose server has no cookie value.
 const REMOVAL: &[u8] = b"=; Expires=Thu, 01-Jan-1970 00:00:01 GMT; path=/";
 
-/// Whether anything of a stream's proxies looks at the cookies of responses.
+/// Whether a proxy of the stream reads the cookies of responses.
 #[inline]
 pub(crate) fn watches_responses(running: &Running, stream: &Stream) -> bool {
     let backend = running.proxy(stream.backend);
@@ -24,7 +24,7 @@ pub(crate) fn watches_responses(running: &Running, stream: &Stream) -> bool {
         || running.proxy(stream.frontend).capture_cookie.is_some()
 }
 
-/// Reads and changes the cookies of a server's response. Returns whether it may pass.
+/// Reads and changes the cookies of a server's response. Returns whether the response may pass.
 pub(crate) fn response_cookies(eval: &mut Eval<'_>, stream: &mut Stream) -> bool {
     let frontend = eval.running.proxy(stream.frontend);
     let backend = eval.running.proxy(stream.backend);
@@ -58,7 +58,7 @@ pub(crate) fn response_cookies(eval: &mut Eval<'_>, stream: &mut Stream) -> bool
     !(checks && sets_cookies && may_be_cached.response && may_be_cached.cookies)
 }
 
-/// The server's cookies, one a field.
+/// Handles the server's cookies, one per field.
 fn each_cookie(
     stream: &mut Stream,
     (frontend, backend): (&Proxy, &Proxy),
@@ -123,7 +123,7 @@ fn remove(stream: &mut Stream, field: FieldId) -> u8 {
     b'D'
 }
 
-/// Puts `parts` where the cookie's value begins, before what stands from `rest` on.
+/// Replaces the start of the cookie's value, up to `rest`, with `parts`.
 fn splice(
     stream: &mut Stream,
     field: FieldId,
@@ -145,7 +145,7 @@ fn splice(
     b'R'
 }
 
-/// Mode `insert`: the cookie is set where the client does not have it, or not with these dates. Whether it was.
+/// Mode `insert`: sets the cookie if the client does not have it or its dates are outdated. Whether it was set.
 fn insert(
     stream: &mut Stream,
     cookie: &Cookie,
@@ -157,7 +157,7 @@ fn insert(
     let (last_s, first_s) = (persist.last_s, persist.first_s);
     let kept = cookie.preserve && stream.txn.termination[OF_SERVER] == b'P';
     let stale = (cookie.maxidle_s > 0 || last_s > 0) && (last_s == 0 || last_s < now_s);
-    // The first visit's date is missing, or not wanted any more.
+    // The date of the first visit is missing, or no longer configured.
     let dated = (cookie.maxlife_s > 0) != (first_s > 0);
     let due = !persist.direct || stale || dated;
     let is_post = stream.txn.method == Method::Post;

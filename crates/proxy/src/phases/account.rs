@@ -1,4 +1,4 @@
-//! What statistics learn of a stream: most of it once, at its end, and each cause of a failure when it happens.
+//! Counts a stream in the statistics: most of it once, at the stream's end, and each cause of a failure when it happens.
 
 use config::model::HttpAction;
 use net::Driver;
@@ -11,7 +11,7 @@ use crate::rules::{End, RuleSet};
 use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, Times, Whose};
 use crate::stream::{Phase, Stream};
 
-/// What is told of a stream before its end: its cells of the frontend, of the listener, and of the backend and the server.
+/// The counters that an event of a stream increments: those of the frontend, of the listener, and of the backend and the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     front: Option<FrontCount>,
@@ -39,7 +39,7 @@ const fn back(back: BackCount) -> Told {
     }
 }
 
-/// What a cause of a failure counts as, in a stream that is at this phase.
+/// The counters for a failure with this cause while the stream is in this phase.
 fn fault(cause: Cause, phase: Phase) -> Told {
     let reads_request = matches!(phase, Phase::RequestHead) || phase.awaits_upload();
     match cause {
@@ -50,7 +50,7 @@ fn fault(cause: Cause, phase: Phase) -> Told {
         Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone | Cause::ClientStuck => {
             back(BackCount::ClientAborts)
         }
-        // Nobody's fault.
+        // Not counted as an error of the client, the server or the proxy.
         Cause::NoBackend | Cause::Killed => Told::default(),
         Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
             back(BackCount::FailedConnects)
@@ -63,7 +63,7 @@ fn fault(cause: Cause, phase: Phase) -> Told {
             back(BackCount::FailedResponses)
         }
         Cause::CacheableCookies => both(FrontCount::DeniedResponses, BackCount::DeniedResponses),
-        // Told where the rule failed.
+        // Already counted when the rule failed.
         Cause::RulesFailed => Told::default(),
         Cause::WrongMode | Cause::Internal => {
             both(FrontCount::InternalErrors, BackCount::InternalErrors)
@@ -72,7 +72,7 @@ fn fault(cause: Cause, phase: Phase) -> Told {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// A stream is over, and counted: its bytes, status and times.
+    /// Counts the bytes, the status and the times of a stream that has ended.
     #[inline(always)]
     pub(super) fn account(&mut self, stream: &Stream, now_ms: u64) {
         let txn = &stream.txn;
@@ -113,12 +113,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream is over, and its trace decided on: its times, for the histograms of `option latency-histograms`.
+    /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the stream has ended and its
+    /// trace is decided.
     #[inline(never)]
     pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
         let kept = self.core.tracing.kept.take();
         let timing = &stream.txn.timing;
-        // Without the time that the connection was idle before, which `ttime` of HAProxy has in it.
+        // Excludes the idle time of the connection before the request, which HAProxy's `ttime` includes.
         let start_ms = timing.request_start.unwrap_or(timing.start).ms();
         let known = times(stream, now_ms);
         let measured = Measured {
@@ -148,7 +149,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// One more of what a frontend and its listener count.
+    /// Increments a counter of a frontend and of its listener.
     pub fn tell_bind(&self, bind: BindId, what: FrontCount) {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
@@ -158,7 +159,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Counts at the listener that a stream's client came to, where its frontend has `option socket-stats`.
+    /// Counts at the listener that accepted the stream's client, where its frontend has `option socket-stats`.
     fn at_listener(&self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
         if !self.running.proxy(stream.frontend).options.socket_stats {
             return;
@@ -170,14 +171,14 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream fails for this cause.
+    /// Counts that a stream fails for this cause.
     #[cold]
     pub(super) fn tell_fault(&self, stream: &Stream, cause: Cause) {
         self.tell(stream, fault(cause, stream.phase));
         self.tell_failure(stream, cause);
     }
 
-    /// A response was compressed: so many bytes became so many.
+    /// Counts a compressed response: the bytes before compression and after it.
     pub(super) fn tell_compression(&self, stream: &Stream, (given, made): (u64, u64)) {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
@@ -191,7 +192,7 @@ impl<D: Driver> Cx<'_, D> {
         back.add(BackCount::Compressed, 1);
     }
 
-    /// One more of what the frontend counts.
+    /// Increments a counter of the frontend.
     pub(super) fn tell_front(&self, stream: &Stream, what: FrontCount) {
         self.tell(stream, front(what));
     }
@@ -213,7 +214,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A rule ends a stream.
+    /// Counts that a rule ends a stream.
     pub(super) fn tell_end(&self, stream: &Stream, end: End) {
         let denied = |is_response: bool| match is_response {
             false => both(FrontCount::DeniedRequests, BackCount::DeniedRequests),
@@ -238,7 +239,7 @@ impl<D: Driver> Cx<'_, D> {
                 }
             }
             End::Redirect if is_own => front(FrontCount::Intercepted),
-            // What a service does it tells itself.
+            // A service counts by itself.
             End::Redirect | End::Vanished | End::Service(_) => Told::default(),
             End::Challenge(..) | End::Tarpit(_) => denied(false),
             End::Close => denied(matches!(stream.phase, Phase::BackendResponse(_))),
@@ -247,7 +248,7 @@ impl<D: Driver> Cx<'_, D> {
         self.tell(stream, told);
     }
 
-    /// One more of what a stream's backend counts, and one of its servers.
+    /// Increments a counter of the stream's backend and of one of its servers.
     pub(super) fn tell_server(&self, stream: &Stream, server: ServerId, what: BackCount) {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
@@ -256,7 +257,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// What a stream moved, in the order of the cells of a row: from its client, to its server, from that, and to its client.
+/// The bytes of a stream in the order of a row's cells: from the client, to the server, from the server, to the client.
 #[inline(always)]
 fn bytes(txn: &Txn) -> [u64; 4] {
     [
@@ -267,7 +268,7 @@ fn bytes(txn: &Txn) -> [u64; 4] {
     ]
 }
 
-/// How long the parts of a stream took, milliseconds; none for one that never had a server, or in HTTP no response.
+/// The durations of a stream's parts, milliseconds. None without a server, or in HTTP without a response.
 #[inline(always)]
 fn times(stream: &Stream, now_ms: u64) -> Option<Times<u64>> {
     let timing = &stream.txn.timing;

@@ -1,4 +1,4 @@
-//! Payload that a limit of bandwidth holds back (`filter bwlim-in`, `filter bwlim-out`).
+//! Delays payload that exceeds a bandwidth limit (`filter bwlim-in`, `filter bwlim-out`).
 
 use config::model::Direction;
 use net::Driver;
@@ -9,7 +9,7 @@ use crate::link::Hold;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// How much of so much payload may pass now.
+    /// How many of these bytes of payload may pass now.
     #[inline]
     pub(super) fn may_pass(
         &mut self,
@@ -24,7 +24,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.bandwidth.most(direction, len, now_us)
     }
 
-    /// So much has passed. `rest` may not: its sender is not read until more may.
+    /// Notes that bytes have passed. While `rest` bytes are held back, their sender is not read.
     #[inline]
     pub(super) fn has_passed(
         &mut self,
@@ -51,7 +51,7 @@ impl<D: Driver> Cx<'_, D> {
             Direction::Up => (stream.client, &mut deadlines.client_ms),
             Direction::Down => (stream.server.link(), &mut deadlines.server_ms),
         };
-        // It is not read, so it is not silent.
+        // A sender that is not read cannot time out.
         *silence_ms = NEVER_MS;
         deadlines.pace_ms = deadlines.pace_ms.min(now.ms() + wait_ms.max(1));
         if let Some(sender) = sender {
@@ -60,7 +60,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_timer(stream);
     }
 
-    /// More may pass.
+    /// The delay of a bandwidth limit is over.
     pub(super) fn pace_over(&mut self, stream: &mut Stream) {
         stream.deadlines.pace_ms = NEVER_MS;
         if stream.up.is_open {

@@ -1,7 +1,7 @@
-//! Both bodies on their way: from one end of a stream to the other, each at the pace of its slower side.
+//! Forwards both bodies from one end of a stream to the other, each at the pace of its slower side.
 //!
-//! Payload that comes is sent on at once, as far as the other end takes it; the rest stays with the connection that it came on,
-//! which is not read any more until there is room. Filters have their place in [`Cx::forward_up`] and [`Cx::forward_down`].
+//! Payload is sent on at once as far as the other end takes it. The rest stays with the connection that received it, which is not
+//! read until there is room. Filters are called in [`Cx::forward_up`] and [`Cx::forward_down`].
 
 use config::model::Direction;
 use net::Driver;
@@ -13,20 +13,20 @@ use crate::ids::LinkId;
 use crate::link::{Hold, Link, Wrote};
 use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
 
-/// Parts of a body of our own that are made before other connections have their turn.
+/// Parts of a generated body that are made before other connections are served.
 const MADE_PARTS_A_TURN: u32 = 8;
-/// The pause before it goes on, milliseconds.
+/// The pause before the next parts of a generated body are made, milliseconds.
 const MADE_PAUSE_MS: u64 = 1;
 
 impl<D: Driver> Cx<'_, D> {
     // ---- the request's body
 
-    /// Payload of the request; how much was used.
+    /// Forwards payload of the request. Returns how many bytes were used.
     pub fn upload(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
         if !stream.up.flows() {
             return self.keep_upload(stream, bytes);
         }
-        // What came before goes first.
+        // Earlier payload goes first.
         if !stream.up.waiting.is_empty() {
             return 0;
         }
@@ -59,13 +59,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Payload went to the server: who is slow now, and who may be silent for how long.
+    /// Updates holds and deadlines after payload was sent to the server.
     fn after_upload(&mut self, stream: &mut Stream, wrote: Wrote) {
         let Some(client) = stream.client else { return };
         let now = self.now();
         let is_tunnel = matches!(stream.phase, Phase::Tunnel(_));
         if wrote.blocked {
-            // The server is the slow one: the client waits, and its time with it.
+            // The server is the slow side: stop reading the client and stop its inactivity timeout.
             self.core.links.hold(self.io, client, Hold::Peer);
         }
         if is_tunnel {
@@ -87,7 +87,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_timer(stream);
     }
 
-    /// All of the request's body has come; its trailers are in the channel.
+    /// The request's body is completely received; its trailers are in the channel.
     pub fn upload_came(&mut self, stream: &mut Stream) {
         stream.up.came = true;
         stream.txn.request_body.is_whole = true;
@@ -98,7 +98,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// All of the request's body has come, and may leave.
+    /// The request's body is completely received: forwards its end.
     fn finish_upload(&mut self, stream: &mut Stream) {
         if !stream.up.came || !stream.up.waiting.is_empty() || !stream.up.is_open {
             return;
@@ -119,7 +119,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of the request has left: what of its body waits here follows, and then what the client's connection holds.
+    /// The head of the request has been sent: sends the part of its body that waits here, then what the client's connection
+    /// holds.
     pub(super) fn open_upload(&mut self, stream: &mut Stream) {
         stream.up.is_open = true;
         self.send_waiting_up(stream);
@@ -143,7 +144,7 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- the response's body
 
-    /// Payload of the response; how much was used.
+    /// Forwards payload of the response. Returns how many bytes were used.
     pub fn download(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
         if !stream.down.flows() {
             return self.keep_download(stream, bytes);
@@ -171,7 +172,7 @@ impl<D: Driver> Cx<'_, D> {
         wrote.taken
     }
 
-    /// Payload went to the client.
+    /// Updates holds and deadlines after payload was sent to the client.
     pub(super) fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
         let now = self.now();
         if wrote.blocked
@@ -193,7 +194,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_timer(stream);
     }
 
-    /// All of the response's body has come; its trailers are in the channel.
+    /// The response's body is completely received; its trailers are in the channel.
     pub fn download_came(&mut self, stream: &mut Stream) {
         stream.down.came = true;
         stream.txn.response_body.is_whole = true;
@@ -222,7 +223,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of the response has left: what of its body waits here follows, and then what the server's connection holds.
+    /// The head of the response has been sent: sends the part of its body that waits here, then what the server's connection
+    /// holds.
     pub(super) fn open_download(&mut self, stream: &mut Stream) {
         stream.down.is_open = true;
         self.send_waiting_down(stream);
@@ -248,7 +250,7 @@ impl<D: Driver> Cx<'_, D> {
         self.finish_download(stream);
     }
 
-    /// Sends what of our own page has not left.
+    /// Sends the unsent part of a page of our own.
     pub(super) fn send_page(&mut self, stream: &mut Stream) {
         let (ServerEnd::Page(page), Some(client)) = (&mut stream.server, stream.client) else {
             return;
@@ -268,14 +270,14 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Makes a page what is at the server's end, and sends it as far as the client takes it.
+    /// Puts a page at the server's end, and sends as much of it as the client takes.
     pub(super) fn serve_page(&mut self, stream: &mut Stream, page: Page) {
         stream.server = ServerEnd::Page(page);
         self.send_page(stream);
     }
 
-    /// Sends what of a body of our own is made, and makes more of it as the client takes it. After [`MADE_PARTS_A_TURN`] the other
-    /// connections have their turn.
+    /// Sends the part of a generated body that is made, and makes more as the client takes it. After [`MADE_PARTS_A_TURN`] parts
+    /// the other connections are served.
     pub(super) fn send_made(&mut self, stream: &mut Stream) {
         let now = self.now();
         let mut parts = 0;
@@ -309,7 +311,7 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- progress
 
-    /// The kernel took bytes of one of a stream's connections. `blocked`: some still wait.
+    /// The kernel took bytes for one of the stream's connections. `blocked`: some bytes are still unsent.
     pub fn moved_on(&mut self, stream: &mut Stream, link: LinkId, blocked: bool) {
         if stream.client == Some(link) {
             self.client_moved_on(stream, blocked);
@@ -324,7 +326,7 @@ impl<D: Driver> Cx<'_, D> {
         } else if blocked {
             self.expect_client(stream, stream.client_ms(self.running));
         } else if stream.up.done || matches!(stream.phase, Phase::RequestHead) {
-            // What it took may be the end of the response before: it owes nothing for this one yet.
+            // The bytes may be the end of the previous response; the client has no deadline for the next request yet.
             stream.deadlines.client_ms = NEVER_MS;
             self.set_timer(stream);
         }
@@ -394,8 +396,8 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- the end of both
 
-    /// Both bodies to their ends. A response that ends before its request ends the exchange: the rest of that is thrown away by the
-    /// client's mux.
+    /// Forwards both bodies until their ends. A response that ends before its request ends the exchange; the client's mux
+    /// discards the rest of the request.
     pub(super) fn transfer(&mut self, stream: &mut Stream) -> Step {
         if !stream.down.done {
             return Step::Wait;

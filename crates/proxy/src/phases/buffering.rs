@@ -1,4 +1,4 @@
-//! Bodies that rules wait for: they gather in their channel, at most a buffer of them.
+//! Bodies that rules wait for. They are collected in their channel, up to one buffer.
 
 use net::Driver;
 use telemetry::Event;
@@ -17,14 +17,14 @@ impl<D: Driver> Cx<'_, D> {
         self.buffer_body(stream, options.http_buffer_request, next)
     }
 
-    /// The same of the backend.
+    /// `option http-buffer-request` of the backend.
     pub(super) fn backend_body(&mut self, stream: &mut Stream) -> Step {
         let options = &self.running.proxy(stream.backend).options;
         let wanted = options.http_buffer_request && stream.backend != stream.frontend;
         self.buffer_body(stream, wanted, Phase::BackendRequest(Rules::default()))
     }
 
-    /// Waits for a request's body, as far as a buffer takes it.
+    /// Waits until the request's body is complete or fills the buffer.
     #[inline(always)]
     fn buffer_body(&mut self, stream: &mut Stream, wanted: bool, next: Phase) -> Step {
         if !wanted {
@@ -49,7 +49,8 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
-    /// The body is wanted here, before a server is asked: a client that waits for it is told to send, and what is at hand comes.
+    /// Starts to receive the body before a server is chosen: asks a client that sent `Expect: 100-continue` for it, and takes the
+    /// bytes at hand.
     pub(super) fn await_upload(&mut self, stream: &mut Stream) {
         let Some(client) = stream.client else { return };
         let Some(link) = self.core.links.get_mut(client) else {
@@ -74,7 +75,7 @@ impl<D: Driver> Cx<'_, D> {
         self.core.work.links.push(client);
     }
 
-    /// Keeps payload of a request that cannot leave yet, as far as somebody looks at it; how much.
+    /// Keeps payload of a request that cannot leave yet, as far as rules inspect it. Returns how many bytes were kept.
     pub(super) fn keep_upload(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
         let is_wanted = !stream.txn.is_http
             || stream.phase.awaits_upload()
@@ -93,7 +94,7 @@ impl<D: Driver> Cx<'_, D> {
         count
     }
 
-    /// The same of a response.
+    /// Keeps payload of a response in the same way.
     pub(super) fn keep_download(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
         let room = match stream.phase {
             Phase::BackendResponse(rules) if rules.awaits_body() => {

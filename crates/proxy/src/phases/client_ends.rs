@@ -1,5 +1,5 @@
-//! The addresses of a server connection that the client decides: where it goes when the server's line has no address or port of
-//! its own, and where it comes from with `usesrc` (manual §4.2 source, §5 server).
+//! The addresses of a server connection that depend on the client: the destination where the server's line has no address or port
+//! of its own, and the source with `usesrc` (manual §4.2 source, §5 server).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,18 +10,18 @@ use super::Cx;
 use crate::ids::ServerId;
 use crate::stream::Stream;
 
-/// The addresses of a connection that depend on its client. What is none is as the configuration says.
+/// The addresses of a connection that depend on its client. None means that the configuration decides.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// Where it goes.
+    /// The destination.
     pub to: Option<Addr>,
-    /// Where it comes from; this need not be an address of this machine.
+    /// The source; it need not be an address of this machine.
     pub from: Option<Addr>,
 }
 
 impl Ends {
-    /// The name of such a connection among idle ones: no request with other addresses has the same one. `rest` is the name without
-    /// them.
+    /// The pool name of such a connection. Requests with other addresses have other names. `rest` is the name without the
+    /// addresses.
     pub fn name(&self, rest: &[u8]) -> Vec<u8> {
         let mut name = Vec::new();
         for end in [&self.to, &self.from] {
@@ -32,7 +32,7 @@ impl Ends {
     }
 }
 
-/// Appends an address so that its end is known without what follows.
+/// Appends an address in a form that marks its own end.
 fn append(addr: Option<&Addr>, out: &mut Vec<u8>) {
     let Some(Addr::Inet(addr)) = addr else {
         return out.push(0);
@@ -51,7 +51,7 @@ fn append(addr: Option<&Addr>, out: &mut Vec<u8>) {
 }
 
 impl<'a, D: Driver> Cx<'a, D> {
-    /// Where connections to a server come from: its line's `source`, else its backend's.
+    /// The source address settings for connections to a server: `source` of its line, else of its backend.
     #[inline]
     pub(super) fn source_of(&self, stream: &Stream, server: ServerId) -> Option<&'a Source> {
         let line = self.servers.at(server);
@@ -59,7 +59,7 @@ impl<'a, D: Driver> Cx<'a, D> {
         line.source.as_ref().or(backend.source.as_ref())
     }
 
-    /// Whether the client decides about addresses of connections to a server.
+    /// Whether addresses of connections to a server depend on the client.
     #[inline]
     pub(super) fn has_client_ends(&self, stream: &Stream, server: ServerId) -> bool {
         let is_fixed = match &self.servers.at(server).address {
@@ -70,7 +70,7 @@ impl<'a, D: Driver> Cx<'a, D> {
         !is_fixed || source.is_some_and(|source| source.foreign.is_some())
     }
 
-    /// The addresses of a stream's connection to a server that the client decides.
+    /// The addresses of a stream's connection to a server that depend on the client.
     pub(super) fn client_ends(&mut self, stream: &mut Stream, server: ServerId) -> Ends {
         let to = self.destination(stream, server);
         let source = self.source_of(stream, server);
@@ -83,7 +83,7 @@ impl<'a, D: Driver> Cx<'a, D> {
         let client = stream.client;
         let session = client.and_then(|client| self.core.links.session(client));
         let asked = session.map(|session| session.dst_of(Some(&stream.txn)));
-        // The unspecified address stands for the one that the client connected to, if that is an IP address.
+        // An unspecified address is replaced by the address that the client connected to, if that is an IP address.
         let ip_or_asked = |ip: IpAddr| match ip.is_unspecified() {
             true => asked.and_then(Addr::ip).unwrap_or(ip),
             false => ip,
@@ -109,7 +109,7 @@ impl<'a, D: Driver> Cx<'a, D> {
         let any_port = |ip: IpAddr| Addr::Inet(SocketAddr::new(ip, 0));
         match foreign {
             ForeignSource::Addr(addr) => Some(addr.clone()),
-            // The client of a UNIX socket has no address that a server could see.
+            // A client of a UNIX socket has no address that a server can be shown.
             ForeignSource::Client => addr.filter(|addr| !addr.is_unix()).cloned(),
             ForeignSource::ClientIp => addr.and_then(Addr::ip).map(any_port),
             ForeignSource::Header(expr) => {

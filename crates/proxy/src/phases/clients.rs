@@ -1,4 +1,4 @@
-//! What becomes of a client's connection between and after its streams.
+//! A client's connection between its streams and after the last one.
 
 use net::Driver;
 
@@ -9,14 +9,14 @@ use crate::link::mux::h1::After;
 use crate::link::{Hold, Stage};
 use crate::running::deadline;
 
-/// How long a client that was told of the end is listened to.
+/// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
 pub(crate) const LINGER_MS: u64 = 1000;
-/// How long a client's connection that was just used may go on while draining, so that a request already under way to us is
-/// answered rather than reset.
+/// How long a client's connection stays open after its last use while draining, so that a request which is already on its way is
+/// answered instead of reset.
 pub(crate) const DRAIN_IDLE_MS: u64 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
-    /// A stream let go of its client's connection.
+    /// A stream has released its client's connection.
     pub(super) fn after_stream(&mut self, link: LinkId, after: After) {
         let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
@@ -33,13 +33,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The client's connection goes on to its next request, once the client has taken what was sent to it.
+    /// The client's connection waits for its next request, once the client has taken all that was sent.
     pub fn next_request(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
         if entry.blocked {
-            // Answers to a client that reads none of them would pile up.
+            // Stops reading a client that does not read its responses, so that they do not accumulate.
             self.core.links.release_all(self.io, link);
             self.wait_for_client(link);
             self.update_reading(link);
@@ -48,7 +48,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A client may be silent for its time.
+    /// Sets the deadline for the client's next bytes.
     fn wait_for_client(&mut self, link: LinkId) {
         if let Some(client) = self.core.links.client(link) {
             let timeout_ms = self.running.timeouts(client.frontend()).client;
@@ -56,14 +56,14 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A client without a stream goes on to its next request, or to wait for one.
+    /// A client without a stream reads its next request or waits for one.
     pub fn await_request(&mut self, link: LinkId) {
         let now = self.now();
         let draining = self.is_stopping();
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        // Its next bytes may be at hand even where none are kept: the end is looked at when they had their turn.
+        // The next bytes may be in the kernel even where none are kept here; the end is handled after them.
         let more = !entry.input.is_empty() || entry.eof;
         let Some(client) = self.core.links.client(link) else {
             return;
@@ -81,7 +81,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Stops reading a client that has sent more than can be used now.
+    /// Stops reading a client that has sent more bytes than can be used now.
     pub fn update_reading(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
@@ -94,7 +94,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// While draining: a client without a request is closed once it has been silent for a while.
+    /// While draining: closes a client's connection without a request after a short idle time.
     pub fn hurry_idle_client(&mut self, link: LinkId) {
         let now = self.now();
         let Some(entry) = self.core.links.get(link) else {
@@ -108,7 +108,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let options = &self.running.proxy(client.frontend()).options;
-        // One that has not asked anything yet has its full time to do so.
+        // A client that has not sent a request yet keeps its full timeout.
         let has_asked = client.stage == Stage::Ready && client.streams > 0;
         if between && has_asked && !options.idle_close_on_response {
             let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
@@ -120,9 +120,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Closes a client's connection once its last bytes are gone. With `lingers` the client does not know yet that this was
-    /// its last answer: what it may still send is read and thrown away until it has seen our end, for a close with bytes
-    /// unread would reset the connection and take the answer with it (RFC 9112 §9.6).
+    /// Closes a client's connection once its last bytes have been sent. With `lingers` the client does not know yet that this was
+    /// the last response: its input is discarded until it acknowledges our FIN. A close with unread bytes would reset the
+    /// connection and lose the response (RFC 9112 §9.6).
     pub fn finish_client(&mut self, link: LinkId, lingers: bool) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);
@@ -151,7 +151,7 @@ impl<D: Driver> Cx<'_, D> {
         self.core.links.release_all(self.io, link);
     }
 
-    /// The kernel took bytes of a client's connection that has no stream.
+    /// The kernel took bytes for a client's connection that has no stream.
     pub fn client_moved_on_alone(&mut self, link: LinkId, blocked: bool) {
         let now = self.now();
         let Some(entry) = self.core.links.get(link) else {
@@ -179,7 +179,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Closes a client's connection; what was sent still leaves.
+    /// Closes a client's connection; bytes that were taken for sending still leave.
     pub fn close_client(&mut self, link: LinkId) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);
@@ -192,7 +192,7 @@ impl<D: Driver> Cx<'_, D> {
         self.forget_client(link);
     }
 
-    /// A client's connection is no more.
+    /// A client's connection is closed: forgets it.
     pub fn forget_client(&mut self, link: LinkId) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);

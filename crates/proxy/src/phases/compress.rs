@@ -1,4 +1,4 @@
-//! Compression of responses (`compression`, manual §4.2): when a response is compressed, and how its payload leaves then.
+//! Compression of responses (`compression`, manual §4.2): when a response is compressed, and how its payload is sent.
 
 use config::model::{Coding, Compression};
 use http::h1::Framing;
@@ -13,7 +13,7 @@ const NEVER: u32 = 0;
 const ALWAYS: u32 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
-    /// What the client accepts is known, and changed no more: how its response may be compressed.
+    /// Chooses how the response may be compressed. Called when the request's `Accept-Encoding` is final.
     pub(super) fn choose_coding(&mut self, stream: &mut Stream) {
         let of = |proxy| self.running.proxy(proxy).compression.as_deref();
         let Some(rules) = of(stream.backend).or_else(|| of(stream.frontend)) else {
@@ -26,7 +26,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The response's head is about to leave: whether its payload is compressed. Gives how the payload leaves.
+    /// Decides whether the response is compressed, before its head is sent. Returns how its payload is framed.
     pub(super) fn begin_compression(&mut self, stream: &mut Stream, framing: Framing) -> Framing {
         let Some(coding) = stream.coding else {
             return framing;
@@ -56,11 +56,11 @@ impl<D: Driver> Cx<'_, D> {
         Framing::Chunked
     }
 
-    /// Payload of a response that is compressed; how much was used.
+    /// Compresses payload of a response and sends it. Returns how many bytes were used.
     #[cold]
     #[inline(never)]
     pub(super) fn compress_down(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
-        // What is compressed already goes first, so that no more than one delivery waits.
+        // Sends earlier compressed bytes first, so that at most one delivery waits.
         if !self.send_compressed(stream) {
             return 0;
         }
@@ -71,7 +71,7 @@ impl<D: Driver> Cx<'_, D> {
         bytes.len()
     }
 
-    /// Sends what is compressed. Whether all of it has left.
+    /// Sends the compressed bytes. Whether all of them were taken.
     pub(super) fn send_compressed(&mut self, stream: &mut Stream) -> bool {
         let (Some(compressor), Some(client)) = (&mut stream.compressor, stream.client) else {
             return true;
@@ -88,7 +88,7 @@ impl<D: Driver> Cx<'_, D> {
         is_all
     }
 
-    /// The response's payload has come: the end of what is compressed. Whether all of it has left.
+    /// The response's payload is completely received: ends the compressed data. Whether all of it was taken.
     pub(super) fn finish_compression(&mut self, stream: &mut Stream) -> bool {
         if let Some(compressor) = &mut stream.compressor {
             compressor.finish();
@@ -96,7 +96,7 @@ impl<D: Driver> Cx<'_, D> {
         self.send_compressed(stream)
     }
 
-    /// A stream is over.
+    /// A stream has ended: releases its compressor.
     pub(super) fn end_compression(&mut self, stream: &mut Stream) {
         if let Some(compressor) = stream.compressor.take() {
             self.tell_compression(stream, compressor.totals());
@@ -105,8 +105,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// What a client that accepts it likes most; among equals, what the configuration names first. Everybody accepts `identity`, which
-/// changes nothing but that the payload leaves in chunks, as in HAProxy.
+/// The accepted coding with the highest weight; among equals, the one that the configuration names first. `identity` is always
+/// accepted and only changes the framing to chunks, as in HAProxy.
 fn coding(rules: &Compression, request: &Head) -> Option<Coding> {
     let accepted = || request.find(b"accept-encoding").map(|(_, value)| value);
     let weight = |coding: &Coding| {
@@ -125,7 +125,7 @@ fn coding(rules: &Compression, request: &Head) -> Option<Coding> {
         .or(identity.then_some(Coding::Identity))
 }
 
-/// The weight of a name in a list, in thousandths; none where it is not there.
+/// The weight of a name in a list, in thousandths; none where the list does not have it.
 fn weight_of<'a>(values: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> Option<u32> {
     let mut items = values.flat_map(|value| value.split(|byte| *byte == b','));
     items.find_map(|item| {
@@ -146,8 +146,8 @@ fn quality(part: &[u8]) -> Option<u32> {
     Some(thousandths.min(ALWAYS))
 }
 
-/// Browsers of the past that take no compressed response: `Mozilla/4` that is neither Internet Explorer 6 with its service pack nor a
-/// later one, as HAProxy has it.
+/// Old browsers for which HAProxy does not compress: `Mozilla/4`, except Internet Explorer 6 with its service pack and later
+/// versions.
 fn is_old_browser(stream: &Stream) -> bool {
     let agent = stream.request.find(b"user-agent").next();
     let Some((_, agent)) = agent.filter(|(_, agent)| agent.starts_with(b"Mozilla/4")) else {
@@ -194,7 +194,7 @@ fn is_of_type(rules: &Compression, head: &Head) -> bool {
     }
 }
 
-/// At most one `ETag`, and one that can be made weak (RFC 9110 §8.8.3).
+/// Whether there is at most one `ETag`, and it can be made weak (RFC 9110 §8.8.3).
 fn has_sound_etag(head: &Head) -> bool {
     let mut tags = head.find(b"etag");
     match (tags.next(), tags.next()) {
@@ -207,7 +207,7 @@ fn has_sound_etag(head: &Head) -> bool {
     }
 }
 
-/// The bytes are others now: an `ETag` says no more than that they mean the same.
+/// Makes the `ETag` weak, because compression changes the bytes and not their meaning.
 fn weaken_etag(head: &mut Head) {
     let strong = head.find(b"etag").next();
     let strong = strong.filter(|(_, tag)| tag.starts_with(b"\""));
@@ -216,7 +216,7 @@ fn weaken_etag(head: &mut Head) {
     }
 }
 
-/// Caches learn that the response depends on `Accept-Encoding` (RFC 9110 §12.5.5).
+/// Adds `Vary: Accept-Encoding` for caches (RFC 9110 §12.5.5).
 fn vary(head: &mut Head) {
     let last: Option<(FieldId, Vec<u8>)> = {
         let mut fields = head.find(b"vary").peekable();

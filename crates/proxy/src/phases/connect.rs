@@ -1,4 +1,4 @@
-//! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
+//! Connects to the chosen server: takes an idle connection, or opens one and handles the outcome.
 
 use std::net::SocketAddr;
 
@@ -19,27 +19,27 @@ use crate::link::{Role, Secure, Server, Socks4};
 use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
-/// Ports of a range (`source`) that one connection tries.
+/// How many ports of a range (`source`) are tried for one connection.
 const SOURCE_PORTS_TRIED_MAX: u32 = 16;
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
 const TURN_AROUND_MS: u64 = 1000;
 
-/// What `balance least-latency` takes a connection that failed for, nanoseconds.
+/// The latency that `balance least-latency` assumes for a failed connection, nanoseconds.
 const FAILED_LATENCY_NS: u64 = 1_000_000_000;
 
-/// What a connection to a server is called.
+/// The names of a connection to a server.
 #[derive(Debug, Default)]
 struct Names {
-    /// The name that TLS asks for.
+    /// The name for SNI.
     asked: Option<Box<str>>,
-    /// What tells it from other idle ones (`pool-conn-name`).
+    /// The name that distinguishes it from other idle connections (`pool-conn-name`).
     pool: Box<[u8]>,
-    /// The addresses that the client decides.
+    /// The addresses that depend on the client.
     ends: Ends,
 }
 
-/// A session with a server, of this protocol of the application if one is demanded.
+/// A TLS session with a server; with this ALPN protocol only, if one is given.
 fn connect(
     connector: &Connector,
     proto: Option<Proto>,
@@ -67,7 +67,7 @@ fn asked_host(stream: &Stream) -> Option<&[u8]> {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
+    /// Gets a connection to the chosen server: an idle one where that is allowed, else a new one.
     pub(super) fn connect_server(&mut self, stream: &mut Stream) -> Step {
         if stream.server.link().is_some() {
             return Step::Wait; // it does not stand yet
@@ -86,7 +86,7 @@ impl<D: Driver> Cx<'_, D> {
             names.pool = [&names.pool[..], b"\0", kind].concat().into();
         }
         if !header.is_empty() {
-            // Only who would send the same header may use the connection.
+            // Only requests with the same header may reuse the connection.
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
@@ -109,9 +109,9 @@ impl<D: Driver> Cx<'_, D> {
         let speaks_tls = self.servers.at(server).options.tls().is_some();
         let session = match speaks_tls.then(|| self.running.tls.server(server)) {
             None => None,
-            // A server that is just being added.
+            // A server that is still being added.
             Some(None) => return self.no_handshake(stream, ConnError::TlsHandshake),
-            // A name that cannot be asked for cannot be checked either.
+            // A name that cannot be sent as SNI cannot be verified either.
             Some(Some(connector)) => {
                 let Some(place) = self.core.ambient.shared.enter_tls() else {
                     return self.no_handshake(stream, ConnError::TlsTooMany);
@@ -140,8 +140,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The protocol of a stream's connection to a server, where it is not that of the server's other connections: `ws`, for WebSocket
-    /// (manual §5.2).
+    /// The protocol of a stream's connection to a server where it differs from that of the server's other connections: `ws`, for
+    /// WebSocket (manual §5.2).
     fn websocket_proto(&self, stream: &Stream, server: ServerId) -> Option<Proto> {
         if !stream.wants_tunnel || !stream.request.is_websocket() {
             return None;
@@ -158,7 +158,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
+    /// The names of a stream's connection to a server: the one for SNI, and the one that distinguishes it from other idle
+    /// connections.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
         let options = &self.servers.at(server).options;
@@ -226,7 +227,7 @@ impl<D: Driver> Cx<'_, D> {
             .take_idle(&core.ambient, &mut core.links, &wanted)
     }
 
-    /// The oddities of the connection that a stream is on.
+    /// The number of glitches of the connection that a stream uses.
     fn glitches_of(&mut self, link: LinkId) -> u32 {
         let links = &mut self.core.links;
         let connection = links.connection_of(link);
@@ -234,7 +235,7 @@ impl<D: Driver> Cx<'_, D> {
         connection.map_or(0, |connection| connection.codec.glitches())
     }
 
-    /// A stream of a connection, where that has several; else the connection itself.
+    /// A new stream of a multiplexed connection, or the connection itself where it is not multiplexed.
     fn stream_of(&mut self, link: LinkId) -> Option<LinkId> {
         let core = &mut *self.core;
         let is_shared = matches!(core.links.get(link)?.mux, Mux::Connection(_));
@@ -246,7 +247,8 @@ impl<D: Driver> Cx<'_, D> {
         core.links.add_stream(link, None, &mut core.timers)
     }
 
-    /// Gives a new connection its TLS, which waits for the handshake with a SOCKS4 proxy where one is on the way.
+    /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits until the SOCKS4 handshake is
+    /// done.
     fn secure_server(&mut self, stream: &Stream, link: LinkId, secure: Option<Box<Secure>>) {
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -270,7 +272,7 @@ impl<D: Driver> Cx<'_, D> {
         let line = self.servers.at(server);
         let to = match (&ends.to, &line.address) {
             (Some(addr), _) | (None, ServerAddress::Fixed(addr)) => addr,
-            // A server without a port has the client's, which is none here.
+            // A server without a port uses the client's, and there is none here.
             (None, ServerAddress::PortOffset { .. }) => return Err(ConnectError::Refused),
         };
         stream.txn.server_dst = Some(to.clone());
@@ -301,7 +303,7 @@ impl<D: Driver> Cx<'_, D> {
             let from = Addr::Inet(SocketAddr::new(addr.ip(), ports.next()));
             let sock = connect(self.io, Some(&from));
             tries -= 1;
-            // A port that another connection to the server has.
+            // Another connection to the server uses this port.
             if tries > 0 && sock == Err(ConnectError::Resource) {
                 continue;
             }
@@ -310,8 +312,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Whether a new connection is sent something as soon as it stands. A SYN that waits for data (`tfo`) would else never leave. As
-    /// in HAProxy, it is not tried again where it failed.
+    /// Whether data is sent as soon as a new connection is established. With `tfo` the SYN waits for data and would otherwise
+    /// never be sent. As in HAProxy, retries do not use it.
     fn sends_at_once(&self, stream: &Stream, server: ServerId) -> bool {
         let line = self.servers.at(server);
         let client = stream.client.and_then(|client| self.core.links.get(client));
@@ -321,8 +323,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.tries == 0 && (stream.txn.is_http || greets || has_data())
     }
 
-    /// Where descriptors are scarce, or a server may have no more connections (`strict-maxconn`), a connection that is idle makes room
-    /// for a new one.
+    /// Closes an idle connection to make room for a new one, where descriptors are scarce or the server has reached its limit of
+    /// connections (`strict-maxconn`).
     fn make_room(&mut self, server: ServerId) {
         let core = &mut *self.core;
         let shared = &core.ambient.shared;
@@ -344,7 +346,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Closes what is idle: another worker needs room.
+    /// Closes idle server connections, because another worker needs room.
     #[cold]
     pub fn close_idle_servers(&mut self) {
         while let Some(idle) = self.core.backends.any_idle(&self.core.links) {
@@ -360,8 +362,8 @@ impl<D: Driver> Cx<'_, D> {
         (header, name): (Box<[u8]>, Box<[u8]>),
     ) -> LinkId {
         let labels = stream.route.labels;
-        // What the server learns of the client at the connection's start binds it to that client. With `http-reuse always` it is
-        // idle for all, in case another client sends the same header.
+        // A connection whose PROXY header names the client is private to that client. With `http-reuse always` any client may
+        // reuse it, because another client may send the same header.
         let private = match self.running.proxy(stream.backend).http_reuse {
             HttpReuse::Never => true,
             HttpReuse::Safe | HttpReuse::Aggressive => self.servers.at(server).send_proxy.is_on(),
@@ -371,7 +373,7 @@ impl<D: Driver> Cx<'_, D> {
         let role = Role::Server(Server {
             server,
             connecting: true,
-            // The server was chosen before.
+            // The server may have entered maintenance after it was chosen.
             is_ending: self.core.ambient.shared.servers.is_in_maintenance(server),
             served: 0,
             private,
@@ -396,7 +398,7 @@ impl<D: Driver> Cx<'_, D> {
         core.links.add(sock, role, mux, &mut core.timers)
     }
 
-    /// Ties a connection to a stream and counts it.
+    /// Attaches a connection to a stream and counts it.
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: LinkId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
@@ -414,7 +416,7 @@ impl<D: Driver> Cx<'_, D> {
         self.mark(Pace::Server(server));
     }
 
-    /// The stream's connection to its server stands.
+    /// The connection to the server is established.
     pub fn server_connected(&mut self, stream: &mut Stream) {
         let Some(link) = stream.server.link() else {
             return;
@@ -437,7 +439,7 @@ impl<D: Driver> Cx<'_, D> {
         self.run(stream);
     }
 
-    /// A connection attempt failed: the same server after a pause, another one, or an error.
+    /// A connection attempt failed: tries the same server after a pause, tries another one, or fails the request.
     fn connect_failed(&mut self, stream: &mut Stream, error: ConnectError) -> Step {
         let why = match error {
             ConnectError::Refused => ConnError::Refused,
@@ -481,7 +483,7 @@ impl<D: Driver> Cx<'_, D> {
             self.redispatch(stream);
             return stream.go(Phase::SelectServer);
         }
-        // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
+        // Refusals come at once, so without a pause all tries fail within the same moment. A time-out was already a pause.
         if timeout {
             return stream.go(Phase::Connect);
         }
@@ -490,14 +492,14 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::TurnAround)
     }
 
-    /// The connection did not stand in time.
+    /// The connection was not established in time.
     pub(super) fn connect_timeout(&mut self, stream: &mut Stream) {
         self.drop_server(stream);
         let step = self.connect_failed(stream, ConnectError::Timeout);
         self.go_on(stream, step);
     }
 
-    /// The connection was refused, or failed otherwise.
+    /// The connection was refused or failed otherwise.
     pub(super) fn connect_lost(&mut self, stream: &mut Stream, why: Close) {
         self.drop_server(stream);
         let error = match why {
@@ -508,7 +510,7 @@ impl<D: Driver> Cx<'_, D> {
         self.go_on(stream, step);
     }
 
-    /// The connection stands, and its TLS handshake failed.
+    /// The connection is established, and its TLS handshake failed.
     pub fn handshake_failed(&mut self, stream: &mut Stream, why: ConnError) {
         self.drop_server(stream);
         let step = self.no_handshake(stream, why);
@@ -525,7 +527,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server closed before its response. `began`: it had sent a part of its head.
+    /// The server closed before the head of its response was complete. `began`: it sent a part of the head.
     pub(super) fn no_response(&mut self, stream: &mut Stream, began: bool) {
         self.end_server_after(stream);
         if self.may_resend(stream) {
@@ -534,7 +536,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.phase = Phase::Connect;
             return self.run(stream);
         }
-        // Silence is the server's fault, half a head is a bad answer.
+        // No response counts as a server failure, a partial head as an invalid response.
         let failure = if began { Failure::Junk } else { Failure::Empty };
         let retries = stream.replay.retriable && stream.up.done;
         if retries && self.retry(stream, failure) {
@@ -548,7 +550,7 @@ impl<D: Driver> Cx<'_, D> {
         self.fail(stream, cause);
     }
 
-    /// The server failed before its first byte: whether the request may go out again on another connection.
+    /// The server failed before its first byte. Whether the request may be sent again on another connection.
     fn may_resend(&self, stream: &Stream) -> bool {
         stream.route.on_reused
             && stream.replay.resendable

@@ -1,4 +1,4 @@
-//! `tcp-request content` and `tcp-response content`: rules about bytes, which may wait for more.
+//! `tcp-request content` and `tcp-response content`: rules about bytes, which may wait for more bytes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::running::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// `tcp-request content` of a proxy: may wait for bytes, at most its `inspect-delay`.
+    /// Runs `tcp-request content` of a proxy. The rules may wait for bytes, at most its `inspect-delay`.
     #[inline(always)]
     pub(super) fn content_rules(
         &mut self,
@@ -82,7 +82,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// `tcp-response content` of a response in HTTP: without a wait. What stops the way of the response is an error.
+    /// Runs `tcp-response content` for an HTTP response, without waiting. An error stops the processing of the response.
     pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
         let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
         match outcome {
@@ -97,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The same about a TCP server's first bytes, which wait in the channel: whether they may pass now.
+    /// Runs `tcp-response content` for the first bytes of a TCP server, which are in the channel. Whether they may pass now.
     pub(super) fn inspect_response(&mut self, stream: &mut Stream) -> bool {
         let Phase::Tunnel(mut tunnel) = stream.phase else {
             return false;
@@ -127,7 +127,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.end_by_rule(stream, end);
                 return false;
             }
-            // What is here passes, and then both sides are over.
+            // Forwards the bytes at hand, then ends both sides.
             Some(ContentOutcome::CloseServer) => {
                 (tunnel.client_ended, tunnel.server_ended) = (true, true);
             }
@@ -139,7 +139,7 @@ impl<D: Driver> Cx<'_, D> {
         true
     }
 
-    /// `use-server`, then cookies.
+    /// Runs `use-server`, then reads persistence cookies.
     pub(super) fn assign_server(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::ProcessServerRulesRequest);
         if self.running.binds(stream.backend) {

@@ -1,4 +1,4 @@
-//! Ends: of a stream in order, of one that is cut, and of the sides that went away.
+//! How streams end: in order, by an abort, or because a side has closed.
 
 use net::timers::NEVER_MS;
 use net::{Close, Driver};
@@ -12,7 +12,7 @@ use crate::shared::Count;
 use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Ends a stream: its server is let go, it is logged and counted out, its client goes on or is closed.
+    /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's connection.
     pub fn finish(&mut self, stream: &mut Stream) {
         if let Some(client) = self.let_go(stream) {
             let Some(entry) = self.core.links.get_mut(client) else {
@@ -31,7 +31,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a stream in the middle of its response: the client learns by the close that it is not whole.
+    /// Aborts a stream during its response: the close tells the client that the response is incomplete.
     pub fn cut(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
@@ -42,7 +42,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a stream whose client is gone, or was closed without a word.
+    /// Ends a stream whose client is gone, or was closed without a response.
     pub(super) fn vanish(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
@@ -50,7 +50,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a stream of TCP whose connection turns out to be one of HTTP/2: it is not logged, its client stays.
+    /// Ends a TCP stream whose connection turns out to be HTTP/2: it is not logged, and the client's connection stays open.
     pub fn forget(&mut self, stream: &mut Stream) {
         stream.log.written = true;
         stream.ignored = true;
@@ -61,7 +61,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a stream and closes its client's connection, whatever has not left.
+    /// Ends a stream and closes its client's connection, and discards unsent bytes.
     pub fn abandon(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
@@ -69,7 +69,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// All that a stream holds is let go; it is logged. Gives its client's connection.
+    /// Releases all that a stream holds and logs it. Returns its client's connection.
     fn let_go(&mut self, stream: &mut Stream) -> Option<crate::ids::LinkId> {
         if matches!(stream.phase, Phase::Done) {
             return None;
@@ -85,7 +85,7 @@ impl<D: Driver> Cx<'_, D> {
         if had_backend {
             self.core.uncount(Count::Backend(stream.backend));
         }
-        // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
+        // The log line's counters: `fc` still includes this client, `bc` and `sc` no longer include this stream.
         let is_traced = self.running.tracing.any;
         if is_traced || !stream.log.written {
             self.with_rules(stream, |cx, stream| {
@@ -113,7 +113,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.client.take()
     }
 
-    /// The request is done with: its variables end, those of the response begin.
+    /// The request is processed: its variables end, and those of the response begin.
     #[inline]
     pub(super) fn respond(&mut self, stream: &mut Stream) {
         let txn = &mut stream.txn;
@@ -125,26 +125,26 @@ impl<D: Driver> Cx<'_, D> {
         self.with_eval(stream, |eval, stream| eval.end_request_vars(stream));
     }
 
-    /// The client sent its end; all that came before it was used, or waits in the stream. `has_input`: some of it waits with the
-    /// connection.
+    /// The client has sent its end; all bytes before it were used or wait in the stream. `has_input`: some of them still wait
+    /// with the connection.
     pub fn client_ended(&mut self, stream: &mut Stream, has_input: bool) {
         let aborts = self.running.proxy(stream.backend).aborts_on_close();
         match stream.phase {
             Phase::Tunnel(_) if has_input => {}
             Phase::Tunnel(_) => self.tunnel_client_ended(stream),
             Phase::RequestHead => self.fail(stream, Cause::ClientAborted),
-            // Nobody waits for the end of the pause.
+            // With `abortonclose` a client that closes during a pause ends the stream.
             phase if phase.is_request_paused() => {
                 let ends = !has_input && aborts;
                 ends.then(|| self.fail(stream, Cause::ClientAborted));
             }
             phase if phase.awaits_handshake() => self.fail(stream, Cause::ClientAborted),
-            // The rules still see what came, as in HAProxy; `prepare_request` ends it.
+            // The rules still see the bytes that came, as in HAProxy; `prepare_request` ends the stream.
             phase if phase.awaits_upload() => {
                 stream.up.cut = !stream.up.came;
                 self.run(stream);
             }
-            // Before the server stands, and the backend does not work for a client that has left.
+            // The server is not connected yet, and with `abortonclose` the backend does not serve a client that has left.
             phase if !stream.txn.is_http => {
                 if aborts && !has_input && stream.up.waiting.is_empty() {
                     stream.ended_by(b'C', phase.letter(false));
@@ -168,7 +168,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A deadline of a stream came.
+    /// A deadline of the stream has passed.
     pub fn stream_timeout(&mut self, stream: &mut Stream) {
         let now_ms = self.now().ms();
         let deadlines = &mut stream.deadlines;
@@ -178,7 +178,7 @@ impl<D: Driver> Cx<'_, D> {
             deadlines.wait_ms = NEVER_MS;
             self.wait_over(stream);
         } else if deadlines.client_ms.min(deadlines.server_ms) > now_ms {
-            // Another timer was set meanwhile.
+            // The deadline has been changed meanwhile.
         } else if deadlines.client_ms <= deadlines.server_ms {
             deadlines.client_ms = NEVER_MS;
             self.client_timeout(stream);
@@ -191,7 +191,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The phase has waited long enough.
+    /// The deadline of the phase has passed.
     fn wait_over(&mut self, stream: &mut Stream) {
         match stream.phase {
             Phase::RequestHead => self.fail(stream, Cause::ClientTimeout),
@@ -206,7 +206,7 @@ impl<D: Driver> Cx<'_, D> {
             }
             Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
             Phase::Tunnel(_) => self.inspect_waiting_response(stream),
-            // It had its turn, and has it again.
+            // The generated body continues after its pause.
             Phase::Transfer if matches!(stream.server, ServerEnd::Made(_)) => {
                 self.send_made(stream);
                 self.run(stream);
@@ -220,7 +220,7 @@ impl<D: Driver> Cx<'_, D> {
             }
             phase if phase.inspects_request() => self.run(stream),
             phase if phase.awaits_upload() => self.fail(stream, Cause::ClientTimeout),
-            // A response's body did not come in time.
+            // The response's body did not come in time.
             _ => self.fail(stream, Cause::ServerTimeout),
         }
     }
@@ -234,7 +234,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server's time is over.
+    /// The server's inactivity timeout has passed.
     fn server_timeout(&mut self, stream: &mut Stream) {
         match stream.phase {
             Phase::Connect => self.connect_timeout(stream),
@@ -247,7 +247,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server's connection is gone, or ended where that is no end of a body.
+    /// The server's connection is closed, or ended where that does not end a body.
     pub fn server_lost(&mut self, stream: &mut Stream, why: Close, began: bool) {
         stream.txn.server_error = sample::ConnError::Reset;
         match stream.phase {
@@ -257,7 +257,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The process ends, and with it a stream that goes on: what was recorded of it is encoded.
+    /// The process ends while this stream is active: encodes its recorded data.
     pub fn kill(&mut self, stream: &mut Stream) {
         if let [who @ 0, ..] = &mut stream.txn.termination {
             *who = b'K';
@@ -265,14 +265,14 @@ impl<D: Driver> Cx<'_, D> {
         self.with_rules(stream, |cx, stream| cx.tracing.end(&mut cx.scene, stream));
     }
 
-    /// `on-idle-timeout` comes to a stream.
+    /// Reports `on-idle-timeout` for a stream.
     pub fn trace_idle(&mut self, stream: &mut Stream, filter: usize) {
         self.with_rules(stream, |cx, stream| {
             cx.tracing.idle(&mut cx.scene, stream, filter);
         });
     }
 
-    /// Nothing of the stream's request reached a server: what scopes of that are told.
+    /// No part of the request reached a server: reports the events for a response of our own to the scopes.
     pub(super) fn trace_reply(&mut self, stream: &mut Stream) {
         self.trace(stream, Event::HttpReply);
     }

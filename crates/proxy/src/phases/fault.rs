@@ -1,69 +1,70 @@
-//! What went wrong, and what becomes of it: one table from cause to log letters, status, and the client's connection.
+//! Failures and their outcome: one table from the cause to termination flags, status, and what happens to the client's
+//! connection.
 
 use net::Driver;
 
 use super::Cx;
 use crate::stream::{Phase, Stream};
 
-/// Why a stream does not come to its proper end.
+/// Why a stream fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The client's bytes break the protocol: the status that says how.
+    /// The client's bytes violate the protocol; the status to answer with.
     BadRequest(u16),
-    /// The client's time to send is over.
+    /// The client did not send in time.
     ClientTimeout,
-    /// The client ended its side and will not send the rest, or does not wait for its answer.
+    /// The client ended its side before the request was complete, or does not wait for its response.
     ClientAborted,
-    /// The client's connection is gone.
+    /// The client's connection is closed.
     ClientGone,
-    /// The client did not take what was sent to it in time.
+    /// The client did not take sent data in time.
     ClientStuck,
     /// No backend takes the request.
     NoBackend,
-    /// A backend of another mode.
+    /// The chosen backend has another mode.
     WrongMode,
-    /// Header names that are refused (`option http-restrict-req-hdr-names reject`).
+    /// The request has header names that are refused (`option http-restrict-req-hdr-names reject`).
     BadNames,
     /// No server takes the request.
     NoServer,
-    /// The queue of the server that it must be is full.
+    /// The queue of the server that the request is bound to is full.
     QueueFull,
-    /// It waited too long for a slot.
+    /// The request waited too long for a slot.
     QueueTimeout,
-    /// No connection to the server.
+    /// The connection to the server failed.
     NotConnected { timeout: bool },
-    /// The server's time is over.
+    /// The server's timeout has passed.
     ServerTimeout,
-    /// The server closed without a word.
+    /// The server closed without a response.
     EmptyResponse,
-    /// The server closed its idle connection when this request was under way: only the client can tell whether it may go out
-    /// twice. Closed without a word, it tries again (as HAProxy does).
+    /// The server closed its idle connection while this request was sent. Only the client can tell whether the request may be
+    /// sent twice, so the client's connection is closed without a response and the client tries again (as in HAProxy).
     StaleServer,
-    /// The server's bytes break the protocol.
+    /// The server's bytes violate the protocol.
     BadResponse,
-    /// The server's connection is gone in the middle of its response.
+    /// The server's connection closed in the middle of its response.
     ServerGone,
-    /// A command ended it.
+    /// A command ended the stream.
     Killed,
     /// The server went down, or its sessions are to end for another reason.
     ServerDown,
-    /// Cookies in a response that caches would keep (`option checkcache`).
+    /// The response sets cookies and is cacheable (`option checkcache`).
     CacheableCookies,
-    /// Rules failed a response; it is marked already.
+    /// Rules failed a response; its termination flags are already set.
     RulesFailed,
-    /// A fault of our own.
+    /// An internal error.
     Internal,
 }
 
-/// What becomes of a stream.
+/// The outcome of a failure for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ending {
-    /// Who ended it, and when (manual §8.5).
+    /// The termination flags: who ended it, and when (manual §8.5).
     who: u8,
     when: u8,
-    /// The answer, where one can still be given.
+    /// The status of the response, where one can still be sent.
     status: Option<u16>,
-    /// The client's connection can go on.
+    /// The client's connection can be kept.
     goes_on: bool,
 }
 
@@ -75,7 +76,7 @@ impl Cause {
             status: Some(status),
             goes_on: true,
         };
-        // Nothing after it on this connection can be understood.
+        // The bytes that follow on this connection cannot be interpreted.
         let refused = |who: u8, status: u16| Ending {
             goes_on: false,
             ..answered(who, letter, status)
@@ -95,7 +96,7 @@ impl Cause {
                 _ => refused(b'c', 400),
             },
             Cause::ClientAborted => refused(b'C', 400),
-            // HAProxy finds a reset while it forwards the request's end: data, not headers.
+            // HAProxy detects a reset while it forwards the request's end, so the phase is data, not headers.
             Cause::ClientGone => match phase {
                 Phase::ResponseHead => cut(b'C', b'D'),
                 _ => cut(b'C', letter),
@@ -133,7 +134,7 @@ impl Cause {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Ends a stream for a cause: with an error page, or by a close where there can be none.
+    /// Ends a stream for a cause: with an error page, or with a close where a response can no longer be sent.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
         self.tell_fault(stream, cause);
         self.observe_fault(stream, cause);
@@ -145,7 +146,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The client's connection is gone, and its stream with it.
+    /// The client's connection is closed: ends its stream.
     pub fn client_lost(&mut self, stream: &mut Stream) {
         let connects = matches!(stream.letter(), b'Q' | b'C');
         if stream.txn.is_http && stream.txn.status == 0 && !connects {
@@ -156,7 +157,7 @@ impl<D: Driver> Cx<'_, D> {
         self.vanish(stream);
     }
 
-    /// The client does not take what is sent to it: it is not waited for any longer.
+    /// The client does not take sent data: ends the stream.
     pub(super) fn client_stuck(&mut self, stream: &mut Stream) {
         if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
@@ -167,7 +168,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// Marks a stream with a cause. The status that answers it, where one can still be given.
+/// Sets the termination flags for a cause. Returns the status of the response where one can still be sent.
 fn blame(stream: &mut Stream, cause: Cause) -> Option<u16> {
     let ending = cause.ending(stream.phase, stream.letter());
     stream.ended_by(ending.who, ending.when);

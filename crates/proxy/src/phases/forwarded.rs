@@ -11,7 +11,7 @@ use crate::facts::Eval;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Adds what the two sides of this stream ask for; the backend's settings go before the frontend's.
+    /// Adds the headers that the frontend and the backend ask for; the backend's settings take precedence.
     #[inline]
     pub(super) fn add_forwarding_headers(&mut self, stream: &mut Stream) {
         let frontend = self.running.proxy(stream.frontend);
@@ -51,7 +51,7 @@ fn add_headers(eval: &mut Eval<'_>, stream: &mut Stream, frontend: &Proxy, backe
             ip.zip(option.except)
                 .is_some_and(|(ip, net)| contains(net, ip))
         };
-        // With two of them, both must say `if-none`.
+        // If both are set, both must have `if-none`.
         let present = both.clone().all(|option| option.if_none)
             && stream
                 .request
@@ -71,7 +71,7 @@ fn add_headers(eval: &mut Eval<'_>, stream: &mut Stream, frontend: &Proxy, backe
     *eval.text = text;
 }
 
-/// `forwarded` (RFC 7239 §4), its parameters in HAProxy's order.
+/// Writes `Forwarded` (RFC 7239 §4), its parameters in HAProxy's order.
 fn write_forwarded(eval: &Eval<'_>, stream: &Stream, option: &Forwarded, out: &mut Vec<u8>) {
     let (session, txn) = (&eval.session, Some(&stream.txn));
     let mut part = |name: &[u8], write: &dyn Fn(&mut Vec<u8>)| {
@@ -182,7 +182,7 @@ fn push_node_ip(ip: IpAddr, out: &mut Vec<u8>) {
     }
 }
 
-/// A name that is no address (RFC 7239 §6.3).
+/// Writes an obfuscated identifier (RFC 7239 §6.3).
 fn push_obfuscated(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'_');
     out.extend_from_slice(text);
@@ -202,14 +202,14 @@ fn push_value(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A quoted string (RFC 9110 §5.6.4): what comes from a client cannot end it.
+/// Writes a quoted string (RFC 9110 §5.6.4). Bytes of a client cannot end it.
 fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in text {
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
             b'\t' | b' '..=b'~' | 0x80.. => out.push(*byte),
-            // A control character has no place there.
+            // A quoted string cannot have a control character.
             _ => out.push(b' '),
         }
     }

@@ -1,7 +1,7 @@
 //! The way of a request, top to bottom.
 //!
-//! A stream is a state machine over [`Phase`]s. A phase does its work and either names the next one or waits; what wakes it is
-//! written beside it. Bodies move beside the phases once their head has left (see [`bodies`]).
+//! A stream is a state machine over [`Phase`]s. A phase does its work, then names the next phase or waits; the event that ends
+//! the wait is written beside the phase. Bodies are forwarded beside the phases once their head has been sent (see [`bodies`]).
 
 mod account;
 mod bandwidth;
@@ -56,7 +56,7 @@ pub(crate) use request::{is_monitored, request_read_rules};
 pub(crate) use response::response_read_rules;
 pub(crate) use statistics::is_for_page;
 
-/// One worker's state, but for its streams.
+/// The state of one worker, except its streams.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub ambient: Ambient,
@@ -66,33 +66,33 @@ pub(crate) struct Core {
     pub logging: Logging,
     pub tracing: tracing::Worker,
     pub rules: actions::Memory,
-    /// A text of the moment, and a head that is written; empty between uses.
+    /// Scratch buffers: a text, and a head that is written. Empty between uses.
     pub text: Vec<u8>,
     pub out: Vec<u8>,
-    /// What TLS opens bytes into.
+    /// The buffer for bytes that TLS has decrypted.
     pub opened: crate::engine::Opened,
-    /// A head and trailers that are read; empty between uses.
+    /// Scratch buffers: a head and trailers that are read. Empty between uses.
     pub head: Head,
     pub trailers: Head,
     pub work: Work,
     /// Client connections of this worker.
     pub clients: u32,
-    /// What compresses responses.
+    /// The compressors of responses.
     pub compressors: Compressors,
 }
 
-/// What the work at hand made possible; done before the entry point is over.
+/// Work that an event made possible; done before the entry point returns.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Streams that can go on.
+    /// Streams that can continue.
     pub streams: Vec<StreamId>,
     /// Connections whose input may be used now.
     pub links: Vec<LinkId>,
-    /// A client's connection was closed: another one may be accepted.
+    /// A client's connection was closed, so another one may be accepted.
     pub dismissed: bool,
 }
 
-/// What phases work with: the driver, the configuration, and the worker.
+/// The context of phases: the driver, the configuration, and the worker.
 pub(crate) struct Cx<'a, D> {
     pub io: &'a mut D,
     pub running: &'a Running,
@@ -101,7 +101,7 @@ pub(crate) struct Cx<'a, D> {
 }
 
 impl Core {
-    /// A worker's state at its beginning.
+    /// The initial state of a worker.
     pub fn new(
         running: &Running,
         servers: &ServerTables,
@@ -143,13 +143,13 @@ impl Core {
         }
     }
 
-    /// Counts one more.
+    /// Increments a gauge.
     #[inline]
     pub fn count(&self, what: Count) {
         self.ambient.shared.add(self.ambient.worker, what);
     }
 
-    /// Counts one less.
+    /// Decrements a gauge.
     #[inline]
     pub fn uncount(&self, what: Count) {
         self.ambient.shared.sub(self.ambient.worker, what);
@@ -157,12 +157,12 @@ impl Core {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Runs a stream as far as it goes.
+    /// Runs the phases of a stream until it waits.
     pub fn run(&mut self, stream: &mut Stream) {
         stream.txn.turns = stream.txn.turns.wrapping_add(1);
         loop {
             let step = match stream.phase {
-                // A TCP stream that becomes HTTP: waits for the client's bytes, at most `timeout http-request`.
+                // A TCP stream that switches to HTTP: waits for the client's bytes, at most `timeout http-request`.
                 Phase::RequestHead => Step::Wait,
                 // `tcp-request content` of the frontend: may wait `inspect-delay` for bytes.
                 Phase::FrontendContent(inspection) => self.frontend_content(stream, inspection),
@@ -188,23 +188,23 @@ impl<D: Driver> Cx<'_, D> {
                 Phase::Queue(_) => Step::Wait,
                 // The pause before the same server is tried again.
                 Phase::TurnAround => Step::Wait,
-                // A connection to the server, idle or fresh: waits for it, at most `timeout connect`.
+                // An idle or new connection to the server: waits for it, at most `timeout connect`.
                 Phase::Connect => self.connect_server(stream),
                 // An idle connection of another worker: waits for the answer, at most `TAKE_OVER_MS`.
                 Phase::TakeOver => Step::Wait,
-                // The head of the request leaves; its body follows as it comes.
+                // Sends the head of the request; its body follows as it comes.
                 Phase::SendRequest => self.send_request(stream),
                 // The head of the response: waits for the server's bytes, at most `timeout server`.
                 Phase::ResponseHead => Step::Wait,
                 // `tcp-response content`, `http-response` of backend and frontend.
                 Phase::BackendResponse(rules) => self.response_rules(stream, rules),
-                // `http-after-response`; the head of the response leaves.
+                // `http-after-response`; then sends the head of the response.
                 Phase::SendResponse => self.send_response(stream),
-                // Both bodies to their ends.
+                // Forwards both bodies to their ends.
                 Phase::Transfer => self.transfer(stream),
-                // A refused client is kept waiting, for `timeout tarpit`.
+                // Delays the response to a refused client by `timeout tarpit`.
                 Phase::Tarpit(_) => Step::Wait,
-                // TCP, CONNECT, upgrades: bytes both ways until both sides are done.
+                // TCP, CONNECT, upgrades: forwards bytes both ways until both sides have ended.
                 Phase::OpenTunnel => self.open_tunnel(stream),
                 Phase::Tunnel(_) => Step::Wait,
                 Phase::Done => Step::Wait,
@@ -222,21 +222,21 @@ impl<D: Driver> Cx<'_, D> {
         self.io.now()
     }
 
-    /// One event of a rate.
+    /// Counts one event of a rate.
     #[inline(always)]
     pub fn mark(&self, what: Pace) {
         let ambient = &self.core.ambient;
         ambient.shared.mark(ambient.worker, what, self.now().ms());
     }
 
-    /// The worker takes no new connections any more.
+    /// Whether the worker accepts no new connections any more.
     pub fn is_stopping(&self) -> bool {
         self.core.ambient.stopping
     }
 
     // ---- deadlines
 
-    /// Has a stream's timer go by its deadlines.
+    /// Sets a stream's timer to its earliest deadline.
     #[inline]
     pub fn set_timer(&mut self, stream: &Stream) {
         self.core
@@ -244,27 +244,27 @@ impl<D: Driver> Cx<'_, D> {
             .set(stream.timer, stream.deadlines.first_ms());
     }
 
-    /// How long the client may be silent from now on.
+    /// Restarts the client's inactivity timeout.
     #[inline]
     pub fn expect_client(&mut self, stream: &mut Stream, timeout_ms: u64) {
         stream.deadlines.client_ms = self.now().ms().saturating_add(timeout_ms);
         self.set_timer(stream);
     }
 
-    /// How long the server may be silent from now on.
+    /// Restarts the server's inactivity timeout.
     #[inline]
     pub fn expect_server(&mut self, stream: &mut Stream, timeout_ms: u64) {
         stream.deadlines.server_ms = self.now().ms().saturating_add(timeout_ms);
         self.set_timer(stream);
     }
 
-    /// How long the phase may wait from now on.
+    /// Sets the deadline of the phase.
     pub fn expect_end_of_wait(&mut self, stream: &mut Stream, timeout_ms: u64) {
         stream.deadlines.wait_ms = self.now().ms().saturating_add(timeout_ms);
         self.set_timer(stream);
     }
 
-    /// The phase has waited.
+    /// Clears the deadline of the phase.
     pub fn end_wait(&mut self, stream: &mut Stream) {
         if stream.deadlines.wait_ms != NEVER_MS {
             stream.deadlines.wait_ms = NEVER_MS;
@@ -272,7 +272,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The deadline of a connection without a stream.
+    /// Sets the deadline of a connection without a stream.
     #[inline]
     pub fn set_link_deadline(&mut self, link: LinkId, at_ms: u64) {
         if let Some(link) = self.core.links.get(link) {
@@ -282,7 +282,7 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- evaluation
 
-    /// Evaluates for a stream, with all that rules may use. None where its client is gone.
+    /// Evaluates expressions for a stream, with everything that rules need. None where its client is gone.
     pub fn with_rules<R>(
         &mut self,
         stream: &mut Stream,
@@ -318,7 +318,7 @@ impl<D: Driver> Cx<'_, D> {
         Some(work(&mut cx, stream))
     }
 
-    /// Evaluates for a stream. None where its client is gone.
+    /// Evaluates expressions for a stream. None where its client is gone.
     pub fn with_eval<R>(
         &mut self,
         stream: &mut Stream,
@@ -327,7 +327,7 @@ impl<D: Driver> Cx<'_, D> {
         self.with_rules(stream, |cx, stream| work(&mut cx.scene.eval, stream))
     }
 
-    /// Evaluates for a client's connection that has no stream.
+    /// Evaluates expressions for a client's connection that has no stream.
     pub fn with_session<R>(
         &mut self,
         client: LinkId,
@@ -363,7 +363,7 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- logs and traces
 
-    /// A stream comes to a moment that may have a log line: most have none.
+    /// Writes a log line if the stream's frontend logs at this moment; most do not.
     #[inline]
     pub fn log_at(&mut self, stream: &mut Stream, at: LogOrigin) {
         if stream.log.moments.has(at) {
@@ -374,7 +374,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream comes to a moment that scopes may be bound to: most have none.
+    /// Reports an event to the scopes bound to it; most streams have none.
     #[inline(always)]
     pub fn trace(&mut self, stream: &mut Stream, event: Event) {
         if stream.tracing.events & event.bit() != 0 {
@@ -382,7 +382,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// It comes to several at once, in this order.
+    /// Reports several events in this order.
     #[inline(always)]
     pub fn trace_all<const N: usize>(&mut self, stream: &mut Stream, events: [Event; N]) {
         let any = events.iter().fold(0, |set, event| set | event.bit());
@@ -400,7 +400,7 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    /// A stream begins: the frontend's filters take it or leave it.
+    /// A stream begins: the frontend's filters decide whether they follow it.
     #[inline(always)]
     pub fn trace_begin(&mut self, stream: &mut Stream) {
         if self.running.tracing.any {
@@ -408,7 +408,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream has its backend, whose filters take it or leave it.
+    /// A stream has its backend: the backend's filters decide whether they follow it.
     #[inline(always)]
     pub fn trace_backend(&mut self, stream: &mut Stream) {
         if self.running.tracing.any {
@@ -418,7 +418,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server's side stands.
+    /// The server's side of the stream begins.
     #[inline(always)]
     pub fn trace_server(&mut self, stream: &mut Stream) {
         stream.tracing.server_began = true;
@@ -426,7 +426,7 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_all(stream, events);
     }
 
-    /// A connection to a server is used or made for this request.
+    /// A connection to a server is used or opened for this request.
     #[inline(always)]
     pub fn trace_try(&mut self, stream: &mut Stream) {
         if stream.tracing.events & FOLLOWS_TRIES != 0 {
@@ -436,7 +436,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A try has failed, with the server's status where it gave one.
+    /// A try has failed; `status` is the server's, if it sent one.
     #[inline(always)]
     pub fn trace_failed_try(&mut self, stream: &mut Stream, status: Option<u16>) {
         if stream.tracing.events & FOLLOWS_TRIES != 0 {

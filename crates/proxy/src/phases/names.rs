@@ -1,5 +1,5 @@
-//! Header names as peers want them: only letters, digits and hyphens (`option http-restrict-req-hdr-names`), the server's
-//! own name (`http-send-name-header`), another case (`h1-case-adjust`).
+//! Changes of header names: names with other characters than letters, digits and hyphens (`option http-restrict-req-hdr-names`),
+//! the name of the server (`http-send-name-header`), upper and lower case (`h1-case-adjust`).
 
 use config::model::{NamePolicy, Proxy};
 use http::Head;
@@ -12,7 +12,7 @@ use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// What a proxy does with request headers whose names have other characters. Returns whether the request goes on.
+    /// Applies the proxy's setting for request headers whose names have other characters. Returns whether the request continues.
     #[inline]
     pub(super) fn restrict_names(&mut self, stream: &mut Stream, proxy: ProxyId) -> bool {
         let options = &self.running.proxy(proxy).options;
@@ -42,7 +42,7 @@ fn odd_name(request: &Head) -> Option<http::FieldId> {
         .map(|(field, ..)| field)
 }
 
-/// Puts the name of the chosen server into a request.
+/// Adds the name of the chosen server to a request.
 pub(crate) fn tell_server_name(proxy: &Proxy, servers: &ServerTables, stream: &mut Stream) {
     if let Some(header) = &proxy.send_name_header
         && let Some(server) = stream.txn.server
@@ -54,8 +54,8 @@ pub(crate) fn tell_server_name(proxy: &Proxy, servers: &ServerTables, stream: &m
     }
 }
 
-/// Changes the case of names in a head that is ready to leave, where its peer's proxy has the option. `head` begins with the
-/// first line and ends with the empty one.
+/// Changes the case of header names in a serialised head, where the peer's proxy has the option. `head` includes the first line
+/// and the final empty line.
 #[inline]
 pub(crate) fn adjust_case(running: &Running, bogus: bool, head: &mut [u8]) {
     if bogus && !running.config.global.h1_case.is_empty() {
@@ -69,7 +69,7 @@ fn change_case(running: &Running, head: &mut [u8]) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else {
             continue;
         };
-        // The same letters, so the same length.
+        // Only the case changes, so the length stays.
         if let Some(name) = names.get(&line[..colon]) {
             line[..colon].copy_from_slice(name);
         }

@@ -1,4 +1,4 @@
-//! What traffic says of a server that is observed (manual §5.2 observe).
+//! What traffic shows about the health of a server (manual §5.2 observe).
 
 use net::Driver;
 
@@ -8,7 +8,7 @@ use crate::shared::Seen;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Something was seen of the server of a stream.
+    /// Reports an outcome for the server of a stream.
     #[inline]
     pub(super) fn observe(&mut self, stream: &Stream, seen: Seen) {
         if let Some(server) = stream.route.target
@@ -25,7 +25,7 @@ impl<D: Driver> Cx<'_, D> {
         self.judge(stream, server, seen);
     }
 
-    /// A try that is repeated: the client does not see it fail, but the server did.
+    /// Reports the outcome of a try that is repeated: the client does not see the failure, but the server counts it.
     #[inline(never)]
     pub(super) fn observe_retried(&mut self, stream: &Stream, seen: Seen) {
         if let Some(server) = stream.route.target
@@ -35,7 +35,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// What `outlier-ejection` sees of it.
+    /// Reports the outcome to `outlier-ejection`.
     fn judge(&mut self, stream: &Stream, server: ServerId, seen: Seen) {
         let now = self.now();
         let latency_us = now.mono_ns.saturating_sub(stream.route.asked_ns) / 1000;
@@ -45,7 +45,7 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    /// A response has come.
+    /// Reports a response.
     #[inline]
     pub(super) fn observe_response(&mut self, stream: &Stream) {
         let seen = match stream.txn.server_status {
@@ -55,7 +55,7 @@ impl<D: Driver> Cx<'_, D> {
         self.observe(stream, seen);
     }
 
-    /// A stream ends for a cause that may be the server's.
+    /// Reports the cause of a stream's end, if it may be the server's fault.
     pub(super) fn observe_fault(&mut self, stream: &Stream, cause: Cause) {
         let is_awaited = matches!(stream.phase, Phase::ResponseHead);
         let seen = match cause {

@@ -1,4 +1,4 @@
-//! The request made ready to leave, and its head sent.
+//! Prepares the request for the server and sends its head.
 
 use config::model::ConnectionMode;
 use http::{Head, Method, Name, Version};
@@ -16,7 +16,7 @@ use crate::stream::{Phase, Step, Stream};
 use crate::websocket;
 
 impl<D: Driver> Cx<'_, D> {
-    /// What the proxy itself changes of a request: who it comes from, and how its connection goes on.
+    /// Applies the changes that the proxy itself makes: forwarding headers and how the connections continue.
     pub(super) fn prepare_request(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::HttpProcessRequest);
         stream.request_processed(self.now());
@@ -36,7 +36,8 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.choose_coding(stream);
         self.add_forwarding_headers(stream);
-        // manual §4.2: `httpclose` closes its own side, `http-server-close` of either the server's.
+        // manual §4.2: `httpclose` closes the connection on its own side; `http-server-close`, on either side, closes the
+        // server's.
         stream.close_client |= frontend.connection_mode == ConnectionMode::Close;
         stream.route.keep = frontend.connection_mode != ConnectionMode::ServerClose
             && backend.connection_mode == ConnectionMode::KeepAlive;
@@ -57,7 +58,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::SelectServer)
     }
 
-    /// The request's head leaves for the server.
+    /// Sends the request's head to the server.
     pub(super) fn send_request(&mut self, stream: &mut Stream) -> Step {
         let Some(server) = stream.server.link() else {
             return Step::Wait;
@@ -80,7 +81,7 @@ impl<D: Driver> Cx<'_, D> {
                 true => match extended_connect(&mut core.links, server, &stream.request) {
                     Some(head) => Some(head),
                     None => {
-                        // The server does not take it, or there is no such CONNECT.
+                        // The server does not support extended CONNECT, or the request cannot be written as one.
                         self.fail(stream, Cause::BadResponse);
                         return Step::Wait;
                     }
@@ -91,7 +92,7 @@ impl<D: Driver> Cx<'_, D> {
                 .links
                 .ask_stream(self.io, server, head, how.framing, how.tunnel);
             let Some(wire) = asked else {
-                // Its connection takes no more since it was chosen.
+                // The connection stopped taking requests after it was chosen.
                 self.drop_server(stream);
                 stream.route.fresh_only = true;
                 return stream.go(Phase::Connect);
@@ -111,11 +112,11 @@ impl<D: Driver> Cx<'_, D> {
         self.request_left(stream, server)
     }
 
-    /// The head of a request has left: its body follows.
+    /// The head of a request has been sent; its body follows.
     fn request_left(&mut self, stream: &mut Stream, server: LinkId) -> Step {
-        // What can be sent again as it is: a head alone.
+        // Only a request without a body can be sent again from here.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
-        // A server of HTTP/2 may refuse it later (GOAWAY, REFUSED_STREAM) without having processed any of it.
+        // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having processed it.
         stream.replay.keeps |= !stream.wants_tunnel && self.core.links.is_stream(server);
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
@@ -125,7 +126,7 @@ impl<D: Driver> Cx<'_, D> {
         } else if stream.up.done {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
-            // What is asked for a tunnel goes on with that.
+            // On such a stream, bytes after a request for a tunnel belong to the tunnel.
             if !(stream.wants_tunnel && self.core.links.is_stream(server)) {
                 self.core
                     .links
@@ -136,14 +137,14 @@ impl<D: Driver> Cx<'_, D> {
             self.open_upload(stream);
         }
         match stream.phase {
-            // It may have come to its end meanwhile.
+            // The stream may have ended meanwhile.
             Phase::ResponseHead => Step::Wait,
             _ => Step::Go,
         }
     }
 }
 
-/// The extended CONNECT for a request with `Upgrade`, on a stream to a server. None where the server does not take one, or the
+/// The extended CONNECT for a request with `Upgrade` on a stream to a server. None where the server does not support it, or the
 /// request has a body.
 fn extended_connect(links: &mut Links, server: LinkId, request: &Head) -> Option<Head> {
     let connection = links.connection_of(server)?;
@@ -163,7 +164,7 @@ fn extended_connect(links: &mut Links, server: LinkId, request: &Head) -> Option
 }
 
 impl Stream {
-    /// The method that the server got, which a rule may have set.
+    /// The method that was sent to the server; a rule may have set it.
     pub fn sent_method(&self) -> Method {
         self.request.method()
     }

@@ -1,6 +1,6 @@
-//! The PROXY protocol header that a server is sent first (manual §5.2 send-proxy and its kin).
+//! The PROXY protocol header at the start of a server connection (manual §5.2 send-proxy and related options).
 //!
-//! What it says binds the connection to its content: another request may use it again only if its header is the same.
+//! The header binds the connection to its content: another request may reuse it only with the same header.
 
 use config::model::SendProxy;
 use net::Driver;
@@ -12,7 +12,7 @@ use crate::facts::Eval;
 use crate::ids::ServerId;
 use crate::stream::Stream;
 
-/// What a server is told of the client's TLS (`proxy-protocol.txt` §2.2.5).
+/// The TLV about the client's TLS (`proxy-protocol.txt` §2.2.5).
 fn ssl(tls: Option<&TlsFacts>, send: &SendProxy) -> Vec<u8> {
     let Some(tls) = tls else {
         return proxy_protocol::ssl_value(SslClient::default(), &[]);
@@ -55,7 +55,7 @@ fn ssl(tls: Option<&TlsFacts>, send: &SendProxy) -> Vec<u8> {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// The header for a stream's connection to a server; empty where none is sent.
+    /// The header for a stream's connection to a server; empty where none is configured.
     #[inline]
     pub(super) fn proxy_header(&mut self, stream: &mut Stream, server: ServerId) -> Box<[u8]> {
         let send = &self.servers.at(server).send_proxy;
@@ -83,7 +83,7 @@ fn header(eval: &Eval<'_>, stream: &Stream, send: &SendProxy) -> Box<[u8]> {
         values.push((*kind, value));
     }
     if send.crc32c {
-        // The writer computes the checksum that this one asks for.
+        // A placeholder; the writer computes the checksum.
         values.push((kind::CRC32C, vec![0; 4]));
     }
     let tls = eval.session.tls.as_deref();
@@ -108,7 +108,7 @@ fn header(eval: &Eval<'_>, stream: &Stream, send: &SendProxy) -> Box<[u8]> {
         .map(|(kind, value)| Tlv { kind: *kind, value })
         .collect();
     if proxy_protocol::write_v2(ends, &list, &mut out).is_err() {
-        // Too long a value: the server learns the addresses at least.
+        // A value is too long: send the addresses only.
         out.clear();
         let _ = proxy_protocol::write_v2(ends, &[], &mut out);
     }

@@ -1,4 +1,4 @@
-//! What is kept of messages that break the protocol (`show errors`).
+//! Keeps messages that violate the protocol, for `show errors`.
 
 use http::h1::ParseError;
 use net::Driver;
@@ -9,7 +9,7 @@ use crate::shared::{How, Message};
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// A request's bytes break a rule. `how`: the rules that it was read by, and whether the bytes begin with its head.
+    /// Keeps a request that violates a rule. `how`: the rules for reading it, and whether the bytes begin with its head.
     #[cold]
     pub fn note_refused_request(
         &self,
@@ -21,7 +21,7 @@ impl<D: Driver> Cx<'_, D> {
         self.core.ambient.shared.note_refused_request(&message);
     }
 
-    /// The same of a response.
+    /// Keeps a response in the same way.
     #[cold]
     pub fn note_refused_response(
         &self,

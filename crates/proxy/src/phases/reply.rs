@@ -1,4 +1,4 @@
-//! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
+//! Responses of our own: error pages, `return`, `deny`, redirects, the monitor's response.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::rules::status::{self, begin_response, is_bodiless};
 use crate::statistics::made::Made;
 use crate::stream::{HeadRead, Page, Phase, ServerEnd, Stream};
 
-/// The body of an answer.
+/// The body of a response of our own.
 pub(super) enum Body {
     Nothing,
-    /// Made for this answer.
+    /// Made for this response.
     Made(Vec<u8>),
-    /// Part of the configuration, from this place on.
+    /// Part of the configuration, from this offset on.
     Kept(Arc<[u8]>, usize),
-    /// Made while it leaves; how long it is is not known.
+    /// Made while it is sent; its length is not known in advance.
     Growing(Box<Made>),
 }
 
@@ -36,7 +36,7 @@ impl Body {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Answers with the page of a status: what the configuration has for it, or our own.
+    /// Responds with the page for a status: from the configuration, or our own.
     pub(super) fn error_page(&mut self, stream: &mut Stream, status: u16) {
         let running = self.running;
         let configured = [stream.backend, stream.frontend]
@@ -79,15 +79,15 @@ impl<D: Driver> Cx<'_, D> {
         }
         response.append(b"cache-control", b"no-cache");
         response.append(b"content-type", b"text/html");
-        // What was not understood, or did not come, leaves nothing to go on with.
+        // The request was not understood or incomplete, so the connection cannot be kept.
         stream.close_client |= matches!(status, 400 | 408);
         self.answer(stream, Body::Made(body.into_bytes()));
     }
 
-    /// A whole response from a file (`errorfile`), checked when the configuration was loaded.
+    /// Sends a complete response from a file (`errorfile`), which was checked when the configuration was loaded.
     fn raw_page(&mut self, stream: &mut Stream, status: u16, raw: &Arc<[u8]>) {
         if raw.is_empty() {
-            // manual §4.2 errorfile: an empty file closes the connection without an answer.
+            // manual §4.2 errorfile: an empty file closes the connection without a response.
             return self.cut(stream);
         }
         let limits = h1::Limits {
@@ -110,7 +110,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// `return`, `deny`, `tarpit`: what the rule says (manual §4.4).
+    /// `return`, `deny`, `tarpit`: responds as the rule says (manual §4.4).
     pub(super) fn reply(&mut self, stream: &mut Stream, reply: &Reply) {
         let body = match &reply.body {
             ReplyBody::Default => return self.error_page(stream, reply.status),
@@ -130,7 +130,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let mut response = std::mem::take(&mut stream.response);
         begin_response(&mut response, reply.status);
-        // The old response is out of the rules' sight from here on; the request is not.
+        // From here on rules see the new response and no longer the old one; the request stays visible.
         self.with_eval(stream, |eval, stream| {
             for (name, format) in &reply.headers {
                 let mut value = std::mem::take(eval.text);
@@ -154,7 +154,7 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, body);
     }
 
-    /// `auth`: 401, or 407 to one that takes us for its proxy, with the challenge of the rule.
+    /// `auth`: responds with 401, or 407 to a client that uses us as its proxy, and the rule's challenge.
     pub(super) fn ask_credentials(&mut self, stream: &mut Stream, set: RuleSet, rule: RuleId) {
         let proxy = self.running.proxy(rule.proxy);
         let default = match set {
@@ -171,7 +171,7 @@ impl<D: Driver> Cx<'_, D> {
         self.error_page(stream, status);
     }
 
-    /// Puts the challenge of `auth` into the page that is about to leave, in place of the page's own.
+    /// Replaces the challenge of the page with that of `auth`.
     fn challenge(stream: &mut Stream) {
         let Some(realm) = stream.challenge.take() else {
             return;
@@ -185,10 +185,10 @@ impl<D: Driver> Cx<'_, D> {
         stream.response.append(name, &challenge);
     }
 
-    /// The redirect of a server with `redir`: to its prefix, with the request's path and query.
+    /// Redirects for a server with `redir`: to its prefix with the request's path and query.
     pub(super) fn redirect_to_server(&mut self, stream: &mut Stream, prefix: &[u8]) {
         let mut location = Vec::new();
-        // A lone slash leaves the place as it is.
+        // A single slash adds no prefix.
         if prefix != b"/" {
             location.extend_from_slice(prefix);
         }
@@ -202,7 +202,7 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, Body::Nothing);
     }
 
-    /// `monitor-uri`, `monitor fail`: answered before any rule, not counted as traffic.
+    /// `monitor-uri`, `monitor fail`: responds before any rule runs; not counted as traffic.
     pub(super) fn monitor(&mut self, stream: &mut Stream) {
         stream.log.written = true;
         let conditions = &self.running.proxy(stream.frontend).monitor_fail;
@@ -214,7 +214,7 @@ impl<D: Driver> Cx<'_, D> {
         self.error_page(stream, if fails == Some(true) { 503 } else { 200 });
     }
 
-    /// A tarpitted client has waited long enough.
+    /// The tarpit delay is over.
     pub(super) fn end_tarpit(&mut self, stream: &mut Stream, rule: RuleId) {
         stream.phase = Phase::Transfer;
         stream.ended_by(b'P', b'T');
@@ -224,13 +224,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Sends the response that was put together, with its body.
+    /// Sends the prepared response with its body.
     pub(super) fn answer(&mut self, stream: &mut Stream, body: Body) {
         self.give_up_queue(stream);
         self.end_wait(stream);
         stream.wants_tunnel = false;
         Self::challenge(stream);
-        // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
+        // In HAProxy a request that was not read has no stream yet, so no rule sees its response.
         if !matches!(stream.phase, Phase::RequestHead) && !stream.rules_failed {
             self.respond(stream);
             self.trace_reply(stream);
@@ -244,12 +244,12 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.end_server_after(stream);
         self.release_server(stream);
-        // What came of another response does not leave.
+        // Discards the received part of another response.
         stream.down.reset();
         stream.phase = Phase::Transfer;
         let status = stream.response.status();
         let has_body = !is_bodiless(status) && stream.txn.method != Method::Head;
-        // A rule may have made it one that has no body, or one that has.
+        // A rule may have changed whether the status allows a body.
         let framing = match &body {
             Body::Growing(_) => Framing::Chunked,
             body => Framing::Length(body.bytes().len() as u64),
@@ -286,7 +286,7 @@ impl<D: Driver> Cx<'_, D> {
         if wrote.taken == bytes.len() {
             return self.download_came(stream);
         }
-        // The rest leaves as the client takes it.
+        // The rest is sent as the client takes it.
         let page = match body {
             Body::Nothing | Body::Growing(_) => return,
             Body::Made(bytes) => Page {

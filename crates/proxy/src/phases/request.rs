@@ -1,4 +1,4 @@
-//! The request on its way in: its stream begun, its head read, its backend chosen.
+//! The start of a request: begins the stream, reads the head, chooses the backend.
 
 use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
@@ -18,7 +18,7 @@ use crate::running::deadline;
 use crate::shared::{Count, FrontCount, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
 
-/// How a frontend's clients are read.
+/// The rules for reading requests of a frontend's clients.
 #[inline]
 pub(crate) fn request_read_rules(running: &Running, frontend: ProxyId) -> ReadRules {
     let options = &running.proxy(frontend).options;
@@ -32,7 +32,7 @@ pub(crate) fn request_read_rules(running: &Running, frontend: ProxyId) -> ReadRu
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// A stream begins on a client's connection.
+    /// Begins a stream on a client's connection.
     pub fn begin_stream(&mut self, stream: &mut Stream, link: LinkId, number: u64) {
         let now = self.now();
         let Some(entry) = self.core.links.get_mut(link) else {
@@ -52,7 +52,7 @@ impl<D: Driver> Cx<'_, D> {
         txn.id = number;
         txn.first_request = client.streams == 1;
         txn.is_http = client.is_http;
-        // The handshakes are part of the first one's time.
+        // The time of the first stream includes the handshakes.
         txn.timing.start = match txn.first_request {
             true => client.session.accepted,
             false => client.idle_since,
@@ -63,7 +63,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
+    /// The head of a request is complete and in the stream. `behind`: the number of bytes at hand after the head.
     pub fn request_read(&mut self, stream: &mut Stream, parsed: Parsed, behind: usize) {
         if is_preface(&stream.request) {
             return self.request_refused(stream, parsed.consumed, 405);
@@ -105,7 +105,7 @@ impl<D: Driver> Cx<'_, D> {
             let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
             stream.txn.captured_request.push(value);
         }
-        // An answer of our own has these slots, too, and nothing in them.
+        // A response of our own has these slots too, and leaves them empty.
         for _ in &frontend.capture_response {
             stream.txn.captured_response.push(None);
         }
@@ -123,11 +123,11 @@ impl<D: Driver> Cx<'_, D> {
             self.tell_front(stream, FrontCount::Intercepted);
             return self.monitor(stream);
         }
-        // While a server works on it the client owes nothing.
+        // The client has no deadline while a server processes the request.
         self.end_wait(stream);
     }
 
-    /// A request's head was not understood.
+    /// A request's head is invalid.
     pub fn request_refused(&mut self, stream: &mut Stream, bytes: usize, status: u16) {
         self.mark(Pace::Requests(stream.frontend));
         stream.txn.bytes_in = bytes as u64;
@@ -136,7 +136,7 @@ impl<D: Driver> Cx<'_, D> {
         self.fail(stream, Cause::BadRequest(status));
     }
 
-    /// Looks for an HTTP request in the bytes of a TCP stream, for its rules (manual §7.3.5 req.proto_http).
+    /// Looks for an HTTP request in the bytes of a TCP stream, for rules that read one (manual §7.3.5 req.proto_http).
     pub fn sniff_http(&mut self, stream: &mut Stream) {
         if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
             return;
@@ -202,11 +202,11 @@ impl<D: Driver> Cx<'_, D> {
         self.request_rules(stream, stream.backend, rules, next)
     }
 
-    /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
+    /// Evaluates `use_backend` in order, then `default_backend`; a `listen` section serves its own requests.
     pub(super) fn switch_backend(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::SwitchingRulesRequest);
         if stream.backend_counted {
-            // Chosen before the stream became HTTP.
+            // The backend was chosen before the stream switched to HTTP.
             return self.backend_chosen(stream);
         }
         if self.running.sniffs_http(stream.frontend) {
@@ -219,7 +219,7 @@ impl<D: Driver> Cx<'_, D> {
         let is_http = stream.txn.is_http;
         let backend_is_http = self.running.is_http(backend);
         if is_http && !backend_is_http {
-            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            // Only a TCP frontend may name such a backend, for its streams that stay TCP.
             self.fail(stream, Cause::WrongMode);
             return Step::Wait;
         }
@@ -263,8 +263,8 @@ impl<D: Driver> Cx<'_, D> {
                     self.with_eval(stream, |eval, stream| {
                         eval.render(stream, format, &mut name);
                     });
-                    // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
-                    // written out was checked when the configuration was loaded.
+                    // If no backend of this mode has the name, the default is used (manual §4.2 use_backend). Static names were
+                    // checked when the configuration was loaded.
                     let shared = &self.core.ambient.shared;
                     running.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
                 }
@@ -274,7 +274,7 @@ impl<D: Driver> Cx<'_, D> {
                     stream.route.switched_by = Some(place);
                     return Some(backend);
                 }
-                // One that is not eligible leaves it to the next rule.
+                // The backend is not eligible: the next rule is tried.
                 Some(_) => {}
                 None => break,
             }
@@ -294,14 +294,14 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::BackendContent(Inspection::default()))
     }
 
-    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
-    /// again as a request; the frontend's HTTP rules are next.
+    /// Switches a TCP stream and all later ones of its connection to HTTP (manual §4.4 switch-mode). The bytes received so far
+    /// are read again as a request; then the frontend's HTTP rules run.
     pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
         let client = stream.client.and_then(|link| self.core.links.client(link));
         let bind = client.map(|client| self.running.bind(client.bind));
         let demanded = bind.and_then(|bind| bind.proto);
         if demanded == Some(Proto::Tcp) {
-            // `proto none`: it is not to be understood.
+            // `proto none`: the bytes are not to be parsed.
             self.abandon(stream);
             return Step::Wait;
         }
@@ -330,8 +330,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::RequestHead)
     }
 
-    /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,
-    /// which is looked up at most once (`forced`); one that was deleted, which is unpublished as well, never.
+    /// Whether requests may be sent to a backend. A disabled or unpublished one needs a `force-be-switch` that holds, which is
+    /// evaluated at most once (`forced`). A deleted one, which is unpublished as well, is never allowed.
     fn may_switch_to(
         &mut self,
         stream: &mut Stream,
@@ -357,7 +357,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// Whether a request is the beginning of HTTP/2 where that is not spoken (RFC 9113 §3.4).
+/// Whether a request is the HTTP/2 preface where HTTP/2 is not enabled (RFC 9113 §3.4).
 fn is_preface(request: &Head) -> bool {
     request.method() == Method::Other
         && request.method_bytes() == b"PRI"
@@ -369,7 +369,7 @@ pub(crate) fn is_monitored(uri: &[u8], request: &Head) -> bool {
     uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
 }
 
-/// How much of `bytes` behind a head can be its body.
+/// How many of the `bytes` after a head can belong to its body.
 pub(super) fn framed(framing: Framing, bytes: usize) -> usize {
     match framing {
         Framing::None => 0,

@@ -1,4 +1,4 @@
-//! The response on its way back: its head read, and sent on when its rules are done.
+//! The response on its way to the client: reads its head, runs its rules, and sends it.
 
 use config::model::{Balance, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
@@ -19,7 +19,7 @@ use crate::rules::status::is_bodiless;
 use crate::running::Running;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
-/// How a backend's servers are read.
+/// The rules for reading responses of a backend's servers.
 #[inline]
 pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRules {
     let options = &running.proxy(backend).options;
@@ -33,7 +33,7 @@ pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRu
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// The stream's server has answered or failed now.
+    /// Records the latency of the stream's server, which has responded or failed now.
     #[cold]
     pub(super) fn observe_latency(&mut self, stream: &Stream, at_ns: u64) {
         if let Some(server) = stream.route.target {
@@ -43,18 +43,18 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of a response is whole; it is the stream's. `behind`: bytes at hand behind it.
+    /// The head of a response is complete and in the stream. `behind`: the number of bytes at hand after the head.
     pub fn response_read(&mut self, stream: &mut Stream, parsed: h1::Parsed, behind: usize) {
         let status = stream.response.status();
         stream.read = HeadRead {
             bytes: parsed.consumed,
             body: framed(parsed.framing, behind),
         };
-        // From here on the server has seen the request.
+        // The server has received the request.
         stream.replay.resendable = false;
         stream.replay.keeps &= stream.replay.retriable;
         if is_interim(status) {
-            // Its client knows now that a server has the request.
+            // The interim response tells the client that a server has the request.
             (stream.replay.retriable, stream.replay.keeps) = (false, false);
             return self.forward_interim(stream);
         }
@@ -79,7 +79,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let tunnel =
             status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
-        // An upgrade begins behind the request (RFC 9110 §7.8).
+        // An upgrade begins after the end of the request (RFC 9110 §7.8).
         let is_early = status == 101 && !stream.up.done;
         if tunnel && (!stream.wants_tunnel || is_early || !self.is_accepted(stream)) {
             self.end_server_after(stream);
@@ -91,7 +91,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.down.came = true;
             stream.txn.response_body.is_whole = true;
         }
-        // Its framing is faulty (RFC 9112 §6.1): the client does not read on behind it either, as in HAProxy.
+        // The framing is faulty (RFC 9112 §6.1): the client's connection is closed as well, as in HAProxy.
         stream.close_client |=
             parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
         let captures = &self.running.proxy(stream.frontend).capture_response;
@@ -105,15 +105,15 @@ impl<D: Driver> Cx<'_, D> {
         self.run(stream);
     }
 
-    /// Whether a server of HTTP/2 has still to end its stream, also where its response has no body: a stream that is let go before
-    /// that is reset, and what the server has to do with others behind it is lost.
+    /// Whether an HTTP/2 server has not ended its stream yet, even if its response has no body. Releasing the stream before that
+    /// resets it, and a proxy that is the server then gives up its own connection for the request.
     fn has_end_to_come(&mut self, stream: &Stream) -> bool {
         let server = stream.server.link();
         let end = server.and_then(|server| self.core.links.stream_end_mut(server));
         end.is_some_and(|end| !end.has_ended)
     }
 
-    /// Whether a server of HTTP/1 that agrees to WebSocket has seen the key that was made for it (RFC 6455 §4.1).
+    /// Whether an HTTP/1 server that accepts WebSocket has seen the key that was made for it (RFC 6455 §4.1).
     fn is_accepted(&mut self, stream: &Stream) -> bool {
         let client = stream.client;
         let end = client.and_then(|client| self.core.links.stream_end_mut(client));
@@ -124,7 +124,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.response.get(Name::SecWebsocketAccept) == Some(accept.as_bytes())
     }
 
-    /// 100, 102, 103: passed on to clients that know them; the final response is still to come.
+    /// Forwards 100, 102 and 103 to clients that know them; the final response follows.
     fn forward_interim(&mut self, stream: &mut Stream) {
         let core = &mut *self.core;
         if let Some(client) = stream.client
@@ -145,7 +145,7 @@ impl<D: Driver> Cx<'_, D> {
             if core.links.is_blocked(client)
                 && let Some(server) = stream.server.link()
             {
-                // However many there are, they wait until the client takes them.
+                // However many interim responses there are, they wait until the client takes them.
                 core.links.hold(self.io, server, crate::link::Hold::Peer);
                 stream.deadlines.server_ms = net::timers::NEVER_MS;
                 self.expect_client(stream, stream.client_ms(self.running));
@@ -154,7 +154,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.response.clear();
     }
 
-    /// The bytes of a server are no response.
+    /// The server's bytes are not a valid response.
     pub fn response_refused(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if !self.retry(stream, Failure::Junk) {
@@ -162,7 +162,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The response's head leaves for the client.
+    /// Sends the response's head to the client.
     pub(super) fn send_response(&mut self, stream: &mut Stream) -> Step {
         if !self.after_response_rules(stream) {
             self.fail(stream, Cause::RulesFailed);
@@ -183,7 +183,7 @@ impl<D: Driver> Cx<'_, D> {
         Step::Go
     }
 
-    /// Writes the head of the response that is in the stream, and sends it.
+    /// Serialises the head of the stream's response and sends it.
     pub(super) fn send_response_head(&mut self, stream: &mut Stream, framing: Framing) {
         let frontend = self.running.proxy(stream.frontend);
         let how = Answered {
@@ -217,16 +217,16 @@ impl<D: Driver> Cx<'_, D> {
 }
 
 impl Stream {
-    /// How the response's body leaves for the client. A rule may have given the response a status which says that it has no body,
-    /// or that it has one (RFC 9112 §6.3), or the request another method than the client's: nobody may take what follows for
-    /// something else.
+    /// The framing of the response's body towards the client. A rule may have set a status that forbids or requires a body (RFC
+    /// 9112 §6.3), or a request method that differs from the client's. No recipient may mistake the following bytes for another
+    /// message.
     fn frame_response(&mut self) -> Framing {
         let framing = self.txn.response_body.framing;
         let status = self.response.status();
         if self.wants_tunnel {
             return framing;
         }
-        // To the client a response below 200 is not the last one.
+        // The client does not treat a status below 200 as the final response.
         self.close_client |= status < 200;
         let asked = self.txn.method;
         let was_bodiless =
@@ -236,7 +236,7 @@ impl Stream {
         }
         if is_bodiless(status) {
             if !is_bodiless(self.txn.server_status) {
-                // What is not sent is not announced, but for the length that a 304 may tell.
+                // A body that is not sent is not announced, except for the length that a 304 may have.
                 let told = match (status, framing) {
                     (304, Framing::Length(length)) => Framing::Length(length),
                     _ => Framing::None,

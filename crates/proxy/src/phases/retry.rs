@@ -1,5 +1,4 @@
-//! Requests that are sent again after they went out (`retry-on`, manual §4.2): the head is written anew, the body was kept
-//! while it left.
+//! Sends requests again (`retry-on`, manual §4.2): the head is serialised anew, the body was kept while it was sent.
 
 use net::Driver;
 use sample::BodyFacts;
@@ -18,7 +17,7 @@ pub(crate) enum Failure {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Sends the request again, to the same server or another one, where `retry-on` has this failure, all of the request was
+    /// Sends the request again, to the same server or another one, if `retry-on` includes this failure, all of the request was
     /// kept and tries are left. Returns whether it does.
     pub fn retry(&mut self, stream: &mut Stream, failure: Failure) -> bool {
         let may = stream.replay.retriable && stream.up.done && !stream.answered;
@@ -74,7 +73,7 @@ impl<D: Driver> Cx<'_, D> {
         true
     }
 
-    /// Whether the budget of the backend has a retry left; a refusal is counted.
+    /// Whether the backend's retry budget allows a retry; a refusal is counted.
     pub(super) fn budget_allows(&self, stream: &Stream) -> bool {
         let shared = &self.core.ambient.shared;
         let is_allowed = shared.take_retry(stream.backend, self.now().ms());
@@ -84,7 +83,7 @@ impl<D: Driver> Cx<'_, D> {
         is_allowed
     }
 
-    /// Sends the body of a request that goes out again. What the server does not take at once waits in the channel.
+    /// Sends the body of a repeated request. Bytes that the server does not take at once wait in the channel.
     pub(super) fn send_again(&mut self, stream: &mut Stream) {
         stream.up.waiting = std::mem::take(&mut stream.replay.body);
         (stream.up.done, stream.up.is_open) = (false, false);

@@ -1,4 +1,4 @@
-//! Rule sets on the way of a request, and what becomes of a stream that a rule ends or holds.
+//! Runs the rule sets of a request and response, and handles streams that a rule ends or holds.
 
 use net::Driver;
 use telemetry::Event;
@@ -10,7 +10,7 @@ use crate::rules::{End, Outcome, RuleSet, Waiting};
 use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// `http-request` rules of a proxy, what it says of header names, then its `redirect` rules.
+    /// Runs the `http-request` rules of a proxy, its header name restriction, then its `redirect` rules.
     #[inline(always)]
     pub(super) fn request_rules(
         &mut self,
@@ -38,12 +38,12 @@ impl<D: Driver> Cx<'_, D> {
         }
         match self.http_rules(stream, proxy, RuleSet::Redirect, Rules::default()) {
             Outcome::End(end) => self.end_by_rule(stream, end),
-            // None of this set waits.
+            // No rule of this set waits.
             Outcome::Continue | Outcome::Wait(_) => stream.go(next),
         }
     }
 
-    /// Tells servers of a request that came before its client's handshake was over (RFC 8470 §5.1).
+    /// Adds `Early-Data` to a request that came before its client's handshake was complete (RFC 8470 §5.1).
     #[cold]
     pub(super) fn mark_early_data(&mut self, stream: &mut Stream) {
         let is_early = self.is_early(stream);
@@ -56,14 +56,14 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Whether the handshake of a stream's client is not over.
+    /// Whether the handshake of a stream's client is not complete.
     fn is_early(&self, stream: &Stream) -> bool {
         let session = stream.client.and_then(|link| self.core.links.session(link));
         let tls = session.and_then(|session| session.tls.as_ref());
         tls.is_some_and(|tls| tls.has_early)
     }
 
-    /// Runs a rule set of a proxy. Most are empty, and cost a look.
+    /// Runs a rule set of a proxy. Most sets are empty and cost one branch.
     #[inline(always)]
     pub(super) fn http_rules(
         &mut self,
@@ -93,7 +93,7 @@ impl<D: Driver> Cx<'_, D> {
         outcome.unwrap_or(Outcome::End(End::Vanished))
     }
 
-    /// `early-hint` (RFC 8297): what rules said leaves.
+    /// `early-hint` (RFC 8297): sends the hints that rules added.
     fn send_hints(&mut self, stream: &mut Stream) {
         let mut hints = std::mem::take(&mut self.core.rules.interim);
         if let Some(client) = stream.client
@@ -106,8 +106,8 @@ impl<D: Driver> Cx<'_, D> {
         self.core.rules.interim = hints;
     }
 
-    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too. False: one of them
-    /// failed, and this response must not leave.
+    /// Runs `http-after-response` of the backend, then of the frontend, for every response including our own. False: a rule
+    /// failed, and this response must not be sent.
     pub(super) fn after_response_rules(&mut self, stream: &mut Stream) -> bool {
         for proxy in [stream.backend, stream.frontend] {
             let set = RuleSet::AfterResponse;
@@ -155,7 +155,7 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
-    /// A rule waits: the phase goes on with it.
+    /// A rule waits; the phase continues with this rule.
     pub(super) fn wait_for(&mut self, stream: &mut Stream, waiting: Waiting) -> Step {
         let rules = Rules {
             waits: Some((waiting.rule, waiting.wait)),
@@ -177,7 +177,7 @@ impl<D: Driver> Cx<'_, D> {
                     self.core.work.links.push(server);
                 }
             }
-            // A server that goes on sending is not read meanwhile, and its silence is ours.
+            // The server is not read during the pause and therefore has no deadline.
             (RuleWait::Pause { .. }, true) if is_new => {
                 if let ServerEnd::Link(server) = stream.server {
                     self.core.links.hold(self.io, server, Hold::Rule);
@@ -190,7 +190,7 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
-    /// `http-response` of the backend, then of the frontend.
+    /// Runs `http-response` of the backend, then of the frontend.
     pub(super) fn response_rules(&mut self, stream: &mut Stream, rules: Rules) -> Step {
         let events = [
             Event::HttpWaitResponse,

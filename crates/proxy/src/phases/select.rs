@@ -1,4 +1,4 @@
-//! Which server takes a request, and who waits where all are full.
+//! Chooses the server of a request; queues the request where all are full.
 
 use config::model::HashFunction;
 use http::Method;
@@ -12,7 +12,7 @@ use crate::shared::{Arrival, BackCount, Grant, Rank, StreamRef};
 use crate::stream::{Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Chooses a server and takes one of its slots; queues where all are taken.
+    /// Chooses a server and takes one of its slots; queues the request where no slot is free.
     pub(super) fn select_server(&mut self, stream: &mut Stream) -> Step {
         if stream.route.target.is_none() || stream.route.slot.is_none() {
             let bound = stream.route.target.filter(|_| stream.route.persist.direct);
@@ -44,14 +44,15 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::Connect)
     }
 
-    /// A server is the stream's, and one of its slots where it has limits.
+    /// Assigns a server to the stream; the stream holds one of its slots if the server has limits.
     fn take(&mut self, stream: &mut Stream, server: ServerId) {
         let counts = self.core.ambient.shared.servers.counts(server);
         stream.route.target = Some(server);
         stream.route.slot = counts.then_some(server);
     }
 
-    /// The server that the request is bound to: its slot is waited for, unless its queue is full and another one will do.
+    /// The server that the request is bound to. The request waits for its slot, unless the queue is full and another server may
+    /// be used.
     fn choose_bound(&mut self, stream: &mut Stream, server: ServerId) -> Choice {
         let shared = &self.core.ambient.shared;
         if !shared.servers.counts(server) || shared.take_slot(server) {
@@ -98,7 +99,7 @@ impl<D: Driver> Cx<'_, D> {
         core.backends.choose(&view, backend, avoid, key, now_ns)
     }
 
-    /// The hash of what binds this request to a server.
+    /// The hash of the key that binds this request to a server.
     fn hash_key(&mut self, stream: &mut Stream) -> Option<u32> {
         let hash_type = self.running.proxy(stream.backend).hash_type;
         self.with_eval(stream, |eval, stream| {
@@ -116,7 +117,7 @@ impl<D: Driver> Cx<'_, D> {
         .flatten()
     }
 
-    /// The server of the connection that this client has used last and keeps for itself.
+    /// The server of the private connection that this client used last.
     fn last_server(&mut self, stream: &Stream) -> Option<ServerId> {
         let core = &mut *self.core;
         let kept = core.links.client(stream.client?)?.kept.last()?;
@@ -130,7 +131,7 @@ impl<D: Driver> Cx<'_, D> {
         is_usable.then_some(server)
     }
 
-    /// The client's last server, or its queue, if not too many wait there already.
+    /// The client's last server or a place in its queue, if the queue is not too long.
     fn choose_last(&self, stream: &Stream, server: ServerId) -> Option<Choice> {
         let shared = &self.core.ambient.shared;
         if !shared.servers.counts(server) || shared.take_slot(server) {
@@ -165,8 +166,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::Queue(ticket))
     }
 
-    /// The wait of a stream has ended: it has a server's slot, or must choose again. False where the stream waits no more: what
-    /// it was given is not taken.
+    /// The stream's wait in the queue has ended: it has a server's slot, or must choose again. False where the stream no longer
+    /// waits; then the grant is not taken.
     pub fn granted(&mut self, stream: &mut Stream, grant: Grant) -> bool {
         let waits = matches!(stream.phase, Phase::Queue(_)) && stream.txn.id == grant.stream.number;
         if !waits {
@@ -188,7 +189,7 @@ impl<D: Driver> Cx<'_, D> {
         true
     }
 
-    /// Nobody takes what was granted: it goes to the next one.
+    /// A grant was not taken: gives the slot to the next stream in the queue.
     pub fn refuse_grant(&mut self, grant: Grant) {
         if let Some(server) = grant.server {
             let shared = &self.core.ambient.shared;
@@ -196,19 +197,19 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream that waits in a queue will get no server: its time there ends now.
+    /// A queued stream will get no server: its queue time ends now.
     pub(super) fn give_up_queue(&mut self, stream: &mut Stream) {
         if let Phase::Queue(ticket) = stream.phase {
             let now_ms = self.now().ms();
             stream.txn.timing.queued_ms.get_or_insert(now_ms);
             self.core.ambient.shared.stop_waiting(ticket);
             stream.deadlines.wait_ms = NEVER_MS;
-            // Where it waits no more, nothing may find it waiting.
+            // The stream has left the queue; no later grant may match it.
             stream.phase = Phase::SelectServer;
         }
     }
 
-    /// Lets go of a server's slot: the first one that waits for it has it.
+    /// Releases a server's slot, which the first stream in the queue gets.
     pub(super) fn release_slot(&mut self, stream: &mut Stream) {
         if let Some(server) = stream.route.slot.take() {
             let shared = &self.core.ambient.shared;
@@ -216,8 +217,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Whether the next try may go to another server (manual §4.2 option redispatch): after every so many tries, or only
-    /// for the last; at once where nothing binds the request to this one, or where it is down.
+    /// Whether the next try may use another server (manual §4.2 option redispatch): after every so many tries, or only for the
+    /// last one; at once where nothing binds the request to this server, or where the server is down.
     pub(super) fn may_redispatch(&mut self, stream: &Stream) -> bool {
         let running = self.running;
         let proxy = running.proxy(stream.backend);
@@ -245,7 +246,7 @@ impl<D: Driver> Cx<'_, D> {
         is_down || due || (!route.persist.direct && !core.backends.sticks(backend))
     }
 
-    /// Lets the next try find another server.
+    /// Lets the next try choose another server.
     pub(super) fn redispatch(&mut self, stream: &mut Stream) {
         self.release_slot(stream);
         stream.route.avoid = stream.route.target.take();

@@ -1,4 +1,4 @@
-//! What becomes of a server's connection after an exchange: kept idle, or closed.
+//! A server's connection after an exchange: kept idle, or closed.
 
 use net::Driver;
 use net::timers::NEVER_MS;
@@ -10,7 +10,7 @@ use crate::shared::Count;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// The stream's server connection cannot serve another request.
+    /// Marks the stream's server connection as not reusable.
     pub(super) fn end_server_after(&mut self, stream: &Stream) {
         if let Some(link) = stream.server.link()
             && let Some(entry) = self.core.links.get_mut(link)
@@ -20,8 +20,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The stream is done with what is at its server's end: a connection is idle if it may serve again, else closed. Its slot goes
-    /// to the next.
+    /// Releases the server's end of a stream: a reusable connection becomes idle, another one is closed. The slot goes to the
+    /// next stream in the queue.
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(link) = stream.server.take_link() {
@@ -46,7 +46,7 @@ impl<D: Driver> Cx<'_, D> {
         self.release_slot(stream);
     }
 
-    /// A stream of a shared connection is done with: that goes on, unless it has served as many as it may.
+    /// Ends one stream of a multiplexed connection. The connection stays open unless it has served its maximum of streams.
     fn end_server_stream(&mut self, link: LinkId) {
         let connection = self.core.links.connection_of(link);
         if let Some(server) = self.core.links.server_mut(link) {
@@ -62,7 +62,7 @@ impl<D: Driver> Cx<'_, D> {
         self.end_stream_link(link);
     }
 
-    /// Closes the stream's server connection and keeps its slot.
+    /// Closes the stream's server connection and keeps the slot.
     pub(super) fn drop_server(&mut self, stream: &mut Stream) {
         self.trace_failed_try(stream, None);
         stream.deadlines.server_ms = NEVER_MS;
@@ -79,7 +79,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Puts a connection aside for the next request.
+    /// Keeps a connection idle for the next request.
     fn keep_idle(&mut self, stream: &Stream, link: LinkId) {
         let draining = self.is_stopping();
         self.core.links.release_all(self.io, link);
@@ -104,7 +104,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn keep_private(&mut self, stream: &Stream, link: LinkId) {
-        // A client that will not ask again keeps nothing.
+        // A client whose connection ends keeps no server connection.
         let keeper = stream.client.filter(|client| {
             let entry = self.core.links.get(*client);
             entry.is_some_and(|entry| matches!(&entry.mux, Mux::Front(front) if front.lives()))
@@ -124,7 +124,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, NEVER_MS);
     }
 
-    /// Closes a server's connection; what was sent still leaves.
+    /// Closes a server's connection; bytes that were taken for sending still leave.
     pub fn close_server(&mut self, link: LinkId) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);
@@ -138,7 +138,7 @@ impl<D: Driver> Cx<'_, D> {
         self.forget_server(link);
     }
 
-    /// A server's connection is no more.
+    /// A server's connection is closed: forgets it.
     pub fn forget_server(&mut self, link: LinkId) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);

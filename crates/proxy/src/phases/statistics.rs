@@ -1,4 +1,4 @@
-//! The statistics page and the exporter for Prometheus: answers that are made within the process while they leave.
+//! The statistics page and the Prometheus exporter: responses that are generated while they are sent.
 
 use config::model::{REALM_DEFAULT, Service, StatsPage};
 use http::{Method, Name};
@@ -18,7 +18,7 @@ use crate::statistics::made::{Dump, Form, Made, Maker};
 use crate::statistics::request::{self, Asked};
 use crate::stream::{RuleWait, Rules, Step, Stream};
 
-/// A page shows nothing of other origins, runs nothing, and is framed by nobody.
+/// The page loads nothing from other origins, runs no scripts, and cannot be framed.
 const POLICY: &[u8] =
     b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -42,7 +42,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Answers with the statistics page. `resumed`: it has waited for the request's body.
+    /// Responds with the statistics page. `resumed`: the stream has waited for the request's body.
     pub(super) fn serve_statistics(
         &mut self,
         stream: &mut Stream,
@@ -147,7 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         self.make(stream, Maker::Export(Box::new(Export::new(wanted, format))));
     }
 
-    /// The process itself answers a request.
+    /// Counts and logs a request that the process itself answers.
     fn intercepted(&mut self, stream: &mut Stream, service: &'static str) {
         if !stream.backend_counted || stream.frontend == stream.backend {
             self.tell_front(stream, FrontCount::Intercepted);
@@ -157,7 +157,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.request_processed(self.now());
     }
 
-    /// Sends the response whose head was begun, with a body that is made while it leaves, or at once where it is small.
+    /// Sends the response whose head is begun, with a body that is generated while it is sent, or sent at once where it is small.
     fn make(&mut self, stream: &mut Stream, maker: Maker) {
         stream.txn.status = 200;
         let mut made = Made::new(maker);
@@ -169,7 +169,7 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, body);
     }
 
-    /// Whether servers may be changed by this request.
+    /// Whether this request may change servers.
     fn is_admin(&mut self, stream: &mut Stream, page: &StatsPage) -> bool {
         !page.admin.is_empty()
             && self
@@ -180,7 +180,7 @@ impl<D: Driver> Cx<'_, D> {
                 .unwrap_or(false)
     }
 
-    /// By proxy: whether a page may show it; none where it may show all.
+    /// For each proxy, whether a page may show it; none where it may show all.
     fn scope_of(&self, page: &StatsPage, own: ProxyId) -> Option<Vec<bool>> {
         if page.scope.is_empty() {
             return None;
@@ -195,7 +195,7 @@ impl<D: Driver> Cx<'_, D> {
         Some(proxies.map(is_in).collect())
     }
 
-    /// Sends the client of a form back to the page, where it learns what came of it.
+    /// Redirects the client of a form to the page, which shows the outcome.
     fn see_page(&mut self, stream: &mut Stream, page: &StatsPage, asked: &Asked, outcome: Outcome) {
         let uri = page.uri.to_string();
         let links = asked.links(&uri, page.refresh_s);
@@ -209,7 +209,7 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, Body::Nothing);
     }
 
-    /// Does what the body of a form says.
+    /// Executes the action of a form's body.
     fn change_servers(
         &mut self,
         stream: &mut Stream,
@@ -256,7 +256,7 @@ impl<D: Driver> Cx<'_, D> {
         if !in_scope(backend) {
             return Outcome::Deny;
         }
-        // The second four are older names.
+        // These four are older names of actions.
         let known = stats::page::ACTIONS.iter().map(|(name, _)| *name);
         let mut known = known.chain(["disable", "enable", "stop", "start"]);
         if !known.any(|name| name == action.action) {
@@ -283,7 +283,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Does an action with a server, by the places of its backend and its own. Whether it applies to it.
+    /// Executes an action on a server, given by the places of its backend and its own. Whether the action applies to the server.
     fn act(&mut self, shared: &Shared, (backend, place): (usize, usize), action: &str) -> bool {
         match act(action, &shared.server_view(backend, place)) {
             None => false,
@@ -302,15 +302,15 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// What an action does with a server.
+/// The effect of an action on a server.
 enum Act {
-    /// The changes, in their order.
+    /// Applies the changes in this order.
     Change(Vec<ServerChange>),
-    /// Its streams end.
+    /// Ends its streams.
     KillSessions,
 }
 
-/// What an action of the page does with a server that is in this state; none where it does not apply to it.
+/// The effect of an action of the page on a server in this state; none where it does not apply.
 fn act(action: &str, server: &ServerView) -> Option<Act> {
     use ServerChange::{Checks, Drain, Health, Maintenance};
     let has = |flag| server.admin.has(flag);
@@ -377,7 +377,7 @@ fn has_account(page: &StatsPage, stream: &Stream) -> bool {
     users.any(|(user, password)| is_same(&given, &[&user[..], b":", &password[..]].concat()))
 }
 
-/// Compares in a time that does not depend on what differs.
+/// Compares in a time that does not depend on where the values differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differs = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && std::hint::black_box(differs) == 0

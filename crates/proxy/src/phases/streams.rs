@@ -1,4 +1,4 @@
-//! What becomes of a stream of HTTP/2 when its message is over, and of its connection.
+//! HTTP/2 streams after their message, and their connections.
 
 use http::h2::Code;
 use net::Driver;
@@ -14,8 +14,8 @@ use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// A client's stream has its answer. What has not come of its request is thrown away: clients that are told to stop sending may
-    /// lose the answer.
+    /// The response to a client's stream is complete. The rest of its request is discarded: clients that are told to stop sending
+    /// may lose the response.
     pub fn stream_answered(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -37,13 +37,13 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a stream of a connection: what of it is not over is reset.
+    /// Ends a stream of a connection; resets it if it is still open.
     pub fn end_stream_link(&mut self, link: LinkId) {
         self.core.links.reset_stream(self.io, link);
         self.forget_stream_link(link);
     }
 
-    /// A stream of a connection is no more.
+    /// Forgets a closed stream of a connection.
     pub fn forget_stream_link(&mut self, link: LinkId) {
         let core = &mut *self.core;
         if let Some(connection) = core.links.remove_stream(link, &mut core.timers) {
@@ -51,7 +51,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The last stream of a connection is over: it waits for the next one, or ends.
+    /// The last stream of a connection has ended: the connection waits for the next one, or ends.
     pub fn connection_is_free(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
@@ -88,7 +88,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_idle_deadline(link, at_ms);
     }
 
-    /// When a connection without streams ends. Where it is pinged meanwhile, its next ping may be due before.
+    /// Sets when a connection without streams ends. Where idle connections are pinged, the next ping may be due before.
     pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
         let now = self.now();
         let connection = self.core.links.connection_mut(link);
@@ -103,9 +103,9 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, at_ms);
     }
 
-    /// Ends a connection that has no streams. The peer gets a GOAWAY frame first.
+    /// Ends a connection without streams. The peer gets a GOAWAY frame first.
     pub fn end_connection(&mut self, link: LinkId) {
-        // Should what follows not come to its end, its time does.
+        // Ends the connection if the following steps do not complete.
         self.set_link_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
         links.with_codec(self.io, link, |codec, frames| {
@@ -117,7 +117,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// While draining: a client's connection takes no more streams; those that it has go on.
+    /// While draining: a client's connection takes no new streams; its present ones continue.
     pub fn hurry_connection(&mut self, link: LinkId) {
         if self.core.links.get(link).is_some_and(|link| link.shut) {
             return;
@@ -125,15 +125,15 @@ impl<D: Driver> Cx<'_, D> {
         let links = &mut self.core.links;
         links.with_codec(self.io, link, |codec, frames| codec.shutdown(frames));
         let is_free = links.get(link).is_some_and(|link| link.mux.is_free());
-        // One that has not asked anything yet has its full time to do so.
+        // A client that has not sent a request yet keeps its full timeout.
         let client = links.client(link);
         if is_free && client.is_some_and(|client| client.streams > 0) {
             self.connection_is_free(link);
         }
     }
 
-    /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its GOAWAY frame; RFC 9113 §8.7):
-    /// it may go out again on another connection, where what of its body has left is still here.
+    /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its GOAWAY frame; RFC 9113 §8.7).
+    /// The request may be sent again on another connection if the sent part of its body was kept.
     pub fn stream_refused(&mut self, stream: &mut Stream) {
         let is_new = matches!(stream.phase, Phase::ResponseHead);
         let is_here = stream.replay.resendable || stream.replay.keeps;
@@ -150,7 +150,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// What has left of a request's body waits again, before what has not. The client goes on with the rest.
+    /// Puts the sent part of a request's body before the unsent part, so that all of it is sent again. The client is read again.
     fn take_upload_back(&mut self, stream: &mut Stream) {
         let up = &mut stream.up;
         up.is_open = false;

@@ -1,4 +1,4 @@
-//! What stick tables learn of a stream: counts in the entries that it tracks, and the servers that clients stick to.
+//! What stick tables record of a stream: counts in the entries that it tracks, and the servers that clients stick to.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ids::{LinkId, ServerId};
 use crate::shared::ServerRecord;
 use crate::stream::{Binding, Phase, Stick, Stream};
 
-/// Servers that one stream remembers at most, as in HAProxy.
+/// How many keys one stream stores at most, as in HAProxy.
 const STICKS_MAX: usize = 8;
 
 impl<D: Driver> Cx<'_, D> {
@@ -35,7 +35,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A client's connection has shown oddities of its protocol.
+    /// Counts glitches of a client's connection.
     #[cold]
     pub(crate) fn tell_glitches(&mut self, link: LinkId, count: u32) {
         let now_ms = self.now().ms();
@@ -46,7 +46,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A server's status is known.
+    /// Counts by the server's status.
     pub(super) fn tell_status(&self, stream: &Stream, status: u16) {
         if !self.running.has_tables {
             return;
@@ -60,7 +60,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A stream fails: at its server's fault, or not.
+    /// Counts a failed stream, by whether the server is at fault.
     pub(super) fn tell_failure(&self, stream: &Stream, cause: Cause) {
         let answers = matches!(
             stream.phase,
@@ -92,8 +92,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.sticks.clear();
     }
 
-    /// `stick on|match|store-request`: the remembered server takes the request unless another one does already; keys are kept
-    /// until there is a server to be remembered.
+    /// `stick on|match|store-request`: binds the request to the remembered server unless it is bound already. Keys to store are
+    /// kept until the server is known.
     pub(super) fn stick_request(&mut self, stream: &mut Stream) {
         let rules = &self.running.proxy(stream.backend).stick_request;
         self.with_eval(stream, |eval, stream| {
@@ -120,7 +120,7 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    /// `stick store-response`, then the server is remembered.
+    /// `stick store-response`; then stores the server under all kept keys.
     #[inline(never)]
     pub(super) fn stick_response(&mut self, stream: &mut Stream) {
         let rules = &self.running.proxy(stream.backend).stick_response;
@@ -155,7 +155,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// What a table remembers a server by.
+/// The name under which a table stores a server.
 fn name_of(record: &ServerRecord, table: &Table) -> String {
     match table.definition().server_key {
         ServerKey::Name => record.name.clone(),
@@ -178,7 +178,7 @@ fn key_of(eval: &Eval<'_>, stream: &Stream, rule: &StickRule) -> Option<Box<[u8]
     })
 }
 
-/// The server that a table remembers for a key; its time begins anew.
+/// The server that a table remembers for a key. Restarts the entry's expiry.
 fn remembered(eval: &Eval<'_>, stream: &Stream, table: &Table, key: &[u8]) -> Option<ServerId> {
     let found = table.with(key, eval.now.ms(), |entry| {
         entry.touch();

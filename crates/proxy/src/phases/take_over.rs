@@ -1,5 +1,5 @@
-//! Idle server connections move between workers (`tune.idle-pool.shared`): a worker that has none for a request asks one that
-//! has. Connections of HTTP/2 stay where they are, for they serve many requests at a time.
+//! Moves idle server connections between workers (`tune.idle-pool.shared`): a worker that has none for a request asks a worker
+//! that has some. HTTP/2 connections stay, because they serve many requests at a time.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use crate::running::deadline;
 use crate::shared::{Count, Letter, ServerRecord, StreamRef, Wish};
 use crate::stream::{Phase, Stream};
 
-/// How long the answer of another worker is waited for, milliseconds. Then a fresh connection is opened.
+/// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new connection.
 const TAKE_OVER_MS: u64 = 100;
-/// Shortest time that the need of idle connections is looked at over, milliseconds.
+/// The shortest window over which the need of idle connections is measured, milliseconds.
 const NEED_WINDOW_MIN_MS: u64 = 1000;
 
-/// An idle connection between two workers.
+/// An idle connection on its way to another worker.
 struct Moved {
-    /// The socket, as the driver gave it up.
+    /// The socket, as the driver released it.
     sock: Parcel,
     server: Server,
-    /// The server as it was: what has its place now may be another one.
+    /// The server at that time. Another server may have its place by now.
     record: Arc<ServerRecord>,
     back: Back,
     secure: Option<Box<Secure>>,
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Asks another worker for an idle connection that a request may have. Whether an answer is to be waited for.
+    /// Asks another worker for an idle connection that suits a request. Whether an answer will come.
     pub(super) fn ask_for_idle(
         &mut self,
         stream: &mut Stream,
@@ -74,7 +74,7 @@ impl<D: Driver> Cx<'_, D> {
         true
     }
 
-    /// Another worker asks for an idle connection.
+    /// Another worker asks for an idle connection: sends it one, or none.
     pub fn grant_wish(&mut self, wish: &Wish) {
         let connection = self.give_up_idle(wish);
         let letter = Letter::Answer {
@@ -110,7 +110,7 @@ impl<D: Driver> Cx<'_, D> {
                 back,
                 secure: link.secure,
             })),
-            // The pool has no others.
+            // The pool has no other kinds of connections.
             _ => {
                 core.ambient.shared.sub_server_conn();
                 None
@@ -118,7 +118,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The answer of another worker: what it hands over is idle here from now on.
+    /// Another worker has answered: the connection that it hands over becomes idle here.
     pub fn take_over(&mut self, connection: Option<Parcel>) {
         let Some(moved) = connection.and_then(Parcel::open::<Moved>) else {
             return;
@@ -152,7 +152,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Puts a connection that any client may have aside for the next request.
+    /// Puts a connection that any client may use into the idle pool.
     pub(super) fn pool(&mut self, link: LinkId) {
         let now = self.now();
         let core = &mut *self.core;
@@ -180,7 +180,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, at_ms);
     }
 
-    /// A stream's wait for another worker's answer is over.
+    /// Another worker has answered: the stream's wait is over.
     pub fn answered(&mut self, stream: &mut Stream, number: u64) {
         if stream.txn.id == number && matches!(stream.phase, Phase::TakeOver) {
             self.end_wait(stream);

@@ -1,4 +1,4 @@
-//! Bytes both ways, unread: TCP, CONNECT and upgraded connections.
+//! Forwards bytes both ways without parsing them: TCP, CONNECT and upgraded connections.
 
 use net::Driver;
 use net::timers::NEVER_MS;
@@ -11,7 +11,7 @@ use crate::running::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Both sides stand: what waits moves on.
+    /// Both sides are connected: forwards the bytes that wait.
     pub(super) fn open_tunnel(&mut self, stream: &mut Stream) -> Step {
         let (Some(client), Some(server)) = (stream.client, stream.server.link()) else {
             return Step::Wait;
@@ -59,7 +59,7 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
-    /// Bytes of a server that rules have yet to let pass.
+    /// Inspects waiting bytes of a server that rules have not allowed to pass yet.
     pub fn inspect_waiting_response(&mut self, stream: &mut Stream) {
         if !self.inspect_response(stream) {
             return;
@@ -76,7 +76,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Something moved towards the server (`up`) or the client.
+    /// Bytes were forwarded to the server (`up`) or to the client.
     pub(super) fn tunnel_moved(&mut self, stream: &mut Stream, up: bool) {
         let options = |proxy| &self.running.proxy(proxy).options;
         if up {
@@ -88,8 +88,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The time of the client's side, the server's side, or both, begins anew: under `option independent-streams` what is sent
-    /// to a side does not count for it. HAProxy's rules: `timeout tunnel` once both sides talk, `*-fin` for half-closed ones.
+    /// Restarts the timeouts of the client's side, the server's side, or both. With `option independent-streams`, bytes sent to a
+    /// side do not restart its timeout. As in HAProxy, `timeout tunnel` applies once both sides have sent, and `*-fin` to
+    /// half-closed tunnels.
     fn tunnel_deadlines(&mut self, stream: &mut Stream, (of_client, of_server): (bool, bool)) {
         let Phase::Tunnel(tunnel) = stream.phase else {
             return;
@@ -123,7 +124,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
         stream.up.came = true;
         if !stream.up.waiting.is_empty() {
-            // The end follows what waits.
+            // The end is forwarded after the waiting bytes.
             return;
         }
         self.tunnel_half_over(stream, stream.server.link(), |tunnel| {
@@ -138,17 +139,17 @@ impl<D: Driver> Cx<'_, D> {
             ..
         }) = stream.phase
         {
-            // What waits for a rule gets its last chance.
+            // Rules see the waiting bytes for the last time.
             self.inspect_waiting_response(stream);
         }
         if stream.down.is_open && !stream.down.waiting.is_empty() {
-            // The end follows what waits.
+            // The end is forwarded after the waiting bytes.
             return;
         }
         self.tunnel_half_over(stream, stream.client, |tunnel| tunnel.server_ended = true);
     }
 
-    /// One side has ended: the other one hears of it behind all that came before.
+    /// One side has ended: ends the other side after all earlier bytes.
     fn tunnel_half_over(
         &mut self,
         stream: &mut Stream,
@@ -166,7 +167,7 @@ impl<D: Driver> Cx<'_, D> {
         self.tunnel_maybe_over(stream);
     }
 
-    /// What waited has left: the ends that came meanwhile follow.
+    /// The waiting bytes were sent: forwards the ends that came meanwhile.
     pub(super) fn tunnel_ends_follow(&mut self, stream: &mut Stream) {
         if let Phase::Tunnel(tunnel) = stream.phase
             && stream.up.came
@@ -184,7 +185,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Both ends came: over once both sides have taken everything.
+    /// Both sides have ended: ends the stream once both have taken all bytes.
     pub(super) fn tunnel_maybe_over(&mut self, stream: &mut Stream) {
         let Phase::Tunnel(tunnel) = stream.phase else {
             return;

@@ -1,4 +1,4 @@
-//! `set-src`, `set-src-port`, `set-dst`, `set-dst-port` (manual §4.4): of a connection, of a session, of a stream alone.
+//! `set-src`, `set-src-port`, `set-dst`, `set-dst-port` (manual §4.4), for a connection, a session, or one stream.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ use super::Cx;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `set-src` and its kin before any stream. `connection`: it is the connection's own address from here on; else the
-    /// connection keeps it, and the session has another.
+    /// Sets an address before any stream. `connection`: replaces the address of the connection itself; otherwise the connection
+    /// keeps its address, and only the session has the new one.
     pub(super) fn set_address(&mut self, part: AddressPart, expr: &Expr, connection: bool) {
         let addr = self.eval().with_session(|scope| {
             let value = expr.eval(scope)?;
@@ -30,7 +30,7 @@ impl Cx<'_> {
         }
     }
 
-    /// `set-src` and its kin of a stream's rules: for that stream alone.
+    /// Sets an address by a rule of a stream, for that stream only.
     pub(super) fn set_stream_address(
         &mut self,
         stream: &mut Stream,
@@ -53,7 +53,7 @@ fn is_source(part: AddressPart) -> bool {
     matches!(part, AddressPart::SourceIp | AddressPart::SourcePort)
 }
 
-/// The address with this part replaced by a rule's value; none for a value that is no such part.
+/// The address with this part replaced by a rule's value; none if the value does not fit that part.
 fn changed(part: AddressPart, value: Value<'_>, src: &Addr, dst: &Addr) -> Option<Addr> {
     let addr = if is_source(part) { src } else { dst };
     let (ip, port) = match part {

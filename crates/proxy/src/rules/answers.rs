@@ -1,5 +1,5 @@
-//! Actions that answer a request themselves, or end it without an answer (manual §4.4): `redirect`, `silent-drop`, `early-hint`.
-//! What `return`, `deny` and `tarpit` say is put together by the phase that sends it.
+//! Actions that respond to a request, or end it without a response (manual §4.4): `redirect`, `silent-drop`, `early-hint`. The
+//! phase that sends the response of `return`, `deny` and `tarpit` builds it.
 
 use config::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
 use http::h1::Framing;
@@ -11,7 +11,7 @@ use super::status::begin_response;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `silent-drop`: the client hears nothing.
+    /// `silent-drop`: removes the connection without telling the client.
     pub(super) fn vanish(&mut self, rst_ttl: Option<u8>) {
         let eval = &mut self.scene.eval;
         if let Some(client) = eval.client.take() {
@@ -19,8 +19,8 @@ impl Cx<'_> {
         }
     }
 
-    /// `early-hint`: a field of a 103 response, which leaves with the last of several such rules in a row (RFC 8297). A client
-    /// of HTTP/1.0 knows no interim responses.
+    /// `early-hint`: adds a field to a 103 response, which is sent after the last of several such rules in a row (RFC 8297).
+    /// HTTP/1.0 clients get no interim responses.
     pub(super) fn early_hint(
         &mut self,
         stream: &Stream,
@@ -41,7 +41,7 @@ impl Cx<'_> {
         self.eval().render(stream, value, &mut hints);
         http::plain_text(&mut hints[from..]);
         hints.extend_from_slice(b"\r\n");
-        // One with a condition begins a response of its own: it may not hold.
+        // A rule with a condition starts a new response, because its condition may not hold.
         let goes_on = next.is_some_and(|rule| {
             rule.condition.is_none() && matches!(rule.action, HttpAction::EarlyHint { .. })
         });
@@ -53,7 +53,7 @@ impl Cx<'_> {
         self.memory.hints = hints;
     }
 
-    /// `redirect` (manual §4.2): whether it applies. If so, its response takes the place of the stream's.
+    /// `redirect` (manual §4.2). Whether it applies; if so, its response replaces the stream's.
     pub(super) fn redirect(&mut self, stream: &mut Stream, redirect: &Redirect) -> bool {
         let options = &redirect.options;
         let mut location = std::mem::take(self.scene.eval.text);
@@ -80,7 +80,7 @@ impl Cx<'_> {
                 append_path(&stream.request, options, &mut location);
             }
         }
-        // The response that it replaces is still seen by what its cookie is made of.
+        // The expression of the cookie still sees the response that is replaced.
         let mut cookie = Vec::new();
         if let Some(format) = &options.set_cookie {
             eval.render(stream, format, &mut cookie);
@@ -114,7 +114,7 @@ fn append_path(request: &Head, options: &RedirectOptions, location: &mut Vec<u8>
     }
 }
 
-/// Appends the request's query, if it has one, to what the place brings.
+/// Appends the request's query, if it has one, to the location.
 fn append_query(request: &Head, location: &mut Vec<u8>) {
     let Some(query) = request.query().filter(|query| !query.is_empty()) else {
         return;

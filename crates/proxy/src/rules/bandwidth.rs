@@ -7,7 +7,7 @@ use crate::ids::ProxyId;
 use crate::stream::{FULL, Limit, Stream};
 
 impl Cx<'_> {
-    /// Turns a limit of the rule's proxy on for a stream. One whose key gives nothing stays off.
+    /// Enables a limit of the rule's proxy for a stream. A limit whose key has no value stays disabled.
     pub(super) fn set_bandwidth_limit(
         &mut self,
         stream: &mut Stream,
@@ -47,7 +47,7 @@ impl Cx<'_> {
         });
     }
 
-    /// What the rule gives, or the filter's value where it gives nothing or 0.
+    /// The value of the rule, or the filter's value if the rule has none or 0.
     fn amount(&mut self, stream: &mut Stream, given: Option<&Amount>, default: u32) -> u32 {
         let amount = match given {
             None => None,

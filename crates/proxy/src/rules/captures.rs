@@ -1,10 +1,10 @@
-//! `capture`: samples that are kept for the logs (manual §4.4).
+//! `capture`: keeps samples for the logs (manual §4.4).
 
 use super::Cx;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// Keeps a sample for the logs, as far as its slot has room.
+    /// Keeps a sample for the logs, truncated to the size of its slot.
     pub fn capture(
         &mut self,
         stream: &mut Stream,

@@ -1,4 +1,4 @@
-//! Rules one by one, for who wants to know what each comes to.
+//! Runs rules one by one and reports the outcome of each.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::{Cx, End, RuleSet};
 use crate::ids::{ProxyId, RuleId};
 use crate::stream::Stream;
 
-/// What a rule came to.
+/// The outcome of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     /// Its condition does not hold.
     Skipped,
-    /// It was carried out, and the next rule follows.
+    /// It was executed, and the next rule follows.
     Next,
-    /// It was carried out, and passes over the rest of its set.
+    /// It was executed, and the rest of its set is skipped.
     Stop,
-    /// It waits: for a time, a body, a handshake. The next rule follows then.
+    /// It waits for a time, a body or a handshake. The next rule follows then.
     Waits,
     /// It ends the stream.
     Ends(End),
     /// It closes the connection.
     Closes,
-    /// It could not be done, and the message fails with this status.
+    /// It failed, and the message fails with this status.
     Failed(u16),
 }
 
 impl Cx<'_> {
-    /// Carries out one HTTP rule if its condition holds.
+    /// Executes one HTTP rule if its condition holds.
     pub fn http_rule_alone(&mut self, stream: &mut Stream, (set, rule): (RuleSet, RuleId)) -> Fate {
         let running = self.scene.eval.running;
         let rules = &set.rules(running.proxy(rule.proxy))[rule.place..];
@@ -48,7 +48,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Carries out one rule of a connection (`connection`) or session.
+    /// Executes one rule of a connection (`connection`) or of a session.
     pub fn bare_rule_alone(
         &mut self,
         frontend: ProxyId,
@@ -70,7 +70,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Carries out one rule of `tcp-request content`, with all bytes here that will come.
+    /// Executes one rule of `tcp-request content`, on the assumption that no more bytes come.
     pub fn content_rule_alone(
         &mut self,
         stream: &mut Stream,

@@ -10,11 +10,11 @@ use super::RuleSet;
 use super::http::Flow;
 use crate::stream::Stream;
 
-/// What a field takes beside its name and value: `: ` and CRLF.
+/// The bytes of a field besides its name and value: `: ` and CRLF.
 const FRAME_BYTES: usize = 4;
 
 impl Stream {
-    /// The message that a rule set is about.
+    /// The message of a rule set.
     pub(super) fn head_of(&mut self, set: RuleSet) -> &mut Head {
         match set.is_response() {
             false => &mut self.request,
@@ -24,8 +24,8 @@ impl Stream {
 }
 
 impl Cx<'_> {
-    /// Whether the head of a message may become so many bytes more: what of its body is here takes the rest of the buffer,
-    /// but for `tune.maxrewrite` bytes (manual §3.2).
+    /// Whether the head of a message may grow by `more` bytes: the received part of its body takes the rest of the buffer, except
+    /// for `tune.maxrewrite` bytes (manual §3.2).
     pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
         let tune = &self.eval().running.config.global.tune;
         let (head, body) = match set.is_response() {
@@ -40,7 +40,7 @@ impl Cx<'_> {
         head.wire_bytes() + more <= tune.bufsize_bytes - body
     }
 
-    /// `set-header`, `add-header`. False where it does not fit.
+    /// `set-header`, `add-header`. False if the field does not fit.
     pub(super) fn put_header(
         &mut self,
         stream: &mut Stream,
@@ -97,7 +97,7 @@ impl Cx<'_> {
         true
     }
 
-    /// `replace-header`, `replace-value`. False where a rewritten value does not fit, or the replacement is none.
+    /// `replace-header`, `replace-value`. False if a rewritten value does not fit, or the replacement is invalid.
     pub(super) fn replace_header(
         &mut self,
         stream: &mut Stream,
@@ -149,8 +149,8 @@ impl Cx<'_> {
         fits
     }
 
-    /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each behind its length, ended by an empty name and
-    /// an empty value (what `req.hdrs_bin` gives).
+    /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each preceded by its length, ended by an empty name and
+    /// an empty value (the format of `req.hdrs_bin`).
     pub(super) fn put_binary_headers(
         &mut self,
         stream: &mut Stream,
@@ -198,7 +198,7 @@ impl Cx<'_> {
             if !name.starts_with(prefix) || is_framing(name) {
                 continue;
             }
-            // What is no field would be read as something else by the next one (RFC 9110 §5.5, §11.1).
+            // The recipient would parse an invalid field as something else (RFC 9110 §5.5, §11.1).
             let is_field =
                 http::is_token(name) && !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
             let fits = is_field
@@ -208,11 +208,11 @@ impl Cx<'_> {
                 return failed(stream);
             }
         }
-        // A list without its end is none, and that is no matter of room.
+        // A list without its end is invalid, so `strict-mode off` does not apply.
         Flow::Failed(500)
     }
 
-    /// `del-headers-bin`: a list of names, each behind its length, ended by an empty one.
+    /// `del-headers-bin`: a list of names, each preceded by its length, ended by an empty name.
     pub(super) fn remove_binary_headers(
         &mut self,
         stream: &mut Stream,
@@ -253,7 +253,7 @@ pub(super) fn remove(head: &mut Head, names: &NameMatch) {
 }
 
 fn remove_named(head: &mut Head, method: NameMethod, text: &[u8]) {
-    // Names are kept in lower case; what comes from a list may not be.
+    // Names are kept in lower case; text from a list may not be.
     let same = |part: &[u8]| part.eq_ignore_ascii_case(text);
     match method {
         NameMethod::Is => {
@@ -270,15 +270,15 @@ fn remove_named(head: &mut Head, method: NameMethod, text: &[u8]) {
     }
 }
 
-/// An absolute target names the host as well: it follows (RFC 9112 §3.2.2).
+/// Sets the host of an absolute target to that of `Host` (RFC 9112 §3.2.2).
 fn follow_host(request: &mut Head, name: &[u8], value: &[u8]) {
     if request.authority().is_some() && Name::from_any(name) == Name::Host {
         request.set_authority(value);
     }
 }
 
-/// Copies a comma-separated line with the values that `rewrite` takes, which gives whether what it wrote is whole. None
-/// where it took none. The blanks around a rewritten value go with it.
+/// Copies a comma-separated line and replaces the values that `rewrite` accepts. `rewrite` returns whether its output is
+/// complete. None if it accepted no value. The blanks around a replaced value are removed.
 fn each_value(
     line: &[u8],
     out: &mut Vec<u8>,
@@ -301,7 +301,7 @@ fn each_value(
     }
 }
 
-/// Takes bytes behind their length off a list; none where it is cut.
+/// Takes bytes that are preceded by their length from a list; none if the list is truncated.
 fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint(rest)?).ok()?;
     let (bytes, left) = rest.split_at_checked(length)?;
@@ -309,8 +309,8 @@ fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Takes a number off a list in HAProxy's form: a byte below 240, or one above and then seven bits a byte, the lowest
-/// first, of what is above that. None where it is cut, or too large for any length.
+/// Takes a number in HAProxy's form from a list: one byte below 240, or a larger byte followed by the remainder in groups of
+/// seven bits, the lowest first. None if it is truncated, or too large for any length.
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let (first, left) = rest.split_first()?;
     *rest = left;
@@ -329,7 +329,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Fields that say where a message ends or how its connection goes on: no list changes them, as in HAProxy.
+/// Whether a field determines the framing or the connection; lists cannot change such fields, as in HAProxy.
 fn is_framing(name: &[u8]) -> bool {
     const NAMES: &[&[u8]] = &[
         b"connection",

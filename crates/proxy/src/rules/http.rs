@@ -1,4 +1,4 @@
-//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to.
+//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): runs them and handles their outcomes.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::stream::{RuleWait, Stream};
 /// The longest pause that an expression may ask for, milliseconds: HAProxy's longest time.
 const PAUSE_MS_MAX: i64 = i32::MAX as i64;
 
-/// What a rule set of a stream came to.
+/// The outcome of a rule set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Continue,
     /// A rule ends the stream.
     End(End),
-    /// A rule waits; the set goes on from there.
+    /// A rule waits; the set continues with it.
     Wait(Waiting),
 }
 
-/// What an action came to.
+/// The outcome of an action.
 pub(super) enum Flow {
     Next,
-    /// `allow`: the rest of the set is passed over.
+    /// `allow`: the rest of the set is skipped.
     Stop,
     End(End),
-    /// The same rule is next, once what it waits for has come.
+    /// The same rule runs again after its wait.
     Wait(RuleWait, Option<u64>),
-    /// It could not be done, and the message with it: the status that says so.
+    /// It failed, and the message fails with this status.
     Failed(u16),
 }
 
 impl<'a> Cx<'a> {
-    /// Runs a rule set of a proxy. `resumed`: the rule that has waited, if one has.
+    /// Runs a rule set of a proxy. `resumed`: the rule that has waited, if any.
     pub fn http_rules(
         &mut self,
         stream: &mut Stream,
@@ -50,7 +50,7 @@ impl<'a> Cx<'a> {
         let resumed = resumed.filter(|(rule, _)| rule.proxy == proxy);
         let from = resumed.map_or(0, |(rule, _)| rule.place);
         match resumed {
-            // What a client that has left was waited for with stays known (`waiting_entity`).
+            // If the client left during the wait, the waiting rule is kept for `waiting_entity`.
             Some(_) if !stream.up.cut => stream.txn.waits = None,
             Some(_) => {}
             None => stream.soft_rewrites = false,
@@ -58,7 +58,7 @@ impl<'a> Cx<'a> {
         let mut next = from;
         while next < rules.len() {
             let waited = resumed.filter(|(rule, _)| rule.place == next);
-            // The condition of a rule that waited has held before.
+            // The condition of a rule that has waited held before.
             let place = match waited {
                 Some(_) => next,
                 None => match self.first_that_holds(stream, rules, next) {
@@ -68,7 +68,7 @@ impl<'a> Cx<'a> {
             };
             let rule = &rules[place];
             next = place + 1;
-            // A log line that the action writes names it already.
+            // A log line that the action writes already includes this rule.
             let decided = stream.txn.last_rule;
             if rule.action.is_final() && rule.place.is_some() {
                 stream.txn.last_rule = rule.place;
@@ -82,7 +82,7 @@ impl<'a> Cx<'a> {
                 Flow::Failed(status) => {
                     stream.txn.last_rule = rule.place;
                     stream.ended_by(b'P', set.letter());
-                    // Whoever sends a response that rules fail sends another one, which they do not see.
+                    // The response to this failure is sent without running these rules again.
                     stream.rules_failed |= set == RuleSet::AfterResponse;
                     return Outcome::End(End::Fail(status));
                 }
@@ -99,8 +99,8 @@ impl<'a> Cx<'a> {
         Outcome::Continue
     }
 
-    /// The first rule from place `from` on whose condition holds. Nothing changes between the conditions of rules that
-    /// do not apply, so that they share one view of the facts.
+    /// The first rule from place `from` on whose condition holds. Rules that do not apply change nothing, so their conditions
+    /// share one view of the facts.
     #[inline]
     fn first_that_holds(
         &self,
@@ -123,7 +123,7 @@ impl<'a> Cx<'a> {
             .map(|place| from + place)
     }
 
-    /// Does what the first of `rules` says.
+    /// Executes the first of `rules`.
     pub(super) fn http_action(
         &mut self,
         stream: &mut Stream,
@@ -219,7 +219,7 @@ impl<'a> Cx<'a> {
                 logging.do_log(&mut self.scene.eval, stream, set.origin(), *profile);
                 true
             }
-            // Waiting.
+            // Waits.
             HttpAction::WaitForBody { time, at_least } => {
                 return match self.body_is_here(stream, set, *at_least) {
                     true => Flow::Next,
@@ -231,7 +231,7 @@ impl<'a> Cx<'a> {
             }
             HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
             HttpAction::WaitForHandshake => return self.wait_for_handshake(stream, waited),
-            // Answers.
+            // Responses.
             HttpAction::Auth { .. } => {
                 self.decided(stream, b'L', set);
                 return Flow::End(End::Challenge(set, rule));
@@ -243,7 +243,7 @@ impl<'a> Cx<'a> {
             }
             HttpAction::Deny(_) => {
                 if set == RuleSet::Request {
-                    // Cookies of a refused request are logged all the same.
+                    // Cookies of a denied request are logged too.
                     crate::persist::request_cookies(&mut self.scene.eval, stream);
                 }
                 self.decided(stream, b'P', set);
@@ -278,13 +278,13 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// A rule decides what becomes of a stream.
+    /// A rule ends the processing of a stream.
     fn decided(&self, stream: &mut Stream, who: u8, set: RuleSet) {
         stream.ended_by(who, set.letter());
         stream.request_processed(self.eval().now);
     }
 
-    /// Whether as much of a body waits here as can be waited for (manual §4.4 wait-for-body).
+    /// Whether enough of a body has been received (manual §4.4 wait-for-body).
     fn body_is_here(&self, stream: &Stream, set: RuleSet, enough: Option<usize>) -> bool {
         let bufsize = self.eval().running.bufsize();
         match set.is_response() {
@@ -293,8 +293,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// `wait-for-handshake`: the request may be a copy until its client has proved that it is there (RFC 8470 §3). A client that does
-    /// not within `timeout client-hs` is closed.
+    /// `wait-for-handshake`: the request may be a replay until its client completes the handshake (RFC 8470 §3). A client that
+    /// does not complete it within `timeout client-hs` is closed.
     fn wait_for_handshake(&self, stream: &mut Stream, waited: Option<RuleWait>) -> Flow {
         let eval = self.eval();
         let tls = eval.session.tls.as_ref();
@@ -315,7 +315,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// `pause`: the rules of a stream go on later (manual §4.4).
+    /// `pause`: the rules of a stream continue later (manual §4.4).
     fn pause(
         &self,
         stream: &Stream,

@@ -5,7 +5,7 @@ use config::model::{Amount, TimeoutKind};
 use super::Cx;
 use crate::stream::Stream;
 
-/// The most tries that an expression may ask for.
+/// The largest number of retries that an expression may set.
 const RETRIES_MAX: i64 = 100;
 
 impl Cx<'_> {
@@ -18,12 +18,12 @@ impl Cx<'_> {
                 value.and_then(|value| u32::try_from(value).ok())
             }
         };
-        // What is no time leaves it as it was.
+        // A value that is not a valid time changes nothing.
         let Some(ms) = ms else { return };
         stream.set_timeout(kind, ms);
     }
 
-    /// Sets how often a connection to a server is tried again.
+    /// Sets how often a connection to a server is retried.
     pub fn set_retries(&mut self, stream: &mut Stream, amount: &Amount) {
         let retries = match amount {
             Amount::Fixed(retries) => Some(*retries),

@@ -1,7 +1,7 @@
-//! Rule sets: which rules of a proxy run when, and what they decide. What an action does is written in the file of its family.
+//! Rule sets: which rules of a proxy run at which time, and their outcome. The actions of a family are in its own file.
 //!
-//! Rules change their stream, its messages and its session. What they cannot do by themselves (answer, wait, close) they give
-//! back to the phase that ran them.
+//! Rules change their stream, its messages and its session. Responding, waiting and closing are returned as outcomes to the phase
+//! that ran the rules.
 
 mod address;
 mod answers;
@@ -34,7 +34,7 @@ pub(crate) use explain::Fate;
 pub(crate) use http::Outcome;
 pub(crate) use tcp::{ContentOutcome, Verdict};
 
-/// What rules work with.
+/// The context of rules.
 pub(crate) struct Cx<'a> {
     pub scene: Scene<'a>,
     pub tracing: &'a mut tracing::Worker,
@@ -51,11 +51,11 @@ impl<'a> Cx<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleSet {
     Request,
-    /// The `redirect` keywords: after all of the others.
+    /// The `redirect` keywords, which run after all others.
     Redirect,
     Response,
     AfterResponse,
-    /// Those of the statistics page.
+    /// The rules of the statistics page.
     Statistics,
 }
 
@@ -74,7 +74,7 @@ impl RuleSet {
         }
     }
 
-    /// When a rule of this set ends a stream (manual §8.5).
+    /// The termination flag for a stream that a rule of this set ends (manual §8.5).
     fn letter(self) -> u8 {
         match self.is_response() {
             false => b'R',
@@ -82,7 +82,7 @@ impl RuleSet {
         }
     }
 
-    /// What the log says of a line that a rule of this set asked for.
+    /// The origin of a log line that a rule of this set requests.
     fn origin(self) -> LogOrigin {
         match self {
             RuleSet::Request | RuleSet::Redirect | RuleSet::Statistics => LogOrigin::HttpRequest,
@@ -99,25 +99,25 @@ impl RuleSet {
 /// How a rule ends a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// With the answer of this rule: `return`, `deny`.
+    /// With the response of this rule: `return`, `deny`.
     Answer(RuleSet, RuleId),
     /// With the response that is in the stream, without a body: a redirect.
     Redirect,
-    /// Asks for user and password, with the challenge of this rule.
+    /// With a request for user and password, which has the challenge of this rule.
     Challenge(RuleSet, RuleId),
-    /// With the answer of a service.
+    /// With the response of a service.
     Service(Service),
-    /// With the answer of this rule, later.
+    /// With the response of this rule after a delay.
     Tarpit(RuleId),
-    /// Without an answer.
+    /// Without a response.
     Close,
-    /// The same, and nobody is told: the client is gone already.
+    /// Without a response, because the client's connection is already gone.
     Vanished,
-    /// It could not do what it had to, and the message fails with it: the status that says so.
+    /// The rule failed, and the message fails with this status.
     Fail(u16),
 }
 
-/// The answer that a rule gives; none for one that gives none.
+/// The response that a rule defines; none if it defines none.
 pub(crate) fn reply_of(running: &Running, set: RuleSet, rule: RuleId) -> Option<&Reply> {
     let rule = set.rules(running.proxy(rule.proxy)).get(rule.place)?;
     match &rule.action {
@@ -128,26 +128,26 @@ pub(crate) fn reply_of(running: &Running, set: RuleSet, rule: RuleId) -> Option<
     }
 }
 
-/// What a rule waits for.
+/// A rule that waits, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub rule: RuleId,
     pub wait: RuleWait,
-    /// How long at most, counted from the first time; none: it has waited before.
+    /// The longest wait, milliseconds; set only when the wait begins.
     pub time_ms: Option<u64>,
 }
 
-/// Memory of the rules of one worker, kept from one to the next.
+/// Buffers of one worker's rules, kept between rules.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Texts of the moment: what a rewrite made, a whole target.
+    /// Scratch buffers: the result of a rewrite, and a complete target.
     rewritten: Vec<u8>,
     target: Vec<u8>,
-    /// A 103 response that further rules go on with; empty between sets.
+    /// An unfinished 103 response that the next rules extend; empty between sets.
     hints: Vec<u8>,
-    /// Interim responses that are to be sent.
+    /// Interim responses to be sent.
     pub interim: Vec<u8>,
-    /// By rewrite ([`config::model::Rewrite::id`]): what it matches with.
+    /// By rewrite ([`config::model::Rewrite::id`]): its regular expression.
     matchers: Vec<Option<sample::regex::Regex>>,
     normalized: ::http::normalize::Normalized,
 }

@@ -7,7 +7,7 @@ use super::Cx;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// Carries out an edit. What the set cannot take (a key that is no pattern of its methods) is left out, as HAProxy does.
+    /// Executes an edit. A key that is not valid for the set's methods is ignored, as in HAProxy.
     pub fn edit_patterns(&self, stream: &Stream, edit: &PatternEdit) {
         let mut key = Bytes::buffer();
         self.eval().render(stream, &edit.key, key.as_vec());

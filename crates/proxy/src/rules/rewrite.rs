@@ -1,4 +1,4 @@
-//! The regular expressions of rewrites, one worker's own: all that use one share its memory.
+//! The regular expressions of rewrites, cloned for each worker so that threads do not share their memory.
 
 use config::model::Rewrite;
 use sample::regex::Regex;
@@ -6,7 +6,7 @@ use sample::regex::Regex;
 use super::Memory;
 
 impl Memory {
-    /// The expression of a rewrite, cloned when it is first used; [`Memory::put_matcher`] takes it back.
+    /// The expression of a rewrite, cloned on first use; [`Memory::put_matcher`] puts it back.
     pub(super) fn take_matcher(&mut self, rewrite: &Rewrite) -> Regex {
         if self.matchers.len() <= rewrite.id {
             self.matchers.resize_with(rewrite.id + 1, || None);

@@ -1,8 +1,8 @@
-//! Responses made here: how they begin, the proxy's own error pages, the reason phrases of statuses.
+//! Responses of our own: their start line, the built-in error pages, the reason phrases of statuses.
 
 use http::{Head, Version};
 
-/// One built-in page: the statuses that HAProxy answers by itself (manual §1.3.1).
+/// A built-in page, for a status that HAProxy sends itself (manual §1.3.1).
 struct Page {
     status: u16,
     text: &'static str,
@@ -95,7 +95,7 @@ const PAGES: &[Page] = &[
     },
 ];
 
-/// The text of a status' page; none for a status without a page.
+/// The text of the built-in page for a status; none for a status without a page.
 pub(crate) fn text(status: u16) -> Option<&'static str> {
     PAGES
         .iter()
@@ -115,7 +115,7 @@ pub(crate) fn page_reason(status: u16) -> &'static str {
     }
 }
 
-/// The reason phrase of a status: HAProxy's, which scripts may look for, where it differs from the registry's.
+/// The reason phrase of a status. Where HAProxy's differs from the registry's it is HAProxy's, which scripts may search for.
 #[allow(clippy::match_overlapping_arm)] // what has no phrase of its own has that of its class
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
@@ -199,14 +199,14 @@ pub(crate) fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Begins a response of this status in the place of whatever the head holds.
+/// Begins a response with this status; discards the previous content of the head.
 pub(crate) fn begin_response(response: &mut Head, status: u16) {
     response.clear();
     response.set_version(Version::Http11);
     response.set_status(status, reason(status).as_bytes());
 }
 
-/// Responses that never have a body (RFC 9110 §6.4.1).
+/// Whether responses with this status never have a body (RFC 9110 §6.4.1).
 pub(crate) fn is_bodiless(status: u16) -> bool {
     status < 200 || status == 204 || status == 304
 }

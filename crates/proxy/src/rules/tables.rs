@@ -1,4 +1,4 @@
-//! `track-sc*` and the actions on what is tracked (manual §4.4, §11).
+//! `track-sc*` and the actions on tracked entries (manual §4.4, §11).
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use tables::{Data, Entry, Event, General, Held, Table};
 use super::Cx;
 use crate::stream::Stream;
 
-/// A rule's key may come with more data.
+/// A rule's key may change with more data.
 pub(super) struct Awaited;
 
 impl Cx<'_> {
-    /// Does what the rule of a stream says. In `tcp-request content`, a key that is not here yet is awaited until `last_chance`.
+    /// Executes the action of a stream's rule. In `tcp-request content` it waits for a key that is not complete until
+    /// `last_chance`.
     pub(super) fn table_action(
         &mut self,
         stream: &mut Stream,
@@ -66,7 +67,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// The same of a connection that has no stream yet.
+    /// Executes the action for a connection that has no stream yet.
     pub(super) fn connection_table_action(&mut self, action: &TableAction) {
         let now = self.eval().now;
         let number = |cx: &Self, number: &TableNumber| match number {
@@ -132,7 +133,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What is counted when an HTTP rule begins to track: the request, and the response's status where that is known.
+    /// The events to count when an HTTP rule begins to track: the request, and the response's status if it is known.
     fn late(&self, stream: &Stream) -> impl Iterator<Item = Event> + use<> {
         let is_http = stream.txn.is_http && !stream.phase.inspects_request();
         let is_answered = is_http && stream.phase.is_answered();
@@ -154,12 +155,12 @@ impl Cx<'_> {
     }
 }
 
-/// The entry of a key, held.
+/// A reference to the entry of a key.
 pub(super) fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
     table_key::with_key(key, table.definition(), |key| table.hold(key, now.ms()))?
 }
 
-/// The rate that counts payload.
+/// The rate of payload bytes in this direction.
 pub(super) fn rate_of(direction: Direction) -> Data {
     match direction {
         Direction::Up => Data::BytesInRate,
@@ -167,7 +168,7 @@ pub(super) fn rate_of(direction: Direction) -> Data {
     }
 }
 
-/// HAProxy adds amounts of 32 bits.
+/// Adds an amount of 32 bits, as in HAProxy.
 fn add(entry: &mut Entry<'_>, general: General, amount: i64) {
     entry.add_general(general, u64::from(amount as u32));
 }

@@ -1,4 +1,5 @@
-//! Actions on a request's start line (manual §4.4): method, path, query, URI; by a regular expression; `normalize-uri`.
+//! Actions on a request's start line (manual §4.4): set the method, path, query or URI; rewrite by a regular expression;
+//! `normalize-uri`.
 
 use config::model::{Rewrite, TargetPart};
 use http::normalize::Normalizer;
@@ -12,7 +13,7 @@ use super::http::Flow;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `set-method`. This and all others here: false where it does not fit, or is none.
+    /// `set-method`. Like the other actions here it returns false if the value does not fit or is invalid.
     pub(super) fn set_method(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         self.eval().render(stream, format, &mut text);
@@ -25,7 +26,7 @@ impl Cx<'_> {
         fits
     }
 
-    /// `set-uri`, `set-path`, `set-pathq`; the `Host` field follows an authority in a whole target.
+    /// `set-uri`, `set-path`, `set-pathq`. For a whole target with an authority, `Host` is updated.
     pub(super) fn set_target(
         &mut self,
         stream: &mut Stream,
@@ -40,7 +41,7 @@ impl Cx<'_> {
         fits
     }
 
-    /// `set-query`: what follows the question mark, which stays once it is there.
+    /// `set-query`: replaces the part after the question mark, which is kept once it is there.
     pub(super) fn set_query(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         let target = stream.request.target();
@@ -108,7 +109,7 @@ impl Cx<'_> {
         flow
     }
 
-    /// Puts a text in the place of a part of the target. A target without a path (`*`) is replaced.
+    /// Replaces a part of the target. A target without a path (`*`) is replaced as a whole.
     fn put_target(&mut self, stream: &mut Stream, part: TargetPart, text: &[u8]) -> bool {
         let request = &stream.request;
         let target = request.target();
@@ -147,12 +148,12 @@ impl Cx<'_> {
     }
 }
 
-/// Whether a new method would have the two sides disagree on what is a tunnel and what has a body.
+/// Whether the two sides would disagree about a tunnel and about bodies after this change of method.
 fn makes_tunnel(request: &Head, method: &[u8]) -> bool {
     (request.method() == Method::Connect) != (Method::from_bytes(method) == Method::Connect)
 }
 
-/// What a rewrite of this part looks at; empty where there is none.
+/// The part of the target that a rewrite reads; empty where it is missing.
 fn subject(request: &Head, part: TargetPart) -> &[u8] {
     match part {
         TargetPart::Path => request.path(),
@@ -161,7 +162,7 @@ fn subject(request: &Head, part: TargetPart) -> &[u8] {
     }
 }
 
-/// The `Host` field says the same as the authority of the target (RFC 9112 §3.2.2). `text` is used and left in any state.
+/// Sets `Host` to the authority of the target (RFC 9112 §3.2.2). `text` is a scratch buffer, left in any state.
 fn follow_authority(request: &mut Head, text: &mut Vec<u8>) {
     let Some(authority) = request.authority() else {
         return;

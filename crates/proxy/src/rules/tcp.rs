@@ -1,4 +1,4 @@
-//! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
+//! `tcp-request` and `tcp-response` rules (manual §4.3) for a connection, a session, and a stream's content.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use crate::ids::ProxyId;
 use crate::running::Running;
 use crate::stream::Stream;
 
-/// What the rules of a connection without a stream came to.
+/// The outcome of the rules of a connection without a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Continue,
-    /// The header of the PROXY protocol is awaited first.
+    /// The PROXY protocol header is expected first.
     ExpectProxy,
     Close,
 }
 
-/// What rules about a stream's bytes came to.
+/// The outcome of rules about a stream's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ContentOutcome {
-    /// They are done.
+    /// All rules have run.
     Pass,
-    /// More bytes may decide.
+    /// More bytes are needed for a decision.
     Wait,
-    /// The stream goes on as HTTP.
+    /// The stream switches to HTTP.
     Upgrade(Option<Proto>),
-    /// The bytes that are here pass, then the connection to the server closes.
+    /// The received bytes pass, then the connection to the server closes.
     CloseServer,
     End(End),
 }
 
 impl<'a> Cx<'a> {
-    /// `tcp-request connection`: right after the accept.
+    /// Runs `tcp-request connection`, right after the accept.
     pub fn connection_rules(&mut self, frontend: ProxyId) -> Verdict {
         let running: &'a Running = self.scene.eval.running;
         let rules = &running.proxy(frontend).tcp_request_connection;
         self.bare_rules(frontend, rules, true)
     }
 
-    /// `tcp-request session`: the PROXY header was read.
+    /// Runs `tcp-request session`, after the PROXY header.
     pub fn session_rules(&mut self, frontend: ProxyId) -> Verdict {
         let running: &'a Running = self.scene.eval.running;
         let rules = &running.proxy(frontend).tcp_request_session;
@@ -86,7 +86,7 @@ impl<'a> Cx<'a> {
                     logging.do_log_session(&mut self.scene.eval, frontend, origin, *profile);
                 }
                 TcpAction::Stream(action) => self.connection_action(action, connection),
-                // The configuration has them in rules of streams only.
+                // The configuration allows them only in rules of streams.
                 TcpAction::Capture { .. }
                 | TcpAction::SwitchMode(_)
                 | TcpAction::OtelGroup(_)
@@ -96,7 +96,7 @@ impl<'a> Cx<'a> {
         done(expects_proxy)
     }
 
-    /// `tcp-request content` of a proxy. Set `last_chance` where no more bytes will come.
+    /// Runs `tcp-request content` of a proxy. `last_chance`: no more bytes will come.
     pub fn content_rules(
         &mut self,
         stream: &mut Stream,
@@ -108,7 +108,7 @@ impl<'a> Cx<'a> {
         self.stream_rules(stream, proxy, rules, Direction::Request, last_chance)
     }
 
-    /// `tcp-response content` of the backend, about the server's bytes.
+    /// Runs `tcp-response content` of the backend for the server's bytes.
     pub fn response_content_rules(
         &mut self,
         stream: &mut Stream,
@@ -187,7 +187,7 @@ impl<'a> Cx<'a> {
                         .trace_group(&mut self.scene, stream, group, direction);
                 }
                 TcpAction::SetRetries(amount) => self.set_retries(stream, amount),
-                // The configuration has it in `tcp-request connection` only.
+                // The configuration allows it only in `tcp-request connection`.
                 TcpAction::ExpectProxy => {}
             }
         }

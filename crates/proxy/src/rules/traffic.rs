@@ -1,5 +1,5 @@
-//! Actions that HTTP rules and TCP rules share (manual §4.4): marks on packets, the level of a stream's log line, its place
-//! in the queues; addresses are in `address`.
+//! Actions that HTTP rules and TCP rules share (manual §4.4): marks on packets, the level of a stream's log line, its priority in
+//! queues. Addresses are in `address`.
 
 use config::model::{Number, Side, StreamAction};
 use net::Labels;
@@ -9,12 +9,12 @@ use super::Cx;
 use crate::ids::ProxyId;
 use crate::stream::Stream;
 
-/// The highest class and the highest offset in a queue; the lowest are as far below 0.
+/// The highest class and the highest offset in a queue; the lowest are the negated values.
 const CLASS_MAX: i64 = 2047;
 const OFFSET_MS_MAX: i64 = 524_287;
 
 impl Cx<'_> {
-    /// Does what the rule of a stream says; `proxy`: whose rule it is.
+    /// Executes the action of a stream's rule; `proxy`: the rule's proxy.
     pub(super) fn stream_action(
         &mut self,
         stream: &mut Stream,
@@ -34,7 +34,7 @@ impl Cx<'_> {
                 self.set_stream_address(stream, *part, expr);
             }
             StreamAction::Table(action) => {
-                // Nothing more comes in HTTP rules; those of content ask by themselves.
+                // HTTP rules get no more data; rules of `tcp-request content` call `table_action` themselves.
                 let _ = self.table_action(stream, action, true);
             }
             StreamAction::SetBandwidthLimit(switch) => {
@@ -54,7 +54,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The same of a connection that has no stream yet: its marks, its addresses. `connection`: as in `set_address`.
+    /// Executes the action for a connection that has no stream yet: marks and addresses. `connection`: as in `set_address`.
     pub(super) fn connection_action(&mut self, action: &StreamAction, connection: bool) {
         let eval = self.eval();
         let value = |expr: &Expr| {
@@ -68,7 +68,7 @@ impl Cx<'_> {
                 return self.set_address(*part, expr, connection);
             }
             StreamAction::Table(action) => return self.connection_table_action(action),
-            // The configuration has them in rules of streams only.
+            // The configuration allows them only in rules of streams.
             StreamAction::SetBandwidthLimit(_)
             | StreamAction::SetLogLevel(_)
             | StreamAction::SetPriorityClass(_)
@@ -77,7 +77,7 @@ impl Cx<'_> {
         self.label_client(labels);
     }
 
-    /// Labels the client's packets at once, the server's when its connection is made.
+    /// Sets the mark and TOS of the client's packets at once, and of the server's when its connection is opened.
     fn label(&mut self, stream: &mut Stream, side: Side, labels: Labels) {
         match side {
             Side::Client => self.label_client(labels),

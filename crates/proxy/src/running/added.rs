@@ -1,4 +1,4 @@
-//! Servers and backends that are added while traffic runs.
+//! Servers and backends that are added at run time.
 
 use config::model::{Mode, Server, ServerTls};
 use net::WorkerId;
@@ -7,32 +7,32 @@ use super::Running;
 use crate::ids::ProxyId;
 use crate::shared::{ServerRecord, ServerTables, Shared};
 
-/// A server was added.
+/// The result of adding a server.
 #[derive(Debug)]
 pub struct Added {
     /// Its place in its backend.
     pub place: usize,
-    /// Who has to be given a round.
+    /// The workers to wake.
     pub wake: Vec<WorkerId>,
 }
 
-/// Why a server is not added.
+/// Why a server cannot be added.
 #[derive(Debug)]
 pub enum AddError {
-    /// The backend has one of this name.
+    /// A server of the backend has this name.
     NameTaken,
-    /// The backend's server of this name has the same id.
+    /// The backend's server with this name has the same id.
     IdTaken(String),
     /// The backend cannot have more servers.
     NoRoom,
-    /// A file that its TLS needs is not known or cannot be used, in words.
+    /// A file for its TLS is not known or cannot be used; the message for the user.
     Tls(String),
 }
 
 impl Running {
-    /// Adds a backend, unpublished and without servers, that starts from a section `defaults`, by its place in
-    /// [`config::model::Config::defaults`]. `shared` is what the workers of this configuration share. Gives its place; none where
-    /// all places of this section and mode were used.
+    /// Adds a backend, unpublished and without servers, with the settings of a section `defaults`, given by its place in
+    /// [`config::model::Config::defaults`]. `shared` is the state that the workers of this configuration share. Returns its
+    /// place; none if all places of this section and mode are used.
     #[must_use]
     pub fn add_backend(
         &self,
@@ -49,8 +49,9 @@ impl Running {
         Some(place)
     }
 
-    /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest one
-    /// that is free. `shared` is what the workers of this configuration share. The files that its TLS names are known already.
+    /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest free
+    /// one. `shared` is the state that the workers of this configuration share. The files that its TLS names must be loaded
+    /// already.
     ///
     /// # Errors
     /// See [`AddError`].
@@ -83,22 +84,22 @@ impl Running {
     }
 }
 
-/// Why a server's connections are not switched between TLS and none.
+/// Why a server's connections cannot be switched between TLS and plain.
 #[derive(Debug)]
 pub enum TlsSwitchError {
-    /// It came while traffic ran.
+    /// The server was added at run time.
     Added,
-    /// Its line says nothing of TLS.
+    /// Its line has no TLS options.
     NotPrepared,
-    /// Neither on nor off was asked for.
+    /// Neither on nor off was given.
     NoSide,
     /// A file of its TLS options cannot be used; the message for the user.
     Tls(String),
 }
 
 impl Running {
-    /// Switches a server's connections for traffic to TLS or from it (`set server … ssl`), by the places of its backend and its own.
-    /// Its idle connections are closed. Gives the workers that have to be given a round.
+    /// Switches a server's connections for traffic to TLS or back (`set server … ssl`); the server is given by the place of its
+    /// backend and its own. Its idle connections are closed. Returns the workers to wake.
     ///
     /// # Errors
     /// See [`TlsSwitchError`].
@@ -132,7 +133,7 @@ impl Running {
         Ok(shared.edit_server(backend, place, |options| {
             if let Some(words) = options.tls_words.as_deref_mut() {
                 words.ssl = on;
-                // As HAProxy: off is as if nothing was written, and may be turned on again.
+                // As in HAProxy: off means as if the option was not set, and it may be turned on again.
                 words.is_refused = false;
                 words.may_turn_on = true;
             }
@@ -140,7 +141,7 @@ impl Running {
     }
 }
 
-/// The id of a new server, whose name and id nobody else has.
+/// The id of a new server, after checking that its name and id are unused.
 fn free_id(tables: &ServerTables, backend: usize, line: &Server) -> Result<u32, AddError> {
     let mut ids = Vec::new();
     for (_, other) in tables.servers(backend) {

@@ -1,4 +1,4 @@
-//! What all workers share of a filter: its switches, its counters, and where its records go.
+//! The state of a filter that all workers share: its switches, its counters, and the destinations of its records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -13,12 +13,12 @@ use telemetry::sampler::Sampler;
 
 use crate::ids::ProxyId;
 
-/// What can be changed while the process runs. New streams see a change.
+/// Settings that can be changed at run time. They apply to new streams.
 #[derive(Debug)]
 pub struct Switches {
     /// `option disabled`
     pub disabled: AtomicBool,
-    /// The share of streams that are traced, of [`Switches::ALL`].
+    /// The share of streams that are traced, in units of 1/[`Switches::ALL`].
     pub rate: AtomicU64,
     /// `option hard-errors`
     pub hard_errors: AtomicBool,
@@ -52,7 +52,7 @@ impl Logging {
         }
     }
 
-    /// The one of that name.
+    /// The setting with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Logging> {
         Logging::ALL.into_iter().find(|one| one.name() == name)
@@ -71,7 +71,7 @@ impl Switches {
     /// Every stream is traced.
     pub const ALL: u64 = 1 << 32;
 
-    /// A share in per cent, as `rate-limit` has it.
+    /// Converts a percentage, as in `rate-limit`, to a share.
     #[must_use]
     pub fn share(percent: f64) -> u64 {
         (percent / 100.0 * Self::ALL as f64) as u64
@@ -96,7 +96,7 @@ impl Switches {
     }
 }
 
-/// What happened in a filter, by all workers.
+/// Counters of events in a filter, of all workers.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Streams that were followed.
@@ -105,36 +105,36 @@ pub struct Counters {
     pub passed_by_rate: AtomicU64,
     /// Streams that were not followed because the filter is disabled.
     pub passed_while_disabled: AtomicU64,
-    /// Streams whose work `otel-stop`, or a context that is required and was not there, ended.
+    /// Streams for which `otel-stop`, or a missing required context, ended the filter's work.
     pub stopped: AtomicU64,
     /// Faults that ended the filter's work for a stream.
     pub hard_errors: AtomicU64,
-    /// Faults that cost an output.
+    /// Faults that lost one output only.
     pub soft_errors: AtomicU64,
-    /// Faults that were not logged, for there were too many lately.
+    /// Faults that were not logged, because there were too many recently.
     pub lines_suppressed: AtomicU64,
-    /// Times of [`Filter::reset_errors`]: workers compare.
+    /// The number of calls of [`Filter::reset_errors`], which workers compare.
     pub(crate) resets: AtomicU64,
 }
 
-/// Where the records of a filter go.
+/// The destinations of a filter's records.
 #[derive(Debug)]
 pub struct FilterExport {
     /// Decides at a span's start whether it is recorded.
     pub sampler: Sampler,
-    /// One a pipeline; none drops everything.
+    /// The queue of each pipeline; without any, spans are dropped.
     pub spans: Vec<Arc<Queue>>,
-    /// Likewise.
+    /// The queue of each pipeline; without any, log records are dropped.
     pub logs: Vec<Arc<Queue>>,
-    /// Log records of a lower severity are not made.
+    /// Log records with a lower severity are not created.
     pub severity_min: u8,
-    /// Records that are handed over at once, at least.
+    /// The smallest number of records that are handed over at once.
     pub batch_records: u32,
-    /// Milliseconds that a record may wait in a worker.
+    /// How long a record may wait in a worker, milliseconds.
     pub delay_ms: u64,
-    /// What the filter measures with.
+    /// The metric instruments of the filter.
     pub instruments: Arc<Instruments>,
-    /// Who takes what the workers measured; none drops it.
+    /// The receivers of the workers' measurements; without any, measurements are dropped.
     pub metrics: Vec<Arc<telemetry::metrics::Shared>>,
 }
 
@@ -153,45 +153,45 @@ impl Default for FilterExport {
     }
 }
 
-/// A filter as the workers share it.
+/// A filter's state that the workers share.
 #[derive(Debug)]
 pub struct Filter {
-    /// See there.
+    /// Settings that can be changed at run time.
     pub switches: Switches,
-    /// See there.
+    /// Counters of all workers.
     pub counters: Counters,
-    /// See there.
+    /// The destinations of its records.
     pub export: FilterExport,
     /// [`telemetry::Program::outcome`]
     pub(crate) outcome: Option<u64>,
     /// [`telemetry::Program::honours_parent`]
     pub(crate) honours_parent: bool,
-    /// By context: its slot among those that expressions ask for ([`Config::contexts`]). Empty where none is asked for.
+    /// By context: its slot among those that expressions read ([`Config::contexts`]). Empty where none is read.
     pub(crate) asked_contexts: Vec<Option<u8>>,
-    /// `sess.otel.uuid`, where something reads it.
+    /// `sess.otel.uuid`, if it is read anywhere.
     pub(crate) uuid: Option<VarRef>,
 }
 
 /// The filters of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
-    /// There is one.
+    /// There is at least one filter.
     pub any: bool,
     /// By the index in [`Config::otel`].
     pub filters: Vec<Filter>,
-    /// By proxy: the filters of the streams that begin there.
+    /// By proxy: the filters of streams that begin there.
     of_frontend: Vec<Vec<u32>>,
-    /// By proxy: the filters of the streams that come there from another one.
+    /// By proxy: the filters of streams that arrive there from another proxy.
     of_backend: Vec<Vec<u32>>,
 }
 
 impl Filters {
-    /// The filters of the streams that begin at a proxy.
+    /// The filters of streams that begin at a proxy.
     pub fn of_frontend(&self, proxy: ProxyId) -> &[u32] {
         &self.of_frontend[proxy.place()]
     }
 
-    /// The filters of the streams that come to a proxy from another one.
+    /// The filters of streams that arrive at a proxy from another one.
     pub fn of_backend(&self, proxy: ProxyId) -> &[u32] {
         &self.of_backend[proxy.place()]
     }
@@ -262,7 +262,7 @@ fn asked_contexts(config: &Config, filter: &config::model::OtelFilter) -> Vec<Op
 }
 
 impl Filter {
-    /// How spans' flags are found.
+    /// The rules that determine the flags of spans.
     #[inline]
     pub(crate) fn head(&self) -> Head<'_> {
         Head {
@@ -272,7 +272,7 @@ impl Filter {
         }
     }
 
-    /// The slot of a context that expressions ask for.
+    /// The slot of a context that expressions read.
     #[inline]
     pub(crate) fn asked_context(&self, context: ContextSlot) -> Option<u8> {
         let slot = self.asked_contexts.get(usize::from(context));
@@ -280,18 +280,18 @@ impl Filter {
     }
 }
 
-/// What became of streams at a filter, in one worker.
+/// Counts of streams at a filter, in one worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamCounts {
     pub attached: u64,
     pub passed_by_rate: u64,
     pub passed_while_disabled: u64,
-    /// `otel-stop`, or no context where one is required.
+    /// Ended by `otel-stop` or a missing required context.
     pub stopped: u64,
 }
 
 impl Counters {
-    /// Adds what a worker counted.
+    /// Adds the counts of a worker.
     pub(crate) fn add(&self, streams: StreamCounts) {
         let pairs = [
             (&self.attached, streams.attached),
@@ -306,7 +306,7 @@ impl Counters {
 }
 
 impl Filter {
-    /// Counts a fault; whether it ends the filter's work for the stream.
+    /// Counts a fault. Whether it ends the filter's work for the stream.
     pub(crate) fn fault(&self) -> bool {
         let hard = self.switches.hard_errors.load(Relaxed);
         let counter = match hard {
@@ -317,7 +317,7 @@ impl Filter {
         hard
     }
 
-    /// Counts errors from 0 again, and lets them be logged again.
+    /// Resets the counts of errors, and allows them to be logged again.
     pub fn reset_errors(&self) {
         self.counters.hard_errors.store(0, Relaxed);
         self.counters.soft_errors.store(0, Relaxed);

@@ -1,33 +1,33 @@
-//! What connections of HTTP/2 may use: `tune.h2.*` in the words of the codec (manual §3.2).
+//! The limits of HTTP/2 connections: converts `tune.h2.*` for the codec (manual §3.2).
 
 use config::model::{Global, H2Side};
 use http::h2::Limits;
 
-/// The least that a connection's window can be (RFC 9113 §6.9.2).
+/// The smallest window of a connection, bytes (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
-/// The part of a connection's `rxbuf` that the body of one stream may fill: others still get on while it is not read.
+/// One stream's body may fill a fourth of a connection's `rxbuf`, so that other streams continue while it is not read.
 const STREAM_PART_OF_RXBUF: u32 = 4;
 
-/// See the module.
+/// The limits of HTTP/2 connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct H2Limits {
-    /// What clients may use of us.
+    /// The limits for clients.
     pub clients: Limits,
-    /// What servers may use of us.
+    /// The limits for servers.
     pub servers: Limits,
-    /// Streams after which a client's connection takes no more.
+    /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
 }
 
 impl H2Limits {
-    /// With the limits of heads of all versions.
+    /// The limits of the configuration; those of heads are common to all HTTP versions.
     pub fn new(global: &Global, heads: http::h1::Limits) -> H2Limits {
         let h2 = &global.h2;
         let buffer_bytes = u32::try_from(global.tune.bufsize_bytes).unwrap_or(u32::MAX);
         let common = Limits {
             head_bytes_max: heads.head_bytes_max as u32,
             fields_max: heads.fields_max as u32,
-            // No larger than a buffer; the codec sees to the protocol's bounds.
+            // At most one buffer; the codec enforces the bounds of the protocol.
             frame_bytes_max: h2.frame_bytes_max.unwrap_or(u32::MAX).min(buffer_bytes),
             table_bytes: h2.table_bytes,
             extended_connect: h2.announces_websocket,

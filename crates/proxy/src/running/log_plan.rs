@@ -1,16 +1,16 @@
-//! At which moments of a stream a frontend writes a line: known when the configuration is loaded.
+//! The moments of a stream at which a frontend writes a log line. They are determined when the configuration is loaded.
 
 use config::model::{LogProfile, Mode, Proxy};
 use sample::{Compiler, LogFormat, LogOrigin, Place, logformat};
 
-/// When a frontend's lines are due.
+/// The log moments of a frontend.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// When.
+    /// The moments.
     pub moments: Moments,
-    /// Every moment has its line (`log-steps`); else the first of them that comes has the only one.
+    /// Each moment writes a line (`log-steps`); otherwise only the first one does.
     pub repeats: bool,
-    /// Without any format: a line that says who came (manual §8.2.1).
+    /// Without a log format: the line that reports the client (manual §8.2.1).
     pub connect: Option<Connect>,
 }
 
@@ -46,7 +46,7 @@ impl Plan {
             .flat_map(|profile| profiles[profile].formats())
             .chain(proxy.log_format_sd.as_ref())
             .chain([format]);
-        // As soon as all of it is known (manual §4.2 option logasap).
+        // As soon as all values are known (manual §4.2 option logasap).
         let early = proxy.options.logasap || !formats.any(LogFormat::needs_end);
         let first = match proxy.mode {
             Mode::Http => LogOrigin::Response,

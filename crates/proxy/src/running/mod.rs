@@ -1,4 +1,4 @@
-//! The running configuration: the typed configuration with what the engine wants ready-made.
+//! The running configuration: the typed configuration with data prepared for the engine.
 //!
 //! Immutable and shared by the workers.
 
@@ -34,45 +34,45 @@ pub use tls::{
     TlsFinding, TrustView, certificate_name,
 };
 
-/// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
+/// The number of a log sink in the configuration, for [`net::Driver::log`].
 pub type LogTargetId = usize;
 
-/// A log target of a proxy.
+/// The sink of a proxy's log target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogPlace {
-    /// Where its messages go; of a log backend, the first server's.
+    /// The sink of its messages; of a log backend, the first server's.
     pub sink: LogTargetId,
-    /// Its number among all targets.
+    /// The number of the target among all targets.
     pub number: usize,
 }
 
-/// See the module.
+/// The running configuration.
 #[derive(Debug)]
 pub struct Running {
-    /// What was configured.
+    /// The typed configuration.
     pub config: Config,
     /// Every bind line of every frontend, by [`net::ListenerId`].
     pub(crate) listeners: Vec<BindId>,
-    /// Every place that log messages go to, by [`LogTargetId`]: the targets, and the servers of log backends.
+    /// Every sink of log messages by [`LogTargetId`]: the targets, and the servers of log backends.
     pub logs: Vec<LogSink>,
     /// By proxy: its log targets.
     log_places: LogPlaces,
     /// By filter, in the order of [`Config::otel`]: its log targets.
     pub(crate) filter_log_places: LogPlaces,
-    /// Where the targets of `global` are, for messages about no proxy; empty where there are none such messages.
+    /// The targets of `global`, for messages about no proxy; empty where there are no such messages.
     global_log_places: Vec<LogPlace>,
-    /// By proxy: when its lines are written.
+    /// By proxy: the moments of its log lines.
     log_plans: Vec<Plan>,
-    /// What the line of a connection that failed early begins with, up to its frontend.
+    /// The beginning of the log line for a connection that failed early, up to its frontend.
     pub(crate) session_prefix: Option<sample::LogFormat>,
     limits: http::h1::Limits,
-    /// The same of HTTP/2.
+    /// The limits of HTTP/2.
     pub(crate) h2: H2Limits,
     /// By proxy.
     timeouts: Vec<TimeoutsMs>,
-    /// Some rate is limited.
+    /// A rate is limited or may be.
     pub(crate) paces: bool,
-    /// Workers use each other's idle connections to servers.
+    /// Workers share idle connections to servers.
     pub(crate) shares_idle: bool,
     /// Some clients may send early data (`allow-0rtt`).
     pub(crate) takes_early_data: bool,
@@ -82,9 +82,9 @@ pub struct Running {
     pub(crate) socket_stats: bool,
     /// Some proxy has `option latency-histograms`.
     pub(crate) measures_latency: bool,
-    /// By proxy: whether it binds requests to servers before balancing.
+    /// By proxy: whether it has rules that bind requests to servers before balancing.
     binds: Vec<bool>,
-    /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
+    /// By proxy: in TCP, its expressions read an HTTP request in the bytes.
     sniffs_http: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     fullconn: Vec<u32>,
@@ -92,43 +92,43 @@ pub struct Running {
     pub(crate) proc_vars: ProcVars,
     /// Backends by name.
     backends: HashMap<Box<[u8]>, ProxyId>,
-    /// Places of backends that are added while traffic runs.
+    /// The reserved places of backends that are added at run time.
     reserve: Range<usize>,
-    /// `tune.vars` limits what traffic sets.
+    /// `tune.vars` limits the variables of traffic.
     pub(crate) limits_vars: bool,
     /// Filters `opentelemetry`.
     pub(crate) tracing: Filters,
-    /// Who speaks TLS with clients and servers.
+    /// TLS with clients and servers.
     pub tls: Tls,
     /// Facts of the process.
     pub process: Process,
 }
 
-/// Facts of the process that logs and expressions name.
+/// Facts of the process for logs and expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     /// `hostname`.
     pub hostname: String,
-    /// The process' number.
+    /// The process id.
     pub pid: u32,
-    /// Workers.
+    /// The number of workers.
     pub nbthread: u32,
-    /// The limit of memory (`-m`), 0 for none.
+    /// The memory limit (`-m`), bytes; 0 for none.
     pub memory_max_bytes: u64,
-    /// The limit of descriptors.
+    /// The limit of file descriptors.
     pub descriptors: u64,
-    /// Server connections that there should be at most; none for any number.
+    /// The limit of server connections; none for no limit.
     pub server_conns_max: Option<u32>,
-    /// Local time.
+    /// The local time zone.
     pub local_time: sample::Zone,
-    /// When the process started.
+    /// The start of the process.
     pub started: net::Now,
-    /// Random numbers: what identifiers of traces begin with.
+    /// Random numbers with which trace identifiers begin.
     pub trace_seed: [u64; 2],
 }
 
 impl Running {
-    /// Prepares a configuration. Variables of scope `proc` are not set yet ([`crate::prepare`]).
+    /// Prepares a configuration. Variables of scope `proc` are set later ([`crate::prepare`]).
     pub(crate) fn new(config: Config, tls: Tls, process: Process) -> Self {
         let mut listeners = Vec::new();
         for (place, proxy) in config.proxies.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Running {
         let head_bytes_max = tune.bufsize_bytes.saturating_sub(tune.maxrewrite_bytes);
         let limits = http::h1::Limits {
             head_bytes_max: head_bytes_max.max(1),
-            // The start line counts too.
+            // The limit includes the start line.
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         };
         Running {
@@ -191,7 +191,7 @@ impl Running {
         }
     }
 
-    /// What the workers of this configuration share, at its beginning.
+    /// The initial state that the workers of this configuration share.
     #[must_use]
     pub fn share(&self, workers: usize) -> Shared {
         Shared::new(
@@ -202,19 +202,19 @@ impl Running {
         )
     }
 
-    /// Who speaks TLS with clients and servers, and the files that it is made of.
+    /// The TLS state of clients and servers, and its files.
     #[must_use]
     pub fn tls(&self) -> &Tls {
         &self.tls
     }
 
-    /// How many listeners there are.
+    /// The number of listeners.
     #[must_use]
     pub fn listener_count(&self) -> usize {
         self.listeners.len()
     }
 
-    /// Whether anything reads the address that a client connected to: where not, nobody asks the system for it.
+    /// Whether anything reads the address that a client connected to. If not, the system is not asked for it.
     #[must_use]
     pub fn reads_client_destinations(&self) -> bool {
         let plans = &self.log_plans;
@@ -229,13 +229,13 @@ impl Running {
         &self.tracing.filters
     }
 
-    /// Says where a filter's records go; until then they are dropped.
+    /// Sets the destinations of a filter's records; before that, records are dropped.
     pub fn export_filter(&mut self, filter: usize, export: crate::FilterExport) {
         self.tracing.filters[filter].export = export;
     }
 
-    /// The backend of this name, if a stream can go there: what is HTTP stays so. One that was added while traffic runs may have
-    /// the name of one that was deleted.
+    /// The backend of this name, if the stream can be sent to it: HTTP streams need an HTTP backend. A backend that was added at
+    /// run time may have the name of a deleted one.
     pub(crate) fn backend_named(
         &self,
         name: &[u8],
@@ -280,22 +280,22 @@ impl Running {
         self.fullconn[backend.place()]
     }
 
-    /// When a proxy's log lines are written.
+    /// The moments of a proxy's log lines.
     pub(crate) fn log_plan(&self, proxy: ProxyId) -> &Plan {
         &self.log_plans[proxy.place()]
     }
 
-    /// Where the log targets of `global` are.
+    /// The log targets of `global`.
     pub(crate) fn global_log_places(&self) -> &[LogPlace] {
         &self.global_log_places
     }
 
-    /// Where the log targets of a proxy are.
+    /// The log targets of a proxy.
     pub(crate) fn log_places(&self, proxy: ProxyId) -> &[LogPlace] {
         &self.log_places[proxy.place()]
     }
 
-    /// Whether anything of a backend looks at requests to choose a server.
+    /// Whether a backend has rules that bind requests to servers.
     pub(crate) fn binds(&self, backend: ProxyId) -> bool {
         self.binds[backend.place()]
     }
@@ -310,21 +310,21 @@ impl Running {
         self.config.global.tune.bufsize_bytes
     }
 
-    /// Where the head of a message must end (`tune.bufsize` less `tune.maxrewrite`).
+    /// The limits of a message's head (`tune.bufsize` less `tune.maxrewrite`).
     pub(crate) fn limits(&self) -> http::h1::Limits {
         self.limits
     }
 }
 
-/// Of each proxy or filter: where its targets are.
+/// By proxy or filter: its log targets.
 type LogPlaces = Vec<Vec<LogPlace>>;
 
-/// Where log messages go, and which of it the targets are.
+/// All log sinks, and the targets of proxies and filters.
 struct LogSinks {
     sinks: Vec<LogSink>,
-    /// Of each proxy.
+    /// By proxy.
     places: LogPlaces,
-    /// Of each filter.
+    /// By filter.
     of_filters: LogPlaces,
     of_global: Vec<LogPlace>,
 }
@@ -377,17 +377,17 @@ fn log_sinks(config: &Config) -> LogSinks {
     }
 }
 
-/// Where the messages for a server of a log backend go.
+/// The sink of messages for a server of a log backend.
 fn server_sink(server: &Server) -> Option<LogSink> {
     match (&server.address, server.takes_datagrams) {
         (ServerAddress::Fixed(addr), true) => Some(LogSink::Udp(addr.clone())),
         (ServerAddress::Fixed(Addr::Inet(addr)), false) => Some(LogSink::Tcp(*addr)),
-        // The configuration has none such.
+        // The configuration does not allow such servers.
         (ServerAddress::Fixed(_) | ServerAddress::PortOffset { .. }, _) => None,
     }
 }
 
-/// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).
+/// `fullconn`, or else a tenth of the connections that the frontends of a backend may have (manual §4.2 fullconn).
 fn fullconn(config: &Config) -> Vec<u32> {
     let mut sums = vec![0_u64; config.proxies.len()];
     for (index, proxy) in config.proxies.iter().enumerate() {
@@ -433,7 +433,7 @@ fn backends(config: &Config) -> HashMap<Box<[u8]>, ProxyId> {
         .collect()
 }
 
-/// The places of backends that are added while traffic runs: they stand behind all others.
+/// The reserved places of backends that are added at run time, behind all others.
 fn reserve(config: &Config) -> Range<usize> {
     let mut proxies = config.proxies.iter();
     let first = proxies.position(|proxy| proxy.reserve_of.is_some());
@@ -445,7 +445,7 @@ fn binds(proxy: &Proxy) -> bool {
     cookie || !proxy.use_server.is_empty() || proxy.rdp_cookie.is_some()
 }
 
-/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line that is added at run time may allow it.
+/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line added at run time may allow it.
 fn takes_early_data(config: &Config) -> bool {
     let binds = config.proxies.iter().flat_map(|proxy| &proxy.binds);
     binds.filter_map(|bind| bind.tls.as_deref()).any(|tls| {
@@ -457,11 +457,11 @@ fn takes_early_data(config: &Config) -> bool {
     })
 }
 
-/// Whether a configuration limits rates.
+/// Whether rates may be limited.
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
     let mut proxies = config.proxies.iter();
-    // A command may limit them.
+    // A command may set a limit.
     !global.stats_sockets.is_empty()
         || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
@@ -469,7 +469,7 @@ fn is_paced(config: &Config) -> bool {
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }
 
-/// Whether something of a proxy that is no expression reads the address that clients connected to.
+/// Whether a part of a proxy other than expressions reads the address that clients connected to.
 fn reads_destinations(proxy: &Proxy) -> bool {
     let is_set = |action: &StreamAction| matches!(action, StreamAction::SetAddress(..));
     let is_set_in_http =

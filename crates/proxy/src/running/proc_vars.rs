@@ -1,17 +1,17 @@
-//! Variables of scope `proc`: all workers read them, any may set one. A read takes no lock and waits for nobody.
+//! Variables of scope `proc`: all workers may read and set them. Reads are lock-free.
 
 use arc_swap::ArcSwapOption;
 use sample::Value;
 use sample::vars::{Change, VAR_BYTES};
 
-/// By slot; none is unset.
+/// By slot; none where the variable is not set.
 #[derive(Debug, Default)]
 pub(crate) struct ProcVars {
     values: Vec<ArcSwapOption<Value<'static>>>,
 }
 
 impl ProcVars {
-    /// Room for all that the configuration names; none is set.
+    /// Slots for all variables that the configuration names; none is set.
     pub fn new(slots: u32) -> ProcVars {
         ProcVars {
             values: (0..slots).map(|_| ArcSwapOption::empty()).collect(),
@@ -24,7 +24,7 @@ impl ProcVars {
         value.as_deref().cloned()
     }
 
-    /// Changes a variable. Gives what it counted before and what it counts now (see [`sample::vars::VarLimits`]).
+    /// Changes a variable. Returns its accounted size before and after (see [`sample::vars::VarLimits`]).
     pub fn change(&self, slot: u32, change: Change) -> (usize, usize) {
         let new = match change {
             Change::Keep => return (0, 0),

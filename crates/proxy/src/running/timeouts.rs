@@ -1,4 +1,4 @@
-//! Timeouts, ready for deadlines.
+//! Timeouts in milliseconds, for computing deadlines.
 
 use config::model::Timeouts;
 use net::timers::NEVER_MS;
@@ -30,7 +30,7 @@ impl TimeoutsMs {
             server: ms(timeouts.server),
             connect: ms(timeouts.connect),
             http_request: first(timeouts.http_request, timeouts.client),
-            // manual §4.2 timeout http-keep-alive: without it, that of the request, then that of the client
+            // manual §4.2 timeout http-keep-alive: defaults to the timeout of the request, then that of the client
             http_keep_alive: first(
                 timeouts.http_keep_alive,
                 timeouts.http_request.or(timeouts.client),
@@ -45,7 +45,7 @@ impl TimeoutsMs {
     }
 }
 
-/// The moment `timeout_ms` from now.
+/// The time `timeout_ms` from now.
 pub(crate) fn deadline(now: net::Now, timeout_ms: u64) -> u64 {
     now.ms().saturating_add(timeout_ms)
 }

@@ -1,5 +1,5 @@
-//! How many client connections there may be: of the process, of a frontend, of a bind line. Workers reserve a place before they
-//! accept, so that all together never have more.
+//! Limits on client connections: of the process, of a frontend, of a bind line. Workers reserve a place before they accept, so
+//! that all workers together never exceed a limit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use config::model::Config;
 
 use crate::ids::{BindId, ProxyId};
 
-/// A number with a limit; 0 for none.
+/// A count with a limit; 0 for none.
 #[derive(Debug)]
 struct Places {
     taken: AtomicU32,
@@ -40,7 +40,7 @@ impl Places {
     }
 }
 
-/// See the module.
+/// The places for client connections on all levels.
 #[derive(Debug)]
 pub(super) struct Admission {
     process: Places,
@@ -54,7 +54,7 @@ struct Frontend {
 }
 
 impl Admission {
-    /// A frontend without a `maxconn` of its own has that of the process.
+    /// A frontend without its own `maxconn` has that of the process.
     pub fn new(config: &Config) -> Admission {
         let frontends = config.proxies.iter().map(|proxy| Frontend {
             places: Places::new(proxy.maxconn),
@@ -75,7 +75,7 @@ impl Admission {
         [&self.process, &frontend.places, &frontend.binds[bind.place]]
     }
 
-    /// Takes a place on all levels, or on none.
+    /// Reserves a place on all levels, or on none.
     pub fn take(&self, bind: BindId) -> bool {
         let levels = self.of(bind);
         for (index, places) in levels.iter().enumerate() {
@@ -87,12 +87,12 @@ impl Admission {
         true
     }
 
-    /// Gives a place back.
+    /// Releases a place.
     pub fn give(&self, bind: BindId) {
         self.of(bind).iter().for_each(|places| places.give());
     }
 
-    /// Client connections of the process.
+    /// The number of client connections of the process.
     pub fn process(&self) -> u32 {
         self.process.taken.load(Ordering::Relaxed)
     }
@@ -124,7 +124,7 @@ impl Admission {
         self.of(bind).iter().any(|places| places.is_full())
     }
 
-    /// Whether all places were given back.
+    /// Whether all places are released.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |places: &Places| places.taken.load(Ordering::Relaxed) == 0;
         let frontend = |of: &Frontend| is_quiet(&of.places) && of.binds.iter().all(is_quiet);

@@ -1,7 +1,7 @@
-//! `retry-budget`: retries are a share of the requests of the last seconds, and a number a second beside them.
+//! `retry-budget`: allows retries as a share of the requests of the last seconds, plus a fixed number per second.
 //!
-//! A backend that fails as a whole gets little more load from retries than its requests are. Both are counted by second in rings of
-//! atomics, so that a request costs one addition, and a backend without a budget costs one branch.
+//! So a backend that fails completely gets little more load from retries than from its requests. Both are counted by second in
+//! rings of atomics. A request costs one addition, and a backend without a budget costs one branch.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use config::model::{Config, RetryBudget};
 
 use crate::ids::ProxyId;
 
-/// What a budget looks back over.
+/// The window of a budget, seconds.
 const SECONDS: u32 = 10;
 
 /// By backend.
@@ -28,14 +28,14 @@ impl Budgets {
         )
     }
 
-    /// That of a backend, if it has one.
+    /// The budget of a backend, if it has one.
     #[inline]
     pub fn of(&self, backend: ProxyId) -> Option<&Budget> {
         self.0[backend.place()].as_deref()
     }
 }
 
-/// See the module.
+/// The retry budget of a backend.
 #[derive(Debug)]
 pub(super) struct Budget {
     rule: RetryBudget,
@@ -52,12 +52,12 @@ impl Budget {
         }
     }
 
-    /// A request has come.
+    /// Counts a request.
     pub fn request(&self, now_ms: u64) {
         self.requests.add(second(now_ms));
     }
 
-    /// Takes a retry; false where none is left.
+    /// Takes a retry from the budget; false if none is left.
     pub fn retry(&self, now_ms: u64) -> bool {
         let second = second(now_ms);
         let share = self.requests.sum(second) * u64::from(self.rule.percent) / 100;
@@ -70,11 +70,11 @@ fn second(now_ms: u64) -> u32 {
     (now_ms / 1000) as u32
 }
 
-/// Events of the last [`SECONDS`]. A cell has the number of its second in the upper half and the events in the lower one.
+/// Events of the last [`SECONDS`]. The upper half of a cell is the number of its second, the lower half its events.
 #[derive(Debug, Default)]
 struct Ring([AtomicU64; SECONDS as usize]);
 
-/// The count of a cell; 0 where it is of an earlier second.
+/// The count of a cell; 0 where the cell is of an earlier second.
 fn count_in(cell: u64, second: u32) -> u64 {
     match (cell >> 32) as u32 == second {
         true => cell & u64::from(u32::MAX),
@@ -99,7 +99,7 @@ impl Ring {
     /// Adds an event, unless there are `most` already.
     fn add_below(&self, second: u32, most: u64) -> bool {
         let cell = self.cell(second);
-        // Others may add between the two looks.
+        // Other threads may add events between the two reads.
         let own = count_in(cell.load(Relaxed), second);
         let others = self.sum(second).saturating_sub(own);
         let more = |now: u64| {

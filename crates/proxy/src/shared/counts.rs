@@ -1,9 +1,10 @@
-//! Counts and rates: each worker writes its own, all read.
+//! Counts and rates: each worker writes its own, all threads read them.
 //!
-//! What one worker writes lies in cache lines of its own, so that counting costs a load and a store and no other worker's cache.
+//! The cells of one worker are in cache lines of their own. So counting costs a load and a store, and invalidates no other
+//! worker's cache.
 //!
-//! A server has a number among all servers ([`Places::server`]). Those that are added while traffic runs have the highest
-//! numbers, and [`Counts::add_server`] makes room for them. So what is kept for each server lies behind everything else.
+//! A server has a number among all servers ([`Places::server`]). Servers that are added at run time have the highest numbers, and
+//! [`Counts::add_server`] makes room for them. So the cells of servers are behind all others.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -14,7 +15,7 @@ use super::grow::Grow;
 use super::rates::{Meter, Reading};
 use crate::ids::{BindId, ProxyId, ServerId};
 
-/// What is counted.
+/// The objects of counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Count {
     /// Client connections of a frontend.
@@ -25,40 +26,40 @@ pub(crate) enum Count {
     Server(ServerId),
     /// Connections to a server, idle ones included.
     Connections(ServerId),
-    /// Idle connections to a server that any client may have and any worker.
+    /// Idle connections to a server that any client and any worker may use.
     Idle(ServerId),
     /// Client connections of a bind line.
     Bind(BindId),
-    /// Log lines of a frontend, from the start.
+    /// Log lines of a frontend, since the start.
     Logged(ProxyId),
 }
 
-/// What is measured over the last second.
+/// The events of rates, measured over the last second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
     /// Connections that a frontend accepted.
     Connections(ProxyId),
-    /// Those of them that became sessions.
+    /// Those of them that passed the connection rules.
     Sessions(ProxyId),
     /// HTTP requests of a frontend.
     Requests(ProxyId),
-    /// Streams that a backend was given.
+    /// Streams of a backend.
     Streams(ProxyId),
-    /// Streams that a server was given.
+    /// Streams of a server.
     Server(ServerId),
     /// Connections of all frontends.
     ProcessConnections,
-    /// Likewise, those that became sessions.
+    /// Sessions of all frontends: connections that passed the connection rules.
     ProcessSessions,
-    /// Those that speak TLS.
+    /// TLS connections of clients.
     TlsClients,
-    /// Full handshakes with clients, which make new keys.
+    /// Full handshakes with clients, which create new keys.
     TlsClientKeys,
-    /// The same with servers.
+    /// Full handshakes with servers.
     TlsServerKeys,
 }
 
-/// A cache line, and the one that the processor fetches with it.
+/// A cache line, and the adjacent one that the processor prefetches.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line<T, const N: usize>([T; N]);
@@ -69,7 +70,7 @@ impl<T: Default, const N: usize> Default for Line<T, N> {
     }
 }
 
-/// Cells in lines that nothing else lies in.
+/// Cells in cache lines that hold nothing else.
 #[derive(Debug)]
 struct Cells<T, const N: usize>(Grow<Line<T, N>>);
 
@@ -94,50 +95,50 @@ impl<T: Default, const N: usize> Cells<T, N> {
     }
 }
 
-/// How many there are, and the most that there were at once.
+/// The current count, and the highest count so far.
 #[derive(Debug, Default)]
 struct Gauge {
     now: AtomicU32,
     most: AtomicU32,
 }
 
-/// One worker's.
+/// One worker's counts and rates.
 #[derive(Debug)]
 struct Own {
     counts: Cells<Gauge, 16>,
     meters: Cells<Meter, 8>,
 }
 
-/// See the module.
+/// The counts and rates of all workers.
 #[derive(Debug)]
 pub(super) struct Counts {
     workers: Vec<Own>,
-    /// By count: the most at once of all workers together.
+    /// By count: the highest total of all workers together.
     most: Grow<AtomicU32>,
     /// By meter: the most events within a second.
     peaks: Grow<AtomicU32>,
-    /// When peaks were last forgotten, monotonic milliseconds: seconds that began before are not looked at any more.
+    /// When peaks were last cleared, monotonic milliseconds: seconds that began before are ignored.
     cleared_ms: AtomicU64,
     places: Places,
 }
 
-/// Where each count and meter lies.
+/// The places of counts and meters.
 #[derive(Debug)]
 struct Places {
     proxies: usize,
-    /// By proxy: its servers of the configuration.
+    /// By proxy: the numbers of its configured servers.
     configured: Vec<Configured>,
-    /// By proxy: bind lines of the proxies before it.
+    /// By proxy: the number of bind lines of the proxies before it.
     binds_before: Vec<u32>,
     servers: usize,
     binds: usize,
-    /// By proxy: the numbers of servers that were added.
+    /// By proxy: the numbers of its added servers.
     added: Vec<Grow<AtomicU32>>,
-    /// How many numbers are given away.
+    /// The number of assigned numbers.
     numbers: AtomicU32,
 }
 
-/// The numbers of a proxy's servers that the configuration has.
+/// The numbers of a proxy's configured servers.
 #[derive(Clone, Copy, Debug)]
 struct Configured {
     first: u32,
@@ -175,7 +176,7 @@ impl Places {
         places
     }
 
-    /// A server's number among all.
+    /// A server's number among all servers.
     #[inline(always)]
     fn server(&self, server: ServerId) -> usize {
         let configured = self.configured[server.backend.place()];
@@ -193,7 +194,7 @@ impl Places {
         self.added[backend].at(place).load(Relaxed) as usize
     }
 
-    /// A server at a new place has a number from now on. None where there are no more places.
+    /// Assigns a number to a server at a new place. None if there are no more places.
     fn add(&self, server: ServerId) -> Option<usize> {
         let backend = server.backend.place();
         let added = server
@@ -214,7 +215,7 @@ impl Places {
         COUNTS_OF_A_PROXY * self.proxies + self.binds + COUNTS_OF_A_SERVER * self.servers
     }
 
-    // Who asks knows the kind at compile time.
+    // Inlined, because callers know the kind at compile time.
     #[inline(always)]
     fn count(&self, what: Count) -> usize {
         let of_proxies = COUNTS_OF_A_PROXY * self.proxies;
@@ -233,7 +234,7 @@ impl Places {
         }
     }
 
-    /// The counts that go back to zero: all but those from the start.
+    /// Whether a count is a total since the start. Other counts return to zero.
     fn is_total(&self, place: usize) -> bool {
         place < COUNTS_OF_A_PROXY * self.proxies && place % COUNTS_OF_A_PROXY == 2
     }
@@ -282,8 +283,8 @@ impl Counts {
         }
     }
 
-    /// A server is added, at a new place or at one that was another server's: its counts begin at zero. False where there is no
-    /// room for it. Nobody counts for it yet.
+    /// Resets the counts of an added server, whose place is new or was another server's. False if there is no room for it. No
+    /// thread may count for this server at the same time.
     pub fn add_server(&self, server: ServerId) -> bool {
         let configured = self.places.configured[server.backend.place()].count as usize;
         if server.place() >= configured && self.places.add(server).is_none() {
@@ -305,7 +306,7 @@ impl Counts {
         reached
     }
 
-    /// A server's number among all.
+    /// A server's number among all servers.
     #[inline(always)]
     pub fn server_number(&self, server: ServerId) -> usize {
         self.places.server(server)
@@ -316,12 +317,12 @@ impl Counts {
         self.workers[worker.0 as usize].counts.get(place)
     }
 
-    /// One more. Only `worker` itself may say so.
+    /// Increments a count. Only `worker` itself may call this.
     #[inline(always)]
     pub fn add(&self, worker: WorkerId, what: Count) {
         let place = self.places.count(what);
         let gauge = self.gauge(worker, place);
-        // One writer: a load and a store, no locked instruction.
+        // The cell has one writer, so a load and a store need no locked instruction.
         let now = gauge.now.load(Relaxed).wrapping_add(1);
         gauge.now.store(now, Relaxed);
         if now > gauge.most.load(Relaxed) {
@@ -330,19 +331,19 @@ impl Counts {
         }
     }
 
-    /// A worker has more than ever: so may all together.
+    /// A worker has reached a new maximum, so all workers together may have too.
     #[cold]
     fn note_most(&self, place: usize) {
         self.most.at(place).fetch_max(self.sum_at(place), Relaxed);
     }
 
-    /// The most at once, all workers together. With several workers it may miss a moment at which none of them had more than it
-    /// ever had.
+    /// The highest total of all workers together. With several workers it may miss a moment at which no worker exceeded its own
+    /// previous maximum.
     pub fn most(&self, what: Count) -> u32 {
         self.most.at(self.places.count(what)).load(Relaxed)
     }
 
-    /// Forgets the most at once of one of them.
+    /// Resets the highest value of a count.
     pub fn clear_most(&self, what: Count) {
         let place = self.places.count(what);
         self.most.at(place).store(0, Relaxed);
@@ -351,7 +352,7 @@ impl Counts {
         }
     }
 
-    /// One less, likewise.
+    /// Decrements a count. Only `worker` itself may call this.
     #[inline(always)]
     pub fn sub(&self, worker: WorkerId, what: Count) {
         let now = &self.gauge(worker, self.places.count(what)).now;
@@ -366,7 +367,7 @@ impl Counts {
             .load(Relaxed)
     }
 
-    /// Those of each worker.
+    /// The counts of each worker.
     pub fn each(&self, what: Count) -> impl Iterator<Item = u32> {
         let place = self.places.count(what);
         let gauges = self.workers.iter().map(move |own| own.counts.get(place));
@@ -383,7 +384,7 @@ impl Counts {
         gauges.fold(0, |sum, gauge| sum.wrapping_add(gauge.now.load(Relaxed)))
     }
 
-    /// One event of a rate, of `worker` itself.
+    /// Counts an event of a rate. Only `worker` itself may call this.
     #[inline(always)]
     pub fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
         let place = self.places.meter(what);
@@ -393,7 +394,7 @@ impl Counts {
         }
     }
 
-    /// An event that is the first of a worker's second: the one before is over.
+    /// Counts the first event of a worker's second: the previous second is over, and its rate may be a new peak.
     #[cold]
     fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
         if let Some(end_ms) = self.second_end_ms(meter) {
@@ -403,7 +404,7 @@ impl Counts {
         meter.next_second(now_ms);
     }
 
-    /// When the second of a meter's last event ends; none where it began before peaks were forgotten.
+    /// The end of the second of a meter's last event; none if that second began before peaks were cleared.
     fn second_end_ms(&self, meter: &Meter) -> Option<u64> {
         let cleared_ms = self.cleared_ms.load(Relaxed);
         let began_ms = meter.last_ms().filter(|began_ms| *began_ms > cleared_ms)?;
@@ -418,7 +419,7 @@ impl Counts {
         sum
     }
 
-    /// The most events within a second, all workers together; the seconds that are not over count as far as they go.
+    /// The most events within a second, all workers together. Unfinished seconds count with their events so far.
     pub fn peak(&self, what: Pace) -> u32 {
         let place = self.places.meter(what);
         let meters = self.workers.iter().map(|own| own.meters.get(place));
@@ -428,37 +429,37 @@ impl Counts {
         open.max(self.peaks.at(place).load(Relaxed))
     }
 
-    /// Forgets the peak of one of them.
+    /// Clears the peak of a rate.
     pub fn clear_peak(&self, what: Pace, now_ms: u64) {
         self.cleared_ms.store(now_ms, Relaxed);
         self.peaks.at(self.places.meter(what)).store(0, Relaxed);
     }
 
-    /// When the last event was, to the second, monotonic milliseconds; none where there was none.
+    /// The time of the last event, to the second, monotonic milliseconds; none if there was none.
     pub fn last_ms(&self, what: Pace) -> Option<u64> {
         let place = self.places.meter(what);
         let meters = self.workers.iter().map(|own| own.meters.get(place));
         meters.filter_map(Meter::last_ms).max()
     }
 
-    /// Events of the last second, all workers together.
+    /// Events of the last second, of all workers together.
     pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
         self.reading(self.places.meter(what), now_ms).per_second()
     }
 
-    /// The same with its fraction.
+    /// Events of the last second with a fraction.
     pub fn exact_rate(&self, what: Pace, now_ms: u64) -> f64 {
         self.reading(self.places.meter(what), now_ms).exact()
     }
 
-    /// Events since the start, all workers together.
+    /// Events since the start, of all workers together.
     pub fn total(&self, what: Pace) -> u64 {
         let place = self.places.meter(what);
         let meters = self.workers.iter().map(|own| own.meters.get(place));
         meters.map(Meter::total).sum()
     }
 
-    /// Whether everything that is counted in was counted out.
+    /// Whether every count that is not a total is zero.
     pub fn is_quiet(&self) -> bool {
         self.workers.iter().all(|own| {
             let mut cells = own.counts.all().enumerate();

@@ -1,28 +1,27 @@
-//! A list that one thread makes longer while others read it. An item never moves.
+//! A list that one thread extends while others read it. An item never moves.
 //!
-//! The items that were there from the start are one slice, so reading one of them costs a bounds check. Later items stand in
-//! chunks of growing size.
+//! The initial items are one slice, so reading one of them costs a bounds check. Later items are in chunks of growing size.
 
 use std::sync::OnceLock;
 
-/// Items of the first chunk; each further chunk is twice as large.
+/// The items of the first chunk; each further chunk is twice as large.
 const CHUNK_ITEMS: usize = 8;
-/// Chunks at most.
+/// The largest number of chunks.
 const CHUNKS_MAX: usize = 12;
 
-/// Items that a list can have beyond those from the start.
+/// How many items can be added to the initial ones.
 pub(crate) const ADDED_MAX: usize = CHUNK_ITEMS * ((1 << CHUNKS_MAX) - 1);
 
 type Chunk<T> = OnceLock<Box<[T]>>;
 
-/// See the module.
+/// The list.
 #[derive(Debug)]
 pub(super) struct Grow<T> {
     first: Box<[T]>,
     more: OnceLock<Box<[Chunk<T>; CHUNKS_MAX]>>,
 }
 
-/// The chunk of an added item, and its place there.
+/// The chunk of an added item, and its place in the chunk.
 fn chunk_of(added: usize) -> (usize, usize) {
     let chunk = (added / CHUNK_ITEMS + 1).ilog2() as usize;
     (chunk, added - CHUNK_ITEMS * ((1 << chunk) - 1))
@@ -45,7 +44,7 @@ impl<T> Grow<T> {
         }
     }
 
-    /// The item at a place that is there.
+    /// The item at an existing place.
     #[inline(always)]
     #[track_caller]
     pub fn at(&self, place: usize) -> &T {
@@ -59,7 +58,7 @@ impl<T> Grow<T> {
         self.more.get()?.get(chunk)?.get()?.get(place)
     }
 
-    /// Makes the list so long that it has this place. False where it cannot be that long.
+    /// Extends the list so that it has this place. False if it cannot be that long.
     pub fn reach(&self, place: usize, make: impl Fn() -> T) -> bool {
         if place < self.first.len() {
             return true;
@@ -77,7 +76,7 @@ impl<T> Grow<T> {
         true
     }
 
-    /// All items that there is room for, in their order.
+    /// All items of the allocated chunks, in order.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         let chunks = self.more.get().into_iter().flat_map(|more| more.iter());
         let added = chunks.filter_map(OnceLock::get).flat_map(|chunk| &**chunk);

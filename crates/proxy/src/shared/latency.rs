@@ -1,5 +1,5 @@
-//! Histograms of the times of streams (`option latency-histograms`): each worker adds to its own, a reader sums. What nobody has
-//! added to yet takes no memory but a pointer.
+//! Histograms of the times of streams (`option latency-histograms`): each worker adds to its own, a reader sums. An unused
+//! histogram takes only the memory of a pointer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ struct Cells {
 /// By part and bucket: the newest stream whose trace is kept.
 type Kept = [[Option<Exemplar>; BUCKETS]; PARTS];
 
-/// One worker's of a frontend, backend or server.
+/// One worker's histograms of a frontend, backend or server.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct LatencyRow {
@@ -43,19 +43,19 @@ impl Default for LatencyRow {
     }
 }
 
-/// A stream that is over.
+/// The times of a stream that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     /// Durations in milliseconds, in the order of [`stats::latency::PART_FIELDS`]. `None`: the stream ended before that part.
     pub parts: [Option<u64>; PARTS],
-    /// The identifier of its trace, where that is kept.
+    /// The identifier of its trace, if the trace is kept.
     pub trace_id: Option<[u8; 16]>,
     /// When it ended, nanoseconds since the UNIX epoch.
     pub unix_ns: u64,
 }
 
 impl LatencyRow {
-    /// A stream is over. Only the worker that owns the row may say so.
+    /// Adds a stream that has ended. Only the worker that owns the row may call this.
     pub fn add(&self, measured: &Measured) {
         let bump = |cell: &AtomicU64, by: u64| {
             cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
@@ -107,7 +107,7 @@ impl LatencyRow {
         exemplars.iter().zip(&mut sums.parts).for_each(offer);
     }
 
-    /// Nobody adds at the same time.
+    /// Resets the histograms. No thread may add at the same time.
     fn clear(&self) {
         for cells in &self.parts {
             let cells = cells.counts.iter().chain([&cells.sum_ms]);
@@ -122,7 +122,7 @@ impl LatencyRow {
 
 type Lazy = OnceLock<Box<LatencyRow>>;
 
-/// One worker's.
+/// One worker's histograms.
 #[derive(Debug)]
 struct Own {
     fronts: Box<[Lazy]>,
@@ -130,16 +130,16 @@ struct Own {
     servers: Grow<Lazy>,
 }
 
-/// See the module.
+/// The histograms of all workers.
 #[derive(Debug)]
 pub(crate) struct Latencies(Vec<Own>);
 
-/// Whose times they are.
+/// The object of a histogram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose {
     Frontend(ProxyId),
     Backend(ProxyId),
-    /// A server, by its number among all.
+    /// A server, by its number among all servers.
     Server(usize),
 }
 
@@ -166,7 +166,8 @@ impl Latencies {
         Latencies((0..workers).map(|_| own()).collect())
     }
 
-    /// Makes room for a server with this number, which begins with nothing; false where there is none. Nobody adds for it yet.
+    /// Makes room for a server with this number and resets its histograms; false if there is no room. No thread may add for it at
+    /// the same time.
     pub fn reach_server(&self, number: usize) -> bool {
         let reached = self
             .0
@@ -179,13 +180,13 @@ impl Latencies {
         reached
     }
 
-    /// That of `worker`.
+    /// The histograms of `worker`.
     pub fn row(&self, worker: WorkerId, whose: Whose) -> &LatencyRow {
         let lazy = self.0[worker.0 as usize].of(whose);
         lazy.get_or_init(|| Box::new(LatencyRow::default()))
     }
 
-    /// All workers together.
+    /// The sums over all workers.
     pub fn sums(&self, whose: Whose) -> Latency {
         let mut sums = Latency::default();
         for row in self.0.iter().filter_map(|own| own.of(whose).get()) {

@@ -1,5 +1,5 @@
-//! What workers tell each other: the ends of waits, idle connections that they ask for and hand over, and that a listener may
-//! accept again.
+//! Messages between workers: the ends of waits, requests for idle connections and the connections themselves, and that a listener
+//! may accept again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,53 +9,53 @@ use net::{Parcel, WorkerId};
 use super::queue::{Grant, StreamRef};
 use crate::ids::ServerId;
 
-/// A connection that a worker asks another one for.
+/// A request to another worker for an idle connection.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    /// Who waits for it.
+    /// The stream that waits for it.
     pub stream: StreamRef,
     pub server: ServerId,
-    /// It has to have proved that its server keeps connections alive.
+    /// The connection must have proved that its server keeps connections alive.
     pub proven_only: bool,
-    /// What tells it from other idle ones.
+    /// The name that distinguishes it from other idle connections.
     pub name: Box<[u8]>,
 }
 
-/// What a worker tells another one about idle connections.
+/// A message between workers about idle connections.
 #[derive(Debug)]
 pub(crate) enum Letter {
-    /// One is asked for.
+    /// A request for a connection.
     Wish(Wish),
-    /// The answer: an idle connection to the server, or that there is none any more.
+    /// The answer: an idle connection to the server, or none.
     Answer {
         stream: StreamRef,
         connection: Option<Parcel>,
     },
 }
 
-/// One worker's mail. In cache lines of its own: it is looked at every round.
+/// One worker's mailbox, in cache lines of its own, because it is read every round.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Mailbox {
     has_mail: AtomicBool,
     grants: Mutex<Vec<Grant>>,
     letters: Mutex<Vec<Letter>>,
-    /// The worker has listeners that rest because a limit is reached.
+    /// The worker has listeners that are paused because a limit is reached.
     rests: AtomicBool,
 }
 
-/// What came for a worker.
+/// The received messages of a worker.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub grants: Vec<Grant>,
     pub letters: Vec<Letter>,
 }
 
-/// See the module.
+/// The mailboxes of all workers.
 #[derive(Debug)]
 pub(super) struct Mail {
     boxes: Vec<Mailbox>,
-    /// Workers with listeners that rest.
+    /// The number of workers with paused listeners.
     resting: AtomicU32,
 }
 
@@ -67,12 +67,12 @@ impl Mail {
         }
     }
 
-    /// How many have one.
+    /// The number of workers.
     pub fn workers(&self) -> u32 {
         self.boxes.len() as u32
     }
 
-    /// Leaves a grant for the worker of its stream.
+    /// Posts a grant to the worker of its stream.
     pub fn post(&self, grant: Grant) {
         let to = &self.boxes[grant.stream.worker.0 as usize];
         let mut grants = to.grants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ impl Mail {
         to.has_mail.store(true, Ordering::Release);
     }
 
-    /// Leaves a letter for a worker.
+    /// Posts a letter to a worker.
     pub fn post_letter(&self, worker: WorkerId, letter: Letter) {
         let to = &self.boxes[worker.0 as usize];
         let mut letters = to.letters.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ impl Mail {
         to.has_mail.store(true, Ordering::Release);
     }
 
-    /// Whether something came for a worker.
+    /// Whether a worker has messages.
     #[inline]
     pub fn has_mail(&self, worker: WorkerId) -> bool {
         self.boxes[worker.0 as usize]
@@ -96,10 +96,10 @@ impl Mail {
             .load(Ordering::Acquire)
     }
 
-    /// Takes what came, in the order that it came.
+    /// Takes the messages in their order.
     pub fn collect(&self, worker: WorkerId) -> Received {
         let own = &self.boxes[worker.0 as usize];
-        // What comes from here on sets it again.
+        // Messages that are posted from here on set it again.
         own.has_mail.store(false, Ordering::SeqCst);
         let mut grants = own.grants.lock().unwrap_or_else(PoisonError::into_inner);
         let mut letters = own.letters.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ impl Mail {
         }
     }
 
-    /// A worker has listeners that rest, or none any more.
+    /// Notes whether a worker has paused listeners.
     pub fn set_rests(&self, worker: WorkerId, rests: bool) {
         let own = &self.boxes[worker.0 as usize];
         match (own.rests.swap(rests, Ordering::SeqCst), rests) {
@@ -119,7 +119,7 @@ impl Mail {
         };
     }
 
-    /// Another worker whose listeners rest: the next one, so that each has its turn.
+    /// Another worker with paused listeners: the next one, so that all get their turn.
     pub fn next_resting(&self, after: WorkerId) -> Option<WorkerId> {
         if self.resting.load(Ordering::SeqCst) == 0 {
             return None;
@@ -132,7 +132,7 @@ impl Mail {
             .map(|worker| WorkerId(worker as u32))
     }
 
-    /// Whether nothing waits to be collected.
+    /// Whether no messages wait.
     pub fn is_quiet(&self) -> bool {
         let is_empty = |mailbox: &Mailbox| !mailbox.has_mail.load(Ordering::Relaxed);
         self.boxes.iter().all(is_empty)

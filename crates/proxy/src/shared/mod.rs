@@ -1,9 +1,9 @@
-//! What the workers share: small, atomic or rarely locked, and named.
+//! State that the workers share: small, atomic or rarely locked, and named.
 //!
-//! `counts` and `rates` have one writer each; `servers` is the state of servers and their slots; `queue` has those who wait for
-//! one; `budget` the retries that are left; `admission` bounds client connections, `room` those of servers; `mail` is what workers tell each other. `tallies` are
-//! the counters of statistics, `health` has the states of servers, `tables` the servers themselves. What uses several of them is
-//! in `statistics`, `states` and `records`.
+//! `counts` and `rates` have one writer for each cell. `servers` has the state of servers and their slots, `queue` the requests
+//! that wait for a slot, `budget` the remaining retries. `admission` limits client connections, `room` server connections. `mail`
+//! has messages between workers, `tallies` the counters of statistics, `health` the health of servers, `tables` the servers
+//! themselves. Code that uses several of them is in `statistics`, `states` and `records`.
 
 mod admission;
 mod budget;
@@ -58,7 +58,7 @@ pub(crate) use tls::TlsConnections;
 pub use tls::TlsPlace;
 pub(crate) use turns::Turn;
 
-/// See the module.
+/// The state that the workers of a configuration share.
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
@@ -73,23 +73,23 @@ pub struct Shared {
     budgets: budget::Budgets,
     switches: switches::Switches,
     refused: refused::RefusedMessages,
-    /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
+    /// The number of streams since the start, of all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
     var_bytes: AtomicUsize,
     server_conns: room::Room,
     tls_connections: Arc<TlsConnections>,
-    /// Log messages that were lost; none where nothing writes any.
+    /// The number of lost log messages; none if no log writer is set.
     dropped_logs: OnceLock<Arc<net::logs::Dropped>>,
     /// A soft stop has begun.
     is_stopping: AtomicBool,
-    /// Panics that were contained.
+    /// The number of contained panics.
     panics: AtomicU64,
 }
 
-/// Workers that have to be given a round.
+/// Wakes workers.
 pub(crate) trait Wake {
-    /// There is something for this worker.
+    /// Wakes this worker, which has messages or changes to process.
     fn wake(&mut self, worker: WorkerId);
 }
 
@@ -100,7 +100,7 @@ impl<F: FnMut(WorkerId)> Wake for F {
 }
 
 impl Shared {
-    /// Everything at its beginning. `fullconn`: by proxy. `server_conns_max`: of the process.
+    /// The initial state. `fullconn`: by proxy. `server_conns_max`: of the process.
     pub(crate) fn new(
         config: &Config,
         fullconn: &[u32],
@@ -138,19 +138,19 @@ impl Shared {
 
     // ---- counts
 
-    /// One more of `worker`'s own.
+    /// Increments a count of `worker`.
     #[inline]
     pub(crate) fn add(&self, worker: WorkerId, what: Count) {
         self.counts.add(worker, what);
     }
 
-    /// One less of `worker`'s own.
+    /// Decrements a count of `worker`.
     #[inline]
     pub(crate) fn sub(&self, worker: WorkerId, what: Count) {
         self.counts.sub(worker, what);
     }
 
-    /// The count of `worker`'s own.
+    /// The count of `worker`.
     #[inline(always)]
     pub(crate) fn own_count(&self, worker: WorkerId, what: Count) -> u32 {
         self.counts.of(worker, what)
@@ -161,18 +161,18 @@ impl Shared {
         self.counts.sum(what)
     }
 
-    /// One event of a rate, of `worker`'s own.
+    /// Counts an event of a rate of `worker`.
     #[inline(always)]
     pub(crate) fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
         self.counts.mark(worker, what, now_ms);
     }
 
-    /// Events of the last second, all workers together.
+    /// Events of the last second, of all workers together.
     pub(crate) fn rate(&self, what: Pace, now_ms: u64) -> u32 {
         self.counts.rate(what, now_ms)
     }
 
-    /// The same with its fraction.
+    /// Events of the last second with a fraction.
     pub(crate) fn exact_rate(&self, what: Pace, now_ms: u64) -> f64 {
         self.counts.exact_rate(what, now_ms)
     }
@@ -182,7 +182,7 @@ impl Shared {
         self.streams.fetch_add(block, Relaxed)
     }
 
-    /// Variables took `before` bytes and take `after` now.
+    /// Updates the total size of variables: some took `before` bytes and take `after` bytes now.
     pub(crate) fn var_bytes_change(&self, before: usize, after: usize) {
         self.var_bytes
             .fetch_add(after.wrapping_sub(before), Relaxed);
@@ -192,7 +192,7 @@ impl Shared {
         self.var_bytes.load(Relaxed)
     }
 
-    /// A panic was contained.
+    /// Counts a contained panic.
     pub(crate) fn count_panic(&self) {
         self.panics.fetch_add(1, Relaxed);
     }
@@ -203,7 +203,7 @@ impl Shared {
         self.panics.load(Relaxed)
     }
 
-    /// A place for one more TLS connection; none where there are as many as there may be (`maxsslconn`).
+    /// A place for one more TLS connection; none if the limit is reached (`maxsslconn`).
     #[must_use]
     pub fn enter_tls(&self) -> Option<TlsPlace> {
         self.tls_connections.enter()
@@ -224,12 +224,12 @@ impl Shared {
         self.is_stopping.load(Relaxed)
     }
 
-    /// Says where lost log messages are counted. Only the first time counts.
+    /// Sets the counter of lost log messages. A second call has no effect.
     pub fn set_dropped_logs(&self, dropped: Arc<net::logs::Dropped>) {
         let _ = self.dropped_logs.set(dropped);
     }
 
-    /// Log messages that were lost.
+    /// The number of lost log messages.
     pub(crate) fn dropped_logs(&self) -> u32 {
         let dropped = self.dropped_logs.get();
         dropped.map_or(0, |dropped| dropped.count() as u32)
@@ -237,39 +237,39 @@ impl Shared {
 
     // ---- client connections
 
-    /// Takes a place for one more client connection; false where a limit is reached.
+    /// Reserves a place for one more client connection; false if a limit is reached.
     pub(crate) fn admit(&self, bind: BindId) -> bool {
         !self.switches.is_paused(bind.frontend) && self.admission.take(bind)
     }
 
-    /// Gives it back.
+    /// Releases such a place.
     pub(crate) fn dismiss(&self, bind: BindId) {
         self.admission.give(bind);
     }
 
-    /// Whether a limit of client connections is reached, or a frontend is to accept none.
+    /// Whether a limit of client connections is reached, or a frontend is paused or closed.
     pub(crate) fn is_full(&self, bind: BindId) -> bool {
         self.switches.is_paused(bind.frontend) || self.admission.is_full(bind)
     }
 
-    /// Most client connections of the process now; 0 for any number.
+    /// The current limit of client connections of the process; 0 for none.
     #[must_use]
     pub fn maxconn(&self) -> u32 {
         self.admission.process_max()
     }
 
-    /// Changes it. Workers whose listeners rest look again in their next round.
+    /// Changes that limit. Workers with paused listeners check it in their next round.
     pub fn set_maxconn(&self, max: u32) {
         self.admission.set_process_max(max);
     }
 
-    /// Most client connections of a frontend now; 0 for any number.
+    /// The current limit of client connections of a frontend; 0 for none.
     #[must_use]
     pub fn frontend_maxconn(&self, frontend: usize) -> u32 {
         self.admission.frontend_max(ProxyId::at(frontend))
     }
 
-    /// Changes it, as [`Shared::set_maxconn`].
+    /// Changes that limit, as [`Shared::set_maxconn`].
     pub fn set_frontend_maxconn(&self, frontend: usize, max: u32) {
         self.admission.set_frontend_max(ProxyId::at(frontend), max);
     }
@@ -280,25 +280,26 @@ impl Shared {
         self.switches.door(ProxyId::at(frontend))
     }
 
-    /// Changes it. Workers notice with the next connection; those whose listeners rest in their next round.
+    /// Changes whether a frontend accepts connections. Workers notice at the next connection; those with paused listeners in
+    /// their next round.
     pub fn set_door(&self, frontend: usize, door: Door) {
         self.switches.set_door(ProxyId::at(frontend), door);
     }
 
-    /// How often something may happen in a second; none for any number.
+    /// The limit of a rate per second; none for no limit.
     #[must_use]
     pub fn rate_limit(&self, rate: RateLimit) -> Option<u32> {
         self.switches.rate_limit(rate)
     }
 
-    /// Changes it; 0 for any number.
+    /// Changes that limit; 0 for none.
     pub fn set_rate_limit(&self, rate: RateLimit, per_second: u32) {
         self.switches.set_rate_limit(rate, per_second);
     }
 
     // ---- backends
 
-    /// A request came to a backend: its budget of retries grows.
+    /// Counts a request for its backend's retry budget.
     #[inline]
     pub(crate) fn feed_retries(&self, backend: ProxyId, now_ms: u64) {
         if let Some(budget) = self.budgets.of(backend) {
@@ -318,24 +319,24 @@ impl Shared {
         self.switches.is_published(backend)
     }
 
-    /// Whether rules may choose a backend from now on.
+    /// Changes whether rules may choose a backend.
     pub fn publish_backend(&self, backend: usize, published: bool) {
         self.switches.publish(ProxyId::at(backend), published);
     }
 
-    /// Whether rules may not choose a backend, by its place.
+    /// Whether rules may not choose the backend at this place.
     #[must_use]
     pub fn is_backend_unpublished(&self, backend: usize) -> bool {
         !self.is_published(ProxyId::at(backend))
     }
 
-    /// A place for a backend has a name now: it is found, and in statistics, but not chosen before it is published.
+    /// Names a reserved place for a backend. It is then found by name and in statistics, but not chosen before it is published.
     pub(crate) fn add_backend(&self, backend: ProxyId, name: &str) {
         self.health.lock().name_backend(backend, name);
         self.switches.add(backend);
     }
 
-    /// Nobody finds a backend by its name any more, nor in statistics. Its streams go on.
+    /// Deletes a backend: it is no longer found by name or in statistics. Its streams continue.
     pub fn delete_backend(&self, backend: usize) {
         self.switches.delete(ProxyId::at(backend));
     }
@@ -346,47 +347,47 @@ impl Shared {
         self.switches.is_deleted(ProxyId::at(proxy))
     }
 
-    /// A request breaks the protocol.
+    /// Keeps a request that violates the protocol.
     pub(crate) fn note_refused_request(&self, message: &Message<'_>) {
         self.refused.note_request(message);
     }
 
-    /// A response breaks the protocol.
+    /// Keeps a response that violates the protocol.
     pub(crate) fn note_refused_response(&self, message: &Message<'_>) {
         self.refused.note_response(message);
     }
 
-    /// Messages that were refused since the start.
+    /// The number of refused messages since the start.
     #[must_use]
     pub fn refused_messages(&self) -> u64 {
         self.refused.events()
     }
 
-    /// The last request and the last response of a proxy that were refused.
+    /// The last refused request and the last refused response of a proxy.
     #[must_use]
     pub fn last_refused(&self, proxy: usize) -> [Option<Snapshot>; 2] {
         self.refused.last(proxy)
     }
 
-    /// Client connections of the process.
+    /// The number of client connections of the process.
     #[must_use]
     pub fn clients(&self) -> u32 {
         self.admission.process()
     }
 
-    /// A worker has listeners that rest, or none any more.
+    /// Notes whether a worker has paused listeners.
     pub(crate) fn set_rests(&self, worker: WorkerId, rests: bool) {
         self.mail.set_rests(worker, rests);
     }
 
-    /// Another worker whose listeners rest.
+    /// Another worker with paused listeners.
     pub(crate) fn next_resting(&self, after: WorkerId) -> Option<WorkerId> {
         self.mail.next_resting(after)
     }
 
     // ---- server connections
 
-    /// Whether there are as many server connections as there should be.
+    /// Whether the process has reached its limit of server connections.
     pub(crate) fn is_full_of_server_conns(&self) -> bool {
         self.server_conns.is_full()
     }
@@ -396,17 +397,17 @@ impl Shared {
         self.servers.is_full_of_conns(server)
     }
 
-    /// One more server connection.
+    /// Counts one more server connection.
     pub(crate) fn add_server_conn(&self) {
         self.server_conns.take();
     }
 
-    /// One less.
+    /// Counts one server connection less.
     pub(crate) fn sub_server_conn(&self) {
         self.server_conns.give();
     }
 
-    /// The other workers are to close server connections that are idle.
+    /// Asks the other workers to close idle server connections.
     pub(crate) fn ask_for_room(&self, own: WorkerId, wake: &mut impl Wake) {
         self.server_conns.ask();
         self.workers()
@@ -419,22 +420,22 @@ impl Shared {
         (0..self.mail.workers()).map(WorkerId)
     }
 
-    /// Changes when a worker asks for room.
+    /// A counter that changes when a worker asks for room.
     #[inline]
     pub(crate) fn asked_for_room(&self) -> u64 {
         self.server_conns.asked()
     }
 
-    // ---- slots and those who wait for them
+    // ---- slots and queues
 
-    /// How many requests a server may work on now; 0 is any number.
+    /// How many requests a server may have in progress now; 0 for no limit.
     #[inline]
     pub(crate) fn limit(&self, server: ServerId) -> u32 {
         let load = || self.count(Count::Backend(server.backend));
         self.servers.limit(server, load)
     }
 
-    /// Takes one of a server's slots; whether there was one.
+    /// Takes one of a server's slots. Whether one was free.
     pub(crate) fn take_slot(&self, server: ServerId) -> bool {
         self.servers.take(server, self.limit(server))
     }
@@ -445,7 +446,7 @@ impl Shared {
         self.servers.has_free(server, self.limit(server))
     }
 
-    /// Gives a slot back: it goes to the first of those who wait and whom this server can serve.
+    /// Releases a slot: it goes to the first queued request that this server can serve.
     pub(crate) fn give_slot(&self, server: ServerId, wake: &mut impl Wake) {
         self.servers.give(server);
         if self.queues.len(server.backend) > 0 {
@@ -455,7 +456,7 @@ impl Shared {
         }
     }
 
-    /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
+    /// Queues a stream for a slot. Where one became free meanwhile, a grant is already posted.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
         let server = arrival.server.map(|server| {
             let number = self.counts.server_number(server);
@@ -469,12 +470,12 @@ impl Shared {
         ticket
     }
 
-    /// Somebody waits no more. A grant may be on its way all the same; whoever gets it gives it back.
+    /// Takes a stream out of the queue. A grant may already be posted; its receiver gives it back.
     pub(crate) fn stop_waiting(&self, ticket: Ticket) {
         self.queues.leave(ticket, &self.servers);
     }
 
-    /// Requests that wait in a backend.
+    /// The number of queued requests of a backend.
     pub(crate) fn queued(&self, backend: ProxyId) -> u32 {
         self.queues.len(backend)
     }
@@ -486,24 +487,24 @@ impl Shared {
         }
     }
 
-    /// Whether something came for a worker.
+    /// Whether a worker has messages.
     #[inline]
     pub(crate) fn has_mail(&self, worker: WorkerId) -> bool {
         self.mail.has_mail(worker)
     }
 
-    /// Takes what came.
+    /// Takes the messages of a worker.
     pub(crate) fn collect_mail(&self, worker: WorkerId) -> Received {
         self.mail.collect(worker)
     }
 
-    /// Tells another worker something about idle connections.
+    /// Posts a letter about idle connections to another worker.
     pub(crate) fn post_letter(&self, worker: WorkerId, letter: Letter, wake: &mut impl Wake) {
         self.mail.post_letter(worker, letter);
         wake.wake(worker);
     }
 
-    /// Another worker that has an idle connection to a server: the next one, so that each has its turn.
+    /// Another worker that has an idle connection to a server: the next one, so that all get their turn.
     pub(crate) fn worker_with_idle(&self, own: WorkerId, server: ServerId) -> Option<WorkerId> {
         let count = self.mail.workers();
         (own.0 + 1..own.0 + count)
@@ -511,7 +512,7 @@ impl Shared {
             .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
-    /// Whether every count is back at zero: nothing leaked.
+    /// Whether every count is zero again: nothing leaked.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.counts.is_quiet()

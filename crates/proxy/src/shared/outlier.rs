@@ -1,24 +1,24 @@
-//! `outlier-ejection`: what the requests of a server say of it, counted by window in atomics.
+//! `outlier-ejection`: the outcomes of a server's requests, counted by window in atomics.
 //!
-//! Errors and the success rate are judged with each error, the mean latency when a window ends. What follows from a verdict is the
-//! business of the states of servers ([`super::health`]).
+//! Errors and the success rate are judged with each error, the mean latency when a window ends. The states of servers
+//! ([`super::health`]) act on a verdict.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use config::model::{OutlierEjection, Server};
 
-/// Why a server is to be ejected.
+/// The reason for an ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// So many errors came in a row.
+    /// This many errors in a row.
     Errors(u32),
-    /// So many of so many requests succeeded.
+    /// The successful requests and all requests.
     SuccessRate(u32, u32),
-    /// The mean latency of it and of the other servers, microseconds.
+    /// The mean latency of the server and of the other servers, microseconds.
     Latency(u64, u64),
 }
 
-/// Latencies, summed.
+/// The sum and the number of latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Latencies {
     sum_us: u64,
@@ -26,7 +26,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Both.
+    /// The sum of both.
     pub fn and(self, other: Latencies) -> Latencies {
         Latencies {
             sum_us: self.sum_us.saturating_add(other.sum_us),
@@ -39,33 +39,33 @@ impl Latencies {
     }
 }
 
-/// A server's rules and its window.
+/// A server's rules and its current window.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// The length of a window; 0 where the server is not watched.
+    /// The length of a window, milliseconds; 0 where the server is not watched.
     interval_ms: AtomicU64,
     errors: AtomicU32,
     success_percent: AtomicU32,
     latency_percent: AtomicU32,
     requests: AtomicU32,
-    /// How long a probe is waited for before another request may be one.
+    /// How long to wait for a probe before another request may be one, milliseconds.
     probe_ms: AtomicU64,
-    /// When the next request may be a probe.
+    /// When the next request may be a probe, monotonic milliseconds.
     probe_at_ms: AtomicU64,
     /// Errors in a row.
     in_a_row: AtomicU32,
-    /// The number of the window.
+    /// The number of the current window.
     window: AtomicU64,
     good: AtomicU32,
     bad: AtomicU32,
     sum_us: AtomicU64,
-    /// The latencies of the window before.
+    /// The latencies of the previous window.
     before_sum_us: AtomicU64,
     before_count: AtomicU64,
 }
 
 impl Watch {
-    /// The rules of a server line. Nobody counts meanwhile.
+    /// Sets the rules of a server line. No thread may count at the same time.
     pub fn begin(&self, line: &Server) {
         let rules = line.checks.ejection;
         let interval_ms = rules.map_or(0, |rules| rules.interval.as_millis() as u64);
@@ -94,7 +94,7 @@ impl Watch {
         self.interval_ms.load(Relaxed) > 0
     }
 
-    /// Begins anew.
+    /// Resets all counts.
     fn forget(&self) {
         self.in_a_row.store(0, Relaxed);
         self.good.store(0, Relaxed);
@@ -104,7 +104,7 @@ impl Watch {
         self.before_count.store(0, Relaxed);
     }
 
-    /// The latencies of this window and of the one before.
+    /// The latencies of this window and of the previous one.
     pub fn latencies(&self) -> Latencies {
         let before = Latencies {
             sum_us: self.before_sum_us.load(Relaxed),
@@ -120,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// A request failed, or came back after so many microseconds. `others`: the latencies of the other servers.
+    /// Counts a request that failed, or its latency in microseconds. `others` gives the latencies of the other servers.
     pub fn count(
         &self,
         latency_us: Option<u64>,
@@ -159,10 +159,10 @@ impl Watch {
         (is_judged && is_bad).then_some(Verdict::SuccessRate(good, all))
     }
 
-    /// Begins another window where the last one is over, and judges its latency.
+    /// Starts another window if the current one is over, and judges its latency.
     fn turn(&self, number: u64, others: impl FnOnce() -> Latencies) -> Option<Verdict> {
         let before = self.window.load(Relaxed);
-        // The clock of another worker may be a little behind.
+        // The clock of another worker may be slightly behind.
         if before >= number {
             return None;
         }
@@ -206,7 +206,7 @@ impl Watch {
         self.probe_at_ms.load(Relaxed) <= now_ms
     }
 
-    /// Makes a request the probe. One that comes to nothing, because its client left, is followed by another one in time.
+    /// Makes a request the probe. If that request has no outcome, because its client left, another one may be a probe later.
     pub fn take_probe(&self, now_ms: u64) -> bool {
         let next_ms = now_ms.saturating_add(self.probe_ms.load(Relaxed).max(1));
         let take = |at_ms| (at_ms <= now_ms).then_some(next_ms);

@@ -1,8 +1,9 @@
-//! Who waits for a slot of a backend's servers: one queue for all workers, locked, and touched only where something is full.
+//! The streams that wait for a slot of a backend's servers: one queue for all workers, locked, and used only where a server is
+//! full.
 //!
-//! A slot that is given back goes straight to the first of those it may serve, and only that one's worker is woken. So nobody races
-//! for it, and the order is that of the queue: by class, then by the time that they came, moved by their offset (manual §4.4
-//! set-priority-class, set-priority-offset), then by turn.
+//! A released slot goes directly to the first stream that it can serve, and only that stream's worker is woken, so workers do not
+//! compete for it. The order of the queue is: by class, then by arrival time plus offset (manual §4.4 set-priority-class,
+//! set-priority-offset), then by turn.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,7 @@ use net::WorkerId;
 use super::servers::Servers;
 use crate::ids::{ProxyId, ServerId};
 
-/// A stream, for whoever has something for it: its place in its worker, and its number, for the place may have been taken again.
+/// A reference to a stream of a worker: its place, and its number, because the place may have been reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamRef {
     pub worker: WorkerId,
@@ -21,15 +22,15 @@ pub(crate) struct StreamRef {
     pub number: u64,
 }
 
-/// What decides who goes first: the lower one.
+/// The order of waiting streams; the lower one goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     pub class: i16,
-    /// When it came, moved by its offset.
+    /// The arrival time plus the offset.
     pub time_ms: i64,
 }
 
-/// A place in a queue.
+/// The position of a waiting stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub backend: ProxyId,
@@ -39,13 +40,13 @@ pub(crate) struct Ticket {
     turn: u64,
 }
 
-/// Somebody who comes to wait.
+/// A stream that starts to wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub stream: StreamRef,
     pub backend: ProxyId,
     pub rank: Rank,
-    /// The only server that will do.
+    /// The only server that may serve it.
     pub server: Option<ServerId>,
 }
 
@@ -54,14 +55,14 @@ pub(crate) struct Arrival {
 pub(crate) struct Grant {
     pub stream: StreamRef,
     pub backend: ProxyId,
-    /// The server whose slot it has now; none: it must choose again, for its server is gone.
+    /// The server whose slot it now has; none: it must choose again, because its server is gone.
     pub server: Option<ServerId>,
 }
 
-/// The slots that a queue hands out.
+/// Access to the slots that a queue hands out.
 pub(super) trait Slots {
     fn servers(&self) -> &Servers;
-    /// Whether a server takes requests that are bound to none.
+    /// Whether a server accepts requests that are not bound to a server.
     fn is_usable(&self, server: ServerId) -> bool;
     /// Takes a slot of a server, if one is free.
     fn take(&self, server: ServerId) -> bool;
@@ -69,7 +70,7 @@ pub(super) trait Slots {
 
 type Line = BTreeMap<(Rank, u64), StreamRef>;
 
-/// Those that any server can serve, and those that are bound to one.
+/// The streams that any server can serve, and those that are bound to one server.
 #[derive(Debug, Default)]
 struct Queue {
     any: Line,
@@ -79,17 +80,17 @@ struct Queue {
 
 #[derive(Debug)]
 struct QueueOf {
-    /// How many wait: read without the lock.
+    /// The number of waiting streams, readable without the lock.
     len: AtomicU32,
     queue: Mutex<Queue>,
 }
 
-/// By backend. See the module.
+/// The queues by backend.
 #[derive(Debug)]
 pub(super) struct Queues(Vec<QueueOf>);
 
 impl Queues {
-    /// `servers`: by proxy, how many it has.
+    /// `servers`: by proxy, the number of its servers.
     pub fn new(servers: impl Iterator<Item = usize>) -> Queues {
         let queue = |servers: usize| QueueOf {
             len: AtomicU32::new(0),
@@ -103,11 +104,11 @@ impl Queues {
 
     fn lock(&self, backend: ProxyId) -> MutexGuard<'_, Queue> {
         let queue = &self.0[backend.place()].queue;
-        // What a panic leaves behind is whole: each change is one insertion or removal.
+        // The data is valid after a panic, because each change is one insertion or removal.
         queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests that wait in a backend.
+    /// The number of waiting requests of a backend.
     pub fn len(&self, backend: ProxyId) -> u32 {
         self.0[backend.place()].len.load(Ordering::SeqCst)
     }
@@ -123,7 +124,7 @@ impl Queues {
         }
     }
 
-    /// Somebody waits from now on. Slots that became free meanwhile are handed out at once.
+    /// Adds a stream. Slots that became free meanwhile are handed out at once.
     pub fn enter(&self, arrival: Arrival, slots: &impl Slots, grants: &mut Vec<Grant>) -> Ticket {
         let mut queue = self.lock(arrival.backend);
         queue.reach(slots.servers(), arrival.backend);
@@ -151,7 +152,7 @@ impl Queues {
         }
     }
 
-    /// Somebody waits no more. False: its wait has ended already, and a [`Grant`] is on its way.
+    /// Removes a stream. False if its wait has already ended and a [`Grant`] is posted.
     pub fn leave(&self, ticket: Ticket, servers: &Servers) -> bool {
         let mut queue = self.lock(ticket.backend);
         let line = match ticket.server {
@@ -165,7 +166,7 @@ impl Queues {
         was_there
     }
 
-    /// A slot of a server was given back: the first of those that it can serve has it.
+    /// A slot of a server was released: hands it to the first stream that the server can serve.
     pub fn serve(&self, server: ServerId, slots: &impl Slots, grants: &mut Vec<Grant>) {
         if self.len(server.backend) > 0 {
             let mut queue = self.lock(server.backend);
@@ -174,7 +175,7 @@ impl Queues {
         }
     }
 
-    /// A server has changed: those that it can serve now are served, those that it never will choose again.
+    /// The servers of a backend have changed: serves streams that can be served now, and lets those that never will choose again.
     pub fn review(&self, backend: ProxyId, slots: &impl Slots, grants: &mut Vec<Grant>) {
         let mut queue = self.lock(backend);
         queue.reach(slots.servers(), backend);
@@ -223,14 +224,14 @@ impl Queues {
         }
     }
 
-    /// Whether nobody waits anywhere.
+    /// Whether no stream waits.
     pub fn is_quiet(&self) -> bool {
         self.0.iter().all(|of| of.len.load(Ordering::Relaxed) == 0)
     }
 }
 
 impl Queue {
-    /// Servers may have been added.
+    /// Makes room for servers that may have been added.
     fn reach(&mut self, servers: &Servers, backend: ProxyId) {
         let places = servers.of(backend).len();
         if self.bound.len() < places {
@@ -238,7 +239,7 @@ impl Queue {
         }
     }
 
-    /// The first one that a server may serve, and whether it is bound to it; among equals, those go first.
+    /// The first stream that a server may serve, and whether it is bound to this server; of equal ones the bound one is first.
     fn first(&self, server: ServerId, is_usable: bool) -> Option<((Rank, u64), bool)> {
         let bound = self.bound[server.place()].keys().next();
         let any = self.any.keys().next().filter(|_| is_usable);

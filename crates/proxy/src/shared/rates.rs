@@ -1,23 +1,23 @@
-//! How often something happens: events of the last second, counted by one writer and read by all.
+//! Rates: events of the last second, counted by one writer and read by all threads.
 //!
-//! HAProxy's measure: the events of the current second, and of the second before as much as of it still lies within the
-//! last 1000 ms. A count is two stores, and a few more once a second.
+//! HAProxy's measure: the events of the current second, plus those of the previous second in proportion to its part within the
+//! last 1000 ms. Counting costs two stores, and a few more once per second.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a rate is measured over.
+/// The period of a rate, milliseconds.
 pub(super) const PERIOD_MS: u64 = 1000;
 
-/// A reader that meets a change of second looks again, at most this often; then it takes what it sees.
+/// How often a reader tries again while a meter changes its second; then it uses the values it has read.
 const LOOKS_MAX: u32 = 8;
 
-/// The moment of a meter that is between two seconds.
+/// The value of a meter's time while it changes its second.
 const CHANGING: u64 = u64::MAX;
 
-/// Events of one writer.
+/// The events of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// When the current second began, monotonic milliseconds; [`CHANGING`] while it moves on.
+    /// When the current second began, monotonic milliseconds; [`CHANGING`] while it changes.
     began_ms: AtomicU64,
     current: AtomicU32,
     previous: AtomicU32,
@@ -25,17 +25,17 @@ pub(crate) struct Meter {
     earlier: AtomicU64,
 }
 
-/// What meters showed, summed.
+/// The sum of the values of meters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
-    /// Events times milliseconds.
+    /// Events weighted by milliseconds.
     weighted: u64,
     current: u64,
     previous: u64,
 }
 
 impl Meter {
-    /// One event, unless the current second is over; whether it was counted. Only one thread may call this.
+    /// Counts an event, unless the current second is over. Whether it was counted. Only one thread may call this.
     #[inline]
     pub fn count(&self, now_ms: u64) -> bool {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Meter {
         is_current
     }
 
-    /// When the second of the last event began; none before the first event.
+    /// The start of the second of the last event; none before the first event.
     pub fn last_ms(&self) -> Option<u64> {
         let began_ms = self.began_ms.load(Ordering::Acquire);
         let current_ms = match began_ms {
@@ -58,7 +58,7 @@ impl Meter {
         (self.total() > 0 && current_ms != CHANGING).then_some(current_ms)
     }
 
-    /// The first event of a new second. Only one thread may call this.
+    /// Counts the first event of a new second. Only one thread may call this.
     pub fn next_second(&self, now_ms: u64) {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
         let current = self.current.load(Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Meter {
         self.began_ms.store(begins_ms, Ordering::Release);
     }
 
-    /// Begins anew. Nobody may count at the same time.
+    /// Resets the meter. No thread may count at the same time.
     pub fn reset(&self) {
         self.began_ms.store(0, Ordering::Release);
         self.current.store(0, Ordering::Release);
@@ -83,12 +83,12 @@ impl Meter {
         self.earlier.store(0, Ordering::Release);
     }
 
-    /// Events since the start; while the second changes, those of one second may be missing or doubled.
+    /// Events since the start. While the second changes, those of one second may be missing or counted twice.
     pub fn total(&self) -> u64 {
         self.earlier.load(Ordering::Acquire) + u64::from(self.current.load(Ordering::Acquire))
     }
 
-    /// Adds what it shows now.
+    /// Adds the current values to `sum`.
     pub fn read(&self, now_ms: u64, sum: &mut Reading) {
         let mut look = (0, 0, 0);
         for _ in 0..LOOKS_MAX {
@@ -102,7 +102,7 @@ impl Meter {
             std::hint::spin_loop();
         }
         let (began_ms, mut previous, mut current) = look;
-        // Another worker's clock may be a little ahead.
+        // Another worker's clock may be slightly ahead.
         let mut age_ms = now_ms.saturating_sub(began_ms);
         if age_ms > PERIOD_MS {
             age_ms -= PERIOD_MS;
@@ -117,8 +117,8 @@ impl Meter {
 }
 
 impl Reading {
-    /// Events a second. One lone event of the second before counts until that second is over, so that rare ones do not
-    /// flicker.
+    /// Events per second. A single event of the previous second counts until that second is over, so that rare events do not make
+    /// the rate flicker.
     pub fn per_second(self) -> u32 {
         let rate = match self.is_lone() {
             true => self.previous,
@@ -127,7 +127,7 @@ impl Reading {
         u32::try_from(rate).unwrap_or(u32::MAX)
     }
 
-    /// The same with its fraction.
+    /// Events per second with a fraction.
     pub fn exact(self) -> f64 {
         match self.is_lone() {
             true => self.previous as f64,

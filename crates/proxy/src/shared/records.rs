@@ -1,4 +1,4 @@
-//! Servers that come, move, change their names and go while the process runs.
+//! Adds, moves, renames and deletes servers at run time.
 
 use std::sync::Arc;
 
@@ -9,56 +9,56 @@ use super::health::Admin;
 use super::{Count, ServerRecord, ServerTables, Shared};
 use crate::ids::{ProxyId, ServerId};
 
-/// Why a server keeps its name.
+/// Why a server cannot be renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameError {
-    /// There is none.
+    /// The server does not exist.
     NotFound,
-    /// It may get requests.
+    /// It is not in maintenance, so it may get requests.
     NotInMaintenance,
-    /// The configuration refers to it by its name.
+    /// The configuration refers to it by name.
     Referenced,
-    /// Another server of its backend has that name.
+    /// Another server of its backend has this name.
     NameTaken,
 }
 
-/// Why a server is not deleted.
+/// Why a server cannot be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteError {
-    /// There is none.
+    /// The server does not exist.
     NotFound,
-    /// Other lines of the configuration name it.
+    /// Other lines of the configuration refer to it.
     Named,
-    /// It may still get requests.
+    /// It is not in maintenance, so it may get requests.
     NotInMaintenance,
     /// Requests or connections still use it.
     InUse,
 }
 
 impl Shared {
-    /// The servers of all backends, as they are now.
+    /// The current servers of all backends.
     #[must_use]
     pub fn server_tables(&self) -> Arc<ServerTables> {
         self.tables.now()
     }
 
-    /// The version of the tables of now.
+    /// The version of the current tables.
     #[inline(always)]
     pub(crate) fn server_tables_version(&self) -> u64 {
         self.tables.version()
     }
 
-    /// Adds a server to a backend, in maintenance. `make` makes it, knowing the servers of now. Gives its place; none where the
+    /// Adds a server to a backend, in maintenance. `make` creates it from the current servers. Returns its place; none if the
     /// backend cannot have more servers.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub(crate) fn add_server<E>(
         &self,
         backend: ProxyId,
         make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
     ) -> Result<Option<ServerId>, E> {
-        // Before the tables, as everywhere.
+        // Locked before the tables, as everywhere.
         let mut states = self.health.lock();
         let mut change = self.tables.change();
         let record = make(change.tables())?;
@@ -80,9 +80,9 @@ impl Shared {
         Ok(Some(server))
     }
 
-    /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
+    /// Deletes an unused server. Its place is reused once every worker has released it.
     ///
-    /// Gives who has to be given a round.
+    /// Returns the workers to wake.
     ///
     /// # Errors
     /// Why it cannot be deleted.
@@ -124,8 +124,8 @@ impl Shared {
         Ok(self.workers().collect())
     }
 
-    /// Changes where a server is. Idle connections to the old address are closed as workers take notice. Gives the workers that have
-    /// to be given a round.
+    /// Changes the address of a server. Workers close idle connections to the old address when they take the new tables over.
+    /// Returns the workers to wake.
     pub fn move_server(
         &self,
         backend: usize,
@@ -147,10 +147,10 @@ impl Shared {
         })
     }
 
-    /// Gives a server in maintenance another name, by the places of its backend and its own. The workers have to be given a round.
+    /// Renames a server in maintenance, given by the place of its backend and its own. The caller wakes the workers.
     ///
     /// # Errors
-    /// Why it keeps the one it has.
+    /// Why it cannot be renamed.
     pub fn rename_server(
         &self,
         backend: usize,
@@ -187,8 +187,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes options of a server that neither its state nor balancing depends on, by the places of its backend and its own. Gives the
-    /// workers that have to be given a round.
+    /// Changes options of a server that affect neither its state nor balancing; the server is given by the place of its backend
+    /// and its own. Returns the workers to wake.
     pub fn edit_server(
         &self,
         backend: usize,
@@ -213,12 +213,12 @@ impl Shared {
         }
     }
 
-    /// Places of deleted servers that wait to be released.
+    /// The places of deleted servers that are not released by all workers.
     pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
         self.tables.retired()
     }
 
-    /// Nothing of a worker refers to the place of a deleted server.
+    /// A worker no longer refers to the place of a deleted server.
     pub(crate) fn release_server(&self, worker: WorkerId, server: ServerId) {
         self.tables.release(worker, server);
     }

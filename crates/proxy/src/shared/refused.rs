@@ -1,4 +1,4 @@
-//! Messages that were refused because they break the protocol: the last request of each frontend and the last response of each
+//! Messages that were refused because they violate the protocol: the last request of each frontend and the last response of each
 //! backend, for `show errors` (management guide §9.3).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,50 +10,50 @@ use net::{Addr, Now};
 
 use crate::ids::{ProxyId, ServerId};
 
-/// Which message it was.
+/// The kind of a refused message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// A request; the backend, where one was chosen.
+    /// A request; the backend, if one was chosen.
     Request(Option<usize>),
     /// A response to a request of this frontend; the server's place in its backend.
     Response(usize, Option<usize>),
 }
 
-/// A message that was refused.
+/// A refused message.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Counts from 0, over all proxies.
+    /// Its number, from 0, counted over all proxies.
     pub event: u64,
-    /// When.
+    /// The time of the refusal.
     pub at: Now,
-    /// What it was.
+    /// The kind of the message.
     pub what: Refused,
     /// The client's address.
     pub client: Option<Addr>,
-    /// The rule that it breaks.
+    /// The rule that it violates.
     pub error: ParseError,
-    /// The message's first bytes that were at hand, at most `tune.bufsize`.
+    /// The first received bytes of the message, at most `tune.bufsize`.
     pub bytes: Vec<u8>,
     how: How,
 }
 
-/// How it was read.
+/// The rules by which it was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub limits: Limits,
     pub strictness: Strictness,
-    /// The bytes begin with a head.
+    /// Whether the bytes begin with a head.
     pub has_head: bool,
 }
 
 impl Snapshot {
-    /// The place of the byte that is refused. 0 where the bytes are from within a body.
+    /// The position of the refused byte; 0 if the bytes are from within a body.
     #[must_use]
     pub fn position(&self) -> usize {
         if !self.how.has_head {
             return 0;
         }
-        // Parsing stops at the first error: as soon as the byte is there that is one.
+        // Parsing fails as soon as the input includes the first invalid byte, so a binary search finds it.
         let (mut fine, mut refused) = (0, self.bytes.len());
         let mut head = Head::default();
         while fine < refused {
@@ -80,7 +80,7 @@ impl Snapshot {
     }
 }
 
-/// A message as a worker knows it.
+/// A refused message in a worker, borrowed.
 #[derive(Debug)]
 pub(crate) struct Message<'a> {
     pub at: Now,
@@ -93,7 +93,7 @@ pub(crate) struct Message<'a> {
     pub how: How,
 }
 
-/// See the module.
+/// The last refused messages of all proxies.
 #[derive(Debug)]
 pub(super) struct RefusedMessages {
     /// By proxy: the request and the response.
@@ -135,7 +135,7 @@ impl RefusedMessages {
         };
         let kept = &message.bytes[..message.bytes.len().min(self.bytes_max)];
         let mut cell = lock(&cells[kind]);
-        // The buffer of the one before is used again.
+        // Reuses the buffer of the previous message.
         let mut bytes = cell.take().map_or_else(Vec::new, |old| old.bytes);
         bytes.clear();
         bytes.extend_from_slice(kept);
@@ -150,7 +150,7 @@ impl RefusedMessages {
         }));
     }
 
-    /// Messages that were refused since the start.
+    /// The number of refused messages since the start.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }

@@ -1,20 +1,20 @@
-//! Server connections of the process, where descriptors limit them. Idle ones make room for new ones: first the worker's own, then,
-//! when it asks for it, those of the others.
+//! Server connections of the process, where descriptors limit them. Idle connections make room for new ones: first the worker's
+//! own, then, at its request, those of other workers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// See the module.
+/// The number of server connections and its limit.
 #[derive(Debug)]
 pub(super) struct Room {
     taken: AtomicU32,
-    /// 0 for any number.
+    /// 0 for no limit.
     max: u32,
     /// How often a worker has asked the others for room.
     asked: AtomicU64,
 }
 
 impl Room {
-    /// `max`: most connections; none for any number.
+    /// `max`: the most connections; none for no limit.
     pub fn new(max: Option<u32>) -> Room {
         Room {
             taken: AtomicU32::new(0),
@@ -23,33 +23,33 @@ impl Room {
         }
     }
 
-    /// Whether there are as many connections as there should be. Workers that ask at once may come to have a few more.
+    /// Whether the limit is reached. Workers that check at the same time may exceed it slightly.
     pub fn is_full(&self) -> bool {
         self.max > 0 && self.taken.load(Ordering::Relaxed) >= self.max
     }
 
-    /// One more connection.
+    /// Counts one more connection.
     pub fn take(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less.
+    /// Counts one connection less.
     pub fn give(&self) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The others are to close what is idle.
+    /// Asks the other workers to close idle connections.
     pub fn ask(&self) {
         self.asked.fetch_add(1, Ordering::Release);
     }
 
-    /// Changes when somebody asks.
+    /// A counter that changes with each such request.
     #[inline]
     pub fn asked(&self) -> u64 {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Whether all were given back.
+    /// Whether no connection is counted.
     pub fn is_quiet(&self) -> bool {
         self.taken.load(Ordering::Relaxed) == 0
     }

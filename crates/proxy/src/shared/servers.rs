@@ -1,9 +1,9 @@
-//! The state of servers: what they are told and found to be, their weights and limits, and who works on them.
+//! The state of servers: administrative and operational state, weights, limits, and requests in progress.
 //!
-//! It begins as configured and is changed while traffic runs; nobody reads it from the configuration. Each change moves the
-//! epoch of its backend on: workers compare, and build anew what they derived from it.
+//! It starts as configured and changes at run time; the data path reads it here and not from the configuration. Each change
+//! increments the epoch of its backend: workers compare it, and rebuild the data that they derived.
 //!
-//! A server that is added while traffic runs gets a place that nobody refers to any more, or a new one ([`super::tables`]).
+//! A server that is added at run time gets a place that is no longer referred to, or a new one ([`super::tables`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -18,62 +18,62 @@ use crate::ids::{ProxyId, ServerId};
 /// A change of a server's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerChange {
-    /// In maintenance: it gets nothing.
+    /// In maintenance: it gets no requests.
     Maintenance(bool),
-    /// Draining: it gets only what is bound to it.
+    /// Draining: it gets only requests that are bound to it.
     Drain(bool),
-    /// Found to be down, or up, by whoever runs the process.
+    /// Down or up, as reported by the process.
     Down(bool),
-    /// What its checks are to have found.
+    /// The result of its checks.
     Health(Checker, OpState),
-    /// Checks of a kind run or not.
+    /// Whether checks of a kind run.
     Checks(Checker, bool),
     /// In maintenance because its name has no address.
     Unresolved(bool),
     /// Its weight, from 0 to 256.
     Weight(u32),
-    /// Requests at a time; 0 for any number.
+    /// The most requests at a time; 0 for no limit.
     Maxconn(u32),
 }
 
 pub(super) const MAINTENANCE: u32 = 1;
 pub(super) const DRAIN: u32 = 2;
 pub(super) const DOWN: u32 = 4;
-/// Traffic took it out (`outlier-ejection`).
+/// It is ejected (`outlier-ejection`).
 pub(super) const EJECTED: u32 = 8;
-/// It was, and gets one request, to probe it.
+/// Its ejection has ended, and it gets one request as a probe.
 pub(super) const PROBED: u32 = 16;
 
-/// None of these is bound to it.
+/// A server with one of these flags is not up, and no request stays bound to it.
 const OUT: u32 = MAINTENANCE | DOWN | EJECTED | PROBED;
 
-/// Units of a weight of 1 while a server of the backend starts slowly.
+/// The units of a weight of 1 while a server of the backend starts slowly.
 const SLOW_START_UNITS: u32 = 16;
 
-/// A server. In cache lines of its own: requests write here.
+/// The state of a server, in cache lines of its own, because requests write it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ServerState {
     /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`], [`EJECTED`], [`PROBED`].
     flags: AtomicU32,
     weight: AtomicU32,
-    /// The part of its weight that counts, of [`WHOLE`] (`slowstart`).
+    /// The effective part of its weight, in units of 1/[`WHOLE`] (`slowstart`).
     share: AtomicU32,
     initial_weight: AtomicU32,
     backup: AtomicBool,
     maxconn: AtomicU32,
     minconn: AtomicU32,
-    /// Requests that hold a slot; counted where there is a limit, or the algorithm asks for the load.
+    /// Requests that hold a slot; counted where there is a limit, or the algorithm uses the load.
     held: AtomicU32,
     /// Requests that wait for this server only.
     waiting: AtomicU32,
     /// Idle connections of all workers; counted where `pool-max-conn` limits them.
     idle: AtomicU32,
-    /// `observe`, as a number of its kinds; 0 is nothing.
+    /// `observe` as a number; 0 for off.
     observe: AtomicU32,
     /// `error-limit`
     error_limit: AtomicU32,
-    /// Errors that were observed in a row.
+    /// Consecutive observed errors.
     errors: AtomicU32,
     /// `outlier-ejection`
     watch: Watch,
@@ -86,7 +86,7 @@ impl ServerState {
         state
     }
 
-    /// The state of a server at its beginning. Nobody works on it or waits for it.
+    /// Sets the initial state. No request may use or wait for the server.
     fn begin(&self, line: &Server, in_maintenance: bool) {
         let flags = if in_maintenance { MAINTENANCE } else { 0 };
         self.flags.store(flags, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl ServerState {
         self.backup.load(Ordering::Relaxed)
     }
 
-    /// Counts what was seen of a server that is observed.
+    /// Counts an outcome of an observed server.
     fn count(&self, observe: u32, seen: Seen) -> Option<u32> {
         let observe = match observe {
             1 => Observe::Layer4,
@@ -130,7 +130,7 @@ impl ServerState {
         }
     }
 
-    /// Whether no request works on it or waits for it.
+    /// Whether no request uses or waits for it.
     fn is_quiet(&self) -> bool {
         let is_zero = |cell: &AtomicU32| cell.load(Ordering::SeqCst) == 0;
         is_zero(&self.held) && is_zero(&self.waiting)
@@ -145,22 +145,22 @@ impl ServerState {
 #[derive(Debug)]
 struct BackendState {
     epoch: AtomicU32,
-    /// Some server is observed.
+    /// A server is observed.
     observes: AtomicBool,
-    /// What of a server's traffic `outlier-ejection` counts.
+    /// The layer of traffic that `outlier-ejection` counts.
     layer: Observe,
     servers: Grow<ServerState>,
-    /// Places in use or once used.
+    /// The number of places that are or were in use.
     places: AtomicUsize,
     allbackups: bool,
     /// The load at which servers with a `minconn` reach their `maxconn`.
     full: u32,
-    /// The algorithm goes by the load.
+    /// The algorithm uses the load.
     by_load: bool,
     turn: Turn,
 }
 
-/// See the module.
+/// The state of the servers of all backends.
 #[derive(Debug)]
 pub(crate) struct Servers(Vec<BackendState>);
 
@@ -184,7 +184,7 @@ impl Servers {
         self.backend(server.backend).servers.at(server.place())
     }
 
-    /// Gives a place to a server that is added now, in maintenance. False where a backend cannot have that many places.
+    /// Assigns a place to a new server, in maintenance. False if the backend cannot have that many places.
     pub fn begin(&self, server: ServerId, line: &Server) -> bool {
         let backend = self.backend(server.backend);
         if !backend.servers.reach(server.place(), ServerState::default) {
@@ -200,7 +200,7 @@ impl Servers {
         true
     }
 
-    /// Whether no request holds one of a server's slots or waits for it.
+    /// Whether no request holds a slot of a server or waits for it.
     pub fn is_unused(&self, server: ServerId) -> bool {
         self.server(server).is_quiet()
     }
@@ -210,23 +210,24 @@ impl Servers {
         self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
     }
 
-    /// What workers derived from the servers of a backend has changed.
+    /// Increments the epoch of a backend: the data that workers derived from its servers is outdated.
     pub fn touch(&self, backend: ProxyId) {
         self.backend(backend).epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Grows with each change of one of a backend's servers.
+    /// The epoch of a backend, which grows with each change of one of its servers.
     #[inline]
     pub fn epoch(&self, backend: ProxyId) -> u32 {
         self.backend(backend).epoch.load(Ordering::Acquire)
     }
 
-    /// Whose turn it is in a backend.
+    /// The shared turn of a backend.
     pub fn turn(&self, backend: ProxyId) -> &Turn {
         &self.backend(backend).turn
     }
 
-    /// What a server is for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and how much of it counts.
+    /// Sets the state of a server for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and the effective part of
+    /// it.
     pub fn set(&self, server: ServerId, flags: u32, weight: u32, share: u32) {
         let state = self.server(server);
         state.flags.store(flags, Ordering::Relaxed);
@@ -235,15 +236,15 @@ impl Servers {
         self.touch(server.backend);
     }
 
-    /// How many requests a server works on at a time; 0 for any number.
+    /// Sets how many requests a server may have in progress; 0 for no limit.
     pub fn set_maxconn(&self, server: ServerId, maxconn: u32) {
         let state = self.server(server);
         state.maxconn.store(maxconn, Ordering::SeqCst);
         self.touch(server.backend);
     }
 
-    /// By server: what balancing goes by. Weights as they are, unless some server starts slowly: then in smaller units, so that
-    /// a part of a weight of 1 is one.
+    /// By server: the weights for balancing. These are the plain weights, unless a server starts slowly: then they are in smaller
+    /// units, so that a part of a weight of 1 can be expressed.
     pub fn balancing_weights(&self, servers: &[ServerId]) -> Vec<u32> {
         let share = |server: ServerId| self.server(server).share.load(Ordering::Relaxed);
         let servers = || servers.iter().copied();
@@ -257,18 +258,18 @@ impl Servers {
         servers().map(part).collect()
     }
 
-    /// A check has passed: errors are counted anew.
+    /// A check has passed: resets the count of errors.
     pub fn forget_errors(&self, server: ServerId) {
         self.server(server).errors.store(0, Ordering::Relaxed);
     }
 
-    /// Whether some server of a backend is observed.
+    /// Whether a server of a backend is observed.
     #[inline]
     pub fn observes(&self, backend: ProxyId) -> bool {
         self.backend(backend).observes.load(Ordering::Relaxed)
     }
 
-    /// Something was seen of traffic with a server. Gives how many errors there were in a row where they reach its limit.
+    /// Counts an outcome of traffic with a server. Returns the number of consecutive errors if it reaches the server's limit.
     pub fn observed(&self, server: ServerId, seen: Seen) -> Option<u32> {
         let state = self.server(server);
         match state.observe.load(Ordering::Relaxed) {
@@ -277,14 +278,14 @@ impl Servers {
         }
     }
 
-    /// The outcome of a request for `outlier-ejection`: none where it does not count.
+    /// Whether the outcome of a request is a failure for `outlier-ejection`; none where it does not count.
     pub fn is_failure(&self, server: ServerId, seen: Seen) -> Option<bool> {
         let is_on = self.server(server).watch.is_on();
         let layer = self.backend(server.backend).layer;
         is_on.then(|| seen.is_error(layer)).flatten()
     }
 
-    /// A request failed, or came back after so many microseconds.
+    /// Counts a request that failed, or its latency in microseconds.
     pub fn judge(&self, server: ServerId, latency_us: Option<u64>, now_ms: u64) -> Option<Verdict> {
         let others = || {
             let others = self.of(server.backend).filter(|other| *other != server);
@@ -294,68 +295,68 @@ impl Servers {
         self.server(server).watch.count(latency_us, now_ms, others)
     }
 
-    /// Whether a server was taken out by its traffic.
+    /// Whether a server is ejected.
     pub fn is_ejected(&self, server: ServerId) -> bool {
         self.server(server).flags.load(Ordering::Relaxed) & EJECTED != 0
     }
 
-    /// Whether a server gets one request, to probe it.
+    /// Whether a server gets one request as a probe.
     pub fn is_probed(&self, server: ServerId) -> bool {
         let state = self.server(server);
         let is_probed = state.flags.load(Ordering::Relaxed) == PROBED;
         is_probed && state.weight.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a request may go to a server that is usable or probed.
+    /// Whether a request may be sent to a server that is usable or probed.
     pub fn may_probe(&self, server: ServerId, now_ms: u64) -> bool {
         !self.is_probed(server) || self.server(server).watch.may_probe(now_ms)
     }
 
-    /// The same; the request is the probe then.
+    /// The same, and makes the request the probe.
     pub fn take_probe(&self, server: ServerId, now_ms: u64) -> bool {
         !self.is_probed(server) || self.server(server).watch.take_probe(now_ms)
     }
 
-    /// Another probe of a server may go at once.
+    /// Allows another probe of a server at once.
     pub fn allow_probe(&self, server: ServerId) {
         self.server(server).watch.allow_probe();
     }
 
-    /// Whether it answers, as far as is known.
+    /// Whether a server is up, as far as is known.
     pub fn is_up(&self, server: ServerId) -> bool {
         self.server(server).flags.load(Ordering::Relaxed) & OUT == 0
     }
 
-    /// Its weight now.
+    /// Its current weight.
     pub fn weight(&self, server: ServerId) -> u32 {
         self.server(server).weight.load(Ordering::Relaxed)
     }
 
-    /// Its weight now as far as it counts: less while it starts slowly.
+    /// Its current effective weight, which is lower while it starts slowly.
     pub fn effective_weight(&self, server: ServerId) -> u32 {
         let share = self.server(server).share.load(Ordering::Relaxed);
         (self.weight(server) * share).div_ceil(WHOLE)
     }
 
-    /// Its weight as configured.
+    /// Its configured weight.
     pub fn initial_weight(&self, server: ServerId) -> u32 {
         self.server(server).initial_weight.load(Ordering::Relaxed)
     }
 
-    /// Its `maxconn` now; 0 for none.
+    /// Its current `maxconn`; 0 for none.
     pub fn maxconn(&self, server: ServerId) -> u32 {
         self.server(server).maxconn.load(Ordering::Relaxed)
     }
 
-    /// By server of a backend: whether new requests go there. Backups only where there is no other, and of those the first
-    /// alone, unless `option allbackups` takes them all.
+    /// By server of a backend: whether new requests may be sent to it. Backups are used only where there is no other server: the
+    /// first one alone, or all of them with `option allbackups`.
     pub fn usable(&self, backend: ProxyId) -> Vec<bool> {
         self.of(backend)
             .map(|server| self.is_usable(server))
             .collect()
     }
 
-    /// Whether new requests go to a server.
+    /// Whether new requests may be sent to a server.
     pub fn is_usable(&self, server: ServerId) -> bool {
         let backend = self.backend(server.backend);
         let state = backend.servers.at(server.place());
@@ -376,7 +377,7 @@ impl Servers {
         self.backend(server.backend).by_load || self.maxconn(server) > 0
     }
 
-    /// How many requests a server may work on now; 0 is any number. With `minconn` it grows with the backend's `load` until
+    /// How many requests a server may have in progress; 0 for no limit. With `minconn` it grows with the backend's `load` up to
     /// `fullconn` (manual §5.2 minconn).
     pub fn limit(&self, server: ServerId, load: impl FnOnce() -> u32) -> u32 {
         let state = self.server(server);
@@ -413,7 +414,7 @@ impl Servers {
         limit == 0 || self.server(server).held.load(Ordering::SeqCst) < limit
     }
 
-    /// Gives a slot back.
+    /// Releases a slot.
     pub fn give(&self, server: ServerId) {
         self.server(server).held.fetch_sub(1, Ordering::SeqCst);
     }
@@ -437,7 +438,7 @@ impl Servers {
         };
     }
 
-    /// Counts one more idle connection, unless there are `max` already.
+    /// Counts one more idle connection; false if there are `max` already.
     pub fn enter_pool(&self, server: ServerId, max: u32) -> bool {
         let more = |idle: u32| (idle < max).then_some(idle + 1);
         self.server(server)
@@ -451,30 +452,30 @@ impl Servers {
         self.server(server).idle.load(Ordering::Relaxed)
     }
 
-    /// Whether a server has as many connections as its `maxconn` says, the idle ones included. A request that is about to
-    /// connect is one of them. Idle connections are counted where `strict-maxconn` is set.
+    /// Whether a server has as many connections as its `maxconn` allows, including idle ones. A request that is about to connect
+    /// counts too. Idle connections are counted where `strict-maxconn` is set.
     pub fn is_full_of_conns(&self, server: ServerId) -> bool {
         let maxconn = self.maxconn(server);
         maxconn > 0 && self.held(server).saturating_add(self.idle(server)) > maxconn
     }
 
-    /// Counts one less.
+    /// Counts one idle connection less.
     pub fn leave_pool(&self, server: ServerId) {
         self.server(server).idle.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// All proxies, with servers or not.
+    /// The number of all proxies, with servers or not.
     pub fn backends(&self) -> usize {
         self.0.len()
     }
 
-    /// The servers of a backend; also those that are deleted, which are in maintenance.
+    /// The servers of a backend, including deleted ones, which are in maintenance.
     pub fn of(&self, backend: ProxyId) -> impl ExactSizeIterator<Item = ServerId> + use<> {
         let places = self.backend(backend).places.load(Ordering::Acquire);
         (0..places).map(move |place| ServerId::at(backend, place))
     }
 
-    /// Whether nobody works or waits anywhere.
+    /// Whether no request is in progress or waits.
     pub fn is_quiet(&self) -> bool {
         let mut servers = self.0.iter().flat_map(|backend| backend.servers.all());
         servers.all(ServerState::is_quiet)

@@ -1,4 +1,4 @@
-//! The states of servers: what changes them, and what follows from a change.
+//! Changes of the states of servers and their consequences.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use crate::ids::{ProxyId, ServerId};
 pub struct ServerLoad {
     /// Its weight, 0 to 256.
     pub weight: u32,
-    /// The same as configured.
+    /// Its configured weight.
     pub initial_weight: u32,
-    /// Requests at a time; 0 for any number.
+    /// The most requests at a time; 0 for no limit.
     pub maxconn: u32,
-    /// Streams.
+    /// The number of streams.
     pub sessions: u32,
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
-    /// Connections that are idle; counted where `pool-max-conn` limits them.
+    /// The number of idle connections; counted where `pool-max-conn` limits them.
     pub idle: u32,
-    /// Requests that wait for it.
+    /// The number of requests that wait for it.
     pub queued: u32,
 }
 
 impl Shared {
-    /// Who is told of changes of servers.
+    /// Sets the receiver of changes of servers.
     pub fn set_herald(&self, herald: Arc<dyn Herald>) {
         self.health.set_herald(herald);
     }
 
-    /// Writes what all servers are at the beginning.
+    /// Writes the initial state of all servers for the data path.
     pub(super) fn show_all(&self) {
         let mut states = self.health.lock();
         for backend in (0..self.servers.backends()).map(ProxyId::at) {
@@ -48,8 +48,7 @@ impl Shared {
         }
     }
 
-    /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
-    /// given a round.
+    /// Changes a server's state; the server is given by the place of its backend and its own. Returns the workers to wake.
     pub fn change_server(
         &self,
         backend: usize,
@@ -59,7 +58,7 @@ impl Shared {
         self.change_server_for(backend, server, change, Cause::Cli)
     }
 
-    /// The same, with who asks for it: messages tell it.
+    /// The same with the origin of the change, which messages include.
     pub(crate) fn change_server_for(
         &self,
         backend: usize,
@@ -101,14 +100,14 @@ impl Shared {
         })
     }
 
-    /// Ends the streams of a server for a user.
+    /// Ends the streams of a server at a user's request.
     pub(crate) fn kill_sessions(&self, backend: usize, server: usize) {
         if let Some(herald) = self.health.herald() {
             herald.end_streams(Killed::Server(backend, server));
         }
     }
 
-    /// A check of a server is under way, or over. Its outcome is told by [`Shared::check_ended`].
+    /// Sets whether a check of a server is running. [`Shared::check_ended`] reports its result.
     pub fn set_check_running(
         &self,
         backend: usize,
@@ -121,23 +120,23 @@ impl Shared {
         states.of_mut(id).check_of(checker).is_running = is_running;
     }
 
-    /// Adds to a counter of a server's health what another process had counted.
+    /// Adds the value that another process had counted to a counter of a server's health.
     pub(crate) fn preload_health(&self, server: ServerId, what: HealthCounter, value: u64) {
         self.health.lock().preload(server, what, value);
     }
 
-    /// Puts the counters of a server's health back to zero.
+    /// Resets the counters of a server's health.
     pub(crate) fn clear_server_health(&self, server: ServerId) {
         self.health.lock().clear_counters(server);
     }
 
-    /// The same of a backend, without its servers.
+    /// Resets the counters of a backend's health, without those of its servers.
     pub(crate) fn clear_backend_health(&self, backend: ProxyId) {
         let mut states = self.health.lock();
         states.backends[backend.place()].down_transitions = 0;
     }
 
-    /// A check of a server has ended. Gives the workers that have to be given a round.
+    /// Applies the result of a check. Returns the workers to wake.
     pub fn check_ended(
         &self,
         backend: usize,
@@ -152,7 +151,7 @@ impl Shared {
         self.change_states(|states| states.checked(id, checker, outcome))
     }
 
-    /// A request with a server came to something: counted where the server is observed.
+    /// Reports an outcome of a request: counted where the server is observed.
     #[cold]
     pub(crate) fn observe(&self, server: ServerId, seen: Seen, wake: &mut impl Wake) {
         if let Some(errors) = self.servers.observed(server, seen) {
@@ -164,7 +163,7 @@ impl Shared {
         }
     }
 
-    /// A request with a server came to something after so many microseconds: counted where the server may be ejected.
+    /// Reports an outcome of a request and its latency in microseconds: counted where the server may be ejected.
     #[cold]
     pub(crate) fn judge(
         &self,
@@ -178,7 +177,7 @@ impl Shared {
             return;
         };
         if self.servers.is_ejected(server) {
-            // It went there before.
+            // The request was sent before the ejection.
             return;
         }
         let woken = if self.servers.is_probed(server) {
@@ -193,8 +192,8 @@ impl Shared {
         woken.into_iter().for_each(|worker| wake.wake(worker));
     }
 
-    /// The shares of servers that start slowly have grown, and servers whose ejection is over are probed. Gives the workers that have to be given a round, and when to call again, in
-    /// milliseconds from now; none where no server starts.
+    /// Updates the shares of servers that start slowly, and starts to probe servers whose ejection has ended. Returns the workers
+    /// to wake, and the time until the next call, milliseconds; none if there is nothing to update.
     pub fn warm_up(&self) -> (Vec<WorkerId>, Option<u64>) {
         let mut next_ms = None;
         let woken = self.change_states(|states| {
@@ -213,7 +212,7 @@ impl Shared {
         self.health.lock().plan(id, checker)
     }
 
-    /// A server as it is now.
+    /// A snapshot of a server.
     #[must_use]
     pub fn server_view(&self, backend: usize, server: usize) -> ServerView {
         let mut states = self.health.lock();
@@ -221,7 +220,7 @@ impl Shared {
         states.server_view(ServerId::at(ProxyId::at(backend), server))
     }
 
-    /// A backend as it is now.
+    /// A snapshot of a backend.
     #[must_use]
     pub fn backend_view(&self, backend: usize) -> BackendView {
         let mut states = self.health.lock();
@@ -229,7 +228,7 @@ impl Shared {
         states.backend_view(ProxyId::at(backend))
     }
 
-    /// Sessions of a server, of a backend and in the queue of a server: what `http-check send-state` tells.
+    /// The sessions of a server, of a backend and in the queue of a server, for `http-check send-state`.
     #[must_use]
     pub fn sessions(&self, backend: usize, server: usize) -> (u32, u32, u32) {
         let backend = ProxyId::at(backend);
@@ -241,7 +240,7 @@ impl Shared {
         )
     }
 
-    /// Changes the states of servers; everything that follows from it is done when it returns.
+    /// Changes the states of servers; all consequences have been applied when it returns.
     pub(super) fn change_states(&self, change: impl FnOnce(&mut health::States)) -> Vec<WorkerId> {
         let mut states = self.health.lock();
         states.now_ms = self.health.now_ms();
@@ -253,7 +252,7 @@ impl Shared {
         woken
     }
 
-    /// Writes what a server is for the data path. Gives whether it is in maintenance now and was not before.
+    /// Writes the state of a server for the data path. Returns whether the server enters maintenance.
     fn show(&self, states: &mut health::States, server: ServerId) -> bool {
         let health = states.of(server);
         let is_in = |flags| health.admin.has(flags);
@@ -292,7 +291,7 @@ impl Shared {
         self.queues.review(server.backend, self, &mut grants);
         let requeued = grants.len();
         if enters_maintenance {
-            // Its idle connections are to be closed.
+            // Workers close its idle connections.
             self.tables.change().renew();
             woken.extend(self.workers());
         }
@@ -337,7 +336,7 @@ impl Shared {
         }
     }
 
-    /// What commands and statistics tell of a server's load and limits.
+    /// A server's load and limits, for commands and statistics.
     #[must_use]
     pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
         let server = ServerId::at(ProxyId::at(backend), server);
@@ -352,7 +351,7 @@ impl Shared {
         }
     }
 
-    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
+    /// The number of connections of each worker to a server that no stream uses, assuming one stream per connection.
     #[must_use]
     pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
         let server = ServerId::at(ProxyId::at(backend), server);

@@ -1,4 +1,4 @@
-//! What is counted of proxies, listeners, servers and the process, summed over the workers, and put back to zero.
+//! The counters of proxies, listeners, servers and the process: summed over the workers, and reset.
 
 use net::WorkerId;
 
@@ -9,7 +9,7 @@ use super::tallies::{
 use super::{Count, Pace, Shared};
 use crate::ids::{BindId, ProxyId, ServerId};
 
-/// What the process did and does.
+/// The activity of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Client connections since the start.
@@ -20,7 +20,7 @@ pub struct Activity {
     pub connection_rate_max: u32,
     /// The most sessions within a second.
     pub session_rate_max: u32,
-    /// Sessions of the last second: connections that the rules of connections let pass.
+    /// Sessions of the last second: connections that passed the connection rules.
     pub session_rate: u32,
     /// Requests since the start.
     pub requests: u64,
@@ -51,7 +51,7 @@ impl Shared {
             .server(worker, self.counts.server_number(server))
     }
 
-    /// The number of a server among all.
+    /// The number of a server among all servers.
     pub(crate) fn server_number(&self, server: ServerId) -> usize {
         self.counts.server_number(server)
     }
@@ -61,12 +61,12 @@ impl Shared {
         self.latencies.row(worker, whose)
     }
 
-    /// The histograms of all workers together.
+    /// The sums of the histograms of all workers.
     pub(crate) fn latency(&self, whose: Whose) -> stats::latency::Latency {
         self.latencies.sums(whose)
     }
 
-    /// What a frontend has counted.
+    /// The counters of a frontend.
     pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
         let mut sums = self.tallies.front_sums(frontend);
         let requests = self.counts.total(Pace::Requests(frontend));
@@ -74,12 +74,12 @@ impl Shared {
         sums
     }
 
-    /// What a listener of a frontend with `option socket-stats` has counted.
+    /// The counters of a listener of a frontend with `option socket-stats`.
     pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
         self.tallies.bind_sums(bind)
     }
 
-    /// What a backend has counted.
+    /// The counters of a backend.
     pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
         let tables = self.server_tables();
         let servers = tables.of(backend);
@@ -90,7 +90,7 @@ impl Shared {
         sums
     }
 
-    /// What a server has counted.
+    /// The counters of a server.
     pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
         let mut sums = self.tallies.server_sums(self.counts.server_number(server));
         let streams = self.counts.total(Pace::Server(server));
@@ -98,8 +98,8 @@ impl Shared {
         sums
     }
 
-    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
-    /// listeners have counts of their own.
+    /// Resets the counters of a frontend and its listeners. `all`: all counters, not only the peaks; and the time. `binds`: the
+    /// number of listeners with counters of their own.
     pub(crate) fn clear_frontend(
         &self,
         frontend: ProxyId,
@@ -128,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// The same of a backend, without its servers.
+    /// Resets the counters of a backend, without those of its servers.
     pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
         self.counts.clear_most(Count::Backend(backend));
         self.counts.clear_peak(Pace::Streams(backend), now_ms);
@@ -139,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// The same of a server.
+    /// Resets the counters of a server.
     pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
         self.counts.clear_most(Count::Server(server));
         self.counts.clear_peak(Pace::Server(server), now_ms);
@@ -153,7 +153,7 @@ impl Shared {
         }
     }
 
-    /// The same of the process: its peaks.
+    /// Resets the peaks of the process.
     pub(crate) fn clear_process(&self, now_ms: u64) {
         for pace in [
             Pace::ProcessConnections,
@@ -166,17 +166,17 @@ impl Shared {
         }
     }
 
-    /// What all workers have in common of a server's counts.
+    /// The shared part of a server's counters.
     pub(crate) fn server_extra(&self, server: ServerId) -> &BackExtra {
         self.tallies.server_extra(self.counts.server_number(server))
     }
 
-    /// The counters of everything, for those that a file brings along.
+    /// All counters, for adding those of a file.
     pub(crate) fn tallies(&self) -> &Tallies {
         &self.tallies
     }
 
-    /// The most at once, all workers together.
+    /// The highest total, all workers together.
     pub(crate) fn most(&self, what: Count) -> u32 {
         self.counts.most(what)
     }
@@ -186,12 +186,12 @@ impl Shared {
         self.counts.peak(what)
     }
 
-    /// When the last event was, to the second, monotonic milliseconds.
+    /// The time of the last event, to the second, monotonic milliseconds.
     pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
         self.counts.last_ms(what)
     }
 
-    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
+    /// Connections that a proxy accepted as a frontend, and streams that it received as a backend, since the start.
     #[must_use]
     pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
         let proxy = ProxyId::at(proxy);
@@ -199,7 +199,7 @@ impl Shared {
         (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
     }
 
-    /// Connections that a proxy has now as a frontend, and streams as a backend.
+    /// Current connections of a proxy as a frontend, and streams as a backend.
     #[must_use]
     pub fn current(&self, proxy: usize) -> (u32, u32) {
         let proxy = ProxyId::at(proxy);
@@ -209,20 +209,20 @@ impl Shared {
         )
     }
 
-    /// Requests that wait for any server of a backend.
+    /// The number of requests that wait for any server of a backend.
     #[must_use]
     pub fn unassigned(&self, backend: usize) -> u32 {
         self.queued(ProxyId::at(backend))
     }
 
-    /// Streams that a server was given since the start, by the places of its backend and its own.
+    /// The number of streams of a server since the start; the server is given by the place of its backend and its own.
     #[must_use]
     pub fn server_streams(&self, backend: usize, server: usize) -> u64 {
         let server = ServerId::at(ProxyId::at(backend), server);
         self.counts.total(Pace::Server(server))
     }
 
-    /// What the process did and does.
+    /// The activity of the process.
     #[must_use]
     pub fn activity(&self, now_ms: u64) -> Activity {
         let proxies = (0..self.servers.backends()).map(ProxyId::at);

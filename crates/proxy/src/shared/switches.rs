@@ -1,4 +1,4 @@
-//! What commands switch while traffic runs: frontends that accept nothing, backends that are not chosen, rates of the process.
+//! Switches and limits that commands change at run time: paused frontends, unpublished backends, rates of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
@@ -9,22 +9,22 @@ use crate::ids::ProxyId;
 /// Whether a frontend accepts connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// It does.
+    /// It accepts connections.
     Open,
-    /// Not for now.
+    /// It accepts none for now.
     Paused,
-    /// It never will again.
+    /// It never accepts any again.
     Closed,
 }
 
-/// A rate of the process that is limited.
+/// A limited rate of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLimit {
-    /// Client connections a second (`maxconnrate`).
+    /// Client connections per second (`maxconnrate`).
     Connections,
-    /// Sessions a second (`maxsessrate`).
+    /// Sessions per second (`maxsessrate`).
     Sessions,
-    /// TLS connections of clients a second (`maxsslrate`).
+    /// TLS connections of clients per second (`maxsslrate`).
     TlsSessions,
 }
 
@@ -36,7 +36,7 @@ struct ProxySwitches {
     is_deleted: AtomicBool,
 }
 
-/// See the module.
+/// The switches and limits.
 #[derive(Debug)]
 pub(super) struct Switches {
     proxies: Vec<ProxySwitches>,
@@ -55,7 +55,7 @@ impl Switches {
         let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
             door: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
             is_unpublished: AtomicBool::new(proxy.unpublished),
-            // A place is no backend before it has a name.
+            // A reserved place is not a backend before it has a name.
             is_deleted: AtomicBool::new(proxy.reserve_of.is_some()),
         });
         Switches {
@@ -87,7 +87,7 @@ impl Switches {
         self.of(frontend).door.store(door, Ordering::Release);
     }
 
-    /// Whether connections of a frontend wait in the kernel. Those that wait when it closes are still taken.
+    /// Whether connections of a frontend wait in the kernel. Connections that wait when it closes are still accepted.
     pub fn is_paused(&self, frontend: ProxyId) -> bool {
         self.of(frontend).door.load(Ordering::Acquire) == PAUSED
     }
@@ -106,7 +106,7 @@ impl Switches {
         self.of(backend).is_deleted.store(true, Ordering::Release);
     }
 
-    /// A place becomes a backend.
+    /// A reserved place becomes a backend.
     pub fn add(&self, backend: ProxyId) {
         self.of(backend).is_deleted.store(false, Ordering::Release);
     }
@@ -123,13 +123,13 @@ impl Switches {
         }
     }
 
-    /// How often at most; none for any number.
+    /// The limit of a rate per second; none for no limit.
     pub fn rate_limit(&self, rate: RateLimit) -> Option<u32> {
         let limit = self.cell(rate).load(Ordering::Relaxed);
         (limit > 0).then_some(limit)
     }
 
-    /// 0: any number.
+    /// Sets that limit; 0 for none.
     pub fn set_rate_limit(&self, rate: RateLimit, per_second: u32) {
         self.cell(rate).store(per_second, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
-//! The servers of all backends: a table for each backend, which changes while traffic runs.
+//! The servers of all backends: one table for each backend, which changes at run time.
 //!
-//! [`ServerTables`] is immutable. A change makes new ones, which share what is the same, and every worker takes them over between
-//! two entries. So a reference to a server is good for as long as a worker works on one event, and reading costs no lock.
+//! [`ServerTables`] is immutable. A change creates new tables, which share the unchanged parts, and every worker takes them over
+//! between two entries. So a reference to a server is valid while a worker handles one event, and reading needs no lock.
 //!
-//! A server keeps its place. The place of a deleted server is given to another one only when every worker has said that nothing
-//! of it refers to the place any more ([`Tables::release`]).
+//! A server keeps its place. The place of a deleted server is reused only when every worker has reported that it no longer refers
+//! to the place ([`Tables::release`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,15 @@ use net::WorkerId;
 
 use crate::ids::{ProxyId, ServerId};
 
-/// A server as it is now.
+/// A server with its current address.
 #[derive(Clone, Debug)]
 pub struct ServerRecord {
     line: Arc<Server>,
-    /// Where it is now. Its line has where it was at first.
+    /// Its current address. Its line has the initial one.
     pub address: ServerAddress,
-    /// It came while traffic ran.
+    /// It was added at run time.
     is_added: bool,
-    /// It is no more; its place may still be referred to.
+    /// It is deleted; its place may still be referred to.
     pub is_deleted: bool,
 }
 
@@ -34,7 +34,7 @@ impl std::ops::Deref for ServerRecord {
     }
 }
 
-/// See the module.
+/// The tables of the servers of all backends.
 #[derive(Debug, Default)]
 pub struct ServerTables {
     version: u64,
@@ -60,7 +60,7 @@ impl ServerTables {
         }
     }
 
-    /// Grows with each change.
+    /// The version, which grows with each change.
     #[inline(always)]
     pub(crate) fn version(&self) -> u64 {
         self.version
@@ -72,7 +72,7 @@ impl ServerTables {
         &self.backends[server.backend.place()][server.place()]
     }
 
-    /// The record of a server, which tells it from others that had or will have its place.
+    /// The record of a server, which distinguishes it from earlier and later servers at its place.
     pub(crate) fn record(&self, server: ServerId) -> &Arc<ServerRecord> {
         &self.backends[server.backend.place()][server.place()]
     }
@@ -83,7 +83,7 @@ impl ServerTables {
         record.get(server.place()).map(|record| &**record)
     }
 
-    /// How many places a backend has, those of deleted servers included.
+    /// The number of places of a backend, including those of deleted servers.
     #[inline]
     pub(crate) fn places(&self, backend: ProxyId) -> usize {
         self.backends[backend.place()].len()
@@ -105,7 +105,7 @@ impl ServerTables {
             .map(|(place, record)| (place, &**record))
     }
 
-    /// The places whose servers are not those of earlier tables, or are not reached as they were then.
+    /// The places whose servers differ from those of earlier tables, or are reached in another way.
     pub(crate) fn changed_since(&self, before: &ServerTables) -> Vec<ServerId> {
         let mut changed = Vec::new();
         for (place, (now, then)) in self.backends.iter().zip(&before.backends).enumerate() {
@@ -122,11 +122,11 @@ impl ServerTables {
     }
 }
 
-/// A deleted server's place that somebody may still refer to.
+/// The place of a deleted server that may still be referred to.
 #[derive(Debug)]
 struct Retired {
     server: ServerId,
-    /// By worker: nothing of it refers to the place.
+    /// By worker: it no longer refers to the place.
     released: Vec<bool>,
 }
 
@@ -136,10 +136,10 @@ struct Current {
     retired: Vec<Retired>,
 }
 
-/// The tables of now, for all threads.
+/// The current tables, for all threads.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Of the tables of now: read without the lock.
+    /// The version of the current tables, readable without the lock.
     version: AtomicU64,
     current: Mutex<Current>,
     workers: usize,
@@ -164,7 +164,7 @@ impl Tables {
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
-        // What a panic leaves behind is whole: a change is published last.
+        // The data is valid after a panic, because a change is published last.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,7 +177,7 @@ impl Tables {
         Arc::clone(&self.lock().tables)
     }
 
-    /// Begins a change: nobody else changes the tables until it is over.
+    /// Begins a change and locks the tables until it is over.
     pub fn change(&self) -> Change<'_> {
         Change {
             tables: self,
@@ -185,13 +185,13 @@ impl Tables {
         }
     }
 
-    /// Whether the places of deleted servers are waited for.
+    /// The places of deleted servers that are not released by all workers.
     pub fn retired(&self) -> Vec<ServerId> {
         let current = self.lock();
         current.retired.iter().map(|each| each.server).collect()
     }
 
-    /// Nothing of a worker refers to the place of a deleted server.
+    /// A worker no longer refers to the place of a deleted server.
     pub fn release(&self, worker: WorkerId, server: ServerId) {
         let mut current = self.lock();
         let mut retired = current.retired.iter_mut();
@@ -206,7 +206,7 @@ impl Change<'_> {
         &self.current.tables
     }
 
-    /// The place for a new server of a backend: one that nobody refers to any more, or a new one.
+    /// The place for a new server of a backend: one that is no longer referred to, or a new one.
     pub fn free_place(&self, backend: ProxyId) -> ServerId {
         let is_free = |retired: &&Retired| {
             retired.server.backend == backend && retired.released.iter().all(|released| *released)
@@ -216,7 +216,7 @@ impl Change<'_> {
         free.map_or(new, |retired| retired.server)
     }
 
-    /// Puts a server at a place of its backend, and publishes that.
+    /// Puts a server at a place of its backend and publishes the change.
     pub fn put(&mut self, server: ServerId, record: ServerRecord) {
         self.current
             .retired
@@ -233,7 +233,7 @@ impl Change<'_> {
         self.publish(server, record);
     }
 
-    /// Makes every worker look at the servers again.
+    /// Makes every worker check the servers again.
     pub fn renew(&mut self) {
         let backends = self.current.tables.backends.clone();
         self.publish_all(backends);
@@ -259,20 +259,20 @@ impl Change<'_> {
 }
 
 impl ServerRecord {
-    /// Whether it is the same server, at the same address, with connections of the same kind.
+    /// Whether it is the same server, at the same address, with the same kind of connections.
     fn is_reached_as(&self, then: &ServerRecord) -> bool {
         self.is_deleted == then.is_deleted
             && self.address == then.address
             && self.tls().is_some() == then.tls().is_some()
     }
 
-    /// Its line in the configuration, or that it was added by.
+    /// Its line in the configuration, or the line by which it was added.
     #[must_use]
     pub fn line(&self) -> &Arc<Server> {
         &self.line
     }
 
-    /// Whether it came while traffic ran.
+    /// Whether it was added at run time.
     #[must_use]
     pub fn is_added(&self) -> bool {
         self.is_added
@@ -296,7 +296,7 @@ impl ServerRecord {
         }
     }
 
-    /// A server that is added while traffic runs.
+    /// A server that is added at run time.
     pub(crate) fn added(line: Server) -> ServerRecord {
         ServerRecord {
             address: line.address.clone(),

@@ -1,9 +1,9 @@
-//! TLS connections, those with clients and those with servers.
+//! TLS connections with clients and with servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// How many there are, how many there were, and how many there may be.
+/// The current number, the total, and the limit.
 #[derive(Debug, Default)]
 pub(crate) struct TlsConnections {
     now: AtomicU32,
@@ -11,12 +11,12 @@ pub(crate) struct TlsConnections {
     max: Option<u32>,
 }
 
-/// A connection's place among them, until it is dropped.
+/// A connection's place in the count, until it is dropped.
 #[derive(Debug)]
 pub struct TlsPlace(Arc<TlsConnections>);
 
 impl TlsConnections {
-    /// `max`: the most TLS connections at a time (`maxsslconn`); none: no limit.
+    /// `max`: the most TLS connections at a time (`maxsslconn`); none for no limit.
     pub fn new(max: Option<u32>) -> Arc<TlsConnections> {
         Arc::new(TlsConnections {
             max,
@@ -24,7 +24,7 @@ impl TlsConnections {
         })
     }
 
-    /// One more, unless there are as many as there may be. Any worker may drop its place: connections move between them.
+    /// Counts one more, unless the limit is reached. Any worker may drop the place, because connections move between workers.
     pub fn enter(self: &Arc<Self>) -> Option<TlsPlace> {
         match self.max {
             None => {
@@ -39,17 +39,17 @@ impl TlsConnections {
         Some(TlsPlace(Arc::clone(self)))
     }
 
-    /// Those that there are now.
+    /// The current number.
     pub fn now(&self) -> u32 {
         self.now.load(Relaxed)
     }
 
-    /// Those since the start.
+    /// The total since the start.
     pub fn total(&self) -> u64 {
         self.total.load(Relaxed)
     }
 
-    /// The most at a time; 0 for any number.
+    /// The limit; 0 for none.
     pub fn max(&self) -> u32 {
         self.max.unwrap_or(0)
     }

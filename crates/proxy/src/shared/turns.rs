@@ -1,19 +1,19 @@
-//! Turns that all workers take together.
+//! Turns that all workers share.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Whose turn it is. A line of the cache of its own.
+/// The next turn, in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Turn(AtomicU32);
 
 impl Turn {
-    /// Whose it is.
+    /// The place whose turn it is.
     pub fn get(&self) -> usize {
         self.0.load(Relaxed) as usize
     }
 
-    /// Passes it on. False when another worker was faster: whose it is now must be looked at again.
+    /// Passes the turn on. False if another worker was faster: the caller must read the turn again.
     pub fn pass(&self, from: usize, to: usize) -> bool {
         let exchange = self
             .0

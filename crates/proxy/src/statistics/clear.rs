@@ -1,4 +1,4 @@
-//! Counters back to zero (management guide §9.3 clear counters).
+//! Resets counters (management guide §9.3 clear counters).
 
 use net::Now;
 
@@ -6,7 +6,7 @@ use crate::ids::{ProxyId, ServerId};
 use crate::running::Running;
 use crate::shared::Shared;
 
-/// All counters; without `all` the peaks only.
+/// Resets all counters; without `all` only the peaks.
 pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
     let how = (all, now.ms());
     shared.clear_process(now.ms());
@@ -30,7 +30,7 @@ pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
     }
 }
 
-/// All counters of one server, by its backend's place and its own.
+/// Resets all counters of one server, given by the place of its backend and its own.
 pub fn clear_server_counters(shared: &Shared, backend: usize, server: usize, now: Now) {
     let id = ServerId::at(ProxyId::at(backend), server);
     shared.clear_server(id, (true, now.ms()));

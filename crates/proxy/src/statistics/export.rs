@@ -1,5 +1,5 @@
-//! What Prometheus reads (HAProxy's `addons/promex`): first the metrics of the process, then those of each kind of rows. The rows of a
-//! kind are sampled before its first metric is written, since all series of a metric stand together.
+//! The Prometheus exporter (HAProxy's `addons/promex`): first the metrics of the process, then those of each kind of rows. The
+//! rows of a kind are sampled before its first metric is written, because all series of a metric must be together.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use stats::{Kind, Row};
 
 use super::{Cursor, Selection, View};
 
-/// Rows that are sampled, and series that are written, at a step.
+/// The number of rows that are sampled, or series that are written, per step.
 const ITEMS_A_STEP: usize = 64;
 
-/// What is asked for, in the query of the request.
+/// The metrics that the query of the request asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     process: bool,
-    /// The stick tables.
+    /// Whether stick tables are included.
     tables: bool,
     kinds: Vec<Kind>,
-    /// Metrics that are named, and whether they are left out.
+    /// Named metrics, and whether each is excluded.
     named: HashMap<String, bool>,
-    /// Those that are not named are left out.
+    /// Metrics that are not named are excluded.
     only_named: bool,
     hides_maintenance: bool,
 }
 
-/// The form that a client gets by its fields `Accept`: OpenMetrics where it names that, else the text that all read.
+/// The format by the client's `Accept` fields: OpenMetrics if they name it, otherwise the text format, which all clients read.
 pub(crate) fn format<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Format {
     let is_open = |range: &[u8]| {
         let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
@@ -44,11 +44,11 @@ pub(crate) fn format<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Format {
     }
 }
 
-/// The order in which HAProxy writes kinds.
+/// The kinds in HAProxy's order.
 pub(super) const KINDS: [Kind; 4] = [Kind::Frontend, Kind::Listener, Kind::Backend, Kind::Server];
 
 impl Wanted {
-    /// Reads the parameters of a request. None where one of them is wrong.
+    /// Parses the parameters of a request. None if one of them is invalid.
     pub fn of(query: &[u8]) -> Option<Wanted> {
         let mut wanted = Wanted::default();
         let mut scoped = false;
@@ -70,7 +70,7 @@ impl Wanted {
                 }
                 "metrics" => wanted.add_metrics(&value??),
                 "no-maint" => wanted.hides_maintenance = true,
-                // Counters of modules do not exist here; other words are left alone, as in HAProxy.
+                // Counters of modules do not exist here; unknown words are ignored, as in HAProxy.
                 _ => {}
             }
         }
@@ -102,7 +102,7 @@ impl Wanted {
                 self.tables = true;
                 return Some(());
             }
-            // They do not exist yet: there is nothing to tell of them.
+            // Resolvers do not exist yet, so there are no metrics of them.
             "resolver" => return Some(()),
             "frontend" => Kind::Frontend,
             "backend" => Kind::Backend,
@@ -142,7 +142,7 @@ impl Wanted {
 struct TableGauge {
     name: &'static str,
     about: &'static str,
-    /// The time of now is in milliseconds.
+    /// The second argument is the current time, milliseconds.
     value: fn(&tables::Table, u64) -> u32,
 }
 
@@ -164,33 +164,33 @@ const TABLE_GAUGES: [TableGauge; 3] = [
     },
 ];
 
-/// Where the writing of metrics is.
+/// The position in the metrics of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     metric: usize,
     sample: usize,
-    /// The metric has series: the lines above them are written.
+    /// The header lines of the current metric are written.
     is_begun: bool,
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Process,
-    /// Rows of a kind are sampled.
+    /// Samples the rows of a kind.
     Sampling(Cursor),
-    /// Metrics of a kind are written.
+    /// Writes the metrics of a kind.
     Writing(Place),
-    /// The stick tables are next.
+    /// Writes the metrics of stick tables next.
     Tables,
     Over,
 }
 
-/// See the module.
+/// The state of an export.
 #[derive(Clone, Debug)]
 pub(crate) struct Export {
     format: Format,
     wanted: Wanted,
-    /// Kinds that are still to come; the first is at work.
+    /// The remaining kinds; the first one is in progress.
     kinds: Vec<Kind>,
     samples: Vec<Sample>,
     metrics: Vec<Metric>,
@@ -211,7 +211,7 @@ impl Export {
         }
     }
 
-    /// Writes the next piece; whether it was the last.
+    /// Writes the next piece. Whether it was the last one.
     pub fn step(&mut self, view: &View<'_>, out: &mut String) -> bool {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Process => {
@@ -248,7 +248,7 @@ impl Export {
         };
     }
 
-    /// The stick tables.
+    /// Writes the metrics of stick tables.
     fn tables(&self, view: &View<'_>, out: &mut String) {
         let tables = &view.running.config.tables;
         for gauge in TABLE_GAUGES
@@ -311,14 +311,14 @@ impl Export {
 }
 
 impl View<'_> {
-    /// What a row of the proxy at a place shows now.
+    /// Samples a row of the proxy at a place.
     pub(super) fn sample(&self, place: usize, row: &Row<'_>) -> Sample {
         let is_backend = row.kind == Kind::Backend;
         let servers = is_backend.then(|| self.aggregates(place)).flatten();
         Sample::of(row, servers)
     }
 
-    /// The servers of a backend by state; none where it has no servers.
+    /// The number of a backend's servers by state; none if it has no servers.
     fn aggregates(&self, backend: usize) -> Option<Aggregates> {
         let selection = Selection {
             iid: Some(self.running.config.proxies[backend].id),

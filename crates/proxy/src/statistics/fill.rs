@@ -1,4 +1,4 @@
-//! The fields of each kind of row (management guide §9.1).
+//! Fills the fields of each kind of row (management guide §9.1).
 
 use config::model::{Balance, BindAddress, Mode, Proxy, ServerAddress};
 use net::Addr;
@@ -11,7 +11,7 @@ use crate::shared::{
     BackCount, BackSums, Count, Door, FrontCount, FrontSums, Pace, ServerRecord, Times, Whose,
 };
 
-/// Counters whose features do not exist: HAProxy shows them with 0 where nothing uses the feature.
+/// Counters of features that do not exist here; HAProxy shows 0 where a feature is unused.
 const ALWAYS_ZERO: [Column; 1] = [Column::CompByp];
 const ZERO_IN_HTTP: [Column; 3] = [
     Column::CacheLookups,
@@ -38,21 +38,21 @@ pub(super) const FRONT: &[(Column, FrontCount)] = &[
     (Column::Eint, FrontCount::InternalErrors),
 ];
 
-/// Compression of frontends.
+/// Compression counters of frontends.
 const FRONT_COMPRESSION: [(Column, FrontCount); 3] = [
     (Column::CompIn, FrontCount::CompressedIn),
     (Column::CompOut, FrontCount::CompressedOut),
     (Column::CompRsp, FrontCount::Compressed),
 ];
 
-/// That of backends.
+/// Compression counters of backends.
 const BACK_COMPRESSION: [(Column, BackCount); 3] = [
     (Column::CompIn, BackCount::CompressedIn),
     (Column::CompOut, BackCount::CompressedOut),
     (Column::CompRsp, BackCount::Compressed),
 ];
 
-/// Those of frontends of HTTP.
+/// Counters of HTTP frontends.
 pub(super) const FRONT_HTTP: &[(Column, FrontCount)] = &[
     (Column::HrspOther, FrontCount::ResponsesOther),
     (Column::Hrsp1xx, FrontCount::Responses1xx),
@@ -88,7 +88,7 @@ pub(super) const BACK: &[(Column, BackCount)] = &[
     (Column::Reuse, BackCount::Reuses),
 ];
 
-/// Those of HTTP: responses, whose sum is the number of requests.
+/// Counters of HTTP backends: responses, whose sum is the number of requests.
 pub(super) const BACK_HTTP: &[(Column, BackCount)] = &[
     (Column::HrspOther, BackCount::ResponsesOther),
     (Column::Hrsp1xx, BackCount::Responses1xx),
@@ -106,7 +106,7 @@ const fn mode(proxy: &Proxy) -> &'static str {
     }
 }
 
-/// As HAProxy names the algorithm.
+/// HAProxy's name of the algorithm.
 pub(crate) const fn algorithm(balance: &Balance) -> &'static str {
     match balance {
         Balance::RoundRobin => "roundrobin",
@@ -150,14 +150,14 @@ impl<'a> View<'a> {
         row
     }
 
-    /// What frontends and listeners have in common.
+    /// Fills the common fields of frontends and listeners.
     fn front(row: &mut Row<'_>, sums: &FrontSums) {
         for (column, count) in FRONT {
             row.set(*column, sums.get(*count));
         }
     }
 
-    /// The histograms of a proxy's streams or of those of one of its servers, where they are measured.
+    /// The histograms of a proxy's streams, or of one of its servers, if they are measured.
     fn latency(&self, proxy: &Proxy, whose: Whose) -> Option<Box<Latency>> {
         let measures = proxy.options.latency_histograms;
         measures.then(|| Box::new(self.shared.latency(whose)))
@@ -260,7 +260,7 @@ impl<'a> View<'a> {
         row
     }
 
-    /// What backends and servers have in common.
+    /// Fills the common fields of backends and servers.
     fn back(&self, row: &mut Row<'_>, proxy: &Proxy, sums: &BackSums, pace: Pace) {
         for (column, count) in BACK {
             row.set(*column, sums.counts.get(*count));

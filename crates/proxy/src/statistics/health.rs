@@ -11,7 +11,7 @@ pub(super) fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// The fields of a check that shows what it found.
+/// The columns of a check with a visible result.
 struct Columns {
     status: Column,
     code: Column,
@@ -45,7 +45,7 @@ const AGENT: Columns = Columns {
     health: Column::AgentHealth,
 };
 
-/// Fills what a server's row tells of its health.
+/// Fills the health fields of a server's row.
 pub(super) fn fill(row: &mut Row<'_>, view: ServerView) {
     row.set(Column::Lastchg, seconds(view.since_change));
     if view.check.is_enabled {
@@ -60,13 +60,13 @@ pub(super) fn fill(row: &mut Row<'_>, view: ServerView) {
     if view.state == OpState::Starting && !view.admin.has(Admin::DRAIN) {
         row.set(Column::Throttle, view.throttle_percent);
     }
-    // The deciding server's health is shown, as in HAProxy.
+    // Shows the health of the deciding server, as in HAProxy.
     let (check, level) = (view.check, view.deciding);
     if check.is_active() {
         row.set(CHECK.rise, level.rise);
         row.set(CHECK.fall, level.fall);
         row.set(CHECK.health, level.health);
-        // Nothing was measured before the first check ended.
+        // There is no result before the first check has ended.
         let has_ended = check.status >= config::model::CheckStatus::NoChange;
         fill_check(row, &CHECK, check, has_ended);
     }

@@ -1,4 +1,4 @@
-//! Counters that outlive the process: written to a file, and loaded from it by the names that identify objects for ever (`guid`).
+//! Counters that outlive the process: written to a file, and loaded from it by the permanent identifiers of objects (`guid`).
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
 use crate::shared::{BackCount, FrontCount, HealthCounter, Shared};
 
-/// What a name identifies.
+/// The object of an identifier.
 #[derive(Clone, Copy)]
 enum Object {
     Proxy(ProxyId),
@@ -45,7 +45,7 @@ fn objects(running: &Running) -> HashMap<String, Object> {
     objects
 }
 
-/// Which counter a field is; several fields may be one, of which the first counts.
+/// The counter of a field. Several fields may belong to one counter; then the first one is used.
 fn front(column: Column) -> Option<FrontCount> {
     let mut all = FRONT.iter().chain(FRONT_HTTP);
     let count = all.find(|(of, _)| *of == column)?.1;
@@ -63,7 +63,7 @@ fn back(column: Column) -> Option<BackCount> {
     (first.0 == column).then_some(count)
 }
 
-/// Which counter of a server's health a field is.
+/// The counter of a server's health for a field.
 fn health(column: Column) -> Option<HealthCounter> {
     match column {
         Column::Chkfail => Some(HealthCounter::FailedChecks),
@@ -73,7 +73,7 @@ fn health(column: Column) -> Option<HealthCounter> {
     }
 }
 
-/// Adds what a file has to the counters. Names that nothing here has, or that are of the other side, are left out.
+/// Adds the values of a file to the counters. Identifiers that are unknown here, or belong to the other side, are ignored.
 pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
     let objects = objects(running);
     for one in loaded {
@@ -110,7 +110,7 @@ pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
     }
 }
 
-/// All counters of objects that have a name for ever, as a file.
+/// Writes all counters of objects that have a permanent identifier as a file.
 #[must_use]
 pub fn dump_file(view: &View<'_>) -> String {
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! What statistics tell: rows of [`stats`] filled from what the workers have counted, one after another, so that nobody needs all
-//! of them at once.
+//! Statistics: rows of [`stats`] that are filled from the workers' counters one after another, so that they are never all in
+//! memory at once.
 
 mod clear;
 pub(crate) mod export;
@@ -22,22 +22,22 @@ use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
 use crate::shared::{ServerTables, Shared};
 
-/// What rows are filled from.
+/// The data from which rows are filled.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The configuration.
     pub running: &'a Running,
-    /// What the workers have counted.
+    /// The workers' counters.
     pub shared: &'a Shared,
-    /// The servers of now.
+    /// The current servers.
     pub servers: &'a ServerTables,
-    /// When.
+    /// The current time.
     pub now: Now,
-    /// With addresses, cookies and algorithms (`show-legends`).
+    /// Includes addresses, cookies and algorithms (`show-legends`).
     pub legends: bool,
 }
 
-/// Which rows are wanted. By default all are.
+/// Selects rows. By default all are selected.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The number of a proxy.
@@ -46,11 +46,11 @@ pub struct Selection {
     pub kinds: Option<Vec<Kind>>,
     /// The number of a server or listener.
     pub sid: Option<u32>,
-    /// Without servers in maintenance.
+    /// Excludes servers in maintenance.
     pub hides_maintenance: bool,
-    /// Without servers that are down or in maintenance.
+    /// Excludes servers that are down or in maintenance.
     pub hides_down: bool,
-    /// Proxies whose names contain this, whatever the case; empty for all.
+    /// Only proxies whose names contain this text, ignoring case; empty for all.
     pub contains: String,
     /// By proxy: whether it may be shown; none for all (`stats scope`).
     pub scope: Option<Vec<bool>>,
@@ -67,7 +67,7 @@ impl Selection {
         self.sid.is_none_or(|wanted| wanted == sid)
     }
 
-    /// Whether a proxy is among what is wanted.
+    /// Whether a proxy is selected.
     #[must_use]
     pub fn has_proxy(&self, place: usize, proxy: &Proxy) -> bool {
         let contains = || {
@@ -82,7 +82,7 @@ impl Selection {
     }
 }
 
-/// Where a walk over all rows is: of a proxy its frontend, its listeners, its servers, and its backend.
+/// The position in an iteration over all rows: for each proxy its frontend, its listeners, its servers, and its backend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     proxy: usize,
@@ -100,7 +100,7 @@ enum Part {
 }
 
 impl Cursor {
-    /// The next row that is wanted, with its proxy's place; none behind the last.
+    /// The next selected row, with its proxy's place; none after the last one.
     pub fn next<'a>(&mut self, view: &View<'a>, selection: &Selection) -> Option<(usize, Row<'a>)> {
         loop {
             let proxy = view.running.config.proxies.get(self.proxy)?;
@@ -117,7 +117,7 @@ impl Cursor {
         }
     }
 
-    /// A walk that begins with the proxy at a place.
+    /// An iteration that begins with the proxy at a place.
     pub(crate) fn at(proxy: usize) -> Cursor {
         Cursor {
             proxy,
@@ -136,7 +136,7 @@ impl Cursor {
         (self.part, self.place) = (part, 0);
     }
 
-    /// The row that is next, or none where it is not wanted or there is none; moves on.
+    /// Advances to the next row. None if the row is not selected or does not exist.
     fn step<'a>(
         &mut self,
         view: &View<'a>,

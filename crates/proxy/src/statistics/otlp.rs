@@ -1,5 +1,5 @@
-//! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics that Prometheus reads, by the same names, with their
-//! labels as attributes.
+//! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics of the Prometheus exporter with the same names,
+//! and their labels as attributes.
 
 use stats::Kind;
 use stats::latency::{BOUNDS_MS, Histogram};
@@ -12,7 +12,7 @@ use super::{Cursor, Selection, View};
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`
 const CUMULATIVE: u64 = 2;
 
-/// The fields of `Metric` that have the points of each form.
+/// The field of `Metric` for the points of each form.
 const fn field_of(form: Form) -> u32 {
     match form {
         Form::Gauge => 5,
@@ -21,7 +21,7 @@ const fn field_of(form: Form) -> u32 {
     }
 }
 
-/// Appends each metric as field 2 of `ScopeMetrics`, and tells how many data points there are. `now_unix_ns`: when this is.
+/// Appends each metric as field 2 of `ScopeMetrics`. Returns the number of data points. `now_unix_ns`: the current time.
 pub fn write(view: &View<'_>, now_unix_ns: u64, out: &mut Vec<u8>) -> usize {
     let mut writer = Writer {
         start_ns: view.running.process.started.wall_ns,
@@ -60,7 +60,7 @@ fn samples(view: &View<'_>, kind: Kind) -> Vec<Sample> {
     rows.map(|(place, row)| view.sample(place, &row)).collect()
 }
 
-/// A data point: its attributes, and what it says.
+/// A data point: its attributes and its value.
 type Each<'a> = dyn FnMut(&[(&str, &str)], Point<'_>) + 'a;
 
 struct Writer {
@@ -80,7 +80,7 @@ impl Writer {
         });
     }
 
-    /// A metric with the points that `give` gives; nothing where it gives none.
+    /// Writes a metric with the points that `give` passes on; writes nothing if there are none.
     fn metric(
         &mut self,
         (name, about, form): (&str, &str, Form),
@@ -112,7 +112,7 @@ impl Writer {
 
     fn point(&mut self, labels: &[(&str, &str)], point: Point<'_>, out: &mut Vec<u8>) {
         match point {
-            // There is no number.
+            // NaN means that there is no number.
             Point::Number(_, value) if value.is_nan() => return,
             Point::Number(split, value) => message(out, 1, |out| {
                 self.times(out);
@@ -135,7 +135,7 @@ impl Writer {
     }
 }
 
-/// The unit that a name says, by UCUM.
+/// The UCUM unit that a metric's name implies.
 fn unit(name: &str) -> &'static str {
     match name.trim_end_matches("_total") {
         name if name.ends_with("_seconds") => "s",
@@ -144,7 +144,7 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// A `KeyValue` with a text.
+/// Writes a `KeyValue` with a text value.
 fn attribute(out: &mut Vec<u8>, field: u32, (key, value): (&str, &str)) {
     message(out, field, |out| {
         bytes(out, 1, key.as_bytes());

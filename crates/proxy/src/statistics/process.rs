@@ -6,7 +6,7 @@ use super::View;
 use crate::ids::ProxyId;
 use crate::shared::{FrontCount, Pace, RateLimit};
 
-/// What tells of features that do not exist here: HAProxy shows 0 where nothing uses them.
+/// Facts of features that do not exist here; HAProxy shows 0 where a feature is unused.
 const ABSENT: [Fact; 11] = [
     Fact::Maxpipes,
     Fact::PipesUsed,
@@ -22,7 +22,7 @@ const ABSENT: [Fact; 11] = [
 ];
 
 impl View<'_> {
-    /// What is known of the process here. The program adds what only it knows.
+    /// The facts of the process that are known here. The program adds those that only it knows.
     #[must_use]
     pub fn process(&self) -> Facts {
         let (config, shared) = (&self.running.config.global, self.shared);

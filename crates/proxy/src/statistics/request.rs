@@ -1,15 +1,15 @@
-//! What a request asks of the page: options behind its address, and actions in the body of a form (management guide: the page
-//! itself; the facts are those of HAProxy's `http_handle_stats` and `stats_process_http_post`).
+//! Requests to the statistics page: options after its path, and actions in the body of a form (management guide: the page itself;
+//! the facts are those of HAProxy's `http_handle_stats` and `stats_process_http_post`).
 
 use stats::page::{Links, Outcome};
 
 use super::Selection;
 use super::made::Form;
 
-/// Bytes of the filter on names of proxies (`scope`); what is longer is cut.
+/// The longest filter on proxy names (`scope`), bytes; a longer one is truncated.
 const SCOPE_BYTES_MAX: usize = 20;
 
-/// Options of the page, which may stand anywhere behind its address.
+/// The options of the page, which may come in any order after its path.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub form: Form,
@@ -19,7 +19,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Reads what stands behind the page's address.
+    /// Parses the part after the page's path.
     pub fn of(rest: &[u8]) -> Asked {
         let has = |option: &[u8]| find(rest, option).is_some();
         let form = match () {
@@ -58,7 +58,7 @@ impl Asked {
         }
     }
 
-    /// The address of the page with what is asked of it, but for an outcome.
+    /// The URL of the page with its options, without an outcome.
     pub fn links(&self, uri: &str, refresh_s: u32) -> Links {
         let mut options = String::new();
         if self.selection.hides_down {
@@ -86,7 +86,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// Decodes `%xx` and `+`. None where it is not well-formed.
+/// Decodes `%xx` and `+`. None if the text is malformed.
 pub(crate) fn decode(text: &[u8]) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -104,16 +104,16 @@ pub(crate) fn decode(text: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// What the body of a form asks for.
+/// The action that a form requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Action {
-    /// The backend's name, or its number behind `#`.
+    /// The backend's name, or `#` and its number.
     pub backend: String,
     pub action: String,
     pub servers: Vec<String>,
 }
 
-/// Reads the body of a form. The last backend and the last action count, as in HAProxy. None where it is not well-formed.
+/// Parses the body of a form. The last backend and the last action count, as in HAProxy. None if it is malformed.
 pub(crate) fn action(body: &[u8]) -> Option<Action> {
     let mut action = Action::default();
     for parameter in body.split(|byte| *byte == b'&') {
@@ -130,8 +130,8 @@ pub(crate) fn action(body: &[u8]) -> Option<Action> {
     Some(action)
 }
 
-/// Whether a request that changes something was sent by a page of the same origin. One that names no origin comes from no browser.
-/// `origin`: the field `Origin`, or else `Referer`.
+/// Whether a request that changes something was sent by a page of the same origin. A request without an origin does not come from
+/// a browser. `origin`: the field `Origin`, or else `Referer`.
 pub(crate) fn is_same_origin(origin: Option<&[u8]>, host: Option<&[u8]>) -> bool {
     let Some(origin) = origin else {
         return true;

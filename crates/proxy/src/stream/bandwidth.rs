@@ -1,44 +1,44 @@
-//! The limits of bandwidth of a stream (manual §9.7): how much of its payload may pass now.
+//! The bandwidth limits of a stream (manual §9.7): how much of its payload may pass now.
 //!
-//! A limit fills a bucket at its rate. The bucket holds what passes in [`BUCKET_US`], so that a stream neither begins with a burst
-//! nor passes in tiny parts. A shared limit also looks at the table's rate of bytes, so that all streams of a key
-//! together stay within it, and each has an equal share where they compete.
+//! A limit fills a bucket at its rate. The bucket holds the bytes of [`BUCKET_US`], so that a stream neither begins with a burst
+//! nor is cut into tiny parts. A shared limit also reads the byte rate of its stick table, so that all streams of a key together
+//! stay within the limit and each gets an equal share.
 
 use config::model::Direction;
 use tables::{Data, Held};
 
 use crate::ids::ProxyId;
 
-/// What a bucket holds: so much time of its rate, microseconds.
+/// The size of a bucket as a time at the limit's rate, microseconds.
 const BUCKET_US: u64 = 20_000;
 
-/// Long ago: the bucket is full.
+/// The initial time of emptying, far in the past: the bucket is full.
 pub(crate) const FULL: i64 = i64::MIN;
 
-/// The limits that rules turned on for a stream. Takes no memory before the first one.
+/// The limits that rules enabled for a stream. Takes no memory before the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Bandwidth {
     limits: Vec<Limit>,
 }
 
-/// A limit that is on.
+/// An enabled limit.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    /// The proxy that has it, and its place there.
+    /// The proxy that declares it, and its place there.
     pub of: (ProxyId, usize),
     pub direction: Direction,
     pub min_bytes: u64,
-    /// So many bytes in so many milliseconds, both at least 1.
+    /// The rate: `bytes` per `period_ms`, both at least 1.
     pub bytes: u64,
     pub period_ms: u64,
-    /// The entry that it is shared by.
+    /// The stick table entry of a shared limit.
     pub shared: Option<Held>,
-    /// The time up to which the bucket was emptied, microseconds; [`FULL`] at first.
+    /// The time for whose bytes the bucket has already been emptied, microseconds; [`FULL`] at first.
     pub emptied_us: i64,
 }
 
 impl Bandwidth {
-    /// Turns a limit on. One that is on already starts again.
+    /// Enables a limit. Restarts it if it is enabled already.
     pub fn turn_on(&mut self, limit: Limit) {
         match self.limits.iter_mut().find(|known| known.of == limit.of) {
             Some(known) => *known = limit,
@@ -46,13 +46,13 @@ impl Bandwidth {
         }
     }
 
-    /// Whether no limit is on.
+    /// Whether no limit is enabled.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.limits.is_empty()
     }
 
-    /// All are off. Entries of tables are released.
+    /// Disables all limits and releases their table entries.
     pub fn reset(&mut self) {
         self.limits.clear();
     }
@@ -65,8 +65,8 @@ impl Bandwidth {
         most.map_or(len, |most| most as usize)
     }
 
-    /// So many bytes have passed, of those that [`Bandwidth::most`] allowed; `rest` may not. Gives how long it waits,
-    /// milliseconds.
+    /// Notes that `bytes` have passed, which [`Bandwidth::most`] allowed, while `rest` bytes are held back. Returns how long they
+    /// wait, milliseconds.
     pub fn take(&mut self, direction: Direction, bytes: usize, rest: usize, now_us: u64) -> u64 {
         let limits = self.limits.iter_mut();
         let mut wait_us = 0;
@@ -83,25 +83,25 @@ impl Limit {
         self.period_ms * 1000
     }
 
-    /// How long so many bytes take.
+    /// How long `bytes` take at the rate.
     fn time_us(&self, bytes: u64) -> u64 {
         (bytes * self.period_us()).div_ceil(self.bytes)
     }
 
-    /// The least that passes at a time of so many bytes.
+    /// The smallest part of `len` bytes that passes at once.
     fn least(&self, len: u64) -> u64 {
         self.min_bytes.min(self.bytes).min(len).max(1)
     }
 
-    /// What the bucket holds when it is full: at least the least that passes.
+    /// The size of the bucket as a time: at least that of the smallest part.
     fn bucket_us(&self, least: u64) -> u64 {
         BUCKET_US.max(self.time_us(least))
     }
 
-    /// How much of so many bytes passes.
+    /// How many of `len` bytes may pass.
     fn most(&mut self, len: u64, now_us: u64) -> u64 {
         let least = self.least(len);
-        // What did not pass meanwhile is lost, as far as the bucket is full.
+        // Unused bytes beyond the size of the bucket are lost.
         let full_us = now_us as i64 - self.bucket_us(least) as i64;
         self.emptied_us = self.emptied_us.max(full_us);
         let filled_us = u64::try_from(now_us as i64 - self.emptied_us).unwrap_or(0);
@@ -119,7 +119,7 @@ impl Limit {
         }
     }
 
-    /// What all streams of a shared limit may still pass in this period, and how many they are.
+    /// How many bytes all streams of a shared limit may still pass in this period, and the number of these streams.
     fn left_to_share(&self, now_us: u64) -> Option<(u64, u64)> {
         let held = self.shared.as_ref()?;
         let (passed, users) = held.with(now_us / 1000, |entry| {
@@ -130,7 +130,7 @@ impl Limit {
         Some((left, u64::from(users.max(1))))
     }
 
-    /// When more of what is left may pass. Between two parts a bucket becomes half full.
+    /// How long the remaining bytes wait. A bucket becomes half full between two parts.
     fn wait_us(&self, rest: u64, now_us: u64) -> u64 {
         let least = self.least(rest);
         let enough_us = self.time_us(least).max(BUCKET_US / 2);

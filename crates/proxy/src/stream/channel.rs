@@ -1,31 +1,31 @@
-//! One direction of a stream: what of its body came, waits here, and left.
+//! One direction of a stream: which part of its body was received, waits here, and was sent.
 
 use http::Head;
 
-/// See the module.
+/// One direction of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
-    /// Payload that came and waits here, in the sight of rules; at most a buffer of it.
+    /// Received payload that waits here, where rules can see it; at most one buffer.
     pub waiting: Vec<u8>,
-    /// What follows the body.
+    /// The trailers.
     pub trailers: Head,
-    /// The head has left, the body may follow.
+    /// The head has been sent; the body may follow.
     pub is_open: bool,
-    /// All of it came.
+    /// The body is completely received.
     pub came: bool,
-    /// All of it came, and all of it left.
+    /// The body is completely received and sent.
     pub done: bool,
-    /// The sender's end came before that of the body.
+    /// The sender ended before its body was complete.
     pub cut: bool,
-    /// Trailers do not leave.
+    /// Trailers are discarded.
     pub drops_trailers: bool,
 }
 
-/// Memory that a channel keeps from one stream to the next.
+/// The largest buffer that a channel keeps from one stream to the next, bytes.
 const KEPT_BYTES_MAX: usize = 4 << 10;
 
 impl Channel {
-    /// Back to a fresh state, a little memory kept.
+    /// Resets it for another stream; keeps a little memory.
     pub fn reset(&mut self) {
         let Channel {
             waiting,
@@ -44,8 +44,8 @@ impl Channel {
         }
     }
 
-    /// Whether as much of it waits here as can be waited for: all of it, `enough` bytes, what a buffer of `bufsize` has room
-    /// for beside the head, or what came before the sender's end.
+    /// Whether rules need not wait longer for the body: it is complete, `enough` bytes are here, a buffer of `bufsize` is full
+    /// beside the head, or the sender has ended.
     pub fn is_here(&self, head: &Head, bufsize: usize, enough: Option<usize>) -> bool {
         let here = self.waiting.len();
         self.came
@@ -54,18 +54,18 @@ impl Channel {
             || enough.is_some_and(|enough| here >= enough)
     }
 
-    /// How much of it may wait here.
+    /// How many bytes of the body may wait here.
     pub fn room(&self, head: &Head, bufsize: usize) -> usize {
         bufsize.saturating_sub(head.wire_bytes()).max(1)
     }
 
-    /// Payload may be sent on.
+    /// Whether payload may be sent.
     pub fn flows(&self) -> bool {
         self.is_open && !self.done
     }
 }
 
-/// Empties a buffer, and gives back the memory of a large one.
+/// Empties a buffer, and frees the memory of a large one.
 pub(crate) fn keep_little(buffer: &mut Vec<u8>) {
     buffer.clear();
     if buffer.capacity() > KEPT_BYTES_MAX {

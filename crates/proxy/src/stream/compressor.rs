@@ -1,4 +1,4 @@
-//! Payload of a response that is compressed on its way (RFC 9110 §8.4, RFC 1950 to 1952).
+//! Compresses the payload of a response (RFC 9110 §8.4, RFC 1950 to 1952).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use config::model::Coding;
 use flate2::{Compress, Compression as Level, Crc, FlushCompress, Status};
 
-/// Memory of one compressor, bytes: what zlib takes with its largest window.
+/// Memory of one compressor, bytes: what zlib uses with its largest window.
 pub(crate) const COMPRESSOR_BYTES: u64 = 268 << 10;
-/// Memory of all compressors where `maxzlibmem` says nothing, bytes.
+/// Memory of all compressors without `maxzlibmem`, bytes.
 const ALL_BYTES_DEFAULT: u64 = 256 << 20;
-/// Compressors that a worker keeps for responses to come.
+/// Spare compressors that a worker keeps for later responses.
 const SPARE_MAX: usize = 8;
-/// What the buffer of a compressor grows by, bytes.
+/// The growth step of a compressor's buffer, bytes.
 const PIECE_BYTES: usize = 8 << 10;
-/// The buffer that a spare compressor keeps, bytes.
+/// The largest buffer that a spare compressor keeps, bytes.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// The head of gzip: deflate, no name, no time, compressed quickly, by Unix.
+/// The gzip header: deflate, no name, no time, fastest compression, Unix.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3];
 
 /// The compressors of a worker.
@@ -35,14 +35,14 @@ pub(crate) struct Compressor {
     deflate: Compress,
     coding: Coding,
     crc: Crc,
-    /// What is compressed and has not left, from `sent` on.
+    /// Compressed bytes; those from `sent` on have not been sent.
     out: Vec<u8>,
     sent: usize,
     is_finished: bool,
     _place: Place,
 }
 
-/// One of the compressors in use.
+/// The place of a compressor in the count of those in use.
 #[derive(Debug)]
 struct Place(Arc<AtomicU32>);
 
@@ -53,7 +53,7 @@ impl Drop for Place {
 }
 
 impl Compressors {
-    /// None yet. `max_mib`: `maxzlibmem`, of all `workers`; `level`: `tune.comp.maxlevel`.
+    /// Starts without compressors. `max_mib`: `maxzlibmem`, for all `workers` together; `level`: `tune.comp.maxlevel`.
     pub fn new(max_mib: Option<u32>, level: u32, workers: usize) -> Compressors {
         let bytes = max_mib.map_or(ALL_BYTES_DEFAULT, |mib| u64::from(mib) << 20);
         let max = bytes / COMPRESSOR_BYTES / workers.max(1) as u64;
@@ -65,7 +65,7 @@ impl Compressors {
         }
     }
 
-    /// One for a response. None where there are as many as memory is for.
+    /// A compressor for a response. None when the memory limit is reached.
     pub fn take(&mut self, coding: Coding) -> Option<Compressor> {
         let has_container = coding == Coding::Deflate;
         let same = |spare: &Compressor| (spare.coding == Coding::Deflate) == has_container;
@@ -94,7 +94,7 @@ impl Compressors {
         Some(compressor)
     }
 
-    /// A response is over.
+    /// Takes back the compressor of a response that has ended.
     pub fn put(&mut self, mut compressor: Compressor) {
         if self.spare.len() >= SPARE_MAX {
             return;
@@ -110,12 +110,12 @@ impl Compressors {
 }
 
 impl Compressor {
-    /// What is compressed and has not left.
+    /// Compressed bytes that have not been sent.
     pub fn waiting(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// So much of that has left.
+    /// Notes that `bytes` of them have been sent.
     pub fn has_left(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent == self.out.len() {
@@ -124,12 +124,12 @@ impl Compressor {
         }
     }
 
-    /// Bytes that it was given, and that they became, without a container.
+    /// Bytes of input and of compressed output, without the container.
     pub fn totals(&self) -> (u64, u64) {
         (self.deflate.total_in(), self.deflate.total_out())
     }
 
-    /// Compresses payload, all of it, so that its receiver can read it.
+    /// Compresses payload and flushes, so that the receiver can decode all of it.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.coding == Coding::Gzip {
             self.crc.update(bytes);
@@ -137,14 +137,14 @@ impl Compressor {
         self.run(bytes, FlushCompress::Sync);
     }
 
-    /// Ends the payload. Whether this was not done before.
+    /// Ends the payload. False if it was ended before.
     pub fn finish(&mut self) -> bool {
         if std::mem::replace(&mut self.is_finished, true) {
             return false;
         }
         self.run(&[], FlushCompress::Finish);
         if self.coding == Coding::Gzip {
-            // RFC 1952 §2.3.1: the checksum, and the length modulo 2^32.
+            // RFC 1952 §2.3.1: the checksum, then the length modulo 2^32.
             self.out.extend_from_slice(&self.crc.sum().to_le_bytes());
             self.out.extend_from_slice(&self.crc.amount().to_le_bytes());
         }
@@ -158,7 +158,7 @@ impl Compressor {
                 self.out.reserve(PIECE_BYTES);
             }
             let before = self.deflate.total_in();
-            // Only a broken state of the library's own is an error: there is none that a payload brings about.
+            // An error needs a broken state of the library; no payload causes one.
             let status = self.deflate.compress_vec(rest, &mut self.out, flush);
             let used = (self.deflate.total_in() - before) as usize;
             rest = &rest[used.min(rest.len())..];

@@ -1,4 +1,4 @@
-//! How long a stream waits for what, and how often it tries: what its proxies say, unless a rule said otherwise.
+//! The timeouts and the retry limit of a stream: those of its proxies, unless a rule sets others.
 
 use config::model::TimeoutKind;
 use net::timers::NEVER_MS;
@@ -7,7 +7,7 @@ use sample::facts::Timeouts;
 use super::Stream;
 use crate::running::Running;
 
-/// One accessor a timeout: milliseconds, [`NEVER_MS`] for none.
+/// One accessor for each timeout: milliseconds, [`NEVER_MS`] for none.
 macro_rules! timeouts {
     ($($doc:literal $name:ident $field:ident $proxy:ident;)*) => {
         impl Stream {$(
@@ -46,13 +46,13 @@ impl Stream {
         *field = Some(ms);
     }
 
-    /// Tries after the first one.
+    /// The number of tries after the first one.
     pub fn retries_max(&self, running: &Running) -> u32 {
         let configured = running.proxy(self.backend).retries;
         self.txn.retries_max.unwrap_or(configured)
     }
 
-    /// Another backend took over: what its predecessor said of servers does not count (manual §4.4 set-timeout, set-retries).
+    /// Another backend was chosen: drops what rules of the previous one set for servers (manual §4.4 set-timeout, set-retries).
     pub fn forget_server_limits(&mut self) {
         self.txn.retries_max = None;
         let Timeouts { client, tarpit, .. } = self.txn.timeouts;

@@ -1,7 +1,7 @@
-//! A stream: one request and its answer, or one TCP session. Its state, and the table of all streams of a worker.
+//! A stream: one request and its response, or one TCP session. Its state, and the table of all streams of a worker.
 //!
-//! A stream has a client's end and a server's end. The client's is a connection; the server's is a connection or something inside
-//! the process. Between them lie two channels, one a direction.
+//! A stream has a client's end and a server's end. The client's end is a connection; the server's end is a connection or a
+//! response that the process makes. Between them are two channels, one for each direction.
 
 mod bandwidth;
 mod channel;
@@ -28,7 +28,7 @@ pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
 pub(crate) use route::{Binding, Replay, Route};
 
-/// See the module. Boxed and used again: its buffers keep their memory.
+/// A request and its response, or a TCP session. Boxed and used again: its buffers keep their memory.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub id: StreamId,
@@ -36,36 +36,36 @@ pub(crate) struct Stream {
     pub phase: Phase,
     pub frontend: ProxyId,
     pub backend: ProxyId,
-    /// The client's end; none once it is let go.
+    /// The client's connection; none after it is released.
     pub client: Option<LinkId>,
     pub server: ServerEnd,
     pub deadlines: Deadlines,
     pub txn: Txn,
     pub request: Head,
     pub response: Head,
-    /// The head being ruled, as it was read.
+    /// The size of the head that rules work on, as it was read.
     pub read: HeadRead,
-    /// The request's body, and the response's.
+    /// The bodies of the request and of the response.
     pub up: Channel,
     pub down: Channel,
     pub route: Route,
     pub replay: Replay,
     pub log: Log,
     pub tracing: Tracing,
-    /// What slows its payload down.
+    /// The bandwidth limits of its payload.
     pub bandwidth: Bandwidth,
-    /// How the response may be compressed, and what compresses it.
+    /// How the response may be compressed, and its compressor.
     pub coding: Option<config::model::Coding>,
     pub compressor: Option<Box<Compressor>>,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
-    /// Statistics leave it out.
+    /// Statistics do not count it.
     pub ignored: bool,
-    /// It began as TCP: `tcp-request content` is behind it.
+    /// It began as TCP, and its `tcp-request content` rules have run.
     pub was_tcp: bool,
-    /// Something of the response has reached the client.
+    /// A part of the response has been sent to the client.
     pub answered: bool,
-    /// The client's connection ends with this exchange, whatever the client wants.
+    /// The client's connection ends with this exchange, whatever the client asks for.
     pub close_client: bool,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
@@ -73,26 +73,26 @@ pub(crate) struct Stream {
     pub is_old: bool,
     /// `strict-mode off`, in the rule set at hand.
     pub soft_rewrites: bool,
-    /// `http-after-response` rules failed: no more of them run.
+    /// `http-after-response` rules failed, so they do not run again.
     pub rules_failed: bool,
-    /// The realm of the challenge that the next page has (RFC 9110 §11.5).
+    /// The realm for the challenge of the next page (RFC 9110 §11.5).
     pub challenge: Option<Box<[u8]>>,
-    /// Keys that a server is to be remembered by (`stick`).
+    /// Keys under which the server is to be stored (`stick`).
     pub sticks: Vec<Stick>,
-    /// In TCP: whether the bytes at hand begin with an HTTP request, which `request` holds then.
+    /// In TCP: whether the bytes at hand begin with an HTTP request; `request` holds it then.
     pub sniffed: Sniffed,
 }
 
-/// What is at the server's end of a stream.
+/// The server's end of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ServerEnd {
     #[default]
     Nobody,
     /// A connection.
     Link(LinkId),
-    /// A page of our own: what of its body has not left.
+    /// A page of our own, with the position of its unsent part.
     Page(Page),
-    /// A body of our own that is made while it leaves.
+    /// A body of our own that is generated while it is sent.
     Made(Box<Made>),
 }
 
@@ -106,12 +106,12 @@ impl ServerEnd {
         }
     }
 
-    /// Another connection takes the place of the one that is there.
+    /// Replaces the connection.
     pub fn set_link(&mut self, link: LinkId) {
         *self = ServerEnd::Link(link);
     }
 
-    /// Takes the connection away, if it is one.
+    /// Takes the connection out, if there is one.
     pub fn take_link(&mut self) -> Option<LinkId> {
         let link = self.link()?;
         *self = ServerEnd::Nobody;
@@ -119,23 +119,23 @@ impl ServerEnd {
     }
 }
 
-/// A body that is whole in memory, and how much of it has left.
+/// A body that is complete in memory, and how many bytes of it have been sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub body: Arc<[u8]>,
     pub sent: usize,
 }
 
-/// When what a stream waits for has taken too long: monotonic milliseconds.
+/// The deadlines of a stream, monotonic milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
-    /// The client's silence.
+    /// The client's inactivity timeout.
     pub client_ms: u64,
-    /// The server's.
+    /// The server's inactivity timeout.
     pub server_ms: u64,
-    /// What the phase waits for.
+    /// The end of the phase's wait.
     pub wait_ms: u64,
-    /// When a limit of bandwidth lets more pass.
+    /// When a bandwidth limit lets more bytes pass.
     pub pace_ms: u64,
 }
 
@@ -151,7 +151,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// The first of them.
+    /// The earliest deadline.
     #[inline]
     pub fn first_ms(&self) -> u64 {
         let silence_ms = self.client_ms.min(self.server_ms);
@@ -159,36 +159,36 @@ impl Deadlines {
     }
 }
 
-/// What a head took where it was read, and how much of its body came along: what rewrites must fit beside.
+/// The size of a head when it was read, and the size of the body that came with it. Rewrites may only use the space that is left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadRead {
     pub bytes: usize,
     pub body: usize,
 }
 
-/// A stream's log line.
+/// The log state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Log {
-    /// It was written, or never will be.
+    /// The line was written, or will never be.
     pub written: bool,
-    /// When its frontend writes lines.
+    /// At which moments its frontend writes lines.
     pub moments: Moments,
     /// Its level, where a rule set it.
     pub level: Option<config::model::LogLevel>,
 }
 
-/// A key of a stick table that a server is to be remembered by.
+/// A key of a stick table under which the server is to be stored.
 #[derive(Debug)]
 pub(crate) struct Stick {
     pub table: Arc<tables::Table>,
     pub key: Box<[u8]>,
 }
 
-/// What was found in the bytes of a TCP stream.
+/// The result of looking for HTTP in the bytes of a TCP stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sniffed {
     pub is_http: bool,
-    /// When more bytes are worth another look.
+    /// How many more bytes are needed before parsing again.
     pub resume: Resume,
 }
 
@@ -238,8 +238,8 @@ impl Stream {
         }
     }
 
-    /// Back to a fresh state, the memory kept. Every field is named, so that a new one cannot be forgotten; each is a
-    /// plain store, where assigning a whole new stream would copy two kilobytes a request.
+    /// Resets it and keeps the memory. Every field is named, so that a new one cannot be forgotten. Each is a plain store,
+    /// whereas assigning a new stream would copy two kilobytes per request.
     fn reset(&mut self) {
         let Stream {
             id: _,
@@ -313,13 +313,13 @@ impl Stream {
         *sniffed = Sniffed::default();
     }
 
-    /// One outside of any table.
+    /// A stream that is in no table.
     pub fn lone() -> Stream {
         let id = StreamId::default();
         Stream::new(id, Timers::default().add(Owner::Stream(id)))
     }
 
-    /// Marks who ended it and when; the first mark stays.
+    /// Sets the termination flags; the first ones stay.
     pub fn ended_by(&mut self, who: u8, when: u8) {
         if self.txn.termination[0] == 0 {
             self.txn.termination[0] = who;
@@ -327,48 +327,48 @@ impl Stream {
         }
     }
 
-    /// When, as of now (manual §8.5).
+    /// The second termination flag at this moment (manual §8.5).
     pub fn letter(&self) -> u8 {
         self.phase.letter(self.down.done)
     }
 
-    /// A request's head was read.
+    /// Whether a request's head was read.
     pub fn has_request(&self) -> bool {
         self.txn.is_http
             && !matches!(self.phase, Phase::RequestHead)
             && !self.txn.request_line.is_empty()
     }
 
-    /// A response's head is there: the server's or our own.
+    /// Whether the head of a response is present: the server's or our own.
     pub fn has_response(&self) -> bool {
         self.response.status() != 0
     }
 
-    /// The request was read and its rules are done, by their end or by one that answers: what `%TR` counts to.
+    /// The request was read and its rules have ended or responded: the end of `%TR`.
     pub fn request_processed(&mut self, now: net::Now) {
         let complete = &mut self.txn.timing.request_complete_ms;
         complete.get_or_insert(now.ms());
     }
 }
 
-/// Spare streams that keep their memory for those to come, whatever the load was of late.
+/// Spare streams that keep their memory, whatever the recent load was.
 const SPARE_MAX: usize = 256;
 
-/// The streams of a worker, by their places.
+/// The streams of a worker by their places.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// Boxed: a stream is large, and many places are empty.
+    /// Boxed, because a stream is large and many places are empty.
     places: Vec<Option<Box<Stream>>>,
-    /// Places of streams that are not in use and keep their memory, and empty places.
+    /// Places of unused streams that keep their memory, and empty places.
     spare: Vec<StreamId>,
     empty: Vec<StreamId>,
     in_use: usize,
-    /// The most that were in use of late: as many may be spare.
+    /// The most streams that were recently in use: as many may be spare.
     peak: usize,
 }
 
 impl Streams {
-    /// A fresh stream.
+    /// Takes a fresh stream.
     pub fn begin(&mut self, timers: &mut Timers) -> &mut Stream {
         self.in_use += 1;
         self.peak = self.peak.max(self.in_use);
@@ -393,7 +393,7 @@ impl Streams {
         id
     }
 
-    /// Makes a stream that is done a spare one.
+    /// Makes an ended stream a spare one.
     pub fn end(&mut self, id: StreamId, timers: &mut Timers) {
         let place = &mut self.places[id.0 as usize];
         let Some(stream) = place else { return };
@@ -410,7 +410,7 @@ impl Streams {
         }
     }
 
-    /// Time has passed: gives back the memory of half of the spare streams that were not needed since.
+    /// Frees the spare streams above the recent peak. The peak decays by half with each call.
     pub fn trim(&mut self, timers: &mut Timers) {
         self.peak = self.in_use.max(self.peak / 2);
         while self.spare.len() > self.peak.max(SPARE_MAX) {
@@ -440,7 +440,7 @@ impl Streams {
         streams.filter(|stream| stream.is_in_use())
     }
 
-    /// The places of all that there are, in use or not.
+    /// All places, in use or not.
     pub fn ids(&self) -> impl Iterator<Item = StreamId> + use<> {
         (0..self.places.len() as u32).map(StreamId)
     }
@@ -451,7 +451,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// A spare one has no client.
+    /// A spare stream has no client.
     fn is_in_use(&self) -> bool {
         self.client.is_some() || matches!(self.phase, Phase::Done)
     }

@@ -1,9 +1,10 @@
-//! How far a stream has come.
+//! The phase of a stream.
 
 use crate::ids::RuleId;
 use crate::shared::Ticket;
 
-/// See the module. HAProxy's order; `phases` says what each does and waits for. A phase that waits carries what it waits for.
+/// The phases, in HAProxy's order; module `phases` says what each does and waits for. A phase that waits carries what it waits
+/// for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Phase {
     /// The request is not read yet.
@@ -29,76 +30,76 @@ pub(crate) enum Phase {
     BackendResponse(Rules),
     SendResponse,
     Transfer,
-    /// The rule says what it ends with.
+    /// A tarpit; the rule defines the response.
     Tarpit(RuleId),
     OpenTunnel,
     Tunnel(Tunnel),
     Done,
 }
 
-/// Rules that look at bytes.
+/// The state of rules that inspect bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inspection {
-    /// They wait for more, at most until then.
+    /// The rules wait for more bytes, at most until this time.
     pub until_ms: Option<u64>,
 }
 
-/// A set of rules.
+/// The state of a rule set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// The rule that waits, and for what: the set goes on with it.
+    /// The rule that waits, and its reason; the set continues with this rule.
     pub waits: Option<(RuleId, RuleWait)>,
 }
 
-/// What a rule waits for.
+/// The reason for which a rule waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleWait {
     /// A body, or a part of it.
     Body,
-    /// A moment.
+    /// A time.
     Pause { until_ms: u64 },
-    /// The end of the client's handshake, at most until then.
+    /// The end of the client's TLS handshake, at most until this time.
     Handshake { until_ms: u64 },
 }
 
-/// Bytes both ways.
+/// The state of a tunnel: bytes both ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tunnel {
-    /// `tcp-response content` has yet to let the server's bytes pass.
+    /// `tcp-response content` has not let the server's bytes pass yet.
     pub inspection: Option<Inspection>,
-    /// The halves that have ended.
+    /// Which sides have ended.
     pub client_ended: bool,
     pub server_ended: bool,
 }
 
-/// What a phase came to.
+/// The result of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The next phase, which is the stream's now ([`super::Stream::go`]).
+    /// Continue with the next phase, which [`super::Stream::go`] has set.
     Go,
-    /// Something must happen first; the event comes back to this phase.
+    /// Wait for an event, which continues this phase.
     Wait,
 }
 
 impl Rules {
-    /// A rule holds its message until a moment.
+    /// Whether a `pause` holds the message.
     pub fn is_paused(self) -> bool {
         matches!(self.waits, Some((_, RuleWait::Pause { .. })))
     }
 
-    /// A rule waits for the end of the client's handshake.
+    /// Whether a rule waits for the end of the client's handshake.
     fn awaits_handshake(self) -> bool {
         matches!(self.waits, Some((_, RuleWait::Handshake { .. })))
     }
 
-    /// A rule waits for a body.
+    /// Whether a rule waits for a body.
     pub fn awaits_body(self) -> bool {
         matches!(self.waits, Some((_, RuleWait::Body)))
     }
 }
 
 impl Phase {
-    /// What a stream does, in one word for `show sess`.
+    /// The phase in one word, for `show sess`.
     pub fn name(self) -> &'static str {
         match self {
             Phase::RequestHead => "request",
@@ -120,7 +121,8 @@ impl Phase {
         }
     }
 
-    /// The second character of the termination state (manual §8.5): when it happened. `answered`: all of the response is gone.
+    /// The second character of the termination state (manual §8.5): when it happened. `answered`: the response has been sent
+    /// completely.
     pub fn letter(self, answered: bool) -> u8 {
         match self {
             Phase::RequestHead
@@ -137,7 +139,7 @@ impl Phase {
             Phase::TurnAround | Phase::Connect | Phase::TakeOver | Phase::SendRequest => b'C',
             Phase::ResponseHead => b'H',
             Phase::Tarpit(_) => b'T',
-            // The rest of the request is still awaited.
+            // The rest of the request is still expected.
             Phase::Transfer if answered => b'L',
             Phase::BackendResponse(_)
             | Phase::SendResponse
@@ -148,7 +150,7 @@ impl Phase {
         }
     }
 
-    /// Its rules are those of the response's way.
+    /// Whether the rules at hand are those of the response.
     pub fn is_answered(self) -> bool {
         matches!(
             self,
@@ -162,7 +164,7 @@ impl Phase {
         )
     }
 
-    /// A request that waits for more of its body.
+    /// Whether a request waits for more of its body.
     pub fn awaits_upload(self) -> bool {
         match self {
             Phase::FrontendBody | Phase::BackendBody => true,
@@ -171,7 +173,7 @@ impl Phase {
         }
     }
 
-    /// `wait-for-handshake` holds the request.
+    /// Whether `wait-for-handshake` holds the request.
     pub fn awaits_handshake(self) -> bool {
         match self {
             Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => {
@@ -181,7 +183,7 @@ impl Phase {
         }
     }
 
-    /// `pause` holds the request.
+    /// Whether `pause` holds the request.
     pub fn is_request_paused(self) -> bool {
         match self {
             Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => rules.is_paused(),
@@ -189,12 +191,12 @@ impl Phase {
         }
     }
 
-    /// `pause` holds the response.
+    /// Whether `pause` holds the response.
     pub fn is_response_paused(self) -> bool {
         matches!(self, Phase::BackendResponse(rules) if rules.is_paused())
     }
 
-    /// Rules look at a client's bytes.
+    /// Whether rules inspect a client's bytes.
     pub fn inspects_request(self) -> bool {
         matches!(self, Phase::FrontendContent(_) | Phase::BackendContent(_))
     }

@@ -1,59 +1,59 @@
-//! The way of a request to a server: which one, by what, how often tried.
+//! How a request gets to a server: which server, for which reason, and after how many tries.
 
 use net::Labels;
 
 use crate::ids::ServerId;
 
-/// See the module.
+/// The chosen server, the reason for the choice, and the tries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Route {
     /// The server chosen.
     pub target: Option<ServerId>,
-    /// One of its slots is held.
+    /// The server whose slot the stream holds.
     pub slot: Option<ServerId>,
     /// The server at which this stream is counted (`%sc`).
     pub counted: Option<ServerId>,
-    /// A server that the next choice passes over (redispatch).
+    /// The server that the next choice skips (redispatch).
     pub avoid: Option<ServerId>,
-    /// The `use_backend` that chose the backend, by its place among those of the frontend; none: it was the default.
+    /// The place of the `use_backend` rule that chose the backend; none for the default backend.
     pub switched_by: Option<u32>,
-    /// What binds it to its server.
+    /// The persistence that binds the stream to its server.
     pub persist: Persist,
-    /// Connections tried for this request.
+    /// Connection attempts for this request.
     pub tries: u32,
-    /// The request went out on a connection that had served before.
+    /// The request was sent on a reused connection.
     pub on_reused: bool,
-    /// A reused connection failed: only a fresh one will do.
+    /// A reused connection failed, so only a new one may be used.
     pub fresh_only: bool,
     /// `Early-Data` was added to the request.
     pub is_marked_early: bool,
-    /// When the request left, monotonic nanoseconds; kept where the algorithm goes by latencies.
+    /// When the request was sent, monotonic nanoseconds; kept where the algorithm uses latencies.
     pub asked_ns: u64,
     /// Another worker was asked for an idle connection.
     pub asked_others: bool,
-    /// The server's connection may go on after this exchange.
+    /// The server's connection may be kept after this exchange.
     pub keep: bool,
-    /// What packets to the server carry.
+    /// The mark and TOS of packets to the server.
     pub labels: Labels,
 }
 
-/// What a stream knows of its persistence.
+/// The persistence of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Persist {
-    /// The server was named by the request, not found by balancing.
+    /// The request named the server; balancing did not choose it.
     pub direct: bool,
-    /// By what, where it was.
+    /// How the request named it.
     pub by: Binding,
-    /// `force-persist`: a server that is down is as good as any.
+    /// `force-persist`: a server that is down may be used.
     pub forced: bool,
-    /// `ignore-persist`: cookies bind to nothing.
+    /// `ignore-persist`: cookies are not used.
     pub ignored: bool,
-    /// When the client was last seen and first seen, as its cookie has it: seconds of UNIX time, 0 for unknown.
+    /// When the client was last seen and first seen, from its cookie: seconds of UNIX time, 0 for unknown.
     pub last_s: u64,
     pub first_s: u64,
 }
 
-/// What names a server before balancing.
+/// The ways in which a request can name a server before balancing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// `use-server`
@@ -68,7 +68,7 @@ pub(crate) enum Binding {
 }
 
 impl Persist {
-    /// Why the request went to its server; none: it was balanced.
+    /// Why the request was sent to its server; none: balancing chose it.
     pub fn choice(&self) -> Option<&'static str> {
         self.direct.then_some(match self.by {
             Binding::UseServer => "use-server",
@@ -79,14 +79,14 @@ impl Persist {
     }
 }
 
-/// Whether a request can be sent again, and what is kept for it.
+/// Whether a request can be sent again, and the data kept for that.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    /// Nothing of it was sent beside a head that is still here: another connection may have it (a stale idle one).
+    /// Only a head that is still here was sent, so another connection may get the request (after a stale idle one).
     pub resendable: bool,
-    /// `retry-on` may send it again.
+    /// `retry-on` may send the request again.
     pub retriable: bool,
-    /// The payload that has left is kept in `body`: it may have to leave again.
+    /// Sent payload is kept in `body`, because it may have to be sent again.
     pub keeps: bool,
     pub body: Vec<u8>,
     /// `disable-l7-retry`.
@@ -94,7 +94,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Back to a fresh state, a little memory kept.
+    /// Resets it; keeps a little memory.
     pub fn reset(&mut self) {
         let Replay {
             resendable,
@@ -109,7 +109,7 @@ impl Replay {
         super::channel::keep_little(body);
     }
 
-    /// Keeps payload that left; as far as `room` goes, else none can be sent again.
+    /// Keeps sent payload. Without enough `room` the request cannot be sent again, and nothing is kept.
     pub fn keep(&mut self, bytes: &[u8], room: usize) {
         if !self.keeps {
             return;

@@ -1,4 +1,4 @@
-//! Contexts in and out: fields of messages and variables.
+//! Extracts and injects contexts: fields of messages, and variables.
 
 use http::Head;
 use sample::vars::Change;
@@ -15,7 +15,7 @@ use crate::logging::Scene;
 use crate::stream::{Attached, Stream};
 
 impl Stream {
-    /// The message of a side.
+    /// The message of a direction.
     fn head_of_side(&mut self, direction: Direction) -> &mut Head {
         match direction {
             Direction::Response => &mut self.response,
@@ -50,7 +50,7 @@ impl Worker {
             }
         };
         if let Some(mut found) = found {
-            // What this stream wrote itself comes from no other process.
+            // A context that this stream itself injected is not remote.
             let own = |span: &Span| span.context.span_id == found.context.span_id;
             found.context.remote = !attached.trace.spans().iter().rev().any(own);
             found.direction = direction;
@@ -211,7 +211,7 @@ impl Worker {
     }
 }
 
-/// Reads a context; none where nothing came. `lines` is as in [`propagation::extract`].
+/// Reads a context; none if no field is present. `lines` is as in [`propagation::extract`].
 fn read(
     attached: &mut Attached,
     came: &mut Came,
@@ -241,7 +241,7 @@ fn read(
     })
 }
 
-/// The place of a field among those of W3C.
+/// The index of a W3C field.
 fn place(field: Field) -> Option<usize> {
     match field {
         Field::Traceparent => Some(0),
@@ -259,7 +259,7 @@ fn from_vars(attached: &mut Attached, txn: &Txn, vars: &[VarRef; 3]) -> Option<E
     read_w3c(attached, [text(&vars[0]), text(&vars[1]), text(&vars[2])])
 }
 
-/// As [`read`], where no field of W3C stands more than once.
+/// Reads a context as [`read`] does, where no W3C field occurs more than once.
 fn read_w3c(attached: &mut Attached, fields: [Option<&[u8]>; 3]) -> Option<Extracted> {
     let [parent, state, carried] = fields;
     if let Some(parent) = parent {
@@ -275,7 +275,7 @@ fn read_w3c(attached: &mut Attached, fields: [Option<&[u8]>; 3]) -> Option<Extra
     let arena = &mut attached.trace.arena;
     let context = parent.and_then(traceparent::parse).unwrap_or_default();
     let state = match state.filter(|_| context.is_valid()) {
-        // What is malformed is dropped whole.
+        // A malformed `tracestate` is discarded completely.
         Some(state) => arena.write(|out| {
             tracestate::read([state], out);
         }),
@@ -326,7 +326,7 @@ fn from_headers(
     formats.find_map(|format| from_format(attached, came, head, *format))
 }
 
-/// Reads the fields that everyone knows.
+/// Reads a context from the fields of a message in this format.
 pub(super) fn from_format(
     attached: &mut Attached,
     came: &mut Came,

@@ -1,4 +1,4 @@
-//! What lines make of values: attributes, events, links, status, exceptions, baggage, and log records.
+//! Evaluates the values of lines: attributes, events, links, status, exceptions, baggage, and log records.
 
 use net::Now;
 use telemetry::Trace;
@@ -8,8 +8,8 @@ use telemetry::record::{Log, Owner, SpanIndex, Text};
 
 use super::values::Values;
 
-/// Everything of a span that samples make; the key of something that failed. `span` means nothing where the values are
-/// only written down.
+/// Evaluates everything of a span that needs samples. Returns the key of an attribute that failed. `span` is ignored where the
+/// values are only recorded on a tape.
 pub(super) fn details<V: Values>(
     program: &Program,
     trace: &mut Trace,
@@ -60,7 +60,7 @@ fn baggage<V: Values>(trace: &mut Trace, line: &SpanLine, span: SpanIndex, value
             continue;
         };
         let text = values.text(value, &mut trace.arena);
-        // A pair whose sample yields nothing is left out.
+        // A pair whose sample has no value is omitted.
         if text.is_empty() || !V::APPLIES {
             continue;
         }
@@ -72,7 +72,7 @@ fn baggage<V: Values>(trace: &mut Trace, line: &SpanLine, span: SpanIndex, value
     }
 }
 
-/// The links of a line that evaluates nothing.
+/// Adds the links of a line that evaluates nothing.
 pub(super) fn link_all(trace: &mut Trace, line: &SpanLine, span: SpanIndex) {
     for link in &line.links {
         for to in &link.to {
@@ -112,7 +112,7 @@ fn link<V: Values>(
     fault
 }
 
-/// Begins an event, where spans are changed.
+/// Begins an event if spans are changed.
 fn begin_event<V: Values>(
     trace: &mut Trace,
     span: SpanIndex,
@@ -187,13 +187,13 @@ fn add_exception<V: Values>(
     fault
 }
 
-/// What came of a log record.
+/// The result of a log record.
 pub(super) struct Logged {
     /// The key of an attribute that failed.
     pub fault: Option<TextId>,
 }
 
-/// A log record, where its condition holds.
+/// Creates a log record if its condition holds.
 pub(super) fn log<V: Values>(
     trace: &mut Trace,
     line: &LogLine,

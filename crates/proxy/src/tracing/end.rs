@@ -1,4 +1,4 @@
-//! The end of a stream: its last events, the decision, and the records of what is kept.
+//! The end of a stream: its last events, the sampling decision, and the export of kept records.
 
 use sample::Scope;
 use telemetry::program::{Event, Program};
@@ -10,25 +10,25 @@ use super::fault::Cause;
 use crate::logging::Scene;
 use crate::stream::{Attached, Stream};
 
-/// What became of a stream's spans.
+/// The decision about a stream's spans.
 #[derive(Clone, Copy, Debug)]
 enum Decision<'p> {
-    /// As its sampler took them.
+    /// Kept as the sampler decided at their start.
     Sampled,
-    /// A sampled parent elsewhere is honoured.
+    /// Kept, because a remote parent is sampled.
     Parent,
-    /// This policy kept all.
+    /// All kept by this policy.
     Policy(&'p Policy),
     Dropped,
 }
 
-/// What spans say that were kept for the sake of their parent: a `KeyValue`, `tailsampling.policy` = `parent`.
+/// The attribute of spans that are kept because of their parent: a `KeyValue`, `tailsampling.policy` = `parent`.
 const PARENT_MARK: &[u8] = b"\x0a\x13tailsampling.policy\x12\x08\x0a\x06parent";
-/// Thresholds have 56 bits; a threshold of 0 keeps all.
+/// Thresholds have 56 bits; threshold 0 keeps all.
 const THRESHOLD_ALL: u64 = 0;
 
 impl Worker {
-    /// A stream ends.
+    /// A stream has ended.
     pub fn end(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         self.kept = None;
         if !stream.tracing.attached.is_empty() {
@@ -38,7 +38,7 @@ impl Worker {
         }
     }
 
-    /// A request that was not understood, or did not come whole, has a span all the same.
+    /// Creates a span for a request that was invalid or incomplete.
     #[cold]
     fn end_unread(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         let filters = scene.eval.running.tracing.of_frontend(stream.frontend);
@@ -134,7 +134,7 @@ impl Worker {
         }
     }
 
-    /// Nobody keeps it: its records were never made.
+    /// Counts the records of a stream that is not kept; they were never created.
     fn drop_taped(&mut self, scene: &Scene<'_>, attached: &Attached) {
         let counts = &mut self.outboxes[attached.filter].counts;
         let (spans, logs) = (
@@ -148,7 +148,7 @@ impl Worker {
         self.schedule_flush(scene, attached.filter);
     }
 
-    /// Asks the policies in their order.
+    /// Evaluates the policies in order.
     fn decide<'p>(
         &mut self,
         scene: &Scene<'_>,
@@ -165,7 +165,7 @@ impl Worker {
         }
         let spans = attached.trace.spans();
         let remote = spans.iter().find(|span| span.parent_is_remote);
-        // Its spans began with its flag.
+        // The spans were started with the parent's sampled flag.
         let follows = remote.is_some_and(|span| span.context.is_sampled());
         if program.honours_parent && follows {
             return Decision::Parent;
@@ -183,7 +183,8 @@ impl Worker {
         )
     }
 
-    /// The first policy that keeps a stream. `randomness`: what draws go by; none where somebody else has drawn.
+    /// The first policy that keeps a stream. `randomness`: the input of probabilistic policies; none where the remote caller has
+    /// already made the probabilistic decision.
     fn ask<'p>(
         &self,
         scene: &Scene<'_>,
@@ -244,7 +245,7 @@ fn holds(rule: &Rule, stream: &Stream, facts: &Scope<'_>) -> bool {
     }
 }
 
-/// A key's hash.
+/// The hash of a key.
 fn hash(key: &telemetry::program::Value, facts: &Scope<'_>) -> u64 {
     let mut buffer = sample::Bytes::buffer();
     key.append_text(facts, buffer.as_vec());

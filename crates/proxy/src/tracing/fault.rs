@@ -1,4 +1,4 @@
-//! Faults of a filter's work: counted, and told in a few lines to the filter's `log` targets.
+//! Faults of a filter: counts them, and logs a few to the filter's `log` targets.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,30 +10,30 @@ use crate::logging::Scene;
 use crate::running::Logging;
 use crate::stream::Attached;
 
-/// Lines of one filter and worker within [`WINDOW_MS`].
+/// How many lines one filter and worker may log within [`WINDOW_MS`].
 const LINES_MAX: usize = 3;
-/// See [`LINES_MAX`].
+/// The window of [`LINES_MAX`], milliseconds.
 const WINDOW_MS: u64 = 10_000;
-/// The longest message.
+/// The longest message, bytes.
 const MESSAGE_BYTES_MAX: usize = 512;
-/// Severities of a fault that ends the filter's work for its stream, and of one that costs an output.
+/// The severity of a fault that ends the filter's work for its stream, and of one that loses one output.
 const ERROR: u8 = 3;
 const WARNING: u8 = 4;
 
-/// What went wrong.
+/// The cause of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// A span's parent is neither open nor extracted.
     NoParent { span: SpanSlot, parent: Ref },
     /// An attribute of a span, or of a link, an event or an exception of it, has a binary value.
     Attribute { span: SpanSlot, key: TextId },
-    /// What an instrument would record is no number.
+    /// The value for an instrument is not a number.
     NoNumber { instrument: u32 },
     /// An attribute of a measurement has a binary value.
     MeasuredAttribute { instrument: u32, key: TextId },
     /// An attribute of a log record has a binary value.
     LoggedAttribute { scope: u32, key: TextId },
-    /// A stream's texts are more than it may have.
+    /// A stream's texts exceed their limit.
     TextsCut,
 }
 
@@ -112,7 +112,7 @@ fn name(names: &[Box<str>], place: usize) -> &[u8] {
     names.get(place).map_or(b"", |name| name.as_bytes())
 }
 
-/// Control bytes as `#` and two digits, as logs have them: a line stays one.
+/// Writes control bytes as `#` and two digits, as in logs, so that a message stays one line.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text {
@@ -129,18 +129,19 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Which faults of a filter are told: each cause once in a window, and a few causes.
+/// Limits the logged faults of a filter: each cause once per window, and only a few causes.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
     began_ms: Option<u64>,
     told: [Option<Cause>; LINES_MAX],
     untold: u64,
-    /// The count of [`super::Filter::reset_errors`] that it has followed.
+    /// The last applied count of [`super::Filter::reset_errors`].
     resets: u64,
 }
 
 impl Limiter {
-    /// How many were not told since the last one that was; none where this one is not to be told.
+    /// Whether to log a fault: the number of faults that were suppressed since the last logged one; none if this one is
+    /// suppressed.
     fn admits(&mut self, cause: Cause, now_ms: u64) -> Option<u64> {
         let over = |began| now_ms.saturating_sub(began) >= WINDOW_MS;
         if self.began_ms.is_none_or(over) {
@@ -169,7 +170,7 @@ impl Limiter {
     }
 }
 
-/// A message: prefix, cause, and how many were not told.
+/// A message: prefix, cause, and the number of suppressed faults.
 fn message(id: &str, cause: Cause, program: &Program, untold: u64) -> Vec<u8> {
     let suffix = match untold {
         0 => String::new(),
@@ -182,7 +183,7 @@ fn message(id: &str, cause: Cause, program: &Program, untold: u64) -> Vec<u8> {
     let mut room = MESSAGE_BYTES_MAX
         .saturating_sub(suffix.len())
         .min(text.len());
-    // No half of a character of UTF-8.
+    // Does not cut a UTF-8 character.
     while text.get(room).is_some_and(|byte| byte & 0xc0 == 0x80) {
         room -= 1;
     }
@@ -192,7 +193,7 @@ fn message(id: &str, cause: Cause, program: &Program, untold: u64) -> Vec<u8> {
 }
 
 impl Worker {
-    /// Counts a fault and tells it.
+    /// Counts a fault and logs it.
     #[cold]
     #[inline(never)]
     pub(super) fn trace_fault(

@@ -1,8 +1,8 @@
-//! The filter `opentelemetry`: which streams are traced, and what their scopes do at which moments.
+//! The filter `opentelemetry`: which streams are traced, and what their scopes do at which events.
 //!
-//! A stream that no filter follows costs a look at an empty set of events. One that is followed owns an [`Attached`] for each
-//! filter: plain records that its end decides about. `run` is one scope, `carry` brings contexts in and out, `end` decides
-//! and encodes, `worker` is what the worker keeps and hands over.
+//! A stream that no filter follows costs a check of an empty set of events. A followed stream owns an [`Attached`] for each
+//! filter: plain records, about which its end decides. `run` executes one scope, `carry` extracts and injects contexts, `end`
+//! decides and encodes, `worker` keeps the records of a worker and hands them over.
 
 mod carry;
 mod details;
@@ -28,14 +28,14 @@ use crate::stream::{Attached, FOLLOWS_TRIES, Requests, Stream};
 pub(crate) use worker::Worker;
 
 impl Worker {
-    /// A stream comes to a moment that scopes may be bound to.
+    /// Runs the scopes that are bound to an event of a stream.
     pub fn trace(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, event: Event) {
         if stream.tracing.events & event.bit() != 0 {
             self.trace_event(scene, stream, event);
         }
     }
 
-    /// A stream begins: the frontend's filters take it or leave it.
+    /// A stream begins: the frontend's filters decide whether they follow it.
     pub fn begin(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         if !stream.tracing.begun {
             self.ask_filters(scene, stream);
@@ -51,7 +51,7 @@ impl Worker {
         self.trace(scene, stream, Event::ClientSessionStart);
     }
 
-    /// `option tracing`: the request's span begins.
+    /// `option tracing`: starts the request's span.
     fn trace_request(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         if stream.tracing.events & FOLLOWS_TRIES == 0 || !stream.txn.is_http {
             return;
@@ -61,7 +61,7 @@ impl Worker {
         });
     }
 
-    /// A connection to a server is used or made for this request.
+    /// A connection to a server is used or opened for this request.
     pub fn begin_tries(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         let at = scene.eval.io.clock();
         self.each_follower(scene, stream, |worker, scene, stream, attached| {
@@ -69,7 +69,7 @@ impl Worker {
         });
     }
 
-    /// A try has failed, with the server's status where it gave one.
+    /// A try has failed; `status` is the server's, if it sent one.
     pub fn fail_tries(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, status: Option<u16>) {
         let at = scene.eval.io.clock();
         self.each_follower(scene, stream, |_, _, stream, attached| {
@@ -77,7 +77,7 @@ impl Worker {
         });
     }
 
-    /// Works on each filter of a stream that follows its requests.
+    /// Runs work for each filter that records the requests of a stream.
     fn each_follower(
         &mut self,
         scene: &mut Scene<'_>,
@@ -98,7 +98,7 @@ impl Worker {
         }
     }
 
-    /// A stream has its backend, whose filters take it or leave it.
+    /// A stream has its backend: the backend's filters decide whether they follow it.
     pub fn begin_backend(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         let switched = stream.backend != stream.frontend;
         if switched {
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// `on-idle-timeout` comes to one filter, again and again.
+    /// Runs `on-idle-timeout` of one filter, which recurs.
     fn trace_idle(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, filter: usize) {
         let at = scene.eval.io.clock();
         for place in 0..stream.tracing.attached.len() {
@@ -223,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// A long stream: what is over of it is handed over.
+    /// Hands over the ended spans of a long stream.
     #[cold]
     fn settle_trace(&mut self, scene: &Scene<'_>, attached: &mut Attached) {
         let program = &scene.eval.running.config.otel[attached.filter].program;
@@ -234,7 +234,7 @@ impl Worker {
         }
     }
 
-    /// `otel-group` of a rule of a proxy.
+    /// `otel-group` in a rule of a proxy.
     pub fn trace_group(
         &mut self,
         scene: &mut Scene<'_>,

@@ -1,4 +1,4 @@
-//! `option tracing`: the spans of a request and of its tries, by OpenTelemetry's semantic conventions for HTTP.
+//! `option tracing`: the spans of a request and of its tries, with OpenTelemetry's semantic conventions for HTTP.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::logging::Scene;
 use crate::statistics::fill::algorithm;
 use crate::stream::{Attached, Requests, Stream};
 
-/// Sets an attribute to a text.
+/// Sets a text attribute.
 fn text(attached: &mut Attached, span: SpanIndex, key: Key, text: &[u8]) {
     let text = attached.trace.arena.text(text);
     set(attached, span, key, Evaluated::Text(text));
@@ -37,7 +37,7 @@ fn written(arena: &mut Arena, write: impl FnOnce(&mut Vec<u8>)) -> Evaluated {
     Evaluated::Text(arena.write(write))
 }
 
-/// An address, and the port where there is one.
+/// Sets the attributes of an address, and of its port if there is one.
 fn address(attached: &mut Attached, span: SpanIndex, keys: (Key, Option<Key>), addr: &Addr) {
     let Some(ip) = addr.ip() else { return };
     let value = written(&mut attached.trace.arena, |out| {
@@ -49,7 +49,7 @@ fn address(attached: &mut Attached, span: SpanIndex, keys: (Key, Option<Key>), a
     }
 }
 
-/// What a request asks for.
+/// Sets the attributes of the requested URL.
 fn asked(attached: &mut Attached, span: SpanIndex, request: &http::Head, tls: bool) {
     let method = request.method_bytes();
     if span_name(method) == 0 {
@@ -73,7 +73,7 @@ fn asked(attached: &mut Attached, span: SpanIndex, request: &http::Head, tls: bo
     text(attached, span, Key::ProtocolVersion, version);
 }
 
-/// A host and its port, as `Host` has them; the port of the scheme where there is none.
+/// Sets the attributes of a host and its port, from `Host`; the port defaults to that of the scheme.
 fn host(attached: &mut Attached, span: SpanIndex, value: &[u8], tls: bool) {
     let end = value.iter().rposition(|byte| *byte == b':');
     let written = end.and_then(|end| {
@@ -90,7 +90,7 @@ fn host(attached: &mut Attached, span: SpanIndex, value: &[u8], tls: bool) {
 }
 
 impl Worker {
-    /// A request begins: its span, with what its client sent.
+    /// A request begins: starts its span with the attributes of the client's request.
     pub(super) fn begin_request(
         &mut self,
         scene: &mut Scene<'_>,
@@ -109,7 +109,7 @@ impl Worker {
         });
         let head = filter.head();
         let began = stream.txn.timing.request_start.unwrap_or(scene.eval.now);
-        // What was not understood has no method.
+        // An invalid request has no method.
         let was_read = !stream.txn.request_line.is_empty();
         let method = match was_read {
             true => stream.request.method_bytes(),
@@ -146,7 +146,7 @@ impl Worker {
         }
     }
 
-    /// A try begins: its span, whose context the server is told.
+    /// A try begins: starts its span, whose context is sent to the server.
     pub(super) fn begin_try(
         &mut self,
         scene: &mut Scene<'_>,
@@ -157,7 +157,7 @@ impl Worker {
         let Some(server) = attached.requests.server else {
             return;
         };
-        // One that failed without a word.
+        // Ends a previous try that failed without an event.
         end_try(attached, stream, at, None);
         let filter = &scene.eval.running.tracing.filters[attached.filter];
         let head = filter.head();
@@ -225,7 +225,7 @@ impl Worker {
         }
     }
 
-    /// The request is over.
+    /// Ends the span of the request.
     pub(super) fn end_request(stream: &Stream, attached: &mut Attached, at: Now) {
         end_try(attached, stream, at, Some(stream.txn.server_status));
         if let Some(span) = attached.requests.server {
@@ -233,7 +233,7 @@ impl Worker {
         }
     }
 
-    /// The request is kept: its span says how it ended, and why.
+    /// The request is kept: adds its outcome and the reasons to its span.
     pub(super) fn describe_request(
         &self,
         scene: &Scene<'_>,
@@ -249,7 +249,7 @@ impl Worker {
             int(attached, span, Key::StatusCode, i64::from(txn.status));
         }
         let [who, when, ..] = txn.termination;
-        // The client's faults are not the server's (semantic conventions, HTTP, span status).
+        // A client's fault is not an error of the server's span (semantic conventions, HTTP, span status).
         let failed = txn.status >= 500 || (txn.status == 0 && who != b'C');
         if failed {
             attached.trace.span_mut(span).status = StatusCode::Error;
@@ -264,7 +264,7 @@ impl Worker {
         text(attached, span, Key::Termination, &state);
     }
 
-    /// What only the proxy knows of a request.
+    /// Adds the attributes that only the proxy knows.
     fn explain(
         &self,
         scene: &Scene<'_>,
@@ -338,14 +338,14 @@ impl Worker {
     }
 }
 
-/// The `use_backend` that chose the backend; none where it was no such rule.
+/// The `use_backend` rule that chose the backend; none if no such rule did.
 fn switching_rule<'r>(scene: &Scene<'r>, stream: &Stream) -> Option<&'r UseBackend> {
     let frontend = scene.eval.running.proxy(stream.frontend);
     frontend.use_backend.get(stream.route.switched_by? as usize)
 }
 
-/// The route of a request: what the option says, or the pattern of paths of the `use_backend` that chose the backend. It is an
-/// attribute, and part of the span's name.
+/// Sets the route of a request: the option's value, or the path pattern of the `use_backend` rule that chose the backend. The
+/// route is an attribute and part of the span's name.
 fn name_by_route(scene: &Scene<'_>, stream: &Stream, attached: &mut Attached, span: SpanIndex) {
     let program = &scene.eval.running.config.otel[attached.filter].program;
     let arena = &mut attached.trace.arena;
@@ -382,7 +382,7 @@ fn name_by_route(scene: &Scene<'_>, stream: &Stream, attached: &mut Attached, sp
     attached.trace.span_mut(span).name_text = name;
 }
 
-/// Ends the try that is under way, with the status that its server gave; none where it failed before.
+/// Ends the current try with the server's status; none where the try failed before.
 pub(super) fn end_try(attached: &mut Attached, stream: &Stream, at: Now, status: Option<u16>) {
     let Some(span) = attached.requests.client.take() else {
         return;
@@ -403,7 +403,7 @@ pub(super) fn end_try(attached: &mut Attached, stream: &Stream, at: Now, status:
     }
 }
 
-/// `error.type`: the status, or what happened in place of one.
+/// `error.type`: the status, or the kind of failure without one.
 fn error_type(arena: &mut Arena, status: u16, who: u8) -> Evaluated {
     let what: &[u8] = match (status, who) {
         (400.., _) => {

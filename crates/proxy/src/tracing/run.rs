@@ -1,4 +1,4 @@
-//! One run of a scope, in HAProxy's order.
+//! Executes one scope, in HAProxy's order.
 
 use net::Now;
 use telemetry::program::{self, Direction, Finish, SpanLine, TextId};
@@ -11,7 +11,7 @@ use super::values::Live;
 use crate::logging::Scene;
 use crate::stream::{Attached, Stream};
 
-/// The moment and the side of a run.
+/// The time and the direction of a run.
 pub(super) type Moment = (Direction, Now);
 
 impl Worker {
@@ -48,7 +48,7 @@ impl Worker {
             }
         }
         if program.require_context && !attached.trace.has_valid_context() {
-            // A scope that looked for one and found none: nobody upstream follows this stream.
+            // The scope extracts a context and found none: no caller traces this stream.
             if !scope.extracts.is_empty() {
                 attached.stopped = true;
                 self.count_stream(scene, attached.filter, |streams| &mut streams.stopped);
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// The spans of a scope, until something ends the filter's work.
+    /// Starts the spans of a scope, until a fault ends the filter's work.
     fn trace_spans(
         &mut self,
         scene: &mut Scene<'_>,
@@ -152,7 +152,7 @@ impl Worker {
         self.log_faults(scene, attached, number, &faults);
     }
 
-    /// Attributes of log records of a scope that failed.
+    /// Reports attributes of a scope's log records that failed.
     pub(super) fn log_faults(
         &mut self,
         scene: &mut Scene<'_>,
@@ -286,7 +286,7 @@ impl Worker {
         (direction, at): Moment,
     ) {
         if attached.tape.is_on() {
-            // Contexts are not extracted where streams are taped.
+            // No contexts are extracted for streams that use a tape.
             return attached.tape.finish(finish);
         }
         attached.trace.end_spans(finish, at);

@@ -1,4 +1,5 @@
-//! Streams that their end decides about: what their scopes do is written down in short, and played when it is needed.
+//! Streams about which their end decides: the work of their scopes is recorded in a short form, and played back when it is
+//! needed.
 
 use telemetry::program::{Program, Scope, SpanLine};
 use telemetry::record::Run;
@@ -11,7 +12,8 @@ use crate::logging::Scene;
 use crate::stream::{Attached, Stream};
 
 impl Worker {
-    /// Writes the spans of a scope down. False where they must be recorded at once: so has been all before them.
+    /// Records the spans of a scope on the tape. False if they must be created at once; then everything recorded before has been
+    /// played.
     pub(super) fn tape_spans(
         &mut self,
         scene: &mut Scene<'_>,
@@ -45,7 +47,7 @@ impl Worker {
         written
     }
 
-    /// Writes the log records of a scope down, whose spans are.
+    /// Records the log records of a scope on the tape, after its spans.
     pub(super) fn tape_logs(
         &mut self,
         scene: &mut Scene<'_>,
@@ -74,13 +76,13 @@ impl Worker {
         self.log_faults(scene, attached, number, &faults);
     }
 
-    /// Records below it are not made.
+    /// Log records with a lower severity are not created.
     pub(super) fn least_severity(&self, scene: &Scene<'_>, attached: &Attached) -> u8 {
         let export = &scene.eval.running.tracing.filters[attached.filter].export;
         export.severity_min
     }
 
-    /// Makes records of what is on the tape; from now on they are made at once.
+    /// Creates the records of a tape; later ones are created at once.
     pub(super) fn play(&mut self, scene: &Scene<'_>, attached: &mut Attached) {
         let program = &scene.eval.running.config.otel[attached.filter].program;
         let (runs, values, first) = attached.tape.take();
@@ -112,7 +114,7 @@ impl Worker {
                 let (direction, at) = (run.direction, run.at);
                 trace.start_span(line.name, line.kind, parent, direction, at, (ids, head))
             });
-            // There is room: a tape holds less than a stream may have.
+            // There is room, because a tape holds less than a stream may have.
             let Some(span) = span else { continue };
             if line.evaluates {
                 details(program, trace, line, span, (player, run.at));

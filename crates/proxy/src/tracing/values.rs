@@ -1,17 +1,17 @@
-//! Where the values of a scope's lines come from: from samples, now; from samples, onto a tape; or from a tape.
+//! The source of the values of a scope's lines: samples that are used at once, samples that are recorded on a tape, or a tape.
 //!
-//! One walk over a line serves all three, so what is written down and what is read back is in the same order.
+//! One iteration over a line serves all three, so that values are recorded and read in the same order.
 
 use sample::{Condition, Scope};
 use telemetry::program::{Evaluated, FirstMatch, Time, Value};
 use telemetry::record::{Arena, Tape, Text};
 
-/// See the module.
+/// A source of values.
 pub(super) trait Values {
-    /// Spans are there to be changed.
+    /// Whether spans are changed.
     const APPLIES: bool;
 
-    /// The next value, which `make` evaluates.
+    /// The next value; `make` evaluates it.
     fn next(
         &mut self,
         arena: &mut Arena,
@@ -23,7 +23,7 @@ pub(super) trait Values {
         self.next(arena, |facts, arena| value.eval(facts, arena))
     }
 
-    /// The same as a text.
+    /// A value of a line as a text.
     fn text(&mut self, value: &Value, arena: &mut Arena) -> Text {
         let text =
             |facts: &Scope<'_>, arena: &mut Arena| Some(Evaluated::Text(value.text(facts, arena)));
@@ -33,7 +33,7 @@ pub(super) trait Values {
         }
     }
 
-    /// A number, where there is one.
+    /// A value of a line as a number, if it is one.
     fn int(&mut self, arena: &mut Arena, value: &Value) -> Option<i64> {
         match self.next(arena, |facts, _| value.int(facts).map(Evaluated::Int))? {
             Evaluated::Int(number) => Some(number),
@@ -41,7 +41,7 @@ pub(super) trait Values {
         }
     }
 
-    /// Whether a condition holds; none always does.
+    /// Whether a condition holds; without a condition it always does.
     fn holds(&mut self, arena: &mut Arena, condition: Option<&Condition>) -> bool {
         let Some(condition) = condition else {
             return true;
@@ -52,7 +52,7 @@ pub(super) trait Values {
         self.next(arena, holds).is_some()
     }
 
-    /// The line that counts.
+    /// The first line whose condition holds.
     fn matching<'l, K, V>(
         &mut self,
         arena: &mut Arena,
@@ -72,7 +72,7 @@ pub(super) trait Values {
         Some(value)
     }
 
-    /// A moment that a sample tells, in nanoseconds since the UNIX epoch; none where it tells none.
+    /// The time that a sample gives, nanoseconds since the UNIX epoch; none if it gives none.
     fn moment(&mut self, arena: &mut Arena, time: Option<&Time>) -> Option<u64> {
         let time = time?;
         let number = u64::try_from(self.int(arena, &time.value)?).ok()?;
@@ -80,7 +80,7 @@ pub(super) trait Values {
     }
 }
 
-/// From samples, now.
+/// Samples that are used at once.
 pub(super) struct Live<'a, 'b>(pub &'a Scope<'b>);
 
 impl Values for Live<'_, '_> {
@@ -96,7 +96,7 @@ impl Values for Live<'_, '_> {
     }
 }
 
-/// From samples, onto a tape.
+/// Samples that are recorded on a tape.
 pub(super) struct Recorder<'a, 'b> {
     pub facts: &'a Scope<'b>,
     pub tape: &'a mut Tape,
@@ -117,7 +117,7 @@ impl Values for Recorder<'_, '_> {
     }
 }
 
-/// From a tape.
+/// The values of a tape.
 pub(super) struct Player<'a>(pub std::slice::Iter<'a, Option<Evaluated>>);
 
 impl Values for Player<'_> {

@@ -1,4 +1,4 @@
-//! What a worker keeps for its filters, and how it hands records over.
+//! A worker's state for its filters, and the hand-over of records to exporters.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,17 +18,17 @@ use crate::logging::Scene;
 use crate::running::{Filter, Running, StreamCounts};
 use crate::stream::{Attached, Stream};
 
-/// Encoded bytes that a worker keeps before it hands them over.
+/// Encoded bytes that a worker collects before it hands them over.
 const BATCH_BYTES: usize = 64 * 1024;
-/// Spare records kept for streams to come.
+/// Spare records that are kept for later streams.
 const SPARE_MAX: usize = 1024;
-/// Milliseconds that a measurement may wait in a worker.
+/// How long a measurement may wait in a worker, milliseconds.
 const METRICS_DELAY_MS: u64 = 100;
 
-/// Milliseconds that counts of streams may wait in a worker.
+/// How long counts of streams may wait in a worker, milliseconds.
 const STREAMS_DELAY_MS: u64 = 1000;
 
-/// See the module.
+/// A worker's state for its filters.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub ids: Ids,
@@ -37,17 +37,17 @@ pub(crate) struct Worker {
     /// By filter.
     pub outboxes: Vec<Outbox>,
     pub tables: Tables,
-    /// By filter: which faults are told.
+    /// By filter: the limiter of logged faults.
     pub limiters: Vec<Limiter>,
-    /// By filter: streams since the last time that was told.
+    /// By filter: counts of streams that are not yet added to the shared counters.
     pub streams: Vec<StreamCounts>,
-    /// What came with a message, before it is in its place.
+    /// Scratch buffers for the fields of a message.
     pub came: Came,
-    /// The trace of the last stream that ended, where it is kept.
+    /// The trace of the last ended stream, if it is kept.
     pub kept: Option<TraceId>,
-    /// When something is to be handed over at the latest.
+    /// The latest time for handing records over, milliseconds.
     pub flush_at_ms: u64,
-    /// `on-idle-timeout`: when it comes to which stream, of which filter.
+    /// `on-idle-timeout`: its next time, the stream, and the filter.
     idle: BinaryHeap<Reverse<(u64, u32, u64, usize)>>,
 }
 
@@ -58,10 +58,10 @@ pub(crate) struct Came {
     pub baggage: Vec<u8>,
 }
 
-/// What was measured and not yet handed over.
+/// Measurements that are not yet handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// By filter, one for each that takes it.
+    /// By filter, one for each receiver.
     pub locals: Vec<Vec<Local>>,
     dirty: bool,
 }
@@ -112,13 +112,13 @@ impl Worker {
         }
     }
 
-    /// Has `on-idle-timeout` come to a stream.
+    /// Schedules `on-idle-timeout` for a stream.
     pub fn watch(&mut self, at_ms: u64, stream: &Stream, filter: usize) {
         self.idle
             .push(Reverse((at_ms, stream.id.0, stream.txn.id, filter)));
     }
 
-    /// When something is due.
+    /// The time of the next action, milliseconds.
     pub fn next_ms(&self) -> u64 {
         let idle = self.idle.peek().map_or(NEVER_MS, |Reverse(first)| first.0);
         self.flush_at_ms.min(idle)
@@ -132,7 +132,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// The next stream that `on-idle-timeout` comes to now, its number, and the filter.
+    /// The next stream for which `on-idle-timeout` is due, its number, and the filter.
     pub fn next_idle(&mut self, now_ms: u64) -> Option<(StreamId, u64, usize)> {
         let Reverse((at_ms, ..)) = self.idle.peek()?;
         if *at_ms > now_ms {
@@ -142,7 +142,7 @@ impl Worker {
         Some((StreamId(stream), number, filter))
     }
 
-    /// `on-idle-timeout` comes to a stream, and will come again.
+    /// Runs `on-idle-timeout` for a stream, and schedules it again.
     pub fn idle(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, filter: usize) {
         self.trace_idle(scene, stream, filter);
         let period = scene.eval.running.config.otel[filter].program.idle_ms;
@@ -152,14 +152,14 @@ impl Worker {
         }
     }
 
-    /// Hands records over that have waited.
+    /// Hands records over if their time has come.
     pub fn flush_due(&mut self, running: &Running, now_ms: u64) {
         if self.flush_at_ms <= now_ms {
             self.flush_records(running);
         }
     }
 
-    /// Hands everything over that has not been.
+    /// Hands over all records and counts.
     pub fn flush_records(&mut self, running: &Running) {
         self.flush_at_ms = NEVER_MS;
         let filters = running.tracing.filters.iter();
@@ -184,7 +184,7 @@ impl Worker {
         }
     }
 
-    /// Counts a stream at a filter: told to the others within [`STREAMS_DELAY_MS`].
+    /// Counts a stream at a filter; the shared counters are updated within [`STREAMS_DELAY_MS`].
     pub(super) fn count_stream(
         &mut self,
         scene: &Scene<'_>,
@@ -196,7 +196,7 @@ impl Worker {
         self.flush_at_ms = self.flush_at_ms.min(at_ms);
     }
 
-    /// After a stream's records came into an outbox, or it measured something.
+    /// Schedules the hand-over after a stream's records were added to an outbox, or a measurement was taken.
     pub(super) fn schedule_flush(&mut self, scene: &Scene<'_>, index: usize) {
         let filter = &scene.eval.running.tracing.filters[index];
         let outbox = &mut self.outboxes[index];

@@ -1,5 +1,5 @@
-//! Hashing over a ring (manual §4.2 hash-type consistent): each server has points on it, and a hash leads to the closest one. The
-//! points are those of HAProxy, so that a key keeps its server.
+//! Hashing over a ring (manual §4.2 hash-type consistent): each server has points on the ring, and a hash selects the closest
+//! point. The points are the same as HAProxy's, so that a key keeps its server.
 
 use config::model::{HashKey, Proxy, Server, ServerAddress};
 use net::Addr;
@@ -12,10 +12,10 @@ use super::{Balance, Beginning, Candidates};
 
 /// Points of a server for each unit of its weight.
 const POINTS_OF_A_WEIGHT: u32 = 16;
-/// What an id is multiplied by: the points of the largest weight. So those of two ids never start from the same number.
+/// The factor for an id: the number of points of the largest weight. So the points of two ids never start from the same number.
 const POINTS_OF_AN_ID: u32 = 256 * POINTS_OF_A_WEIGHT;
 
-/// Who takes what a hash leads to, in the order of the ring. A request without a key takes its turn.
+/// The servers by points on the ring. Requests without a key are balanced in turn.
 #[derive(Debug)]
 pub(crate) struct Ring {
     points: Vec<Point>,
@@ -41,7 +41,7 @@ impl Ring {
             });
             points.extend(own);
         }
-        // Among equal ones the server before the others is first.
+        // Points at the same position keep the order of their servers.
         points.sort_by_key(|point| point.at);
         Ring {
             points,
@@ -50,7 +50,7 @@ impl Ring {
         }
     }
 
-    /// The point that is closest to a hash; of two equally close ones that before it.
+    /// The point closest to a hash; of two equally close points the one before it.
     fn closest(&self, hash: u32) -> usize {
         let count = self.points.len();
         let next = self.points.partition_point(|point| point.at < hash) % count;
@@ -79,7 +79,7 @@ impl Balance for Ring {
         };
         let (before, from) = self.points.split_at(self.closest(key));
         let mut around = from.iter().chain(before).map(|point| point.server as usize);
-        // Where nobody takes it, HAProxy ends its search with the last point of the ring.
+        // If no server takes the request, HAProxy ends its search with the last point of the ring.
         around.find(|server| takes(*server)).or_else(|| {
             let mut back = self.points.iter().rev().map(|point| point.server as usize);
             back.find(|server| (candidates.may)(*server))
@@ -91,7 +91,7 @@ impl Balance for Ring {
     }
 }
 
-/// What places a server on the ring (manual §5.2 hash-key). `address`: where it is now.
+/// The key that places a server on the ring (manual §5.2 hash-key). `address`: its current address.
 pub(crate) fn ring_key(server: &Server, address: &ServerAddress) -> u32 {
     let (ip, port) = match address {
         ServerAddress::Fixed(Addr::Inet(addr)) => (Some(addr.ip()), addr.port()),
@@ -101,7 +101,7 @@ pub(crate) fn ring_key(server: &Server, address: &ServerAddress) -> u32 {
     let ip = ip.filter(|_| !server.unresolved);
     let by_id = server.id.wrapping_mul(POINTS_OF_AN_ID);
     let of_ip = |ip: IpAddr, seed: u32| match ip {
-        // As the number that a little-endian machine reads.
+        // As a number in the byte order of a little-endian machine.
         IpAddr::V4(ip) => {
             hashes::full_avalanche(seed.wrapping_add(u32::from_le_bytes(ip.octets())))
         }
@@ -121,7 +121,7 @@ pub(crate) fn ring_key(server: &Server, address: &ServerAddress) -> u32 {
 pub(crate) struct Bound {
     factor: u64,
     total: u64,
-    /// By server: its weight, and that of the usable servers before it.
+    /// By server: its weight, and the sum of weights of the usable servers before it.
     weights: Vec<(u64, u64)>,
 }
 
@@ -148,7 +148,7 @@ impl Bound {
         })
     }
 
-    /// The bound at the load of this moment, with one more request.
+    /// The bound for the current load plus one more request.
     pub fn now<'a>(&'a self, candidates: &'a Candidates<'a>) -> Bounded<'a> {
         let servers = 0..self.weights.len();
         let served: u64 = servers

@@ -1,4 +1,4 @@
-//! `balance first`: the first server that has a slot left, by id.
+//! `balance first`: the first server by id that has a free slot.
 
 use super::{Balance, Candidates};
 

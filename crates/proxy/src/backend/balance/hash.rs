@@ -3,7 +3,7 @@
 use super::roundrobin::RoundRobin;
 use super::{Balance, Candidates, weighted_map};
 
-/// A request without a key takes its turn.
+/// Requests without a key are balanced in turn.
 #[derive(Debug)]
 pub(crate) struct Hash {
     map: Vec<usize>,

@@ -1,12 +1,12 @@
-//! What a request is hashed by, and the hash: bit for bit HAProxy's, so that a migrated backend keeps its distribution.
+//! The key by which a request is hashed, and its hash: identical to HAProxy's, so that a migrated backend keeps its distribution.
 
 use config::model::{Balance, HashFunction, HashType, Proxy};
 use http::{Head, Method};
 use net::Addr;
 use sample::{Session, Txn, hashes};
 
-/// The hash of what binds this request to a server; none for algorithms that do not hash, or where the request lacks it.
-/// `body`: what of the request's body is here. `expression` makes the key of `balance hash`.
+/// The hash of a request's key; none for algorithms without hashing, or where the request lacks the key. `body`: the received
+/// part of the request's body. `expression` evaluates the key of `balance hash`.
 pub(crate) fn key(
     proxy: &Proxy,
     session: &Session,
@@ -17,7 +17,7 @@ pub(crate) fn key(
 ) -> Option<u32> {
     let how = proxy.hash_type;
     match &proxy.balance {
-        // Whatever the function is: addresses are numbers already.
+        // Addresses are numbers already, so the hash function is not applied.
         Balance::Source => source(session.src_of(Some(txn))).map(|number| mixed(number, how)),
         Balance::Uri {
             whole,
@@ -90,7 +90,7 @@ fn mixed(hash: u32, how: HashType) -> u32 {
     }
 }
 
-/// `none`: the key is a number in digits, of which the low 32 bits count.
+/// `none`: the key is a decimal number; its low 32 bits are used.
 fn number(bytes: &[u8]) -> u32 {
     let (digits, negative) = match bytes {
         [b'-', digits @ ..] => (digits, true),
@@ -123,7 +123,7 @@ fn source(addr: &Addr) -> Option<u32> {
     }
 }
 
-/// The part of a URI before its query, or all of it, cut at `len` bytes and before the slash after `depth` directories.
+/// The part of a URI before its query, or the whole URI, cut at `len` bytes and before the slash after `depth` directories.
 fn uri_part(uri: &[u8], whole: bool, len: Option<usize>, depth: Option<usize>) -> &[u8] {
     let uri = &uri[..len.unwrap_or(usize::MAX).min(uri.len())];
     let mut slashes = 0;
@@ -142,9 +142,9 @@ fn uri_part(uri: &[u8], whole: bool, len: Option<usize>, depth: Option<usize>) -
     uri
 }
 
-/// What stands before the last dot, from the dot before that on: `www.example.com` → `example`. All of a name without a dot.
+/// The label before the last dot: `www.example.com` → `example`. The whole name if it has no dot.
 fn domain(host: &[u8]) -> &[u8] {
-    // A dot at the very start is none.
+    // A dot at the very start does not count.
     let Some(end) = host
         .iter()
         .rposition(|byte| *byte == b'.')
@@ -152,7 +152,7 @@ fn domain(host: &[u8]) -> &[u8] {
     else {
         return host;
     };
-    // The byte right before the last dot belongs to the label, whatever it is.
+    // The byte right before the last dot belongs to the label, even if it is a dot.
     let start = host[..end - 1]
         .iter()
         .rposition(|byte| *byte == b'.')

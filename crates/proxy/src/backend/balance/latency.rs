@@ -1,38 +1,40 @@
 //! `balance least-latency`: the server with the lowest expected latency for its weight.
 //!
-//! The latency of a server is an average that jumps to each peak and decays from there (peak EWMA, as in Finagle and Linkerd), so
-//! that a server which becomes slow is left at once and is tried again as its peak decays. The expected latency is that average times the
-//! requests that the server works on, of all workers. Each worker measures for itself.
+//! The latency of a server is an average that rises to each peak at once and decays from there (peak EWMA, as in Finagle and
+//! Linkerd). So a server that becomes slow gets no requests at once, and is tried again as its peak decays. The expected latency
+//! is that average times the number of requests in progress at the server, of all workers. Each worker measures latencies
+//! separately.
 
 use super::{Balance, Candidates};
 
-/// How long it takes until a latency counts for a third (1/e) of what it did, nanoseconds.
+/// The time in which the weight of a latency falls to a third (1/e), nanoseconds.
 const DECAY_NS: f64 = 10e9;
-/// What is expected of a server without any measurement that works on a request, nanoseconds: others go first meanwhile.
+/// The expected latency per request in progress at a server without any measurement, nanoseconds: other servers are preferred
+/// meanwhile.
 const UNKNOWN_NS: f64 = 1e9;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
-    /// From the request's departure to the head of the response, nanoseconds.
+    /// From sending the request to the head of the response, nanoseconds.
     pub latency_ns: u64,
-    /// When, monotonic nanoseconds.
+    /// The time of the measurement, monotonic nanoseconds.
     pub at_ns: u64,
 }
 
 /// By server.
 pub(crate) type Latencies = Vec<Latency>;
 
-/// The average of a server.
+/// The average latency of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Latency {
-    /// None before the first measurement.
+    /// Zero before the first measurement.
     average_ns: f64,
     at_ns: u64,
 }
 
 impl Latency {
-    /// What is left of a value by now.
+    /// The remaining weight of a value at this time.
     fn weight(self, now_ns: u64) -> f64 {
         (-(now_ns.saturating_sub(self.at_ns) as f64) / DECAY_NS).exp()
     }
@@ -47,7 +49,7 @@ impl Latency {
         self.at_ns = observed.at_ns;
     }
 
-    /// What one more request is expected to take beside `load` others.
+    /// The expected latency of one more request beside `load` others.
     fn expected_ns(self, load: u32, now_ns: u64) -> f64 {
         let average_ns = self.average_ns * self.weight(now_ns);
         match (self.average_ns == 0.0, load) {
@@ -58,7 +60,7 @@ impl Latency {
     }
 }
 
-/// Equal ones take turns.
+/// Equal servers are used in turn.
 #[derive(Debug)]
 pub(crate) struct LeastLatency {
     servers: Latencies,

@@ -2,7 +2,7 @@
 
 use super::{Balance, Candidates};
 
-/// Equal ones take turns.
+/// Equal servers are used in turn.
 #[derive(Debug)]
 pub(crate) struct LeastConn {
     next: usize,
@@ -28,7 +28,7 @@ impl Balance for LeastConn {
             .map(|index| index % count)
             .filter(|server| (candidates.may)(*server))
         {
-            // One more connection on each, so that weights count among idle servers too.
+            // Adds one connection to each, so that weights matter among idle servers too.
             let load = u64::from((candidates.load)(server)) + 1;
             let weight = u64::from(candidates.weights[server].max(1));
             let share = load * u64::from(u32::MAX) / weight;

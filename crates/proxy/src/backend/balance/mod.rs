@@ -1,4 +1,4 @@
-//! Balancing algorithms (manual §4.2 balance): one a file, behind one trait.
+//! Balancing algorithms (manual §4.2 balance): one per file, behind one trait.
 
 mod consistent;
 mod first;
@@ -21,7 +21,7 @@ pub(crate) use consistent::ring_key;
 pub(crate) use key::{hash, key};
 pub(crate) use latency::{Latencies, Observed};
 
-/// The servers at the moment of a choice.
+/// The servers to choose from.
 pub(crate) struct Candidates<'a> {
     /// The number of a server in statistics.
     pub id: &'a dyn Fn(usize) -> u32,
@@ -29,20 +29,19 @@ pub(crate) struct Candidates<'a> {
     pub weights: &'a [u32],
     /// Whether a server may be chosen.
     pub may: &'a dyn Fn(usize) -> bool,
-    /// Requests that a server works on.
+    /// The number of requests in progress at a server.
     pub load: &'a dyn Fn(usize) -> u32,
-    /// Whether a server has all the requests that a hash may lead to it (`hash-preserve-affinity`).
+    /// Whether a server has as many requests as hashing may give it (`hash-preserve-affinity`).
     pub is_full: &'a dyn Fn(usize) -> bool,
     /// The time, monotonic nanoseconds.
     pub now_ns: u64,
-    /// The turn of all workers together.
+    /// The turn that all workers share.
     pub turn: &'a Turn,
 }
 
 /// An algorithm and its state in one worker.
 pub(crate) trait Balance: Debug + Send {
-    /// Chooses a server that may be chosen; none where there is none. `key` is the hash of what the request is
-    /// bound by, for the algorithms that hash.
+    /// Chooses an allowed server; none if there is none. `key` is the hash of the request's key, for algorithms with hashing.
     fn pick(
         &mut self,
         candidates: &Candidates<'_>,
@@ -50,36 +49,36 @@ pub(crate) trait Balance: Debug + Send {
         random: &mut dyn FnMut() -> u64,
     ) -> Option<usize>;
 
-    /// A server has answered, or failed to, after so long.
+    /// A server has responded or failed after this time.
     fn observe(&mut self, _server: usize, _observed: Observed) {}
 
-    /// Takes what the algorithm has learnt before the servers changed.
+    /// Takes over the latencies that were measured before the servers changed.
     fn inherit(&mut self, _latencies: Latencies) {}
 
-    /// What the algorithm has learnt.
+    /// The latencies that the algorithm has measured.
     fn learnt(&mut self) -> Latencies {
         Latencies::default()
     }
 
-    /// Whether a request with a key belongs to its server even when that is full.
+    /// Whether a request with a key waits for its server when that is full.
     fn sticks(&self) -> bool {
         false
     }
 }
 
-/// The servers of a backend, for an algorithm that begins.
+/// The servers of a backend at the start of an algorithm.
 pub(crate) struct Beginning<'a> {
     pub proxy: &'a Proxy,
     /// By server.
     pub weights: &'a [u32],
     /// By server: whether it takes requests.
     pub usable: &'a [bool],
-    /// What places a server on a ring ([`ring_key`]).
+    /// The key that places a server on a ring ([`ring_key`]).
     pub ring_key: &'a dyn Fn(usize) -> u32,
     pub worker: usize,
 }
 
-/// The algorithm of a backend. Workers take turns together, or begin at different servers, so that together they spread evenly.
+/// The algorithm of a backend. Workers share turns, or begin at different servers, so that together they distribute evenly.
 pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
     let Beginning {
         proxy,
@@ -119,10 +118,10 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
     }
 }
 
-/// How often a turn is looked at again that other workers take first; then two requests share one.
+/// How often the next turn is tried again after another worker took it; then two requests share one turn.
 const RACES_MAX: usize = 4;
 
-/// The next of a map whose turns all workers take together.
+/// The next server of a map whose turns all workers share.
 fn next_of(map: &[usize], candidates: &Candidates<'_>) -> Option<usize> {
     let count = map.len();
     let mut picked = None;
@@ -139,8 +138,8 @@ fn next_of(map: &[usize], candidates: &Candidates<'_>) -> Option<usize> {
     picked
 }
 
-/// The servers in use, in proportion to their weights: the map that `static-rr` walks and hashes index. HAProxy's order,
-/// so that a key keeps its server.
+/// The servers in use, in proportion to their weights: the map that `static-rr` iterates and hashes index. In HAProxy's order, so
+/// that a key keeps its server.
 fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let divisor = weights
         .iter()
@@ -155,7 +154,7 @@ fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let mut scores = vec![0_i64; weights.len()];
     let mut map = Vec::with_capacity(total as usize);
     for _ in 0..total {
-        // Each turn pays every server its weight; the first of those with the most whole turns is next and pays one.
+        // At each step every server earns its weight. The first server with the most whole turns is next and pays for one turn.
         let mut best: Option<(usize, i64)> = None;
         for index in (0..weights.len()).filter(|index| usable[*index]) {
             scores[index] += weight(index);

@@ -1,4 +1,4 @@
-//! `balance random`: some servers drawn by weight, the least loaded of them.
+//! `balance random`: draws some servers by weight and takes the least loaded of them.
 
 use super::consistent::Bound;
 use super::{Balance, Candidates};

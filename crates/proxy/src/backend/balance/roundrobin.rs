@@ -1,16 +1,16 @@
-//! `balance roundrobin`: each server in turn, by weight; all workers take turns together.
+//! `balance roundrobin`: each server in turn, by weight; all workers share the turns.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Balance, Candidates};
 
-/// Turns of a round: larger weights are scaled down to it.
+/// The most turns of a round; larger weights are scaled down to it.
 const TURNS_MAX: u64 = 1 << 16;
-/// A round, in the units that turns are spread by.
+/// The length of a round, in the units for spreading turns.
 const UNIT: u64 = 1 << 32;
 
-/// Where all weights are equal, a server's turn is its place.
+/// The turns of a round. Where all weights are equal, a server's turn is its place.
 #[derive(Debug)]
 pub(crate) struct RoundRobin {
     map: Vec<usize>,
@@ -28,7 +28,7 @@ impl RoundRobin {
     }
 }
 
-/// Turns in proportion to weights, those of each server as far apart as they can be.
+/// Turns in proportion to weights; those of each server are as far apart as possible.
 fn spread(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let weight = |server: usize| match usable[server] {
         true => u64::from(weights[server]),
@@ -39,7 +39,7 @@ fn spread(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let common = servers().map(weight).fold(0, super::gcd);
     let divisor = common.max(total.div_ceil(TURNS_MAX)).max(1);
     let turns = |server: usize| (weight(server) / divisor).max(1);
-    // The middle of a server's turn, in a round of one unit.
+    // The middle of a server's turn, in a round of length `UNIT`.
     let middle = |server: usize, turn: u64| (2 * turn + 1) * UNIT / (2 * turns(server));
     let mut next: BinaryHeap<Reverse<(u64, usize, u64)>> = servers()
         .map(|server| Reverse((middle(server, 0), server, 0)))

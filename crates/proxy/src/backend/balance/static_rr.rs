@@ -1,4 +1,4 @@
-//! `balance static-rr`: a fixed map of the servers, which all workers walk together.
+//! `balance static-rr`: iterates a fixed map of the servers, shared by all workers.
 
 use super::{Balance, Candidates, weighted_map};
 

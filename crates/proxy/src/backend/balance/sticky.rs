@@ -1,8 +1,8 @@
-//! `balance sticky`: one server as long as it is there, then the next one.
+//! `balance sticky`: the same server as long as it is available, then the next one.
 
 use super::{Balance, Candidates};
 
-/// The server of the moment.
+/// The current server.
 #[derive(Debug, Default)]
 pub(crate) struct Sticky(usize);
 

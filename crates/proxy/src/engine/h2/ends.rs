@@ -1,4 +1,4 @@
-//! Room on connections of HTTP/2, and their ends.
+//! Write progress on HTTP/2 connections, and their ends.
 
 use net::{Close, Driver};
 
@@ -24,7 +24,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// All streams of a connection may, as far as they could not.
+    /// Reports write progress to all streams of a connection.
     pub(in crate::engine) fn streams_writable(&mut self, link: LinkId, blocked: bool) {
         for child in self.cx.core.links.children(link) {
             self.stream_writable(child, blocked);
@@ -36,7 +36,7 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- ends
 
-    /// Ends all streams of a client's connection that is no more.
+    /// Ends all streams of a closed client connection.
     pub(in crate::engine) fn lose_streams(&mut self, link: LinkId) {
         for child in self.cx.core.links.children(link) {
             match self.cx.core.links.stream(child) {
@@ -46,7 +46,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The peer broke a rule for which a connection ends; it was told.
+    /// The peer violated the protocol; the connection ends, and the codec has notified the peer.
     pub(super) fn connection_failed(&mut self, link: LinkId) {
         match self.cx.core.links.is_client(link) {
             true => {
@@ -57,7 +57,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The peer opens or takes no more streams.
+    /// The peer opens or accepts no new streams.
     pub(super) fn connection_is_ending(&mut self, link: LinkId) {
         if let Some(connection) = self.cx.core.links.connection_mut(link) {
             connection.is_ending = true;
@@ -70,7 +70,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A peer's end came on a connection.
+    /// The peer has ended its side of a connection.
     pub(in crate::engine) fn connection_eof(&mut self, link: LinkId) {
         if !self.cx.core.links.is_client(link) {
             return self.server_connection_ended(link);
@@ -82,7 +82,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A server's connection carries no more. Streams whose response has come whole go on with what waits of it, and then the
+    /// A server's connection has ended. Streams whose response was completely received continue with its waiting bytes; the
     /// connection is forgotten with the last of them.
     pub(in crate::engine) fn server_connection_ended(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -116,7 +116,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A client that sends no more leaves requests without their ends.
+    /// A client has ended its side: its incomplete requests fail.
     fn end_requests(&mut self, link: LinkId) {
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
             return;
@@ -138,7 +138,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The time of a connection without streams is over.
+    /// The deadline of a connection without streams has passed.
     pub(in crate::engine) fn connection_timeout(&mut self, link: LinkId) {
         let now_ms = self.cx.now().ms();
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
@@ -162,7 +162,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A peer has not answered a ping: it would not read a GOAWAY frame either.
+    /// A peer has not answered a ping: closes without GOAWAY, which the peer would not read.
     fn is_silent(&mut self, link: LinkId) {
         match self.cx.core.links.is_client(link) {
             true => self.cx.close_client(link),
@@ -170,7 +170,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A peer answers a ping: a client may be silent for its time again, where no other timeout is for requests.
+    /// A peer has answered a ping: restarts the client's inactivity timeout where no timeout for requests is set.
     pub(super) fn ponged(&mut self, link: LinkId) {
         let now = self.cx.now();
         let links = &mut self.cx.core.links;
@@ -191,7 +191,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// How long a client's connection may be without streams before its first one.
+    /// Sets how long a client's connection may wait for its first stream.
     pub(in crate::engine) fn expect_first_stream(&mut self, link: LinkId) {
         let Some(client) = self.cx.core.links.client(link) else {
             return;

@@ -1,4 +1,4 @@
-//! Connections of HTTP/2: what a codec tells of them is given to the streams that it is about.
+//! HTTP/2 connections: passes the events of a codec to the streams that they concern.
 
 mod ends;
 
@@ -22,14 +22,14 @@ use crate::shared::FrontCount;
 use crate::stream::Phase;
 use crate::websocket;
 
-/// How many bytes of automatic answers (acknowledgements, resets, credit) may wait for a peer that reads nothing. Beyond it, the peer
-/// is not read.
+/// How many bytes of automatic replies (acknowledgements, resets, credit) may wait for a peer that does not read. Above it, the
+/// peer is not read.
 const UNREAD_BYTES_MAX: usize = 16 << 10;
 
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
 
-    /// A client's connection goes on as HTTP/2.
+    /// Switches a client's connection to HTTP/2.
     pub(super) fn become_h2(&mut self, link: LinkId) {
         let limits = self.cx.running.h2.clients;
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
@@ -45,7 +45,7 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.links.send_whole(self.cx.io, link, &out);
     }
 
-    /// Where the first bytes of a client's connection of HTTP/1 are those of HTTP/2 (RFC 9113 §3.3), it goes on so. None where they
+    /// Switches a client's HTTP/1 connection to HTTP/2 if its first bytes are the HTTP/2 preface (RFC 9113 §3.3). None if they
     /// are not.
     pub(super) fn try_h2(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
         let entry = self.cx.core.links.get(link)?;
@@ -53,7 +53,7 @@ impl<D: Driver> Turn<'_, D> {
             return None;
         };
         let options = &self.cx.running.proxy(client.frontend()).options;
-        // A stream that awaits its head was one of TCP.
+        // A stream that waits for its head was a TCP stream.
         let was_tcp = front.stream.filter(|_| front.awaits_head());
         let is_first = client.streams == u32::from(was_tcp.is_some());
         let is_h1 = matches!(client.proto, Some(Proto::H1 | Proto::Tcp));
@@ -77,7 +77,7 @@ impl<D: Driver> Turn<'_, D> {
         })
     }
 
-    /// A server's connection stands and goes on as HTTP/2: what waits for it becomes its first stream.
+    /// A server's connection is established and switches to HTTP/2: the stream that waits for it becomes its first stream.
     pub(super) fn server_becomes_h2(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
         let Some(entry) = links.get_mut(link) else {
@@ -114,14 +114,14 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(stream, |cx, stream| {
             let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
             match cx.core.links.stream_end_mut(child) {
-                // Whether the server takes it is in its settings.
+                // The server's settings say whether it supports extended CONNECT.
                 Some(end) if is_upgrade => end.awaits_settings = true,
                 _ => cx.server_connected(stream),
             }
         });
     }
 
-    /// A peer's settings have come: what waits for them goes on.
+    /// A peer's settings have come: continues streams that wait for them.
     fn settings_came(&mut self, link: LinkId) {
         for child in self.cx.core.links.children(link) {
             let Some(end) = self.cx.core.links.stream_end_mut(child) else {
@@ -137,7 +137,7 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- frames
 
-    /// The next step of what came on a connection.
+    /// The next step with the received bytes of a connection.
     pub(super) fn feed_connection(
         &mut self,
         link: LinkId,
@@ -151,7 +151,7 @@ impl<D: Driver> Turn<'_, D> {
         let is_client = matches!(entry.role, Role::Client(_));
         let is_blocked = entry.blocked;
         if let Mux::Connection(connection) = &mut entry.mux {
-            // Whoever makes us answer and does not read the answers is not read either.
+            // A peer that provokes replies and does not read them is not read either.
             if is_blocked && connection.unread >= UNREAD_BYTES_MAX {
                 return Feed::Wait(0);
             }
@@ -240,7 +240,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             Event::Goaway { .. } => self.connection_is_ending(link),
             Event::Refused { error, .. } => {
-                // One too many is no fault of the request: its client sends it again.
+                // A refused stream is no fault of the request: the client sends it again.
                 if error.code != Code::REFUSED_STREAM {
                     self.request_refused(link);
                 }
@@ -279,7 +279,7 @@ impl<D: Driver> Turn<'_, D> {
             self.cx.tell_bind(client.bind, FrontCount::RequestsH2);
         }
         if let Some(client) = self.cx.core.links.client_mut(link) {
-            // Streams begin by themselves, not behind each other.
+            // HTTP/2 streams do not follow each other, so no idle time precedes a request.
             client.idle_since = now;
         }
         let id = self.begin_stream(child);
@@ -292,7 +292,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// An extended CONNECT goes on as an upgrade of HTTP/1. A server of HTTP/1 wants a key for WebSocket, which is made here.
+    /// Converts an extended CONNECT into an HTTP/1 upgrade. For an HTTP/1 server that speaks WebSocket the key is made here.
     fn open_upgrade(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
         let core = &mut *self.cx.core;
         if !core.head.make_upgrade() {
@@ -313,7 +313,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A client's request was not understood: it is answered or reset already.
+    /// A client's request is invalid; the codec has answered or reset it.
     #[cold]
     fn request_refused(&mut self, link: LinkId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
@@ -328,7 +328,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// A server's connection has shown oddities of its protocol: the streams on it know.
+    /// A server's connection has glitches: the streams on it are told.
     #[cold]
     fn tell_server_glitches(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
@@ -344,8 +344,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those
-    /// that it has sent meanwhile are taken.
+    /// Counts a client's stream. After the last stream that its connection may have (`tune.h2.fe.max-total-streams`), the client
+    /// is told. Streams that it has sent meanwhile are accepted.
     fn count_stream(&mut self, link: LinkId) {
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
             return;
@@ -358,7 +358,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A server answers on a stream.
+    /// A server responds on a stream.
     fn stream_response(&mut self, token: u32, parsed: Parsed, end: bool) {
         let Some((child, id)) = self.child_of(token) else {
             return;
@@ -377,7 +377,7 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_from_server += parsed.consumed as u64;
             if !matches!(stream.phase, Phase::ResponseHead) {
-                // It is not asked yet, or answered already.
+                // The request was not sent yet, or was already answered.
                 return cx.server_lost(stream, Close::Reset, true);
             }
             std::mem::swap(&mut stream.response, &mut cx.core.head);
@@ -385,7 +385,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// A server takes an extended CONNECT: it agrees to the upgrade that this was.
+    /// A server accepts an extended CONNECT: converts the response into that of an upgrade.
     fn switched(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
         let core = &mut *self.cx.core;
         let is_good = (200..300).contains(&core.head.status());
@@ -411,7 +411,7 @@ impl<D: Driver> Turn<'_, D> {
     ) {
         let child = self.child_of(token);
         let Some((child, _)) = child else {
-            // Nobody wants it; it is credited all the same.
+            // No recipient is left; the peer is credited all the same.
             let links = &mut self.cx.core.links;
             links.with_codec(self.cx.io, link, |codec, frames| {
                 codec.consumed(number, bytes.len(), frames);
@@ -440,7 +440,7 @@ impl<D: Driver> Turn<'_, D> {
         self.after_feed(child, None);
     }
 
-    /// Payload of a stream for whoever works on it. What is used is credited to the peer.
+    /// Passes payload to the stream that uses this HTTP/2 stream. Used bytes are credited to the peer.
     pub(super) fn feed_stream(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
         let links = &mut self.cx.core.links;
         let is_client = links.is_client(link);
@@ -458,7 +458,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         let links = &mut self.cx.core.links;
         if links.get(link).is_none() {
-            // The stream is over: what it left is credited with it.
+            // The stream has ended, and its unused bytes were credited then.
             return Feed::Gone;
         }
         links.consumed(self.cx.io, link, used);
@@ -499,7 +499,7 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// The rest of a request that was answered before its end has come, or will not come.
+    /// The rest of a request that was answered early has come, or will not come.
     fn stream_drained(&mut self, token: u32) {
         if let Some(child) = self.cx.core.links.at(token)
             && let Some(end) = self.cx.core.links.stream_end_mut(child)
@@ -526,7 +526,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A peer gave a stream up.
+    /// A peer has reset a stream.
     fn stream_reset(&mut self, token: u32, code: Code) {
         let Some((child, id)) = self.child_of(token) else {
             return self.stream_drained(token);
@@ -537,7 +537,7 @@ impl<D: Driver> Turn<'_, D> {
         let began = links.has_input(child);
         self.with_stream(id, |cx, stream| match is_client {
             true => cx.client_lost(stream),
-            // All that is wanted was said (RFC 9113 §8.1): what is left of the request is not sent.
+            // The response is complete (RFC 9113 §8.1): the rest of the request is not sent.
             false if is_answered && code == Code::NO_ERROR => {}
             false if code == Code::REFUSED_STREAM => cx.stream_refused(stream),
             false => cx.server_lost(stream, Close::Reset, began),

@@ -1,4 +1,4 @@
-//! Which backend a request goes to, and what chooses its server.
+//! Chooses the backend of a request, and reports how its server is chosen.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::persist;
 use crate::shared::ServerTables;
 use crate::statistics::fill::algorithm;
 
-/// What a `use_backend` rule comes to.
+/// The result of a `use_backend` rule.
 enum Switch {
     /// It does not match, or its backend is not eligible: the next rule follows.
     Next,
-    /// Its name has no backend: `default_backend` follows.
+    /// No backend has this name: `default_backend` follows.
     Nobody,
     To(ProxyId),
 }
 
 impl Walk<'_> {
-    /// `use_backend` in order, then `default_backend`.
+    /// Evaluates `use_backend` in order, then `default_backend`.
     pub(super) fn choose_backend(&mut self, frontend: ProxyId) -> Result<ProxyId, Ended> {
         let proxy = self.proxy(frontend);
         for rule in &proxy.use_backend {
@@ -66,7 +66,7 @@ impl Walk<'_> {
         switch
     }
 
-    /// Where a rule that matches leads, and that in words.
+    /// The target of a matching rule, also in words.
     fn target(&mut self, target: &BackendTarget) -> (Switch, String) {
         let (found, name) = match target {
             BackendTarget::Static(place) => {
@@ -102,7 +102,7 @@ impl Walk<'_> {
         self.ambient.shared.is_published(backend) && !self.proxy(backend).disabled
     }
 
-    /// What binds the request to a server, and the algorithm.
+    /// Reports what binds the request to a server, and the algorithm.
     pub(super) fn choose_server(&mut self) {
         let backend = self.stream.backend;
         let proxy = self.proxy(backend);

@@ -1,4 +1,4 @@
-//! Muxes: what turns the bytes of a connection into messages of streams, and back.
+//! Muxes: convert between the bytes of a connection and the messages of streams.
 
 pub(crate) mod h1;
 pub(crate) mod h2;
@@ -12,7 +12,7 @@ use h1::{Back, Front, Writer, Wrote};
 /// The mux of a connection.
 #[derive(Debug)]
 pub(crate) enum Mux {
-    /// Bytes as they are, for one stream.
+    /// Unparsed bytes, for one stream.
     Raw(Raw),
     /// HTTP/1 with a client.
     Front(Front),
@@ -31,7 +31,7 @@ pub(crate) struct Raw {
 }
 
 impl Mux {
-    /// The stream that has the connection now.
+    /// The stream that uses the connection now.
     pub fn stream(&self) -> Option<StreamId> {
         match self {
             Mux::Raw(raw) => raw.stream,
@@ -42,7 +42,7 @@ impl Mux {
         }
     }
 
-    /// No stream has the connection, or one of its streams.
+    /// Whether no stream uses the connection.
     pub fn is_free(&self) -> bool {
         match self {
             Mux::Connection(connection) => connection.children.is_empty(),
@@ -50,7 +50,7 @@ impl Mux {
         }
     }
 
-    /// Ties the connection to a stream, or to none.
+    /// Sets or clears the stream that uses the connection.
     pub fn set_stream(&mut self, stream: Option<StreamId>) {
         match self {
             Mux::Raw(raw) => raw.stream = stream,
@@ -61,7 +61,7 @@ impl Mux {
         }
     }
 
-    /// Sends payload of the stream. `frame` is a buffer for what stands around it.
+    /// Sends payload of the stream. `frame` is a scratch buffer for the framing.
     pub fn data(
         &mut self,
         bytes: &[u8],
@@ -70,7 +70,7 @@ impl Mux {
     ) -> Wrote {
         match self {
             Mux::Raw(_) => Writer::Plain.data(bytes, frame, send),
-            // Payload belongs to one of its streams.
+            // The streams of the connection send payload, not the connection itself.
             Mux::Connection(_) | Mux::Stream(_) => Writer::Nothing.data(bytes, frame, send),
             Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
                 write.data(bytes, frame, send)
@@ -78,7 +78,7 @@ impl Mux {
         }
     }
 
-    /// Ends the stream's payload. Whether the peer can see that in the bytes, and the bytes that leave for it.
+    /// Ends the stream's payload. Whether the bytes show the end to the peer, and how many bytes are sent for it.
     pub fn end(
         &mut self,
         trailers: &Head,
@@ -93,7 +93,7 @@ impl Mux {
         }
     }
 
-    /// Bytes that may wait before the connection is read no further: a buffer, and of HTTP/2 a whole frame.
+    /// How many bytes may wait before the connection is not read further: one buffer, and with HTTP/2 at least one frame.
     #[inline]
     pub fn input_bytes_max(&self, bufsize: usize) -> usize {
         match self {
@@ -102,7 +102,7 @@ impl Mux {
         }
     }
 
-    /// Takes back the last bytes of the payload at hand.
+    /// Gives back the last bytes of the current payload.
     pub fn unread(&mut self, count: usize) {
         match self {
             Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => {}
@@ -111,7 +111,7 @@ impl Mux {
         }
     }
 
-    /// It may have something to tell without further bytes: the end of a body, or streams that its server will not process.
+    /// Whether it may have events without further bytes: the end of a body, or streams that its server will not process.
     #[inline]
     pub fn has_more_to_tell(&self) -> bool {
         match self {
@@ -122,7 +122,7 @@ impl Mux {
         }
     }
 
-    /// All of a body whose length was announced is read.
+    /// Whether a body of announced length is read completely.
     #[inline]
     pub fn has_all(&self) -> bool {
         match self {
@@ -132,7 +132,7 @@ impl Mux {
         }
     }
 
-    /// The message is over with its body.
+    /// The message ends with its body.
     #[inline]
     pub fn end_body(&mut self) {
         match self {
@@ -142,7 +142,7 @@ impl Mux {
         }
     }
 
-    /// Payload bytes that were announced and did not come yet.
+    /// Announced payload bytes that have not come yet.
     pub fn announced(&self) -> u64 {
         match self {
             Mux::Raw(_) | Mux::Connection(_) => 0,

@@ -1,4 +1,4 @@
-//! Who speaks TLS with the clients of a bind line.
+//! The TLS acceptors of a bind line.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use config::model::TlsOptions;
 use sample::sniff::client_hello;
 use tls::{Acceptor, Certificates};
 
-/// See the module. A replaced certificate makes a new one.
+/// The acceptors of a bind line. Replacing a certificate creates a new value.
 #[derive(Debug)]
 pub(crate) struct BindAcceptors {
     pub(super) certificates: Arc<Certificates>,
-    /// The line's own, then those of certificates with options of their own.
+    /// The acceptor of the line, then those of certificates with their own options.
     pub(super) acceptors: Vec<Variant>,
-    /// By certificate: its acceptor.
+    /// By certificate: the index of its acceptor.
     pub(super) of_certificate: Vec<u32>,
 }
 
-/// Who speaks TLS by some options.
+/// The acceptor for a set of options.
 #[derive(Debug)]
 pub(super) struct Variant {
     pub options: TlsOptions,
     pub usual: Acceptor,
-    /// For clients that offer none of its protocols; none where it has none.
+    /// For clients that offer none of its ALPN protocols; none where it has none.
     without_protocols: Option<Acceptor>,
 }
 
@@ -35,7 +35,7 @@ impl Variant {
         }
     }
 
-    /// For a client that sends this extension of ALPN, or none.
+    /// The acceptor for a client that sends this ALPN extension, or none.
     fn for_protocols(&self, offered: Option<&[u8]>) -> &Acceptor {
         match (&self.without_protocols, offered) {
             (Some(without), Some(offered)) if !has_protocol(offered, self.usual.protocols()) => {
@@ -46,7 +46,7 @@ impl Variant {
     }
 }
 
-/// Whether an extension of ALPN has one of these protocols.
+/// Whether an ALPN extension has one of these protocols.
 fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
     let list = client_hello::list(offered, 2).unwrap_or_default();
     let mut at = 0;
@@ -60,19 +60,19 @@ fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
 }
 
 impl BindAcceptors {
-    /// Whether what a client says first decides on more than its certificate: the name that it asks for, or its protocols.
+    /// Whether the client's hello (its SNI name or its protocols) chooses the acceptor, and not only the certificate.
     pub fn depends_on_hello(&self) -> bool {
         self.acceptors.len() > 1 || self.acceptors[0].without_protocols.is_some()
     }
 
-    /// The acceptor for clients that ask for this name and send this extension of ALPN.
+    /// The acceptor for clients that send this SNI name and this ALPN extension.
     pub fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
         let place = self.certificates.choose(name);
         let acceptor = place.and_then(|place| self.of_certificate.get(place));
         self.acceptors[acceptor.copied().unwrap_or(0) as usize].for_protocols(protocols)
     }
 
-    /// The line's own.
+    /// The acceptor of the line.
     pub fn usual(&self) -> &Acceptor {
         &self.acceptors[0].usual
     }

@@ -1,4 +1,4 @@
-//! Makes who speaks TLS for bind lines and servers of the files they name, which are all known.
+//! Builds the TLS acceptors of bind lines and the connectors of servers from loaded files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use super::acceptors::{BindAcceptors, Variant};
 use super::files::{BindRecipe, Dependency, Files, ServerRecipe};
 use super::load::{Findings, name_of};
 
-/// Names whose sessions are remembered of a server.
+/// For how many names of a server sessions are remembered.
 const SERVER_SESSIONS_MAX: usize = 32;
-/// What a client may send along with its first message (`allow-0rtt`): a request's head, as HAProxy takes it.
+/// The most early data that a client may send (`allow-0rtt`), bytes: a request's head, as in HAProxy.
 const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
-/// Protocols of ALPN that are spoken here.
+/// The supported ALPN protocols.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
 
-/// What a line that is made anew takes over of what it was.
+/// The previous state of a line that is rebuilt.
 #[derive(Clone, Copy)]
 pub(super) struct Before<'a> {
     pub acceptors: &'a BindAcceptors,
-    /// What changed.
+    /// The changed file.
     pub changed: Dependency<'a>,
 }
 
 impl Before<'_> {
-    /// Who speaks by these options, unless what they name changed. Sessions that it made can then be resumed; those that an
-    /// authority vouched for which may be gone cannot.
+    /// The previous acceptor for these options, unless a file that they name has changed. Its sessions can then be resumed. After
+    /// a change of authorities sessions cannot be resumed, because an authority that vouched for them may be gone.
     fn reusable(&self, options: &TlsOptions) -> Option<&Acceptor> {
         if self.changed.is_of(options) {
             return None;
@@ -42,10 +42,10 @@ impl Before<'_> {
 }
 
 impl Files {
-    /// Who speaks TLS for a bind line.
+    /// Builds the acceptors of a bind line.
     ///
     /// # Errors
-    /// A file is missing or cannot be used, in words.
+    /// A file is missing or cannot be used; the message for the user.
     pub fn build_bind(
         &self,
         recipe: &BindRecipe,
@@ -143,7 +143,7 @@ impl Files {
         options: &TlsOptions,
         is_optional: bool,
     ) -> Result<ClientCertificates, String> {
-        // Both vouch for clients; those of `ca-verify-file` are not told.
+        // Both verify clients; only the authorities of `ca_file` are announced to them.
         let told = options.ca_file.as_ref();
         let told = told.map(|file| self.authorities(file)).transpose()?;
         let untold = options.ca_verify_file.as_ref();
@@ -167,7 +167,7 @@ impl Files {
         })
     }
 
-    /// Who speaks TLS with a server.
+    /// Builds the connector of a server.
     ///
     /// # Errors
     /// As [`Files::build_bind`].
@@ -234,10 +234,10 @@ impl Files {
         }
     }
 
-    /// What is wrong with the files that options name: one is not known, or empty.
+    /// Checks the files that options name: each must be known and not empty.
     ///
     /// # Errors
-    /// The same, in words.
+    /// The message for the user.
     pub fn check(&self, options: &TlsOptions) -> Result<(), String> {
         for file in [&options.ca_file, &options.ca_verify_file]
             .into_iter()
@@ -249,7 +249,7 @@ impl Files {
     }
 }
 
-/// Tells of protocols that a line offers and that are not spoken here.
+/// Reports configured protocols that are not supported.
 pub(super) fn tell_unspoken(options: &TlsOptions, title: &str, findings: &mut Findings) {
     let protocols = options.alpn.iter().flatten();
     let absent = protocols.filter(|each| !PROTOCOLS.contains(&each.as_slice()));

@@ -1,4 +1,4 @@
-//! TLS of health checks. Mostly that of the traffic; servers whose traffic is in the clear have one of their own.
+//! TLS of health checks. It is mostly that of the traffic; servers with plain traffic may have separate TLS for checks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::Tls;
 use super::files::ServerRecipe;
 use crate::ids::{ProxyId, ServerId};
 
-/// The TLS words of a server whose traffic is in the clear and whose checks are not.
+/// The TLS options of a server with plain traffic whose checks use TLS.
 pub(super) fn alone<'a>(proxy: &Proxy, server: &'a Server) -> Option<&'a ServerTls> {
     let words = server.tls_words.as_deref().filter(|words| !words.ssl)?;
     let of_backend = match &proxy.check {
@@ -26,16 +26,16 @@ pub(super) fn alone<'a>(proxy: &Proxy, server: &'a Server) -> Option<&'a ServerT
 }
 
 impl Tls {
-    /// Who speaks TLS with a server, by the places of its backend and its own, as its traffic does; none where that is in the clear.
+    /// The connector of a server's traffic, given by the place of its backend and its own; none for plain traffic.
     #[must_use]
     pub fn of_traffic(&self, backend: usize, server: usize) -> Option<Arc<Connector>> {
         self.server(ServerId::at(ProxyId::at(backend), server))
     }
 
-    /// Who speaks TLS with a server for its health checks alone; none where they do not.
+    /// The connector for a server's health checks alone; none where they do not use their own.
     ///
     /// # Errors
-    /// A file cannot be used, in words.
+    /// A file cannot be used; the message for the user.
     pub fn of_checks(&self, proxy: &Proxy, server: &Server) -> Result<Option<Connector>, String> {
         let Some(words) = alone(proxy, server) else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! What the runtime interface changes of TLS (management guide §9.3): files in transactions, of which those of certificates are here,
-//! and lines of lists.
+//! Changes of TLS by the runtime interface (management guide §9.3): files are changed in transactions, lists line by line. The
+//! transactions of certificates are in this file.
 
 mod lists;
 mod trust;
@@ -16,23 +16,23 @@ use super::files::{Dependency, EditError, Files, Kind, Stored};
 use super::{Tls, ocsp};
 pub(super) use lists::different_update;
 
-/// A transaction that a change went into.
+/// The transaction of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// The file.
+    /// The name of the file.
     pub name: String,
-    /// It began with this change.
+    /// The transaction began with this change.
     pub is_new: bool,
 }
 
-/// The part of a certificate that a payload replaces, by the extension of the name that was given.
+/// The part of a certificate that a payload replaces, chosen by the extension of the given name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The certificate, its chain and its key.
     Pem,
     /// The key.
     Key,
-    /// The status that is stapled, DER in base64.
+    /// The stapled status, DER in base64.
     Ocsp,
     /// The issuer's certificate.
     Issuer,
@@ -41,7 +41,7 @@ enum Part {
 }
 
 impl Part {
-    /// The part that a name is for, and the certificate's name.
+    /// The part that a name refers to, and the certificate's name.
     fn of(name: &str) -> (Part, &str) {
         let Some((stem, extension)) = name.rsplit_once('.') else {
             return (Part::Pem, name);
@@ -56,15 +56,15 @@ impl Part {
     }
 }
 
-/// The certificate's name in a name that may be of one of its parts (`x.pem.key`).
+/// The certificate's name for a name that may refer to one of its parts (`x.pem.key`).
 #[must_use]
 pub fn certificate_name(name: &str) -> &str {
     Part::of(name).1
 }
 
-/// Certificates.
+/// Changes of certificates.
 impl Tls {
-    /// Makes an empty certificate of a new name.
+    /// Creates an empty certificate with a new name.
     ///
     /// # Errors
     /// [`EditError::Exists`]
@@ -86,10 +86,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces a part of a certificate in its transaction, which begins where there is none. The name's extension says which part.
+    /// Replaces a part of a certificate in its transaction, and begins one if there is none. The name's extension chooses the
+    /// part.
     ///
     /// # Errors
-    /// Another transaction is under way, there is no such certificate, or the payload is none.
+    /// Another transaction is open, the certificate does not exist, or the payload is invalid.
     pub fn set_certificate(&self, name: &str, payload: &[u8]) -> Result<Draft, EditError> {
         let mut files = self.files();
         let files = &mut *files;
@@ -119,10 +120,10 @@ impl Tls {
         Ok(Draft { name, is_new })
     }
 
-    /// Ends a transaction: what it made is served from now on. How many lines and servers use it.
+    /// Ends a transaction: its certificate is used from now on. Returns how many lines and servers use it.
     ///
     /// # Errors
-    /// There is no such transaction, or what it made cannot be served: then the transaction goes on.
+    /// There is no such transaction, or its certificate cannot be used: then the transaction stays open.
     pub fn commit_certificate(&self, name: &str) -> Result<usize, EditError> {
         let mut files = self.files();
         let files = &mut *files;
@@ -133,7 +134,7 @@ impl Tls {
         let is_used = files.uses(Dependency::Certificate(&name)) > 0;
         match stored.prepare(&files.chains, &files.global) {
             Ok(()) => {}
-            // Tokens need no key.
+            // A certificate for tokens needs no private key.
             Err(IdentityError::NoKey(_)) if !is_used => {}
             Err(error) => return Err(EditError::Wrong(error.to_string())),
         }
@@ -147,7 +148,7 @@ impl Tls {
         ended
     }
 
-    /// Has tokens verified by a certificate, or not any more.
+    /// Sets whether a certificate verifies tokens.
     ///
     /// # Errors
     /// [`EditError::Unknown`]
@@ -160,7 +161,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Forgets a transaction.
+    /// Discards a transaction.
     ///
     /// # Errors
     /// There is no such transaction.
@@ -168,10 +169,10 @@ impl Tls {
         abort(&mut self.files().certificates, name)
     }
 
-    /// Forgets a certificate that nobody uses.
+    /// Deletes an unused certificate.
     ///
     /// # Errors
-    /// A transaction changes it, there is none, or it is used.
+    /// The certificate does not exist, is used, or is being changed by a transaction.
     pub fn delete_certificate(&self, name: &str) -> Result<(), EditError> {
         let mut files = self.files();
         if files.certificates.draft_of(name).is_some() {
@@ -189,10 +190,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces the status that is stapled to certificates, which says itself for which, in DER. How many certificates have it now.
+    /// Replaces the stapled status of certificates; the DER response names the certificate. Returns how many certificates have it
+    /// now.
     ///
     /// # Errors
-    /// It is none, or for no certificate that is known.
+    /// The response is invalid, or not for a known certificate.
     pub fn set_ocsp(&self, response: &[u8], now_s: u64) -> Result<usize, EditError> {
         let mut files = self.files();
         let files = &mut *files;
@@ -241,8 +243,8 @@ fn set_part(stored: &mut Stored, part: Part, payload: &[u8], name: &str) -> Resu
 }
 
 impl Tls {
-    /// Makes anew what depends on a file, and has it served. How many lines and servers those are; nothing is replaced where one
-    /// of them cannot be made.
+    /// Rebuilds the acceptors and connectors that depend on a file and puts them into use. Returns the number of lines and
+    /// servers. Nothing is replaced if one of them cannot be built.
     fn rebuild(&self, files: &Files, changed: Dependency<'_>) -> Result<usize, String> {
         let mut binds = Vec::new();
         let mut servers = Vec::new();
@@ -253,7 +255,7 @@ impl Tls {
                     continue;
                 };
                 let uses = recipe.uses(changed);
-                // A line verifies by its own options also where every certificate has others.
+                // The line's own options may be used for verification even if every certificate has others.
                 if uses == 0 && !changed.is_of(&recipe.words.options) {
                     continue;
                 }
@@ -286,7 +288,7 @@ impl Tls {
     }
 }
 
-/// Ends a transaction whose file was replaced: where what depends on it could not be made, the file is as it was.
+/// Ends a transaction whose file was replaced. If a dependent acceptor or connector could not be built, the file is restored.
 fn end<T>(
     kind: &mut Kind<T>,
     name: &str,

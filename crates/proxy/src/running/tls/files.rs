@@ -1,8 +1,8 @@
-//! Certificates, authorities, lists of revoked certificates and lists of certificates by their names: what bind lines and servers are
-//! made of, and what the runtime interface edits.
+//! Certificates, authorities, revocation lists and certificate lists by name: the parts of acceptors and connectors, which the
+//! runtime interface edits.
 //!
-//! A change goes into a copy first (a transaction, of which there is one a kind at a time); committed, it replaces what is known by its
-//! name. Nothing here is read while traffic runs.
+//! A change goes into a copy first, in a transaction; each kind has at most one open transaction. A commit replaces the known
+//! file of that name. The data path reads nothing here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use tls::{
     TicketKeys,
 };
 
-/// See the module.
+/// The files of a configuration's TLS.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub global: TlsGlobal,
     /// `issuers-chain-path`
     pub chains: Chains,
     pub certificates: Kind<Stored>,
-    /// None: made by the runtime interface and not filled yet.
+    /// None for a file that the runtime interface created and has not filled yet.
     pub authorities: Kind<Option<Authorities>>,
     pub revocations: Kind<Option<Revocations>>,
     pub lists: BTreeMap<String, CrtList>,
-    /// Authorities that sign certificates which are made (`ca-sign-file`), by their files.
+    /// Authorities that sign generated certificates (`ca-sign-file`), by file.
     pub signers: BTreeMap<PathBuf, CaSigner>,
-    /// Keys of tickets by their files, in the order of their identifiers.
+    /// Ticket keys by file, in the order of their identifiers.
     pub ticket_keys: Vec<(PathBuf, TicketKeys)>,
     /// How often clients asked for sessions without tickets.
     pub cache_use: CacheUse,
@@ -37,11 +37,11 @@ pub(super) struct Files {
     pub servers: Vec<Vec<Option<ServerRecipe>>>,
 }
 
-/// Files of one kind, and the transaction that changes one of them.
+/// The files of one kind, and its open transaction.
 #[derive(Debug)]
 pub(super) struct Kind<T> {
     pub files: BTreeMap<String, T>,
-    /// The name of the file that is changed, and what becomes of it.
+    /// The name of the file in the transaction, and its changed copy.
     pub draft: Option<(String, T)>,
 }
 
@@ -55,13 +55,13 @@ impl<T> Default for Kind<T> {
 }
 
 impl<T> Kind<T> {
-    /// The copy that a transaction has of a file.
+    /// The transaction's copy of a file.
     pub fn draft_of(&self, name: &str) -> Option<&T> {
         let (of, draft) = self.draft.as_ref()?;
         (of == name).then_some(draft)
     }
 
-    /// What is wrong with an edit of `name`: a transaction of another file.
+    /// Fails if the open transaction is about another file than `name`.
     pub fn check_free(&self, name: &str) -> Result<(), EditError> {
         match &self.draft {
             Some((ongoing, _)) if ongoing != name => Err(EditError::Ongoing(ongoing.clone())),
@@ -69,7 +69,7 @@ impl<T> Kind<T> {
         }
     }
 
-    /// What is wrong with ending a transaction of `name`.
+    /// Fails if there is no open transaction of `name`.
     pub fn check_ongoing(&self, name: &str) -> Result<(), EditError> {
         match &self.draft {
             None => Err(EditError::NoTransaction),
@@ -78,49 +78,49 @@ impl<T> Kind<T> {
     }
 }
 
-/// Why an edit was not made.
+/// Why an edit failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
-    /// The transaction under way is about this file.
+    /// The open transaction is about this file.
     Ongoing(String),
-    /// No transaction is under way.
+    /// There is no open transaction.
     NoTransaction,
-    /// There is no such file.
+    /// The file does not exist.
     Unknown,
-    /// There is one already.
+    /// The file exists already.
     Exists,
     /// Bind lines or servers use it.
     InUse,
-    /// Tokens are verified by it.
+    /// Tokens are verified with it.
     UsedForJwt,
-    /// It is of another kind.
+    /// The file is of another kind.
     OtherKind,
-    /// What came cannot be used, in words.
+    /// The payload cannot be used; the message for the user.
     Wrong(String),
 }
 
-/// A certificate by its name.
+/// A certificate with its parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     pub source: Arc<CertificateSource>,
     pub material: Material,
-    /// What is served; none while a part is missing.
+    /// The identity in use; none while a part is missing.
     pub identity: Option<Identity>,
     /// The file of `issuers-chain-path` that completed its chain.
     pub chain_file: Option<PathBuf>,
-    /// Tokens are verified by it.
+    /// Tokens are verified with it.
     pub is_for_jwt: bool,
 }
 
 impl Stored {
-    /// Says which keys verify and decrypt tokens by this certificate's name: its own, or none.
+    /// Sets the keys that verify and decrypt tokens under this certificate's name: its own, or none.
     pub fn publish(&self, name: &str) {
         let certificate = self.material.certificate().filter(|_| self.is_for_jwt);
         let key = self.material.key().filter(|_| self.is_for_jwt);
         sample::set_token_certificate(name, certificate, key.map(|(_, key)| key));
     }
 
-    /// Makes what is served of its parts.
+    /// Builds the identity from the parts.
     pub fn prepare(&mut self, chains: &Chains, global: &TlsGlobal) -> Result<(), IdentityError> {
         if let Some(file) = self.material.complete(chains) {
             self.chain_file = Some(file.to_owned());
@@ -139,7 +139,7 @@ impl Stored {
     }
 }
 
-/// What a bind line is made of.
+/// The data from which a bind line's acceptors are built.
 #[derive(Clone, Debug)]
 pub(super) struct BindRecipe {
     pub words: BindTls,
@@ -150,11 +150,11 @@ pub(super) struct BindRecipe {
     pub origin: String,
 }
 
-/// What a server is made of.
+/// The data from which a server's connector is built.
 #[derive(Clone, Debug)]
 pub(super) struct ServerRecipe {
     pub words: ServerTls,
-    /// What messages call it.
+    /// Its name in messages.
     pub title: String,
 }
 
@@ -168,7 +168,7 @@ pub(super) enum Dependency<'a> {
 }
 
 impl Dependency<'_> {
-    /// Whether options of TLS name it.
+    /// Whether TLS options name it.
     pub fn is_of(self, options: &TlsOptions) -> bool {
         let is = |path: &Option<PathBuf>, name: &str| {
             path.as_deref().is_some_and(|path| path == Path::new(name))

@@ -1,4 +1,4 @@
-//! Reads the files that a configuration names; one that several lines name, once.
+//! Reads the files that a configuration names. A file that several lines name is read once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,12 +17,12 @@ use super::TlsFinding;
 use super::edit::different_update;
 use super::files::{BindRecipe, Files, ServerRecipe, Stored};
 
-/// The largest file of an authority that signs, with its key and its chain, bytes.
+/// The largest file of a signing authority, with its key and its chain, bytes.
 const CA_SIGN_BYTES_MAX: u64 = 1 << 20;
 /// The largest file of ticket keys, bytes.
 const TICKET_KEYS_BYTES_MAX: u64 = 64 << 10;
 
-/// What a file of authorities is called.
+/// The name of an authority file in messages and commands.
 pub(super) fn name_of(file: &CaFile) -> std::borrow::Cow<'_, str> {
     match file {
         CaFile::System => "@system-ca".into(),
@@ -30,7 +30,7 @@ pub(super) fn name_of(file: &CaFile) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// What was found wrong.
+/// The errors and warnings.
 #[derive(Debug, Default)]
 pub(super) struct Findings(pub Vec<TlsFinding>);
 
@@ -50,7 +50,7 @@ impl Findings {
     }
 }
 
-/// See the module.
+/// Reads the files.
 pub(super) struct Loader {
     pub files: Files,
     pub findings: Findings,
@@ -58,7 +58,7 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    /// Reads what a configuration names, `since_epoch` after the UNIX epoch.
+    /// Reads the files that a configuration names, `since_epoch` after the UNIX epoch.
     pub fn load(config: &Config, since_epoch: Duration) -> Loader {
         let mut loader = Loader {
             files: Files {
@@ -82,7 +82,7 @@ impl Loader {
             loader.files.servers.push(servers);
             for server in &proxy.servers {
                 if let Some(words) = super::checks::alone(proxy, server) {
-                    // Their files are known then; who speaks is made when a check needs it.
+                    // This loads their files; the connector is built when a check needs it.
                     loader.server(proxy, words, &server.name);
                 }
             }
@@ -91,7 +91,7 @@ impl Loader {
         loader
     }
 
-    /// Certificates that tokens are verified by: those of sections `crt-store`, and those that expressions name.
+    /// Loads the certificates that verify tokens: those of sections `crt-store`, and those that expressions name.
     fn token_certificates(&mut self) {
         let mut names = sample::wanted_token_certificates();
         for source in self.files.global.for_jwt.clone() {
@@ -225,7 +225,7 @@ impl Loader {
                     ));
                 }
             }
-            // Tokens need no key.
+            // A certificate for tokens needs no private key.
             Err(IdentityError::NoKey(_)) if source.is_for_jwt => {}
             Err(error) => self.findings.alert(format!("{place}'crt' : {error}.")),
         }
@@ -233,7 +233,7 @@ impl Loader {
         certificates.insert(source.name.clone(), stored);
     }
 
-    /// Reads authorities and lists of revoked certificates. They matter only where certificates are verified.
+    /// Reads authorities and revocation lists. They are only needed where certificates are verified.
     fn trust(&mut self, options: &TlsOptions, verifies: bool, title: &str) {
         let verifies = verifies && options.verify != Some(TlsVerify::None);
         for file in [&options.ca_file, &options.ca_verify_file]
@@ -327,7 +327,7 @@ impl Loader {
     }
 }
 
-/// Whether everyone on this machine may read a file.
+/// Whether all users of this machine may read a file.
 fn is_readable_by_all(path: &Path) -> bool {
     const OTHERS_READ: u32 = 0o004;
     fs::metadata(path).is_ok_and(|file| file.permissions().mode() & OTHERS_READ != 0)

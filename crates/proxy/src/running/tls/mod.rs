@@ -1,8 +1,9 @@
-//! TLS of the running configuration: the files that it names are read, and made what bind lines and servers speak with.
+//! TLS of the running configuration: reads the files that it names, and builds the acceptors of bind lines and the connectors of
+//! servers.
 //!
-//! Workers read [`Tls::bind`] once a client's connection and [`Tls::server`] once a new connection to a server: both are a load of a
-//! pointer that can be replaced. The runtime interface edits [`files::Files`] behind a lock (`edit`), makes anew what depends
-//! on what it changed, and swaps the pointers. Connections keep what they began with.
+//! Workers read [`Tls::bind`] once per client connection and [`Tls::server`] once per new connection to a server. Both load a
+//! pointer that can be replaced. The runtime interface edits [`files::Files`] behind a lock (`edit`), rebuilds what depends on
+//! the change, and swaps the pointers. Established connections keep their state.
 
 mod acceptors;
 mod build;
@@ -30,27 +31,27 @@ use load::Loader;
 pub use ocsp::OcspSubject;
 pub use views::{CertificateView, ListView, NameView, Status, TrustView};
 
-/// What is wrong with a file that a configuration names, or doubtful.
+/// An error or warning about a file that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFinding {
-    /// The configuration cannot be served with it.
+    /// The configuration cannot be used.
     pub is_fatal: bool,
-    /// In words, with the file and the line that names it.
+    /// The message, with the file and the line that names it.
     pub text: String,
 }
 
-/// TLS of a configuration. See the module.
+/// The TLS state of a configuration.
 #[derive(Debug, Default)]
 pub struct Tls {
-    /// By proxy and bind line; none where clients speak in the clear.
+    /// By proxy and bind line; none for plain lines.
     binds: Vec<Vec<Option<ArcSwap<BindAcceptors>>>>,
-    /// By proxy: its servers. None for those that are spoken to in the clear.
+    /// By proxy: its servers. None for plain servers.
     servers: Vec<ArcSwap<Vec<Option<Arc<Connector>>>>>,
     files: Mutex<Files>,
 }
 
 impl Tls {
-    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Beside what they came to, what was found wrong.
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Returns the TLS state, and errors and warnings.
     #[must_use]
     pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
         let Loader {
@@ -58,7 +59,7 @@ impl Tls {
             mut findings,
             ..
         } = Loader::load(config, since_epoch);
-        // What is missing was told.
+        // Missing files have been reported.
         let is_whole = !findings.0.iter().any(|finding| finding.is_fatal);
         let mut tls = Tls::default();
         for (binds, servers) in files.binds.iter().zip(&files.servers) {
@@ -95,24 +96,24 @@ impl Tls {
         (tls, findings.0)
     }
 
-    /// Who speaks TLS with the clients of a bind line; none where they speak in the clear.
+    /// The acceptors of a bind line; none for a plain line.
     #[inline]
     pub(crate) fn bind(&self, bind: BindId) -> Option<Guard<Arc<BindAcceptors>>> {
         let frontend = self.binds.get(bind.frontend.place())?;
         Some(frontend.get(bind.place)?.as_ref()?.load())
     }
 
-    /// Who speaks TLS with a server; none where it is spoken to in the clear.
+    /// The connector of a server; none for a plain server.
     #[inline]
     pub(crate) fn server(&self, server: ServerId) -> Option<Arc<Connector>> {
         let backend = self.servers.get(server.backend.place())?;
         backend.load().get(server.place())?.clone()
     }
 
-    /// Whether a server can be spoken to by these words.
+    /// Checks that a connector can be built from these options.
     ///
     /// # Errors
-    /// A file is not known or cannot be used, in words.
+    /// A file is not known or cannot be used; the message for the user.
     pub fn check_server(&self, title: &str, words: Option<&ServerTls>) -> Result<(), String> {
         let recipe = words.map(|words| ServerRecipe {
             words: words.clone(),
@@ -123,11 +124,11 @@ impl Tls {
         })
     }
 
-    /// Says how a server, by the places of its backend and its own, is spoken to from now on, by words whose files are all known; in the clear without words. `title` is what
-    /// messages call it.
+    /// Sets the TLS options of a server, given by the place of its backend and its own, whose files must be loaded already; none
+    /// for plain connections. `title` is its name in messages.
     ///
     /// # Errors
-    /// A file is not known or cannot be used, in words. Nothing changes then.
+    /// A file is not known or cannot be used; the message for the user. Nothing changes then.
     pub fn set_server(
         &self,
         (backend, place): (usize, usize),
@@ -151,7 +152,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces who speaks with a server. The lock on the files is held, so nobody else does.
+    /// Replaces a server's connector. The caller holds the lock on the files, so no other thread does it at the same time.
     fn put_server(&self, backend: usize, place: usize, connector: Option<Arc<Connector>>) {
         let Some(servers) = self.servers.get(backend) else {
             return;
@@ -162,7 +163,7 @@ impl Tls {
         servers.store(Arc::new(all));
     }
 
-    /// How often clients asked for sessions that are remembered for them.
+    /// How often clients asked for sessions that the server remembers.
     #[must_use]
     pub fn cache_use(&self) -> CacheUse {
         self.files().cache_use.clone()

@@ -1,4 +1,4 @@
-//! The status of certificates that is stapled to them (RFC 6960).
+//! The stapled status of certificates (RFC 6960).
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use tls::{CertId, OcspResponse};
 use super::Tls;
 use super::files::{Dependency, EditError, Stored};
 
-/// How far clocks may be apart, seconds.
+/// The tolerated clock difference, seconds.
 const SKEW_S: u64 = 300;
 
-/// Reads base64 with line breaks.
+/// Decodes base64 with line breaks.
 ///
 /// # Errors
-/// It is none, in words.
+/// The payload is not base64; the message for the user.
 pub(super) fn decode(payload: &[u8]) -> Result<Vec<u8>, String> {
     let text: Vec<u8> = payload
         .iter()
@@ -27,10 +27,10 @@ pub(super) fn decode(payload: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(|_| "Error reading OCSP response in base64 format".to_owned())
 }
 
-/// The certificate that a response is for, `now_s` after the UNIX epoch.
+/// The identifier of the certificate that a response is for, checked at `now_s` after the UNIX epoch.
 ///
 /// # Errors
-/// It is no good response, in words.
+/// The response is invalid; the message for the user.
 pub(super) fn check(response: &[u8], now_s: u64) -> Result<CertId, String> {
     let response = OcspResponse::parse(response).map_err(|error| error.to_string())?;
     if response.this_update_s > now_s + SKEW_S {
@@ -44,22 +44,22 @@ pub(super) fn check(response: &[u8], now_s: u64) -> Result<CertId, String> {
     }
 }
 
-/// A certificate whose status can be asked for: its issuer is known, and it names a responder.
+/// A certificate whose status can be requested: its issuer is known, and it names a responder.
 #[derive(Clone, Debug)]
 pub struct OcspSubject {
-    /// What names it to responders.
+    /// Its identifier for responders.
     pub id: CertId,
-    /// Its name; of several with this identifier, the first one's.
+    /// Its name; the first one if several certificates have this identifier.
     pub name: String,
-    /// Its responder.
+    /// The URI of its responder.
     pub uri: String,
     /// The issuer's certificate, DER.
     pub issuer: Vec<u8>,
     /// A status is stapled.
     pub has_response: bool,
-    /// When that one expires, seconds after the UNIX epoch.
+    /// When that status expires, seconds since the UNIX epoch.
     pub expires_s: Option<u64>,
-    /// It is used, and said to be updated.
+    /// It is used, and its status is to be updated automatically.
     pub is_automatic: bool,
 }
 
@@ -84,7 +84,8 @@ impl OcspSubject {
 }
 
 impl Tls {
-    /// The certificates whose status can be asked for, one for each identifier: those of bind lines first, in the order of the lines.
+    /// The certificates whose status can be requested, one for each identifier: those of bind lines first, in the order of the
+    /// lines.
     #[must_use]
     pub fn ocsp_subjects(&self) -> Vec<OcspSubject> {
         let files = self.files();
@@ -112,10 +113,10 @@ impl Tls {
         subjects
     }
 
-    /// The certificate of a name, as in [`Tls::ocsp_subjects`].
+    /// The certificate with this name, as in [`Tls::ocsp_subjects`].
     ///
     /// # Errors
-    /// There is no such certificate, or its status cannot be asked for.
+    /// The certificate does not exist, or its status cannot be requested.
     pub fn ocsp_subject(&self, name: &str) -> Result<OcspSubject, EditError> {
         let files = self.files();
         let stored = files.certificates.files.get(name);

@@ -1,4 +1,4 @@
-//! What the runtime interface shows of TLS.
+//! TLS state as shown by the runtime interface.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use tls::{Authorities, KeyKind, Material, Revocations, TicketKeys};
 use super::Tls;
 use super::files::{BindRecipe, Dependency, Files, Kind, Stored};
 
-/// Whether a file serves.
+/// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It has no content yet.
     Empty,
-    /// It is the copy of a transaction.
+    /// It is the copy in a transaction.
     Uncommitted,
-    /// Tokens are verified by it.
+    /// Tokens are verified with it.
     UsedForJwt,
-    /// Nobody uses it.
+    /// It is not used.
     Unused,
     /// Bind lines or servers use it.
     Used,
@@ -27,38 +27,38 @@ pub enum Status {
 /// A certificate.
 #[derive(Clone, Debug)]
 pub struct CertificateView {
-    /// The files it came from.
+    /// The files that it was read from.
     pub source: Arc<CertificateSource>,
-    /// What it is made of.
+    /// Its parts.
     pub material: Material,
     /// The file that completed its chain.
     pub chain_file: Option<PathBuf>,
-    /// Whether it serves.
+    /// Its state.
     pub status: Status,
-    /// Tokens are verified by it.
+    /// Tokens are verified with it.
     pub is_for_jwt: bool,
 }
 
-/// A file of authorities or of lists of revoked certificates.
+/// An authority file or a revocation list file.
 #[derive(Clone, Debug)]
 pub struct TrustView<T> {
-    /// Whether it serves.
+    /// Its state.
     pub status: Status,
-    /// What it has; none where it is empty.
+    /// Its content; none where it is empty.
     pub content: Option<T>,
 }
 
-/// A file and how many certificates it has.
+/// A file, and the number of its certificates.
 pub type Counted = (String, usize);
 
-/// A list of certificates.
+/// A certificate list.
 #[derive(Clone, Debug)]
 pub struct ListView {
-    /// Its lines, with what their certificates say of `ocsp-update`.
+    /// Its lines, and the `ocsp-update` setting of their certificates.
     pub entries: Vec<(CrtListEntry, Option<bool>)>,
 }
 
-/// A name that clients may ask for, and the certificate that they get.
+/// A name that clients may request, and the certificate for it.
 #[derive(Clone, Debug)]
 pub struct NameView {
     /// The frontend.
@@ -67,7 +67,7 @@ pub struct NameView {
     pub origin: String,
     /// The name; it may begin with `*`.
     pub name: String,
-    /// The names that a wildcard is not for.
+    /// The names that a wildcard does not cover.
     pub except: Vec<String>,
     /// The kind of its key.
     pub kind: KeyKind,
@@ -77,20 +77,20 @@ pub struct NameView {
     pub der: Vec<u8>,
 }
 
-/// The names of files, and that of the one which a transaction changes.
+/// The name of the file in the transaction, and the names of all files.
 fn names<T>(kind: &Kind<T>) -> (Option<String>, Vec<String>) {
     let draft = kind.draft.as_ref().map(|(name, _)| name.clone());
     (draft, kind.files.keys().cloned().collect())
 }
 
 impl Tls {
-    /// The certificate that a transaction changes, and all of them by name.
+    /// The certificate in the transaction, and all certificates by name.
     #[must_use]
     pub fn certificate_names(&self) -> (Option<String>, Vec<String>) {
         names(&self.files().certificates)
     }
 
-    /// A certificate, or the copy that a transaction has of it.
+    /// A certificate, or its copy in the transaction.
     #[must_use]
     pub fn certificate(&self, name: &str, is_draft: bool) -> Option<CertificateView> {
         let files = self.files();
@@ -110,7 +110,7 @@ impl Tls {
             .collect()
     }
 
-    /// The files of authorities: the one that a transaction changes, and all of them, each with how many it has.
+    /// The authority file in the transaction, and all authority files, each with the number of its certificates.
     #[must_use]
     pub fn authority_counts(&self) -> (Option<Counted>, Vec<Counted>) {
         let files = self.files();
@@ -126,7 +126,7 @@ impl Tls {
         )
     }
 
-    /// A file of authorities, or the copy that a transaction has of it.
+    /// An authority file, or its copy in the transaction.
     #[must_use]
     pub fn authorities(&self, name: &str, is_draft: bool) -> Option<TrustView<Authorities>> {
         let files = self.files();
@@ -134,13 +134,13 @@ impl Tls {
         trust_view(&files, &files.authorities, dependency, (name, is_draft))
     }
 
-    /// The files of lists of revoked certificates: the one that a transaction changes, and all of them.
+    /// The revocation list file in the transaction, and all revocation list files.
     #[must_use]
     pub fn revocation_names(&self) -> (Option<String>, Vec<String>) {
         names(&self.files().revocations)
     }
 
-    /// A file of lists of revoked certificates, or the copy that a transaction has of it.
+    /// A revocation list file, or its copy in the transaction.
     #[must_use]
     pub fn revocations(&self, name: &str, is_draft: bool) -> Option<TrustView<Revocations>> {
         let files = self.files();
@@ -148,7 +148,7 @@ impl Tls {
         trust_view(&files, &files.revocations, dependency, (name, is_draft))
     }
 
-    /// The files of ticket keys: their identifiers, names and keys.
+    /// The ticket key files: their identifiers, names and keys.
     #[must_use]
     pub fn ticket_keys(&self) -> Vec<(usize, PathBuf, TicketKeys)> {
         let files = self.files();
@@ -157,13 +157,13 @@ impl Tls {
             .collect()
     }
 
-    /// The names of the lists of certificates.
+    /// The names of the certificate lists.
     #[must_use]
     pub fn list_names(&self) -> Vec<String> {
         self.files().lists.keys().cloned().collect()
     }
 
-    /// A list of certificates.
+    /// A certificate list.
     #[must_use]
     pub fn list(&self, name: &str) -> Option<ListView> {
         let files = self.files();
@@ -180,7 +180,7 @@ impl Tls {
         })
     }
 
-    /// The names that clients of a frontend may ask for, or those of all frontends: whole names first, then wildcards.
+    /// The names that clients of a frontend may request, or those of all frontends: full names first, then wildcards.
     #[must_use]
     pub fn server_names(&self, frontend: Option<&str>) -> Vec<NameView> {
         let files = self.files();

@@ -1,13 +1,13 @@
-//! Checks of servers, of both kinds: what they came to, and when the next one is due.
+//! Health checks and agent checks of servers: their results, and when the next check is due.
 
 use std::time::Duration;
 
 use config::model::{CheckResult, CheckStatus};
 
-/// Bytes of a description (HAProxy's `HCHK_DESC_LEN`, less its end).
+/// The largest description, bytes (HAProxy's `HCHK_DESC_LEN` without the terminator).
 const DESCRIPTION_BYTES_MAX: usize = 127;
 
-/// Who checks.
+/// The kind of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checker {
     /// `check`
@@ -17,7 +17,7 @@ pub enum Checker {
 }
 
 impl Checker {
-    /// As messages begin.
+    /// The beginning of messages about such a check.
     pub(super) fn name(self) -> &'static str {
         match self {
             Checker::Health => "Health",
@@ -26,46 +26,46 @@ impl Checker {
     }
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckOutcome {
     /// The status.
     pub status: CheckStatus,
-    /// The code that a protocol answered with; 0 for none.
+    /// The code of the protocol's response; 0 for none.
     pub code: i64,
-    /// More about it; empty for nothing.
+    /// Details; empty for none.
     pub description: String,
-    /// How long it took; none where nobody measured it.
+    /// The duration; none where it was not measured.
     pub duration: Option<Duration>,
-    /// What an agent says of the health: up or down at once. None counts by `rise` and `fall`.
+    /// The health that an agent reports: up or down at once. None counts by `rise` and `fall`.
     pub said: Option<bool>,
 }
 
 /// When a check is due, and whether it may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckPlan {
-    /// It is enabled, and the server is not in maintenance.
+    /// The check is enabled, and the server is not in maintenance.
     pub runs: bool,
-    /// The pause before the next one.
+    /// The pause before the next check.
     pub interval: Duration,
 }
 
-/// What is known of one of a server's checks.
+/// The state of one of a server's checks.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckState {
-    /// The configuration has it.
+    /// The configuration has this check.
     pub is_configured: bool,
-    /// It was not disabled since.
+    /// The check is enabled.
     pub is_enabled: bool,
     /// The server is in maintenance.
     pub is_paused: bool,
-    /// One is under way.
+    /// The check is running.
     pub is_running: bool,
-    /// The next one comes after `fastinter`.
+    /// The next check comes after `fastinter`.
     pub is_fast: bool,
     pub rise: u32,
     pub fall: u32,
-    /// From 0 to `rise + fall - 1`: up from `rise` on.
+    /// From 0 to `rise + fall - 1`; the server is up from `rise` on.
     pub health: u32,
     pub status: CheckStatus,
     pub result: CheckResult,
@@ -108,12 +108,12 @@ impl CheckState {
         self.health >= self.rise
     }
 
-    /// Not enabled, or up: does not keep its server down.
+    /// Whether the check allows its server to be up: it is disabled, or its result is up.
     pub fn permits_up(&self) -> bool {
         !self.is_enabled || self.is_up()
     }
 
-    /// Takes an outcome in; gives whether it is worth a message.
+    /// Applies an outcome. Returns whether it is worth a message.
     pub fn take(&mut self, checker: Checker, outcome: CheckOutcome) -> bool {
         let mut is_news = outcome.status != self.status;
         if let Some(up) = outcome.said {
@@ -134,7 +134,7 @@ impl CheckState {
             CheckResult::Unknown => {}
             CheckResult::Neutral => return false,
             CheckResult::Failed => {
-                // An agent that cannot be reached takes nobody down.
+                // An unreachable agent does not take its server down.
                 let counts = checker == Checker::Health || self.status.has_code();
                 if counts && self.health > 0 {
                     is_news = true;
@@ -157,7 +157,7 @@ impl CheckState {
         is_news
     }
 
-    /// The pause before the next check of a server that is down or not.
+    /// The pause before the next check. `is_down`: the server is down.
     pub fn interval(&self, is_down: bool) -> Duration {
         if !self.is_fast && self.health == self.best() {
             return self.inter;
@@ -168,10 +168,10 @@ impl CheckState {
         self.fastinter.unwrap_or(self.inter)
     }
 
-    /// `, reason: …` and what else is known.
+    /// Appends `, reason: …` and the known details.
     pub fn append_info(&self, text: &mut String) {
         use std::fmt::Write as _;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, ", reason: {}", self.status.description());
         if self.status.has_code() {
             let _ = write!(text, ", code: {}", self.code);
@@ -196,7 +196,7 @@ impl CheckState {
         }
     }
 
-    /// `1/3` and its kin: how far from what it becomes next.
+    /// The two numbers of `1/3` in the status: the progress towards the next state.
     pub fn progress(&self) -> (u32, u32) {
         match self.is_up() {
             true => (self.health - self.rise + 1, self.fall),

@@ -1,7 +1,7 @@
-//! `outlier-ejection`: servers that traffic took out, beside what checks say.
+//! `outlier-ejection`: servers that are ejected because of their traffic, independently of checks.
 //!
-//! `In → Out → Probed → In`: an ejected server gets nothing until its time is over, then one request, whose outcome brings it back
-//! or ejects it for longer.
+//! `In → Out → Probed → In`: an ejected server gets no requests until its ejection ends, then one request. The outcome of that
+//! request readmits it or ejects it for longer.
 
 use config::model::OutlierEjection;
 
@@ -10,18 +10,18 @@ use super::states::{Admin, OpState, Seen, States};
 use super::{Level, message};
 use crate::ids::{ProxyId, ServerId};
 
-/// The most that the first ejection's time is multiplied by.
+/// The largest factor for the time of the first ejection.
 const LENGTHS_MAX: u32 = 10;
 
-/// Where a server is.
+/// The ejection state of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Requests go there.
+    /// It gets requests.
     #[default]
     In,
-    /// None do.
+    /// It is ejected and gets no requests.
     Out { until_ms: u64 },
-    /// One does, to probe it.
+    /// It gets one request as a probe.
     Probed,
 }
 
@@ -30,12 +30,12 @@ pub(crate) enum Place {
 pub(crate) struct Ejection {
     rules: OutlierEjection,
     pub place: Place,
-    /// Ejections in a row, up to [`LENGTHS_MAX`].
+    /// Consecutive ejections, up to [`LENGTHS_MAX`].
     lengths: u32,
-    /// When the last one ended, and how long it was.
+    /// When the last ejection ended, and its length.
     back_ms: u64,
     length_ms: u64,
-    /// How often it was ejected.
+    /// The number of ejections.
     pub count: u64,
 }
 
@@ -51,7 +51,7 @@ impl Ejection {
         }
     }
 
-    /// Goes out now; gives for how long.
+    /// Ejects the server now. Returns for how long, milliseconds.
     fn leave(&mut self, now_ms: u64) -> u64 {
         let is_in_a_row =
             self.place == Place::Probed || now_ms.saturating_sub(self.back_ms) < self.length_ms;
@@ -85,13 +85,14 @@ fn reason(verdict: Verdict, last: Seen) -> String {
 }
 
 impl States {
-    /// Where a server is; those without the option are always in.
+    /// The ejection state of a server; without the option it is always `In`.
     pub fn place(&self, id: ServerId) -> Place {
         let ejection = self.of(id).ejection.as_ref();
         ejection.map_or(Place::In, |ejection| ejection.place)
     }
 
-    /// Traffic says that a server is to go out: it does, unless it is out or down, or too many of the backend are out.
+    /// Ejects a server by a verdict about its traffic, unless it is ejected or down, or too many of the backend's servers are
+    /// ejected.
     pub fn judged(&mut self, id: ServerId, verdict: Verdict, last: Seen) {
         let Some(ejection) = &self.of(id).ejection else {
             return;
@@ -120,7 +121,7 @@ impl States {
         });
     }
 
-    /// The request that probes a server has an outcome.
+    /// Applies the outcome of the request that probes a server.
     pub fn probed(&mut self, id: ServerId, is_good: bool, seen: Seen) {
         if self.place(id) != Place::Probed {
             return;
@@ -141,7 +142,8 @@ impl States {
         });
     }
 
-    /// Servers whose time out is over are probed. Gives when to look again, in milliseconds from now; none where no server is out.
+    /// Starts to probe servers whose ejection has ended. Returns the time until the next call, milliseconds; none if no server is
+    /// ejected.
     pub fn end_ejections(&mut self) -> Option<u64> {
         let mut next_ms: Option<u64> = None;
         for backend in 0..self.backends.len() {

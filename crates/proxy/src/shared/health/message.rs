@@ -1,4 +1,4 @@
-//! What is said of servers, in HAProxy's words.
+//! Messages about servers, in HAProxy's words.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use super::check::Checker;
 use super::states::{Admin, BackendHealth, Cause, OpState, ServerHealth, States};
 use crate::ids::ServerId;
 
-/// How severe a message is; the numbers are syslog's.
+/// The severity of a message; the numbers are syslog's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// A backend is without a server.
+    /// A backend has no usable server.
     Emergency = 0,
     /// A server went down.
     Alert = 1,
-    /// Anything else.
+    /// Any other message.
     Notice = 5,
 }
 
-/// How many servers are left, in a message that tells it.
+/// The number of remaining servers, for messages that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
     is_down: bool,
@@ -37,8 +37,8 @@ impl Numbers {
         }
     }
 
-    /// Appends them, with what the traffic says: sessions of the server, requests that were sent elsewhere or on to it, and those that
-    /// wait for it.
+    /// Appends the numbers of servers, the server's sessions, the requests that were requeued to or from it, and those that wait
+    /// for it.
     pub fn append(self, text: &mut String, sessions: u32, requeued: usize, queued: u32) {
         let Numbers {
             is_down,
@@ -49,7 +49,7 @@ impl Numbers {
             (0, 1..) => " Running on backup.",
             _ => "",
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match is_down {
             true => write!(
                 text,
@@ -79,7 +79,7 @@ pub(super) fn full_name(states: &States, id: ServerId) -> String {
     format!("{}/{}", states.backend(id.backend).name, states.of(id).name)
 }
 
-/// Why the state of a server has changed.
+/// Appends the cause of a change of a server's state.
 pub(super) fn append_cause(text: &mut String, server: &ServerHealth, cause: Cause) {
     match cause {
         Cause::Untold => {}
@@ -91,14 +91,14 @@ pub(super) fn append_cause(text: &mut String, server: &ServerHealth, cause: Caus
     }
 }
 
-/// Why a server goes into maintenance.
+/// Appends why a server enters maintenance.
 pub(super) fn append_why(text: &mut String, why: &str) {
     if !why.is_empty() {
         let _ = write!(text, " ({why})");
     }
 }
 
-/// The server that it tracks, if any.
+/// Appends the server that it tracks, if any.
 pub(super) fn append_via(text: &mut String, states: &States, id: ServerId) {
     if let Some(target) = states.of(id).track {
         let _ = write!(text, " via {}", full_name(states, target));
@@ -131,7 +131,7 @@ pub(super) fn leaves_maintenance(
     format!("{} is {state}/{drain} ({how})", title(states, id))
 }
 
-/// One of several reasons for maintenance goes; none where nothing is said.
+/// One of several reasons for maintenance ends; none where there is no message for that.
 pub(super) fn remains_in_maintenance(
     states: &States,
     id: ServerId,
@@ -154,7 +154,7 @@ pub(super) fn remains_in_maintenance(
     Some(text)
 }
 
-/// A server leaves the state of draining, or keeps it for another reason.
+/// A server leaves the drain state, or stays in it for another reason.
 pub(super) fn drain_goes_on(states: &States, id: ServerId, before: Admin, leaves: bool) -> String {
     let server = states.of(id);
     let mut text = title(states, id);

@@ -1,7 +1,7 @@
-//! What is known of the health of servers: the results of checks, why a server is in maintenance, and what it is for that.
+//! The health of servers: the results of checks, maintenance and its reasons, and the resulting states.
 //!
-//! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks, agents and commands take; the data path
-//! reads what comes of it from [`super::servers`]. [`Herald`] is told what changed, in the order in which it did.
+//! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks, agents and commands take; the
+//! data path reads the results from [`super::servers`]. [`Herald`] is told the changes in their order.
 
 mod check;
 mod ejection;
@@ -29,17 +29,17 @@ pub use states::{Admin, Cause, OpState};
 pub(crate) use states::{Seen, States, Transition};
 pub use view::{BackendView, CheckView, HealthLevel, ServerView};
 
-/// Is told what changes, and does what follows from it outside of the data path. Its calls are made in the order of the changes
-/// and must neither wait for long nor change servers.
+/// Receives changes and acts on them outside of the data path. It is called in the order of the changes. Its methods must not
+/// block for long and must not change servers.
 pub trait Herald: Send + Sync {
-    /// Milliseconds of the monotonic clock.
+    /// The monotonic clock, milliseconds.
     fn now_ms(&self) -> u64;
-    /// The state of a server or of a backend has changed: a message for the logs of the backend, if it has a level, and for standard
-    /// error.
+    /// The state of a server or of a backend has changed. The message is for the logs of the backend, if it has a level, and for
+    /// standard error.
     fn tell(&self, news: &News);
-    /// Streams are to end: a user says so, their server is down, or a server came up that makes a backup superfluous.
+    /// Streams have to end: a user asks for it, their server is down, or a server came up that replaces a backup.
     fn end_streams(&self, which: Killed);
-    /// Servers were added or deleted, or are elsewhere: other checks may have to run.
+    /// Servers were added, deleted or moved: other checks may have to run.
     fn servers_changed(&self);
     /// The time of the next check of a server has changed.
     fn reschedule(&self, backend: usize, server: usize);
@@ -48,19 +48,19 @@ pub trait Herald: Send + Sync {
 /// A message about servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
-    /// The backend, by its place in the configuration.
+    /// The place of the backend in the configuration.
     pub backend: usize,
-    /// The server, by its place; none where it is about the backend.
+    /// The place of the server; none where the message is about the backend.
     pub server: Option<usize>,
-    /// How severe it is in logs.
+    /// The severity in logs.
     pub level: Level,
     /// The text in logs.
     pub text: String,
-    /// The text on standard error, where it is another one.
+    /// The text on standard error, if it differs.
     pub shown: Option<String>,
 }
 
-/// See the module.
+/// The health of all servers, and the receiver of changes.
 pub(crate) struct Health {
     states: Mutex<States>,
     herald: OnceLock<Arc<dyn Herald>>,
@@ -79,10 +79,10 @@ impl Health {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is told; the first one stays.
+    /// Sets the receiver of changes; a second call has no effect.
     pub fn set_herald(&self, herald: Arc<dyn Herald>) {
         self.lock().begin_at(herald.now_ms());
-        // There is one process.
+        // There is one process, so this is called once.
         let _ = self.herald.set(herald);
     }
 

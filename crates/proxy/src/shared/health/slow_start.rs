@@ -3,15 +3,15 @@
 use super::states::{OpState, States};
 use crate::ids::{ProxyId, ServerId};
 
-/// A whole share.
+/// The full share.
 pub(crate) const WHOLE: u32 = 256;
-/// Steps in which a share grows.
+/// The number of steps in which a share grows.
 const STEPS: u64 = 20;
 /// The shortest step, milliseconds.
 const STEP_MIN_MS: u64 = 1000;
 
 impl States {
-    /// The share of a server now, up to [`WHOLE`].
+    /// The current share of a server, up to [`WHOLE`].
     pub fn share(&self, id: ServerId) -> u32 {
         let server = self.of(id);
         if server.state != OpState::Starting || server.slow_start_ms == 0 {
@@ -22,8 +22,8 @@ impl States {
         u32::try_from(share).map_or(WHOLE, |share| share.clamp(1, WHOLE))
     }
 
-    /// The servers that start slowly; those whose time is over are at full speed then. Gives when to look again, in milliseconds from
-    /// now; none where no server starts.
+    /// The servers that start slowly; those whose time is over get their full share. Also the time until the next call,
+    /// milliseconds; none if no server starts slowly.
     pub fn warm_up(&mut self) -> (Vec<ServerId>, Option<u64>) {
         let mut starting = Vec::new();
         let mut next_ms: Option<u64> = None;

@@ -1,7 +1,7 @@
-//! The states of servers, as HAProxy has them: checks, agents, commands and tracked servers change them.
+//! The states of servers, as in HAProxy: checks, agents, commands and tracked servers change them.
 //!
-//! Operational: `Stopped ⇄ Starting → Running ⇄ Stopping`. Administrative flags lie over it: maintenance stops a server, draining keeps
-//! new sessions from it; each is forced, inherited from the server that it tracks, or comes from the configuration.
+//! Operational: `Stopped ⇄ Starting → Running ⇄ Stopping`. Administrative flags apply on top: maintenance stops a server,
+//! draining keeps new sessions from it. Each is forced, inherited from the tracked server, or comes from the configuration.
 
 use config::model::{Config, InitState, Observe, OnError, Proxy, Server};
 
@@ -12,21 +12,21 @@ use super::message::{self, Numbers};
 use crate::ids::{ProxyId, ServerId};
 use config::model::{CheckResult, CheckStatus};
 
-/// What a server is for its checks.
+/// The operational state of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpState {
     /// It is down.
     #[default]
     Stopped = 0,
-    /// It came up, and its share of the load grows (`slowstart`).
+    /// It came up, and its share of the load is growing (`slowstart`).
     Starting,
     /// It is up.
     Running,
-    /// It is up and wants no new sessions (`disable-on-404`).
+    /// It is up and accepts no new sessions (`disable-on-404`).
     Stopping,
 }
 
-/// Why a server gets no sessions, or no new ones, whatever its checks say; the numbers are HAProxy's.
+/// Reasons why a server gets no sessions, or no new ones, whatever its checks report; the numbers are HAProxy's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admin(pub u8);
 
@@ -43,7 +43,7 @@ impl Admin {
     pub const INHERITED_DRAIN: Admin = Admin(0x10);
     /// In maintenance because its name has no address.
     pub const UNRESOLVED: Admin = Admin(0x20);
-    /// All kinds of maintenance but that of the configuration, which only remembers.
+    /// All kinds of maintenance except the one of the configuration, which only records it.
     pub const MAINTENANCE: Admin = Admin(0x23);
     /// All kinds of draining.
     pub const DRAIN: Admin = Admin(0x18);
@@ -66,9 +66,9 @@ impl Admin {
 /// Why the operational state of a server changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is told elsewhere.
+    /// Not part of the message.
     Untold,
-    /// A check; the message tells its result.
+    /// A check; the message includes its result.
     Check(Checker),
     /// A command.
     Cli,
@@ -78,7 +78,7 @@ pub enum Cause {
     StateFile,
 }
 
-/// What was seen of traffic with a server that is observed.
+/// An outcome of traffic with an observed server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Connected,
@@ -107,7 +107,7 @@ impl Seen {
         }
     }
 
-    /// Whether it is an error for what is observed; none where it does not count.
+    /// Whether it is an error for this `observe` mode; none where it does not count.
     pub fn is_error(self, observe: config::model::Observe) -> Option<bool> {
         use config::model::Observe::{Layer4, Layer7, Nothing};
         match (self, observe) {
@@ -121,7 +121,7 @@ impl Seen {
     }
 }
 
-/// What is counted of the health of a server since the start.
+/// Counters of a server's health since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HealthCounter {
     /// Checks that failed while it was up.
@@ -132,19 +132,19 @@ pub(crate) enum HealthCounter {
     FailedObservations,
 }
 
-/// A change that has happened to a server, and what follows from it.
+/// A change that has happened to a server, with its consequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transition {
     pub server: ServerId,
-    /// What is said of it, without a full stop; none where nothing is.
+    /// The message, without a full stop; none if there is no message.
     pub message: Option<Message>,
-    /// Streams of these servers end.
+    /// The servers whose streams end.
     pub ends_sessions_of: Vec<ServerId>,
-    /// The last server of the backend went.
+    /// The backend has lost its last server.
     pub backend_is_down: bool,
 }
 
-/// A message that may still want numbers of the traffic.
+/// A message to which numbers of the traffic may be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub level: Level,
@@ -159,7 +159,7 @@ pub(crate) struct ServerHealth {
     pub is_backup: bool,
     pub state: OpState,
     pub admin: Admin,
-    /// Its weight as the user has it.
+    /// The weight that the user has set.
     pub weight: u32,
     pub check: CheckState,
     pub agent: CheckState,
@@ -174,7 +174,7 @@ pub(crate) struct ServerHealth {
     pub is_observed: bool,
     /// `outlier-ejection`
     pub ejection: Option<Ejection>,
-    /// Milliseconds of the monotonic clock.
+    /// The monotonic time of the last change, milliseconds.
     pub last_change_ms: u64,
     pub down_ms: u64,
     pub down_transitions: u64,
@@ -253,7 +253,7 @@ impl ServerHealth {
         check.health = health;
     }
 
-    /// Whether new sessions may go there.
+    /// Whether it accepts new sessions.
     pub fn is_usable(&self) -> bool {
         !matches!(self.state, OpState::Stopped | OpState::Stopping)
             && !self.admin.has(Admin::MAINTENANCE.with(Admin::DRAIN))
@@ -261,7 +261,7 @@ impl ServerHealth {
             && !self.is_ejected()
     }
 
-    /// Whether traffic took it out (`outlier-ejection`); also while it is probed.
+    /// Whether it is ejected by `outlier-ejection`, or being probed.
     pub fn is_ejected(&self) -> bool {
         let ejection = self.ejection.as_ref();
         ejection.is_some_and(|ejection| ejection.place != Place::In)
@@ -279,7 +279,7 @@ impl ServerHealth {
 #[derive(Debug)]
 pub(crate) struct BackendHealth {
     pub name: String,
-    /// As messages call it: `backend` or `proxy`.
+    /// Its name in messages: `backend` or `proxy`.
     pub kind: &'static str,
     logs_checks: bool,
     pub servers: Vec<ServerHealth>,
@@ -309,7 +309,7 @@ impl BackendHealth {
         }
     }
 
-    /// Servers that may be used: those that are no backups, and backups.
+    /// The numbers of usable servers that are not backups, and of usable backups.
     pub fn usable(&self) -> (u32, u32) {
         let count = |is_backup: bool| {
             let is = |server: &&ServerHealth| server.is_backup == is_backup && server.is_usable();
@@ -352,12 +352,12 @@ impl States {
                 states.inherit(id);
             }
         }
-        // Nobody is told of the beginning.
+        // The initial changes are not reported.
         states.out.clear();
         states
     }
 
-    /// The process begins: states are as old as it is.
+    /// The process starts: sets the time of all states.
     pub fn begin_at(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         for backend in &mut self.backends {
@@ -368,12 +368,12 @@ impl States {
         }
     }
 
-    /// A server takes a place, in maintenance.
+    /// Adds a server at a place, in maintenance.
     pub fn add(&mut self, id: ServerId, line: &Server) {
         let mut server = ServerHealth::new(line);
         server.admin = Admin::FORCED_MAINTENANCE;
         server.state = OpState::Stopped;
-        // Commands start its checks.
+        // Commands enable its checks.
         server.check.is_enabled = false;
         server.agent.is_enabled = false;
         server.last_change_ms = self.now_ms;
@@ -388,13 +388,13 @@ impl States {
         }
     }
 
-    /// A server follows another one. Trackers are told of changes in HAProxy's order: the last one first.
+    /// Lets a server track another one. Trackers are told of changes in HAProxy's order: the last one first.
     fn track(&mut self, id: ServerId, target: ServerId) {
         self.of_mut(id).track = Some(target);
         self.of_mut(target).trackers.insert(0, id);
     }
 
-    /// A server is no more: nobody tracks it, and it tracks nobody.
+    /// Removes a server: it no longer tracks another one.
     pub fn remove(&mut self, id: ServerId) {
         if let Some(target) = self.of_mut(id).track.take() {
             self.of_mut(target)
@@ -406,12 +406,12 @@ impl States {
         server.agent.is_enabled = false;
     }
 
-    /// A backend has a name now.
+    /// Sets the name of a backend.
     pub fn name_backend(&mut self, backend: ProxyId, name: &str) {
         name.clone_into(&mut self.backends[backend.place()].name);
     }
 
-    /// A server has another name.
+    /// Renames a server.
     pub fn rename(&mut self, id: ServerId, name: &str) {
         name.clone_into(&mut self.of_mut(id).name);
     }
@@ -428,7 +428,7 @@ impl States {
         })
     }
 
-    /// Gives the trackers of a server its maintenance, draining and state at the beginning.
+    /// Passes the maintenance, draining and state of a server to its trackers, at the start.
     fn inherit(&mut self, id: ServerId) {
         let (admin, state) = (self.of(id).admin, self.of(id).state);
         for tracker in self.of(id).trackers.clone() {
@@ -457,14 +457,14 @@ impl States {
         &mut self.backends[id.backend.place()].servers[id.place()]
     }
 
-    /// Takes what happened since it was asked last, in order.
+    /// Takes the changes since the last call, in order.
     pub fn transitions(&mut self) -> Vec<Transition> {
         std::mem::take(&mut self.out)
     }
 
     // ---- counters
 
-    /// Adds to a counter what another process had counted.
+    /// Adds the value that another process had counted to a counter.
     pub fn preload(&mut self, id: ServerId, what: HealthCounter, value: u64) {
         let server = self.of_mut(id);
         let counter = match what {
@@ -475,7 +475,7 @@ impl States {
         *counter = counter.wrapping_add(value);
     }
 
-    /// Puts the counters of a server back to zero. The time that it was down is none of them, as in HAProxy.
+    /// Resets the counters of a server. Its down time is not one of them, as in HAProxy.
     pub fn clear_counters(&mut self, id: ServerId) {
         let server = self.of_mut(id);
         server.failed_checks = 0;
@@ -488,7 +488,7 @@ impl States {
 
     // ---- operational state
 
-    /// It is down.
+    /// The server is down.
     pub fn stop(&mut self, id: ServerId, cause: Cause) {
         let server = self.of(id);
         if server.admin.has(Admin::MAINTENANCE) || server.state == OpState::Stopped {
@@ -500,7 +500,7 @@ impl States {
         }
     }
 
-    /// It is up.
+    /// The server is up.
     pub fn start(&mut self, id: ServerId, cause: Cause) {
         let server = self.of(id);
         let is_up = matches!(server.state, OpState::Starting | OpState::Running);
@@ -517,7 +517,7 @@ impl States {
         }
     }
 
-    /// It is up and wants no new sessions.
+    /// The server is up and accepts no new sessions.
     pub fn retire(&mut self, id: ServerId, cause: Cause) {
         let server = self.of(id);
         if server.admin.has(Admin::MAINTENANCE) || server.state == OpState::Stopping {
@@ -550,7 +550,7 @@ impl States {
         });
     }
 
-    /// A change of one server with its message, its place in time, and what follows from it.
+    /// Runs a change of one server and records its message, its time and its consequences.
     pub(super) fn moving(
         &mut self,
         id: ServerId,
@@ -609,7 +609,7 @@ impl States {
         });
     }
 
-    /// A server that starts slowly has its full share.
+    /// A server that starts slowly gets its full share.
     pub fn full_speed(&mut self, id: ServerId) {
         if self.of(id).state == OpState::Starting {
             self.enter(id, OpState::Running, Cause::Untold);
@@ -618,7 +618,7 @@ impl States {
 
     // ---- administrative state
 
-    /// Sets one flag; `why` stands in the message.
+    /// Sets one flag; `why` is part of the message.
     pub fn set_admin(&mut self, id: ServerId, flag: Admin, why: &str) {
         let before = self.of(id).admin;
         if before.has(flag) {
@@ -678,7 +678,7 @@ impl States {
             server.admin = next;
             server.state = OpState::Stopped;
             if let Some(ejection) = &mut server.ejection {
-                // Who takes it out brings it back without a probe.
+                // When maintenance ends, the server returns without a probe.
                 ejection.place = Place::In;
             }
             if server.check.is_enabled {
@@ -708,7 +708,7 @@ impl States {
             server.admin = next;
             server.check.is_paused = false;
             if server.check.is_enabled {
-                // Up at once, and checked at once.
+                // The server is up at once and checked at once.
                 server.check.health = server.check.rise;
             }
             if !next.has(Admin::CONFIGURED_MAINTENANCE.with(Admin::FORCED_MAINTENANCE)) {
@@ -727,7 +727,7 @@ impl States {
             let text = message::leaves_maintenance(states, id, before, next);
             Some((Level::Notice, text, false))
         });
-        // It may go on draining.
+        // Another reason for draining may remain.
         if next.has(Admin::DRAIN) && !before.has(Admin::DRAIN) {
             self.change_drain(id, next, "");
         }
@@ -758,7 +758,7 @@ impl States {
 
     // ---- checks
 
-    /// A check has ended.
+    /// Applies the result of a check.
     pub fn checked(&mut self, id: ServerId, checker: Checker, outcome: CheckOutcome) {
         let logs_checks = self.backend(id.backend).logs_checks;
         let server = self.of_mut(id);
@@ -792,7 +792,7 @@ impl States {
             }
             CheckResult::Passed => {
                 let is_retired = self.of(id).state == OpState::Stopping;
-                // Only health checks take a server out of that state.
+                // Only health checks end the `Stopping` state.
                 if self.may_be_up(id) && !(checker == Checker::Agent && is_retired) {
                     self.start(id, self.cause(id, checker));
                 }
@@ -802,7 +802,7 @@ impl States {
         self.of_mut(id).check_of(checker).is_fast = false;
     }
 
-    /// The reason is told with the change unless every result of a check is logged.
+    /// The cause in the message of a change. It is left out where every check result is logged.
     fn cause(&self, id: ServerId, checker: Checker) -> Cause {
         let is_told = self.backend(id.backend).logs_checks || self.of(id).track.is_some();
         match is_told {
@@ -831,7 +831,7 @@ impl States {
         self.stop(id, self.cause(id, checker));
     }
 
-    /// Traffic with a server has failed `errors` times in a row, and its limit is reached.
+    /// Traffic with a server has failed `errors` times in a row and has reached the limit.
     pub fn observed(&mut self, id: ServerId, errors: u32, last: Seen) {
         let text = format!(
             "Detected {errors} consecutive errors, last one was: {}",
@@ -859,7 +859,7 @@ impl States {
         self.of_mut(id).check.is_fast = true;
     }
 
-    /// What the data path sees of a server is to be written anew.
+    /// Updates the state of a server for the data path.
     pub fn touch(&mut self, id: ServerId) {
         self.out.push(Transition {
             server: id,
@@ -869,7 +869,7 @@ impl States {
         });
     }
 
-    /// The weight that the user wants.
+    /// Sets the user's weight.
     pub fn set_weight(&mut self, id: ServerId, weight: u32) {
         self.moving(id, |states| {
             states.of_mut(id).weight = weight;
@@ -877,7 +877,7 @@ impl States {
         });
     }
 
-    /// Turns checks of a server on or off.
+    /// Enables or disables a check of a server.
     pub fn enable_check(&mut self, id: ServerId, checker: Checker, on: bool) {
         let check = self.of_mut(id).check_of(checker);
         if !check.is_configured {
@@ -893,7 +893,7 @@ impl States {
         }
     }
 
-    /// Says what the checks of a server are to have found.
+    /// Sets the result of a server's checks.
     pub fn set_health(&mut self, id: ServerId, checker: Checker, to: OpState, cause: Cause) {
         let check = self.of_mut(id).check_of(checker);
         check.health = match to {
@@ -908,7 +908,7 @@ impl States {
     }
 }
 
-/// Each kind of administrative state, and how trackers inherit it.
+/// Each kind of administrative state, and its inherited form.
 const KINDS: [(Admin, Admin); 2] = [
     (Admin::MAINTENANCE, Admin::INHERITED_MAINTENANCE),
     (Admin::DRAIN, Admin::INHERITED_DRAIN),

@@ -5,7 +5,7 @@ use super::states::{Admin, OpState, States};
 use crate::ids::ServerId;
 
 impl States {
-    /// The server whose checks decide about a server: itself, or the end of the chain of tracked servers.
+    /// The server whose checks decide: the server itself, or the end of the chain of tracked servers.
     pub(super) fn deciding(&self, id: ServerId) -> ServerId {
         let mut last = id;
         while let Some(next) = self.of(last).track {
@@ -14,7 +14,7 @@ impl States {
         last
     }
 
-    /// `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and their kin.
+    /// `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and similar.
     pub(super) fn status(&self, id: ServerId) -> String {
         let admin = self.of(id).admin;
         if admin.has(Admin::UNRESOLVED) {
@@ -29,7 +29,7 @@ impl States {
         }
     }
 
-    /// The state of a server that is not in maintenance.
+    /// The status of a server that is not in maintenance.
     fn health_status(&self, id: ServerId) -> String {
         let server = self.of(id);
         let decides = self.of(self.deciding(id));

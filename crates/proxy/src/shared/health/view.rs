@@ -1,4 +1,4 @@
-//! What is known of a server at a moment, as plain data: what statistics, commands and logs tell.
+//! Snapshots of servers and backends as plain data, for statistics, commands and logs.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use super::check::{CheckState, Checker};
 use super::states::{Admin, OpState, States};
 use crate::ids::{ProxyId, ServerId};
 
-/// A server's state at a moment.
+/// A snapshot of a server's state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerView {
-    /// What its checks say it is.
+    /// The operational state that its checks determine.
     pub state: OpState,
-    /// Why it is in maintenance or drains.
+    /// The reasons why it is in maintenance or drains.
     pub admin: Admin,
-    /// Both, in the words of HAProxy's statistics: `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and their kin.
+    /// Both, in the words of HAProxy's statistics: `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and similar.
     pub status: String,
-    /// It is a backup.
+    /// Whether it is a backup.
     pub is_backup: bool,
-    /// New sessions may go there.
+    /// Whether it accepts new sessions.
     pub is_usable: bool,
-    /// The weight that the user wants.
+    /// The weight that the user has set.
     pub weight: u32,
     /// Its share of that weight in percent, less than 100 while it starts slowly.
     pub throttle_percent: u32,
@@ -29,74 +29,74 @@ pub struct ServerView {
     pub check: CheckView,
     /// Its agent checks.
     pub agent: CheckView,
-    /// The server that it tracks: the places of its backend and its own.
+    /// The server that it tracks: the place of its backend, and its own place there.
     pub tracked: Option<(usize, usize)>,
     /// The health that decides: its own, or that of the server at the end of the chain of tracked servers.
     pub deciding: HealthLevel,
-    /// `observe` is set on the server whose checks decide.
+    /// Whether `observe` is set on the server whose checks decide.
     pub is_observed: bool,
     /// Time since the last change of its state.
     pub since_change: Duration,
-    /// How long it was down, until now.
+    /// Total down time, until now.
     pub down_time: Duration,
-    /// How often it went down.
+    /// The number of changes from up to down.
     pub down_transitions: u64,
     /// Checks that failed while it was up.
     pub failed_checks: u64,
     /// How often `observe` found too many errors.
     pub failed_observations: u64,
-    /// How often traffic took it out; none without `outlier-ejection`.
+    /// The number of ejections; none without `outlier-ejection`.
     pub ejections: Option<u64>,
 }
 
-/// A health between its bounds.
+/// A health value with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthLevel {
     /// From 0 to `rise + fall - 1`; up from `rise` on.
     pub health: u32,
-    /// Successes after which the server is up.
+    /// The number of successes after which the server is up.
     pub rise: u32,
-    /// Failures after which it is down.
+    /// The number of failures after which it is down.
     pub fall: u32,
 }
 
-/// A check of a server at a moment.
+/// A snapshot of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckView {
-    /// The configuration has it.
+    /// The configuration has this check.
     pub is_configured: bool,
-    /// It is enabled.
+    /// The check is enabled.
     pub is_enabled: bool,
     /// The server is in maintenance.
     pub is_paused: bool,
-    /// One is under way.
+    /// The check is running.
     pub is_running: bool,
-    /// What the last one came to.
+    /// The status of the last check.
     pub status: CheckStatus,
-    /// What that means.
+    /// The meaning of that status.
     pub result: CheckResult,
-    /// The code of its answer.
+    /// The code of the last response.
     pub code: i64,
-    /// More about it.
+    /// Details of the last check.
     pub description: String,
-    /// How long it took.
+    /// The duration of the last check.
     pub duration: Option<Duration>,
     /// From 0 to `rise + fall - 1`; up from `rise` on.
     pub health: u32,
-    /// Successes after which the server is up.
+    /// The number of successes after which the server is up.
     pub rise: u32,
-    /// Failures after which it is down.
+    /// The number of failures after which it is down.
     pub fall: u32,
 }
 
 impl CheckView {
-    /// It is enabled, and the server is not in maintenance: statistics show what it found.
+    /// Whether it is enabled and the server is not in maintenance: then statistics show its result.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.is_enabled && !self.is_paused
     }
 
-    /// Its health and the bounds of that.
+    /// Its health and bounds.
     #[must_use]
     pub const fn level(&self) -> HealthLevel {
         HealthLevel {
@@ -107,16 +107,16 @@ impl CheckView {
     }
 }
 
-/// A backend's state at a moment.
+/// A snapshot of a backend's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendView {
-    /// Servers that may be used and are no backups.
+    /// The number of usable servers that are not backups.
     pub active: u32,
-    /// Backups that may be used.
+    /// The number of usable backups.
     pub backup: u32,
     /// Time since it went down or came up.
     pub since_change: Duration,
-    /// How long it was without a server, until now.
+    /// Total time without a server, until now.
     pub down_time: Duration,
     /// How often it lost its last server.
     pub down_transitions: u64,
@@ -140,7 +140,7 @@ fn check_view(check: &CheckState) -> CheckView {
 }
 
 impl States {
-    /// A server as it is now.
+    /// A snapshot of a server.
     pub fn server_view(&self, id: ServerId) -> ServerView {
         let server = self.of(id);
         let decides = self.of(self.deciding(id));
@@ -173,7 +173,7 @@ impl States {
         }
     }
 
-    /// A backend as it is now.
+    /// A snapshot of a backend.
     pub fn backend_view(&self, id: ProxyId) -> BackendView {
         let backend = self.backend(id);
         let (active, backup) = backend.usable();

@@ -1,9 +1,9 @@
-//! What statistics tell of frontends, listeners, backends and servers since the start: each worker adds to rows of its own, all
-//! read.
+//! The counters of statistics for frontends, listeners, backends and servers since the start: each worker adds to its own rows,
+//! all threads read them.
 //!
-//! A row lies in cache lines of its own. An addition is one instruction without a lock, since a cell has one writer. What a
-//! reader changes (`clear counters`, counters that are loaded from a file) goes to a correction beside the cells, which is added
-//! when they are read. What meters count already has no cell that is written here: the reader takes it from there.
+//! A row has cache lines of its own. An addition is one instruction without a lock, because a cell has one writer. Changes by
+//! readers (`clear counters`, counters that are loaded from a file) go to a correction beside the cells, which is added when they
+//! are read. Values that meters already count have no cell here; the reader takes them from the meters.
 
 mod rows;
 mod times;
@@ -26,17 +26,17 @@ use crate::ids::{BindId, ProxyId};
 #[derive(Debug)]
 struct Own {
     fronts: Box<[FrontRow]>,
-    /// Of proxies with `option socket-stats`.
+    /// Rows of listeners of proxies with `option socket-stats`.
     binds: Box<[FrontRow]>,
     backs: Box<[BackRow]>,
     servers: Grow<ServerRow>,
 }
 
-/// See the module.
+/// The rows of all workers, and the corrections.
 #[derive(Debug)]
 pub(crate) struct Tallies {
     workers: Vec<Own>,
-    /// By proxy: bind lines of the proxies before it.
+    /// By proxy: the number of bind lines of the proxies before it.
     binds_before: Vec<u32>,
     front_extras: Box<[FrontExtra]>,
     bind_extras: Box<[FrontExtra]>,
@@ -82,37 +82,37 @@ impl Tallies {
 
     // ---- the rows of a worker
 
-    /// A frontend's.
+    /// The row of a frontend.
     #[inline]
     pub fn front(&self, worker: WorkerId, proxy: ProxyId) -> &FrontRow {
         &self.workers[worker.0 as usize].fronts[proxy.place()]
     }
 
-    /// That of a listener of a frontend with `option socket-stats`.
+    /// The row of a listener of a frontend with `option socket-stats`.
     pub fn bind(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
         &self.workers[worker.0 as usize].binds[self.bind_place(bind)]
     }
 
-    /// A backend's.
+    /// The row of a backend.
     #[inline]
     pub fn back(&self, worker: WorkerId, proxy: ProxyId) -> &BackRow {
         &self.workers[worker.0 as usize].backs[proxy.place()]
     }
 
-    /// A server's, by its number among all.
+    /// The row of a server, by its number among all servers.
     #[inline]
     pub fn server(&self, worker: WorkerId, server: usize) -> &ServerRow {
         self.workers[worker.0 as usize].servers.at(server)
     }
 
-    /// Makes room for a server with this number; false where there is none.
+    /// Makes room for a server with this number; false if there is no room.
     pub fn reach_server(&self, server: usize) -> bool {
         let mut workers = self.workers.iter();
         workers.all(|own| own.servers.reach(server, ServerRow::default))
             && self.server_extras.reach(server, BackExtra::default)
     }
 
-    /// So many wait in a backend now, and of them so many for this server.
+    /// Updates the peaks of a queue: `all` requests wait in a backend, and of them this many for this server.
     pub fn queue_peak(&self, proxy: ProxyId, all: u32, server: Option<(usize, u32)>) {
         self.back_extra(proxy).queue_peak(all);
         if let Some((server, waiting)) = server {
@@ -120,44 +120,44 @@ impl Tallies {
         }
     }
 
-    // ---- what all workers have in common
+    // ---- the parts that all workers share
 
-    /// A frontend's.
+    /// The shared part of a frontend.
     pub fn front_extra(&self, proxy: ProxyId) -> &FrontExtra {
         &self.front_extras[proxy.place()]
     }
 
-    /// That of a listener of a frontend with `option socket-stats`.
+    /// The shared part of a listener of a frontend with `option socket-stats`.
     pub fn bind_extra(&self, bind: BindId) -> &FrontExtra {
         &self.bind_extras[self.bind_place(bind)]
     }
 
-    /// A backend's.
+    /// The shared part of a backend.
     pub fn back_extra(&self, proxy: ProxyId) -> &BackExtra {
         &self.back_extras[proxy.place()]
     }
 
-    /// A server's, by its number among all.
+    /// The shared part of a server, by its number among all servers.
     pub fn server_extra(&self, server: usize) -> &BackExtra {
         self.server_extras.at(server)
     }
 
     // ---- sums
 
-    /// A frontend's.
+    /// The sums of a frontend.
     pub fn front_sums(&self, proxy: ProxyId) -> FrontSums {
         let rows = self.workers.iter().map(|own| &own.fronts[proxy.place()]);
         self.front_extra(proxy).sums(rows)
     }
 
-    /// Those of a listener of a frontend with `option socket-stats`.
+    /// The sums of a listener of a frontend with `option socket-stats`.
     pub fn bind_sums(&self, bind: BindId) -> FrontSums {
         let place = self.bind_place(bind);
         let rows = self.workers.iter().map(|own| &own.binds[place]);
         self.bind_extra(bind).sums(rows)
     }
 
-    /// A backend's; its times are those of its servers.
+    /// The sums of a backend; its times are those of its servers.
     pub fn back_sums(&self, proxy: ProxyId, servers: impl Iterator<Item = usize>) -> BackSums {
         let rows = self.workers.iter().map(|own| &own.backs[proxy.place()]);
         let mut times = TimeSums::default();
@@ -167,7 +167,7 @@ impl Tallies {
         BackSums::of(self.back_extra(proxy), rows, times)
     }
 
-    /// A server's, by its number among all.
+    /// The sums of a server, by its number among all servers.
     pub fn server_sums(&self, server: usize) -> BackSums {
         let mut times = TimeSums::default();
         let rows = self.server_rows(server);
@@ -180,13 +180,13 @@ impl Tallies {
         self.workers.iter().map(move |own| own.servers.at(server))
     }
 
-    /// The averages of a server's times begin anew.
+    /// Restarts the averages of a server's times.
     pub fn restart_averages(&self, server: usize) {
         self.server_rows(server)
             .for_each(ServerRow::restart_averages);
     }
 
-    /// Forgets the longest times of a server.
+    /// Resets the longest times of a server.
     pub fn clear_longest(&self, server: usize) {
         let cells = self.server_rows(server).flat_map(|row| row.longest.all());
         cells.for_each(|cell| cell.store(0, Ordering::Relaxed));

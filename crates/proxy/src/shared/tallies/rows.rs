@@ -1,15 +1,15 @@
-//! What is counted, the cells of one worker, and their sums.
+//! The counters, the cells of one worker, and their sums.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// What is counted of a frontend, and of a listener with `option socket-stats`.
+/// The counters of a frontend, and of a listener with `option socket-stats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FrontCount {
     Connections,
     Sessions,
-    /// Sessions that speak HTTP/1, HTTP/2.
+    /// Sessions over HTTP/1 and over HTTP/2.
     SessionsH1,
     SessionsH2,
     /// Requests, and those of them that came over HTTP/2.
@@ -23,13 +23,13 @@ pub enum FrontCount {
     DeniedSessions,
     DeniedRequests,
     DeniedResponses,
-    /// Requests that were not understood or did not come in time.
+    /// Requests that were invalid or did not come in time.
     FailedRequests,
-    /// Requests that the frontend answered by itself.
+    /// Requests that the frontend answered itself.
     Intercepted,
     FailedRewrites,
     InternalErrors,
-    /// Compression: bytes that it was given, bytes that it gave, responses.
+    /// Compression: bytes before, bytes after, responses.
     CompressedIn,
     CompressedOut,
     Compressed,
@@ -42,12 +42,12 @@ pub enum FrontCount {
     Responses5xx,
 }
 
-/// What is counted of a backend and of a server.
+/// The counters of a backend and of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BackCount {
     Streams,
-    /// Streams whose server balancing chose.
+    /// Streams whose server was chosen by balancing.
     Balanced,
     BytesFromClients,
     BytesToServers,
@@ -55,7 +55,7 @@ pub enum BackCount {
     BytesToClients,
     DeniedRequests,
     DeniedResponses,
-    /// Connections to servers: tried, failed, used again.
+    /// Connections to servers: tried, failed, reused.
     Connects,
     FailedConnects,
     Reuses,
@@ -68,7 +68,7 @@ pub enum BackCount {
     ServerAborts,
     FailedRewrites,
     InternalErrors,
-    /// Compression: bytes that it was given, bytes that it gave, responses.
+    /// Compression: bytes before, bytes after, responses.
     CompressedIn,
     CompressedOut,
     Compressed,
@@ -81,16 +81,16 @@ pub enum BackCount {
     Responses5xx,
 }
 
-/// How many cells a row has.
+/// The number of cells of a row of a frontend or listener.
 pub const FRONT_CELLS: usize = FrontCount::Responses5xx as usize + 1;
-/// The same of backends and servers.
+/// The number of cells of a row of a backend or server.
 pub const BACK_CELLS: usize = BackCount::Responses5xx as usize + 1;
 
-/// What rows count.
+/// The counters of rows.
 pub trait Counted: Copy {
-    /// The first of the cells of classes of responses.
+    /// The first of the cells of response classes.
     const RESPONSES: usize;
-    /// The first of the four cells of bytes, in the order that [`Row::add_bytes`] takes them in.
+    /// The first of the four cells of bytes, in the order of [`Row::add_bytes`].
     const BYTES: usize;
 
     fn place(self) -> usize;
@@ -116,7 +116,7 @@ impl Counted for BackCount {
     }
 }
 
-/// One worker's counts of one thing.
+/// One worker's counters of one object.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Row<C, const N: usize> {
@@ -124,9 +124,9 @@ pub(crate) struct Row<C, const N: usize> {
     of: PhantomData<fn(C)>,
 }
 
-/// Of a frontend or listener.
+/// The row of a frontend or listener.
 pub(crate) type FrontRow = Row<FrontCount, FRONT_CELLS>;
-/// Of a backend or server.
+/// The row of a backend or server.
 pub(crate) type BackRow = Row<BackCount, BACK_CELLS>;
 
 impl<C, const N: usize> Default for Row<C, N> {
@@ -145,13 +145,13 @@ pub(super) fn bump(cell: &AtomicU64, by: u64) {
 }
 
 impl<C: Counted, const N: usize> Row<C, N> {
-    /// Only the worker that owns the row may say so.
+    /// Adds to a counter. Only the worker that owns the row may call this.
     #[inline(always)]
     pub fn add(&self, what: C, by: u64) {
         bump(&self.cells[what.place()], by);
     }
 
-    /// Bytes from clients, to servers, from servers and to clients.
+    /// Adds bytes from clients, to servers, from servers and to clients.
     #[inline(always)]
     pub fn add_bytes(&self, bytes: [u64; 4]) {
         for (place, by) in bytes.into_iter().enumerate() {
@@ -159,14 +159,14 @@ impl<C: Counted, const N: usize> Row<C, N> {
         }
     }
 
-    /// A response of this class left.
+    /// Counts a response of this class.
     #[inline(always)]
     pub fn add_response(&self, class: Class) {
         bump(&self.cells[C::RESPONSES + class.0], 1);
     }
 }
 
-/// The place of a status among the classes.
+/// The index of a status among the classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Class(usize);
 
@@ -180,14 +180,14 @@ impl Class {
     }
 }
 
-/// What all workers together have counted of a thing, by what [`FrontCount`] or [`BackCount`] names.
+/// The sums of all workers for an object, by [`FrontCount`] or [`BackCount`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sums<C, const N: usize> {
     counts: [u64; N],
     of: PhantomData<fn(C)>,
 }
 
-/// Of a frontend or listener.
+/// The sums of a frontend or listener.
 pub type FrontSums = Sums<FrontCount, FRONT_CELLS>;
 
 impl<C: Counted, const N: usize> Sums<C, N> {
@@ -203,18 +203,18 @@ impl<C: Counted, const N: usize> Sums<C, N> {
     }
 }
 
-/// What all workers have in common of a thing.
+/// The part of an object's counters that all workers share.
 #[derive(Debug)]
 pub(crate) struct Extra<C, const N: usize> {
     /// Added to the sum over the workers.
     corrections: Row<C, N>,
-    /// The most that waited at once.
+    /// The most requests that waited at once.
     pub(super) queue_max: AtomicU32,
 }
 
-/// Of a frontend or listener.
+/// The shared part of a frontend or listener.
 pub(crate) type FrontExtra = Extra<FrontCount, FRONT_CELLS>;
-/// Of a backend or server.
+/// The shared part of a backend or server.
 pub(crate) type BackExtra = Extra<BackCount, BACK_CELLS>;
 
 impl<C, const N: usize> Default for Extra<C, N> {
@@ -227,7 +227,7 @@ impl<C, const N: usize> Default for Extra<C, N> {
 }
 
 impl<C: Counted, const N: usize> Extra<C, N> {
-    /// The sums of the rows of all workers, corrected.
+    /// The corrected sums of the rows of all workers.
     pub(super) fn sums<'a>(&self, rows: impl Iterator<Item = &'a Row<C, N>>) -> Sums<C, N>
     where
         C: 'a,
@@ -240,22 +240,22 @@ impl<C: Counted, const N: usize> Extra<C, N> {
         }
     }
 
-    /// Adds to what was counted: what another process had.
+    /// Adds the value that another process had counted.
     pub fn preload(&self, what: C, value: u64) {
         self.corrections.cells[what.place()].fetch_add(value, Relaxed);
     }
 
-    /// Takes these sums off what was counted.
+    /// Subtracts these sums from the counters.
     pub fn subtract(&self, sums: &Sums<C, N>) {
         self.corrections.subtract(&sums.counts);
     }
 
-    /// So many wait now.
+    /// Updates the peak of waiting requests.
     pub(super) fn queue_peak(&self, waiting: u32) {
         self.queue_max.fetch_max(waiting, Relaxed);
     }
 
-    /// Forgets how many waited at once.
+    /// Resets the peak of waiting requests.
     pub fn clear_peaks(&self) {
         self.queue_max.store(0, Relaxed);
     }

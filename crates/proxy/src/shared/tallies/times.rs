@@ -1,22 +1,22 @@
-//! The times of streams: what a worker keeps of a server's, and what all workers together know.
+//! The times of streams: a worker's values for a server, and the sums over all workers.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::rows::{BACK_CELLS, BackCount, BackExtra, BackRow, Sums, bump};
 
-/// Requests that an average goes back over (HAProxy's `TIME_STATS_SAMPLES`).
+/// The number of requests over which an average is taken (HAProxy's `TIME_STATS_SAMPLES`).
 const SAMPLES: u64 = 1024;
 
 /// The parts of a stream's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times<T> {
-    /// In queues.
+    /// The time in queues.
     pub queue: T,
-    /// Until the connection to the server stood.
+    /// The time until the connection to the server was established.
     pub connect: T,
-    /// From there to the head of the response.
+    /// The time from then to the head of the response.
     pub response: T,
-    /// Of the whole stream.
+    /// The time of the whole stream.
     pub total: T,
 }
 
@@ -26,22 +26,22 @@ impl<T> Times<T> {
     }
 }
 
-/// One worker's counts of a server, with the times of its streams.
+/// One worker's counters of a server, with the times of its streams.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ServerRow {
     pub counts: BackRow,
-    /// Streams whose times were taken, and the sums of these, milliseconds.
+    /// The number of measured streams, and the sums of their times, milliseconds.
     timed: AtomicU64,
     sums: Times<AtomicU64>,
     pub(super) longest: Times<AtomicU64>,
-    /// The sums as they were when the window of the averages began.
+    /// The sums at the start of the averages' window.
     began: Window,
-    /// As they were when half of it was over: where the next one begins.
+    /// The sums at the middle of that window, where the next one begins.
     middle: Window,
 }
 
-/// Sums at a moment.
+/// Sums at a point in time.
 #[derive(Debug, Default)]
 struct Window {
     timed: AtomicU64,
@@ -49,7 +49,7 @@ struct Window {
 }
 
 impl ServerRow {
-    /// A stream took this long, milliseconds. Most wait for nothing and use a connection that stands.
+    /// Adds the times of a stream, milliseconds. Most streams do not wait and use an established connection.
     #[inline(always)]
     pub fn time(&self, times: Times<u64>) {
         let timed = self.timed.load(Relaxed).wrapping_add(1);
@@ -70,7 +70,7 @@ impl ServerRow {
         }
     }
 
-    /// The second half of the window becomes its first.
+    /// The second half of the window becomes the first half of the next one.
     #[cold]
     fn next_window(&self, timed: u64) {
         let moves = |from: &AtomicU64, to: &AtomicU64| to.store(from.load(Relaxed), Relaxed);
@@ -93,7 +93,7 @@ fn raise(cell: &AtomicU64, to: u64) {
 }
 
 impl ServerRow {
-    /// A reader has averages begin here. Where its worker begins a window at the same moment, that one counts.
+    /// Restarts the averages on behalf of a reader. If the worker begins a window at the same time, that window counts.
     pub(super) fn restart_averages(&self) {
         let timed = self.timed.load(Relaxed);
         for window in [&self.began, &self.middle] {
@@ -105,7 +105,7 @@ impl ServerRow {
     }
 }
 
-/// What all workers together know of the times of streams.
+/// The times of streams, of all workers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSums {
     streams: u64,
@@ -120,7 +120,7 @@ impl TimeSums {
         times(self.sums.map(|sum| sum.div_ceil(self.streams.max(1))))
     }
 
-    /// Milliseconds.
+    /// The longest times, milliseconds.
     #[must_use]
     pub fn longest(&self) -> Times<u64> {
         times(self.longest)
@@ -146,12 +146,12 @@ impl TimeSums {
     }
 }
 
-/// Of a backend or server.
+/// The sums of a backend or server.
 #[derive(Clone, Copy, Debug)]
 pub struct BackSums {
-    /// By [`BackCount`].
+    /// The counts by [`BackCount`].
     pub counts: Sums<BackCount, BACK_CELLS>,
-    /// Milliseconds.
+    /// The times, milliseconds.
     pub times: TimeSums,
     /// The most streams that waited at once.
     pub queue_max: u32,

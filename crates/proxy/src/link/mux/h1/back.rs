@@ -1,4 +1,4 @@
-//! The side of a server: requests out, responses in.
+//! The server's side: sends requests, receives responses.
 
 use http::h1::{self, Connection, Framing};
 use http::{Head, Method, Version};
@@ -8,16 +8,16 @@ use super::writer::Writer;
 use super::{announce_chunks, heed_connection};
 use crate::ids::StreamId;
 
-/// See the module.
+/// The HTTP/1 mux of a server's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Back {
-    /// The stream whose request it works on; none while it is idle.
+    /// The stream whose request is in progress; none while idle.
     pub stream: Option<StreamId>,
     read: Reader,
     pub write: Writer,
-    /// The connection can serve another request after this one.
+    /// Whether the connection can be kept after this request.
     lives: bool,
-    /// The method that the server was asked with: it decides how the answer is framed.
+    /// The method that was sent; it decides how the response is framed.
     method: Method,
 }
 
@@ -25,16 +25,16 @@ pub(crate) struct Back {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub framing: Framing,
-    /// The connection may go on after it.
+    /// The connection may be kept after it.
     pub keep: bool,
-    /// It is asked to go on although it will not (`option http-pretend-keepalive`).
+    /// The request asks for keep-alive although the connection will close (`option http-pretend-keepalive`).
     pub pretend: bool,
-    /// The request asks for something that is no HTTP: what is said of the connection is its own.
+    /// The request asks for another protocol; its own `Connection` header is sent.
     pub tunnel: bool,
 }
 
 impl Back {
-    /// Writes a request's head. `method`: what decides how its answer is framed.
+    /// Writes a request's head. `method` decides how the response is framed.
     pub fn ask(&mut self, head: &mut Head, method: Method, how: Asked, out: &mut Vec<u8>) {
         self.method = method;
         self.write = Writer::of(how.framing);
@@ -45,7 +45,7 @@ impl Back {
         }
         let ends = heed_connection(head);
         head.drop_user_info();
-        // HTTP/1.0 knows no chunks: a server might take them for its next request (RFC 9112 §6.1).
+        // HTTP/1.0 has no chunks: a server may read them as its next request (RFC 9112 §6.1).
         if how.framing == Framing::Chunked {
             head.set_version(Version::Http11);
             announce_chunks(head);
@@ -61,7 +61,7 @@ impl Back {
         h1::write_request(head, connection, out);
     }
 
-    /// The next step of what a server sent.
+    /// The next step with a server's bytes.
     #[inline(always)]
     pub fn pull<'a>(
         &mut self,
@@ -85,57 +85,57 @@ impl Back {
         (used, pull)
     }
 
-    /// Takes back the last bytes of the payload at hand.
+    /// Gives back the last bytes of the current payload.
     pub fn unread(&mut self, count: usize) {
         self.read.unread(count);
     }
 
-    /// From here on both sides speak something else.
+    /// Switches both sides to another protocol.
     pub fn become_raw(&mut self) {
         self.read.become_raw();
         self.write = Writer::Plain;
         self.lives = false;
     }
 
-    /// The connection cannot be used again.
+    /// The connection cannot be reused.
     pub fn end_after(&mut self) {
         self.lives = false;
     }
 
-    /// The server's end came: whether it is that of a body, too.
+    /// The server has ended its side. Whether this ends a body too.
     pub fn end_of_input(&mut self) -> bool {
         self.read.end_of_input()
     }
 
-    /// Whether another request may be sent: the exchange is over on both ways.
+    /// Whether another request may be sent: both messages of the exchange are complete.
     pub fn is_reusable(&self) -> bool {
         self.lives && self.read.is_over() && self.write == Writer::Nothing
     }
 
-    /// A response is awaited.
+    /// Whether a response head is expected.
     pub fn awaits_head(&self) -> bool {
         self.read.awaits_head()
     }
 
-    /// What is being read.
+    /// The reader of the message at hand.
     #[inline]
     pub fn read(&self) -> &Reader {
         &self.read
     }
 
-    /// The message is over with its body.
+    /// The message ends with its body.
     #[inline]
     pub fn end_body(&mut self) {
         self.read.end_body();
     }
 
-    /// Payload bytes that were announced and did not come yet.
+    /// Announced payload bytes that have not come yet.
     pub fn announced(&self) -> u64 {
         self.read.announced()
     }
 }
 
-/// A response before the final one (RFC 9110 §15.2); 101 is final.
+/// Whether a response precedes the final one (RFC 9110 §15.2); 101 is final.
 pub(crate) fn is_interim(status: u16) -> bool {
     (100..200).contains(&status) && status != 101
 }

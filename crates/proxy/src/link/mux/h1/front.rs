@@ -1,4 +1,4 @@
-//! The side of a client: requests in, responses out.
+//! The client's side: receives requests, sends responses.
 
 use http::h1::{self, Connection, Framing};
 use http::{Head, Version};
@@ -8,22 +8,22 @@ use super::writer::Writer;
 use super::{announce_chunks, heed_connection};
 use crate::ids::StreamId;
 
-/// See the module.
+/// The HTTP/1 mux of a client's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
-    /// The stream of the request at hand.
+    /// The stream of the current request.
     pub stream: Option<StreamId>,
     read: Reader,
     pub write: Writer,
-    /// The connection goes on after this exchange.
+    /// Whether the connection is kept after this exchange.
     lives: bool,
-    /// The client asked for the end: it sends nothing more.
+    /// The client asked to close and sends no further request.
     asked_end: bool,
     /// The client speaks HTTP/1.0.
     is_old: bool,
-    /// The client waits to be asked for its body (`Expect: 100-continue`).
+    /// The client waits for 100 before it sends its body (`Expect: 100-continue`).
     expects: bool,
-    /// What is left of the request is thrown away: it was answered before its end.
+    /// The rest of the request is discarded, because the response came before its end.
     drains: bool,
 }
 
@@ -31,25 +31,25 @@ pub(crate) struct Front {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub framing: Framing,
-    /// The connection ends after it, whatever the client wants.
+    /// The connection ends after the response, whatever the client asked for.
     pub close: bool,
-    /// What follows is no HTTP: the request asked for that.
+    /// Another protocol follows, which the request asked for.
     pub tunnel: bool,
 }
 
-/// What becomes of a connection after an exchange.
+/// What a connection does after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// The next request may come.
+    /// Reads the next request.
     Next,
-    /// The rest of this request is thrown away first.
+    /// First discards the rest of this request.
     Drain,
-    /// It ends. With `lingers` the client, which may still send, learns so from the response only.
+    /// Ends. With `lingers` the client may still send, because only the response tells it about the end.
     End { lingers: bool },
 }
 
 impl Front {
-    /// For the first request of this stream, which is there already.
+    /// The state for the first request of this stream, which is already received.
     pub fn of(stream: StreamId) -> Front {
         Front {
             stream: Some(stream),
@@ -57,7 +57,7 @@ impl Front {
         }
     }
 
-    /// The next step of what a client sent.
+    /// The next step with a client's bytes.
     pub fn pull<'a>(
         &mut self,
         input: &'a [u8],
@@ -77,7 +77,7 @@ impl Front {
         (used, pull)
     }
 
-    /// Takes back the last bytes of the payload at hand.
+    /// Gives back the last bytes of the current payload.
     pub fn unread(&mut self, count: usize) {
         self.read.unread(count);
     }
@@ -93,11 +93,11 @@ impl Front {
         }
         let ends = heed_connection(head);
         let mut framing = how.framing;
-        // A client that still waits to be asked may send its body or not: nobody could tell it from the next request.
+        // A client that still waits for 100 may send its body or not, so the body cannot be distinguished from the next request.
         let unasked = self.expects && !self.read.is_over();
         self.lives &= !how.close && !ends && !unasked;
         match framing {
-            // HTTP/1.0 knows no chunks: the end of the connection ends the body.
+            // HTTP/1.0 has no chunks: the end of the connection ends the body.
             Framing::Chunked if self.is_old => {
                 head.set_framing(Framing::None);
                 framing = Framing::UntilClose;
@@ -119,7 +119,7 @@ impl Front {
         self.write = Writer::of(framing);
     }
 
-    /// Writes an interim response, which a client of HTTP/1.0 does not know; whether it did.
+    /// Writes an interim response, which HTTP/1.0 clients do not know. Whether it was written.
     pub fn interim(&mut self, head: &Head, out: &mut Vec<u8>) -> bool {
         if self.is_old {
             return false;
@@ -129,17 +129,17 @@ impl Front {
         true
     }
 
-    /// Asks a client that waits for it to send its body; whether it did wait.
+    /// Returns whether the client waits for 100, and clears that state.
     pub fn ask_for_body(&mut self) -> bool {
         std::mem::take(&mut self.expects)
     }
 
-    /// The connection goes on after this exchange, as far as is known.
+    /// Whether the connection is kept after this exchange, as far as is known.
     pub fn lives(&self) -> bool {
         self.lives
     }
 
-    /// The response is complete: the exchange is over.
+    /// The response is complete, and the exchange ends.
     pub fn finish(&mut self) -> After {
         self.stream = None;
         self.write = Writer::Nothing;
@@ -158,35 +158,35 @@ impl Front {
         }
     }
 
-    /// What comes of the request's body is thrown away.
+    /// Whether the rest of the request's body is discarded.
     pub fn drains(&self) -> bool {
         self.drains
     }
 
-    /// The rest of the request has been thrown away.
+    /// The rest of the request has been discarded.
     pub fn drained(&mut self) {
         self.drains = false;
         self.read.begin();
     }
 
-    /// A request is awaited.
+    /// Whether a request head is expected.
     pub fn awaits_head(&self) -> bool {
         self.read.awaits_head()
     }
 
-    /// What is being read.
+    /// The reader of the message at hand.
     #[inline]
     pub fn read(&self) -> &Reader {
         &self.read
     }
 
-    /// The message is over with its body.
+    /// The message ends with its body.
     #[inline]
     pub fn end_body(&mut self) {
         self.read.end_body();
     }
 
-    /// Payload bytes that were announced and did not come yet.
+    /// Announced payload bytes that have not come yet.
     pub fn announced(&self) -> u64 {
         self.read.announced()
     }

@@ -1,7 +1,7 @@
 //! HTTP/1: one stream at a time on a connection.
 //!
-//! Keep-alive, framing, partial heads and `100-continue` stay in here. [`Front`] is the side of clients, [`Back`] that of
-//! servers; both read with a [`Reader`] and write with a [`Writer`].
+//! Keep-alive, framing, partial heads and `100-continue` are handled here. [`Front`] is the client's side, [`Back`] the server's;
+//! both read with a [`Reader`] and write with a [`Writer`].
 
 mod back;
 mod front;
@@ -16,14 +16,15 @@ pub(crate) use front::{After, Answered, Front};
 pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
 
-/// Says that a body is in chunks: a message of HTTP/2 without a length does not say it.
+/// Adds `Transfer-Encoding: chunked` where it is missing: an HTTP/2 message without a length has no such field.
 fn announce_chunks(head: &mut Head) {
     if !head.has(Name::TransferEncoding) {
         head.set_framing(Framing::Chunked);
     }
 }
 
-/// What rules put into `Connection` is heeded, not sent: the mux alone says what becomes of its connection. Whether it is to end.
+/// Applies a `Connection` header of rules and removes its options: only the mux decides about its connection. Whether it is to
+/// close.
 fn heed_connection(head: &mut Head) -> bool {
     if !head.has(Name::Connection) {
         return false;
@@ -34,7 +35,7 @@ fn heed_connection(head: &mut Head) -> bool {
         let mut options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         ends |= options.any(|option| is(option, "close"));
     }
-    // Nobody behind us may take a framing field for one of this hop.
+    // `Connection` must not name framing fields, because the next hop would drop them.
     head.filter_connection(|option| {
         !(is(option, "close")
             || is(option, "keep-alive")

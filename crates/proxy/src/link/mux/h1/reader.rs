@@ -1,23 +1,23 @@
-//! Messages on their way in: bytes → head, data, end.
+//! Reads messages: bytes → head, data, end.
 
 use http::Head;
 use http::h1::body::{BodyDecoder, Piece};
 use http::h1::{Framing, Limits, ParseError, Parsed, Resume, Strictness};
 
-/// What comes next.
+/// The next part of a message.
 #[derive(Debug)]
 pub(crate) enum Pull<'a> {
     /// More bytes are needed.
     More,
-    /// The message is over: what follows waits for its turn.
+    /// The message is over; the bytes after it wait.
     Hold,
-    /// A head; it is in the buffer given.
+    /// A head, which is in the given buffer.
     Head(Parsed),
-    /// Payload. What of it is not used is given back with [`Reader::unread`].
+    /// Payload. Unused bytes of it are given back with [`Reader::unread`].
     Data(&'a [u8]),
-    /// The body is over. Its trailers are in the buffer given.
+    /// The end of the body. Its trailers are in the given buffer.
     End,
-    /// The message breaks the protocol.
+    /// The message violates the protocol.
     Bad(ParseError),
 }
 
@@ -41,17 +41,17 @@ enum State {
     Raw,
 }
 
-/// See the module.
+/// Reads the messages of one side of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     state: State,
-    /// A head came in parts; `resume` tells when it is worth parsing again.
+    /// The head came in parts; `resume` says when parsing it again is useful.
     in_parts: bool,
     resume: Resume,
 }
 
 impl Reader {
-    /// The next step of what `input` holds, and how many bytes it took. `parse` reads a head.
+    /// The next step with the bytes of `input`, and how many of them it used. `parse` reads a head.
     pub fn pull<'a>(
         &mut self,
         input: &'a [u8],
@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// Looks through the chunks that came along with a head: where their framing is broken, nobody hears of the message.
+    /// Checks the chunks that came with a head. Where their framing is broken, the message is not forwarded at all.
     #[inline]
     fn probe(&self, input: &[u8], trailers: &mut Head) -> Result<(), ParseError> {
         match &self.state {
@@ -128,54 +128,54 @@ impl Reader {
         };
     }
 
-    /// Takes back the last bytes of the payload at hand: they come again.
+    /// Gives back the last bytes of the current payload; they are delivered again.
     pub fn unread(&mut self, count: usize) {
         if let State::Body(decoder) = &mut self.state {
             decoder.unread(count);
         }
     }
 
-    /// The next message may come.
+    /// Allows the next message.
     pub fn begin(&mut self) {
         debug_assert!(!matches!(self.state, State::Raw));
         self.state = State::Head;
         self.in_parts = false;
     }
 
-    /// What follows is no message: bytes as they are.
+    /// The bytes that follow are not a message and are passed unparsed.
     pub fn become_raw(&mut self) {
         self.state = State::Raw;
     }
 
-    /// A head is awaited.
+    /// Whether a head is expected.
     pub fn awaits_head(&self) -> bool {
         matches!(self.state, State::Head)
     }
 
-    /// A body is being read.
+    /// Whether a body is being read.
     #[inline]
     pub fn is_within_body(&self) -> bool {
         matches!(self.state, State::Body(_))
     }
 
-    /// All of a body whose length was announced is read.
+    /// Whether a body of announced length is read completely.
     #[inline]
     pub fn has_all(&self) -> bool {
         matches!(&self.state, State::Body(decoder) if decoder.is_done())
     }
 
-    /// The message is over with its body.
+    /// The message ends with its body.
     #[inline]
     pub fn end_body(&mut self) {
         self.state = State::Over;
     }
 
-    /// The message is over.
+    /// Whether the message is over.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
 
-    /// The end of the connection: whether it is that of the body at hand, which is over then.
+    /// The connection has ended. Whether this ends the current body, which is then complete.
     pub fn end_of_input(&mut self) -> bool {
         let ends = matches!(&self.state, State::Body(decoder) if decoder.is_until_close());
         if ends {
@@ -184,7 +184,7 @@ impl Reader {
         ends
     }
 
-    /// Payload bytes that were announced and did not come yet.
+    /// Announced payload bytes that have not come yet.
     pub fn announced(&self) -> u64 {
         match &self.state {
             State::Body(decoder) => decoder.announced(),

@@ -1,34 +1,34 @@
-//! Bodies on their way out, as they were announced.
+//! Writes bodies with the framing that their heads announced.
 
 use http::Head;
 use http::h1::{Framing, write_chunk_head, write_last_chunk};
 use net::{Message, Sent};
 
-/// What became of payload.
+/// The result of sending payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wrote {
-    /// Bytes of it that were taken.
+    /// The number of payload bytes that were taken.
     pub taken: usize,
     /// The kernel did not take everything.
     pub blocked: bool,
-    /// Bytes that leave for it, with what stands around it.
+    /// The number of bytes sent for it, including the framing.
     pub wire: usize,
 }
 
-/// How a body leaves.
+/// The framing of a body that is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// There is none: what comes is thrown away.
+    /// No body: payload is discarded.
     #[default]
     Nothing,
-    /// As it is: its length was announced, or the end of the connection ends it.
+    /// Unframed: its length was announced, or the end of the connection ends it.
     Plain,
-    /// In chunks; `left` bytes of the last one that was announced are still owed.
+    /// In chunks; `left` bytes of the last announced chunk are still to be sent.
     Chunked { left: u64 },
 }
 
 impl Writer {
-    /// For a body that was announced so.
+    /// The writer for an announced framing.
     pub fn of(framing: Framing) -> Writer {
         match framing {
             Framing::None => Writer::Nothing,
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Sends payload. How much of it was taken; `frame` is a buffer for what stands around it.
+    /// Sends payload. Returns how much of it was taken; `frame` is a scratch buffer for the framing.
     pub fn data(
         &mut self,
         mut bytes: &[u8],
@@ -89,7 +89,7 @@ impl Writer {
         wrote
     }
 
-    /// Ends the body. Whether its peer can see the end in the bytes, and the bytes that leave for it.
+    /// Ends the body. Whether the bytes show the end to the peer, and how many bytes are sent for it.
     pub fn end(
         &mut self,
         trailers: &Head,

@@ -1,8 +1,8 @@
-//! HTTP/2: many streams at a time on a connection.
+//! HTTP/2: many concurrent streams on a connection.
 //!
-//! The connection's link has a [`Connection`]. Each of its streams is a link of its own, with a [`StreamEnd`] for its mux: what above
-//! reads, sends, waits and closes does so for a stream as for a connection of HTTP/1. A stream that is not read keeps its window
-//! shut; the other streams of its connection go on.
+//! The connection's link has a [`Connection`]. Each of its streams is a link of its own with a [`StreamEnd`] as its mux, so that
+//! the layers above read, send, wait and close for a stream as for an HTTP/1 connection. A stream that is not read keeps its
+//! window closed; the other streams of its connection continue.
 
 mod send;
 
@@ -22,13 +22,13 @@ pub(crate) struct Connection {
     pub codec: Codec,
     /// The links of its streams.
     pub children: Vec<LinkId>,
-    /// Bytes that the codec has answered by itself while the socket took none.
+    /// Bytes of automatic replies of the codec since the socket stopped taking bytes.
     pub unread: usize,
-    /// It takes no more streams; it ends with its last one.
+    /// It takes no new streams, and ends with its last one.
     pub is_ending: bool,
-    /// Streams that a client has opened.
+    /// The number of streams that the client has opened.
     pub streams: u32,
-    /// It is pinged while it is idle.
+    /// Its pings while it is idle.
     pub pings: Option<Pings>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Pings {
     pub interval_ms: u64,
     /// When the connection ends by itself.
     pub ends_ms: u64,
-    /// The last one is not answered.
+    /// The last ping is not answered yet.
     pub is_unanswered: bool,
 }
 
 impl Connection {
-    /// A client's connection; appends our first words to `out`.
+    /// A client's connection; appends our first frames to `out`.
     pub fn with_client(
         limits: Limits,
         idle_ping: Option<Duration>,
@@ -52,7 +52,7 @@ impl Connection {
         Connection::new(Codec::server(limits, out), idle_ping)
     }
 
-    /// The same of a server's.
+    /// A server's connection; appends our first frames to `out`.
     pub fn with_server(
         limits: Limits,
         idle_ping: Option<Duration>,
@@ -76,36 +76,36 @@ impl Connection {
         })
     }
 
-    /// The largest frame of the peer with its head, bytes.
+    /// The largest frame that the peer may send, with its header, bytes.
     pub fn frame_bytes_max(&self) -> usize {
         FRAME_HEAD_BYTES + self.codec.limits().frame_bytes_max as usize
     }
 
-    /// Whether its peer makes so many glitches that it has to come again: three quarters of those for which it is cut off, if any
-    /// are (`tune.h2.fe.glitches-threshold`).
+    /// Whether the peer's glitches reach three quarters of the number at which it is disconnected, if there is such a number
+    /// (`tune.h2.fe.glitches-threshold`). Then it has to reconnect.
     pub fn is_odd(&self, glitches_max: u32) -> bool {
         let glitches = self.codec.glitches();
         glitches > 0 && glitches_max > 0 && glitches >= glitches_max - glitches_max / 4
     }
 
-    /// Whether one more request may be sent on it.
+    /// Whether one more request may be sent on this connection.
     pub fn has_room(&self) -> bool {
         !self.is_ending && !self.codec.got_goaway() && self.codec.room_for_streams() > 0
     }
 }
 
-/// What is sent of a message on a stream.
+/// How far the message on a stream is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sending {
-    /// Its head has not left.
+    /// The head is not sent.
     #[default]
     Head,
-    /// Its payload leaves; so much of it is still announced, if its length was.
+    /// The payload is being sent. `left`: the bytes still announced, if the length was.
     Body { left: Option<u64> },
-    /// It has no payload, but that of the server is still read. The stream ends with it, so that the server's connection is
-    /// free for what the client asks next.
+    /// The message has no payload, but the server's payload is still read. The stream ends after that, so that the server's
+    /// connection is free for the client's next request.
     Bodiless,
-    /// All of it has left, or what is left is thrown away.
+    /// The message is sent, or its rest is discarded.
     Over,
 }
 
@@ -113,42 +113,42 @@ pub(crate) enum Sending {
 #[derive(Debug)]
 pub(crate) struct StreamEnd {
     pub connection: LinkId,
-    /// Its number; none before a request has opened it.
+    /// Its number; none until a request opens it.
     pub number: Option<Number>,
-    /// The stream whose end it is.
+    /// The stream that uses this HTTP/2 stream.
     pub stream: Option<StreamId>,
     /// Its place among [`Connection::children`].
     pub place: u32,
     pub sending: Sending,
-    /// The peer's message has ended; what of it is not used waits with the link.
+    /// The peer's message has ended; its unused bytes wait with the link.
     pub has_ended: bool,
-    /// The stream was told so.
+    /// The end was reported to the stream.
     pub is_end_told: bool,
-    /// The peer's message has such a length, of which so much has not come.
+    /// The bytes of the peer's message that were announced and have not come.
     pub announced: u64,
-    /// It was answered before its request was complete: the rest of that is thrown away.
+    /// The response came before the request was complete: the rest of the request is discarded.
     pub drains: bool,
-    /// The client waits to be asked for its body (`Expect: 100-continue`).
+    /// The client waits for 100 before it sends its body (`Expect: 100-continue`).
     pub expects: bool,
-    /// The trailers of a message whose payload is not used yet.
+    /// The trailers of a message whose payload is not used completely.
     pub trailers: Option<Box<Head>>,
-    /// Its request waits for the settings of the peer.
+    /// Its request waits for the peer's settings.
     pub awaits_settings: bool,
-    /// Its request is an extended CONNECT, which is an upgrade to everyone else.
+    /// Its request is an extended CONNECT, which the other layers see as an upgrade.
     pub upgrade: Option<Box<Upgrade>>,
 }
 
-/// What is known of an extended CONNECT.
+/// The state of an extended CONNECT.
 #[derive(Debug, Default)]
 pub(crate) struct Upgrade {
-    /// What proves that a server has seen the key which we made for it.
+    /// The proof that a server has seen the WebSocket key which we made for it.
     pub accept: Option<Box<str>>,
-    /// What a server is asked for.
+    /// The protocol that a server is asked for.
     pub protocol: Box<[u8]>,
 }
 
 impl StreamEnd {
-    /// A stream of a connection.
+    /// A new stream of a connection.
     pub fn new(connection: LinkId, number: Option<Number>, place: u32) -> StreamEnd {
         StreamEnd {
             connection,
@@ -167,8 +167,8 @@ impl StreamEnd {
         }
     }
 
-    /// A head has left: what follows it, which is no message's body in a tunnel. `reads_on`: payload comes from the other side
-    /// in any case.
+    /// A head has been sent: sets how the following bytes are sent; in a tunnel they are not a body. `reads_on`: the other side's
+    /// payload is read in any case.
     pub fn head_left(&mut self, framing: Framing, is_tunnel: bool, reads_on: bool) {
         self.sending = match framing {
             _ if is_tunnel => Sending::Body { left: None },

@@ -1,4 +1,4 @@
-//! What leaves on the streams of a connection: as frames, whole, as far as the peer's windows and the socket allow.
+//! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket allow.
 
 use http::Head;
 use http::h1::Framing;
@@ -11,19 +11,19 @@ use crate::link::mux::h1::{Answered, Wrote};
 use crate::link::mux::{Mux, h2};
 use crate::link::{Links, Role};
 
-/// The scheme of requests that tell none, as HAProxy has it.
+/// The scheme of requests without one, as in HAProxy.
 const SCHEME: Scheme = Scheme::Https;
 
-/// Where a stream's frames go.
+/// The codec of a connection and one stream of it.
 struct Way<'a> {
     number: Number,
     codec: &'a mut Codec,
-    /// The connection's socket does not take everything.
+    /// The connection's socket has unsent bytes.
     is_blocked: bool,
 }
 
 impl Links {
-    /// A new stream of a connection.
+    /// Adds a stream to a connection.
     pub fn add_stream(
         &mut self,
         connection: LinkId,
@@ -45,7 +45,7 @@ impl Links {
         Some(id)
     }
 
-    /// The connection of HTTP/2 that a link is.
+    /// The HTTP/2 connection of a link.
     pub fn connection_mut(&mut self, id: LinkId) -> Option<&mut h2::Connection> {
         match &mut self.get_mut(id)?.mux {
             Mux::Connection(connection) => Some(connection),
@@ -53,7 +53,7 @@ impl Links {
         }
     }
 
-    /// The stream of HTTP/2 that a link is.
+    /// The HTTP/2 stream of a link.
     pub fn stream_end_mut(&mut self, id: LinkId) -> Option<&mut StreamEnd> {
         match &mut self.get_mut(id)?.mux {
             Mux::Stream(end) => Some(end),
@@ -76,7 +76,7 @@ impl Links {
         }
     }
 
-    /// Works with the codec for a stream, and sends the frames that this made. How many bytes these are.
+    /// Lets the codec work for a stream, and sends the resulting frames. Returns the number of their bytes.
     fn with_way<D: Driver>(
         &mut self,
         io: &mut D,
@@ -100,7 +100,7 @@ impl Links {
         })
     }
 
-    /// Works with the codec of a connection, and sends the frames that this made. How many bytes these are.
+    /// Lets the codec work for a connection, and sends the resulting frames. Returns the number of their bytes.
     pub fn with_codec<D: Driver>(
         &mut self,
         io: &mut D,
@@ -118,14 +118,14 @@ impl Links {
         wire
     }
 
-    /// The streams of a connection at this moment.
+    /// The present streams of a connection.
     pub fn children(&mut self, connection: LinkId) -> Vec<LinkId> {
         let parent = self.connection_mut(connection);
         parent.map_or_else(Vec::new, |parent| parent.children.clone())
     }
 
-    /// Sends the head of a response on a stream; how many bytes that takes. `reads_on`: payload of the server is still to come,
-    /// also where the client gets none.
+    /// Sends the head of a response on a stream. Returns the number of bytes. `reads_on`: payload of the server follows, even if
+    /// the client gets none.
     pub fn respond_stream<D: Driver>(
         &mut self,
         io: &mut D,
@@ -135,7 +135,7 @@ impl Links {
         reads_on: bool,
     ) -> usize {
         let mut connected = None;
-        // There is no 101 in HTTP/2 (RFC 9113 §8.6).
+        // HTTP/2 has no 101 (RFC 9113 §8.6).
         if head.status() == 101 {
             connected.insert(head.clone()).make_connected();
         }
@@ -150,7 +150,7 @@ impl Links {
         })
     }
 
-    /// Sends an interim response on a stream; how many bytes that takes.
+    /// Sends an interim response on a stream. Returns the number of bytes.
     pub fn interim_stream<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &Head) -> usize {
         if let Some(end) = self.stream_end_mut(id) {
             end.expects &= head.status() != 100;
@@ -160,7 +160,8 @@ impl Links {
         })
     }
 
-    /// Sends the head of a request, which opens its stream; how many bytes that takes. None where the connection takes no more.
+    /// Sends the head of a request, which opens its stream. Returns the number of bytes. None where the connection takes no new
+    /// streams.
     pub fn ask_stream<D: Driver>(
         &mut self,
         io: &mut D,
@@ -180,7 +181,7 @@ impl Links {
         Some(wire)
     }
 
-    /// Sends payload on a stream, as far as its windows and its connection take it.
+    /// Sends payload on a stream, as far as its windows and the connection allow.
     pub fn stream_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
         let mut wrote = Wrote::default();
         let Some(end) = self.stream_end_mut(id) else {
@@ -192,7 +193,7 @@ impl Links {
         let mut sending = end.sending;
         while wrote.taken < bytes.len() {
             let Sending::Body { left } = &mut sending else {
-                // Nobody wants it.
+                // The message has no payload to send: discard it.
                 wrote.taken = bytes.len();
                 break;
             };
@@ -211,7 +212,7 @@ impl Links {
                 }
             });
             if is_gone {
-                // The peer wants no more of it.
+                // The stream is closed: discard it.
                 wrote.taken = bytes.len();
                 break;
             }
@@ -236,7 +237,7 @@ impl Links {
         wrote
     }
 
-    /// Ends the message on a stream. The bytes that leave for it.
+    /// Ends the message on a stream. Returns the number of bytes that are sent for it.
     pub fn stream_end<D: Driver>(&mut self, io: &mut D, id: LinkId, trailers: &Head) -> usize {
         let Some(end) = self.stream_end_mut(id) else {
             return 0;
@@ -259,7 +260,7 @@ impl Links {
         })
     }
 
-    /// Credits the peer for payload that is used; not one that sends no more.
+    /// Credits the peer for used payload, unless it has ended its side.
     pub fn consumed<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: usize) {
         let connection = self.connection_of(id).and_then(|link| self.get(link));
         if bytes > 0 && connection.is_some_and(|connection| !connection.eof) {
@@ -269,14 +270,14 @@ impl Links {
         }
     }
 
-    /// Resets a stream that is still open. A client whose answer is complete gets `NO_ERROR`, one whose answer is not `INTERNAL_ERROR`,
-    /// and a server `CANCEL`.
+    /// Resets an open stream. A client with a complete response gets `NO_ERROR`, one with an incomplete response
+    /// `INTERNAL_ERROR`, and a server `CANCEL`.
     pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if self
             .stream_end_mut(id)
             .is_some_and(|end| end.sending == Sending::Bodiless)
         {
-            // Its message is complete, whatever becomes of the server's.
+            // The message to the client is complete, whatever the server still sends.
             self.stream_end(io, id, &Head::default());
         }
         let Some(link) = self.get(id) else { return };
@@ -284,7 +285,7 @@ impl Links {
         let Mux::Stream(end) = &link.mux else { return };
         let connection = self.get(end.connection).map(|link| &link.role);
         let code = match (connection, end.sending) {
-            // All that is wanted was said (RFC 9113 §8.1).
+            // The response is complete (RFC 9113 §8.1).
             (Some(Role::Client(_)), Sending::Over) => Code::NO_ERROR,
             (Some(Role::Client(_)), Sending::Head | Sending::Bodiless | Sending::Body { .. }) => {
                 Code::INTERNAL_ERROR
@@ -297,7 +298,7 @@ impl Links {
         });
     }
 
-    /// Forgets a stream. Its connection, where that has no other left.
+    /// Forgets a stream. Returns its connection if that has no other stream.
     pub fn remove_stream(&mut self, id: LinkId, timers: &mut Timers) -> Option<LinkId> {
         let link = self.remove(id, timers)?;
         let Mux::Stream(end) = link.mux else {

@@ -1,4 +1,4 @@
-//! Lines of lists of certificates.
+//! Changes of lines in certificate lists.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use config::model::{CertificateSource, ListLine};
 use super::super::Tls;
 use super::super::files::Dependency;
 
-/// Lists of certificates.
+/// Changes of certificate lists.
 impl Tls {
-    /// Adds a line to a list. How many bind lines use it, and the certificate's name.
+    /// Adds a line to a list. Returns the certificate's name, and how many bind lines use the list.
     ///
     /// # Errors
     /// A message for the user. The list is unchanged then.
@@ -98,7 +98,7 @@ impl Tls {
             files.binds = before;
             return Err(why);
         }
-        // What an unused certificate is used with counts from now on.
+        // A certificate that was unused before takes the setting of this line.
         if let Some(stored) = files.certificates.files.get_mut(&name) {
             Arc::make_mut(&mut stored.source).ocsp_update = line.source.ocsp_update;
         }
@@ -110,10 +110,10 @@ impl Tls {
         Ok((name, count))
     }
 
-    /// Takes a line out of a list: that of a certificate, by its number where there are several.
+    /// Deletes a certificate's line from a list; the line number chooses one of several.
     ///
     /// # Errors
-    /// What is wrong with it, in words. Nothing changes then.
+    /// The message for the user. The list is unchanged then.
     pub fn delete_from_list(
         &self,
         list: &str,
@@ -169,7 +169,7 @@ impl Tls {
                 && place.is_some_and(|place| &*place.list == list && place.line == found)
         };
         let recipes = files.binds.iter().flatten().flatten();
-        // The first certificate of a line is its default; others that are marked as such may go.
+        // The first certificate of a bind line is its default and cannot be deleted; others that are marked as default can.
         let as_default = recipes.filter(|recipe| {
             let first = recipe.words.certificates.first();
             !recipe.words.strict_sni && first.is_some_and(|first| is_it(first))
@@ -199,7 +199,7 @@ impl Tls {
     }
 }
 
-/// Why a certificate cannot be used with two words about the update of its status.
+/// The error for a certificate with two different `ocsp-update` settings.
 pub(in super::super) fn different_update(is_on: bool) -> String {
     let on = |is_on| if is_on { "on" } else { "off" };
     format!(

@@ -1,4 +1,4 @@
-//! Files of authorities, and of lists of revoked certificates.
+//! Changes of authority files and revocation list files.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::super::Tls;
 use super::super::files::{Dependency, EditError, Files, Kind};
 use super::{Draft, abort, end};
 
-/// Authorities.
+/// Changes of authority files.
 impl Tls {
-    /// Makes an empty file of authorities of a new name.
+    /// Creates an empty authority file with a new name.
     ///
     /// # Errors
     /// [`EditError::Exists`]
@@ -40,7 +40,7 @@ impl Tls {
         })
     }
 
-    /// As [`Tls::commit_certificate`]. Clients that an authority vouched for which is gone do not resume their sessions.
+    /// As [`Tls::commit_certificate`]. Sessions of clients that a removed authority vouched for are not resumed.
     ///
     /// # Errors
     /// As [`Tls::commit_certificate`].
@@ -69,9 +69,9 @@ impl Tls {
     }
 }
 
-/// Lists of revoked certificates.
+/// Changes of revocation list files.
 impl Tls {
-    /// Makes an empty file of lists of a new name.
+    /// Creates an empty revocation list file with a new name.
     ///
     /// # Errors
     /// [`EditError::Exists`]
@@ -82,7 +82,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces the lists of a file in its transaction.
+    /// Replaces the revocation lists of a file in its transaction.
     ///
     /// # Errors
     /// As [`Tls::set_certificate`].
@@ -143,7 +143,7 @@ impl Tls {
 }
 
 impl Files {
-    /// Authorities and lists of revoked certificates have different names.
+    /// Checks that no file of the other kind has the name of this authority or revocation list file.
     fn check_trust_name(&self, name: &str) -> Result<(), EditError> {
         let is_known =
             self.authorities.files.contains_key(name) || self.revocations.files.contains_key(name);
