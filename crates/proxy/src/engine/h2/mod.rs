@@ -43,6 +43,10 @@ impl<D: Driver> Turn<'_, D> {
             entry.mux = Mux::Connection(connection);
         }
         self.cx.core.links.send_whole(self.cx.io, link, &out);
+        if self.cx.is_stopping() {
+            // Its handshake outlasted the order to drain, which reached only the connections that spoke HTTP/2 by then.
+            self.cx.hurry_connection(link);
+        }
     }
 
     /// Switches a client's HTTP/1 connection to HTTP/2 if its first bytes are the HTTP/2 preface (RFC 9113 §3.3). None if they

@@ -33,9 +33,18 @@ impl Client {
 
     /// With this configuration.
     fn of(text: &str) -> Client {
+        Client::after(text, &[])
+    }
+
+    /// The same, where these lines come between the connection and its first bytes.
+    fn after(text: &str, lines: &[&str]) -> Client {
         let mut play = Play::new(&running(text));
         play.line("c1 connects").expect("a connection");
         let place = play.place("c1").expect("a connection");
+        for line in lines {
+            play.line(line).expect("it can be done");
+            play.settle();
+        }
         let mut out = Vec::new();
         let codec = Connection::client(Limits::default(), &mut out);
         play.driver.pipes[place].write(&out);
@@ -480,4 +489,19 @@ fn oddities_of_a_server_are_counted() {
             .unwrap_or_else(|error| panic!("{line}: {error}"));
         play.settle();
     }
+}
+
+#[test]
+fn a_connection_that_begins_while_the_process_drains_is_told() {
+    let text = format!("{DEFAULTS}{ANSWER}\n");
+    let mut client = Client::after(&text, &["drainprocess 0 60000"]);
+    assert_eq!(client.raw_goaways(), [Code::NO_ERROR]);
+    // What the client sent before it knew is answered; then the connection ends.
+    const HEADERS: u8 = 1;
+    client.send_raw(&[
+        0, 0, 6, HEADERS, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a',
+    ]);
+    assert_eq!(client.raw_frames(HEADERS).len(), 1, "a response");
+    client.play.line("wait 2000").expect("it can be done");
+    assert!(client.has_ended());
 }
