@@ -14,6 +14,7 @@ const ALWAYS: u32 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
     /// Chooses how the response may be compressed. Called when the request's `Accept-Encoding` is final.
+    #[cold]
     pub(super) fn choose_coding(&mut self, stream: &mut Stream) {
         let of = |proxy| self.running.proxy(proxy).compression.as_deref();
         let Some(rules) = of(stream.backend).or_else(|| of(stream.frontend)) else {
@@ -27,6 +28,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Decides whether the response is compressed, before its head is sent. Returns how its payload is framed.
+    #[cold]
     pub(super) fn begin_compression(&mut self, stream: &mut Stream, framing: Framing) -> Framing {
         let Some(coding) = stream.coding else {
             return framing;
@@ -72,6 +74,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Sends the compressed bytes. Whether all of them were taken.
+    #[cold]
     pub(super) fn send_compressed(&mut self, stream: &mut Stream) -> bool {
         let (Some(compressor), Some(client)) = (&mut stream.compressor, stream.client) else {
             return true;
@@ -89,6 +92,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The response's payload is completely received: ends the compressed data. Whether all of it was taken.
+    #[cold]
     pub(super) fn finish_compression(&mut self, stream: &mut Stream) -> bool {
         if let Some(compressor) = &mut stream.compressor {
             compressor.finish();
@@ -97,6 +101,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A stream has ended: releases its compressor.
+    #[cold]
     pub(super) fn end_compression(&mut self, stream: &mut Stream) {
         if let Some(compressor) = stream.compressor.take() {
             self.tell_compression(stream, compressor.totals());

@@ -97,7 +97,9 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.server_reused = true;
             let server = self.core.links.server(link);
             stream.txn.server_tls = server.and_then(|server| server.tls.clone());
-            stream.txn.server_glitches = self.glitches_of(link);
+            if self.core.links.is_stream(link) {
+                stream.txn.server_glitches = self.glitches_of(link);
+            }
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
@@ -228,6 +230,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The number of glitches of the connection that a stream uses.
+    #[cold]
     fn glitches_of(&mut self, link: LinkId) -> u32 {
         let links = &mut self.core.links;
         let connection = links.connection_of(link);

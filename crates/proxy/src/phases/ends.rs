@@ -108,7 +108,9 @@ impl<D: Driver> Cx<'_, D> {
         if self.running.has_tables {
             self.end_tracking(stream);
         }
-        self.end_compression(stream);
+        if stream.compressor.is_some() {
+            self.end_compression(stream);
+        }
         stream.phase = Phase::Done;
         stream.client.take()
     }

@@ -34,7 +34,9 @@ impl<D: Driver> Cx<'_, D> {
                 stream.request.append(header.as_bytes(), id);
             }
         }
-        self.choose_coding(stream);
+        if self.running.compresses {
+            self.choose_coding(stream);
+        }
         self.add_forwarding_headers(stream);
         // manual §4.2: `httpclose` closes the connection on its own side; `http-server-close`, on either side, closes the
         // server's.

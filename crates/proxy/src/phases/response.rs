@@ -170,7 +170,10 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.trace(stream, Event::HttpHeadersResponse);
         let framing = stream.frame_response();
-        let framing = self.begin_compression(stream, framing);
+        let framing = match stream.coding {
+            None => framing,
+            Some(_) => self.begin_compression(stream, framing),
+        };
         let options = &self.running.proxy(stream.frontend).options;
         stream.down.drops_trailers = options.http_drop_response_trailers;
         self.send_response_head(stream, framing);

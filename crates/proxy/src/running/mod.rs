@@ -94,6 +94,8 @@ pub struct Running {
     backends: HashMap<Box<[u8]>, ProxyId>,
     /// The reserved places of backends that are added at run time.
     reserve: Range<usize>,
+    /// Whether a proxy compresses responses.
+    pub compresses: bool,
     /// `tune.vars` limits the variables of traffic.
     pub(crate) limits_vars: bool,
     /// Filters `opentelemetry`.
@@ -176,6 +178,7 @@ impl Running {
             proc_vars: ProcVars::new(config.slots.proc),
             backends: backends(&config),
             reserve: reserve(&config),
+            compresses: proxies().any(|proxy| proxy.compression.is_some()),
             limits_vars: config.global.var_limits.any(),
             listeners,
             logs,
