@@ -4,7 +4,7 @@ use config::model::{Amount, BandwidthRate, BandwidthSwitch};
 
 use super::{Cx, tables};
 use crate::ids::ProxyId;
-use crate::stream::{FULL, Limit, Stream};
+use crate::stream::{FULL, Limit, Stream, rate_of};
 
 impl Cx<'_> {
     /// Enables a limit of the rule's proxy for a stream. A limit whose key has no value stays disabled.
@@ -31,7 +31,7 @@ impl Cx<'_> {
                 });
                 let Some(held) = held else { return };
                 let definition = table.definition();
-                let column = definition.column(tables::rate_of(filter.direction));
+                let column = definition.column(rate_of(filter.direction));
                 let period_ms = column.map_or(1, |column| column.period_ms.max(1));
                 (*bytes, period_ms, Some(held))
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{Direction, TableAction, TableNumber};
+use config::model::{TableAction, TableNumber};
 use net::Now;
 use sample::{Scope, Value, table_key};
 use tables::{Data, Entry, Event, General, Held, Table};
@@ -158,14 +158,6 @@ impl Cx<'_> {
 /// A reference to the entry of a key.
 pub(super) fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
     table_key::with_key(key, table.definition(), |key| table.hold(key, now.ms()))?
-}
-
-/// The rate of payload bytes in this direction.
-pub(super) fn rate_of(direction: Direction) -> Data {
-    match direction {
-        Direction::Up => Data::BytesInRate,
-        Direction::Down => Data::BytesOutRate,
-    }
 }
 
 /// Adds an amount of 32 bits, as in HAProxy.

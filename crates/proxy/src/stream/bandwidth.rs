@@ -159,10 +159,15 @@ impl Limit {
     }
 
     fn counted(&self) -> Data {
-        match self.direction {
-            Direction::Up => Data::BytesInRate,
-            Direction::Down => Data::BytesOutRate,
-        }
+        rate_of(self.direction)
+    }
+}
+
+/// The rate of a stick table that counts payload of a direction.
+pub(crate) fn rate_of(direction: Direction) -> Data {
+    match direction {
+        Direction::Up => Data::BytesInRate,
+        Direction::Down => Data::BytesOutRate,
     }
 }
 

@@ -21,7 +21,7 @@ use sample::Txn;
 use crate::ids::{LinkId, Owner, ProxyId, StreamId, Timers};
 use crate::running::Moments;
 use crate::statistics::made::Made;
-pub(crate) use bandwidth::{Bandwidth, FULL, Limit};
+pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
 pub(crate) use compressor::{Compressor, Compressors};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
