@@ -14,20 +14,20 @@ const TOKEN: HeaderName = HeaderName::from_static("x-spangate-token");
 
 /// See the module.
 pub struct Gate {
-    /// `user:password` of everyone who may ask; none: everyone may.
+    /// `user:password` of every permitted user; empty if no password is asked for.
     accounts: Vec<Vec<u8>>,
-    /// What actions must carry. A page gets it with what it shows; other sites cannot read it.
+    /// The token that every action must carry. Pages of the dashboard receive it with their data; other sites cannot read it.
     token: String,
 }
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The name that it came by may be another site's.
+    /// The `Host` field may name another site.
     Host,
-    /// Its password is wrong, or there is none.
+    /// The password is wrong or missing.
     Password,
-    /// It does not come from a page of ours.
+    /// The request does not come from a page of the dashboard.
     Origin,
 }
 
@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// What actions must carry.
+    /// Returns the token that every action must carry.
     pub fn token(&self) -> &str {
         &self.token
     }

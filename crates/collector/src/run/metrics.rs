@@ -58,7 +58,7 @@ fn target(view: &View, page: &mut Sheet) {
     page.point(&labels, 1_u64);
 }
 
-/// What the records of a signal are called in names.
+/// The word for a signal's records in metric names (`spans`, `metric_points`, `log_records`).
 fn records(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "spans",
@@ -67,7 +67,7 @@ fn records(signal: Signal) -> &'static str {
     }
 }
 
-/// The unit of counts of them.
+/// The unit of counts of a signal's records.
 fn items(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "{span}",

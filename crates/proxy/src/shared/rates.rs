@@ -48,7 +48,7 @@ impl Meter {
         is_current
     }
 
-    /// The start of the second of the last event; none before the first event.
+    /// The start of the second in which the last event occurred, milliseconds; none before the first event.
     pub fn last_ms(&self) -> Option<u64> {
         let began_ms = self.began_ms.load(Ordering::Acquire);
         let current_ms = match began_ms {

@@ -42,7 +42,7 @@ pub(crate) struct Compressor {
     _place: Place,
 }
 
-/// The place of a compressor in the count of those in use.
+/// Counts one compressor as in use until it is dropped.
 #[derive(Debug)]
 struct Place(Arc<AtomicU32>);
 

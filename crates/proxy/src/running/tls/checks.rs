@@ -32,7 +32,7 @@ impl Tls {
         self.server(ServerId::at(ProxyId::at(backend), server))
     }
 
-    /// The connector for a server's health checks alone; none where they do not use their own.
+    /// The connector that only the server's health checks use; none if they use the connector of the traffic, or no TLS.
     ///
     /// # Errors
     /// A file cannot be used; the message for the user.
