@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::limits::{
@@ -171,7 +171,9 @@ impl Server {
     /// The life of a connection.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let site = self.site;
+        let asked = Notify::new();
         let service = service_fn(|request| {
+            asked.notify_one();
             let site = Arc::clone(&site);
             async move { Ok::<_, std::convert::Infallible>(site.answer(request).await) }
         });
@@ -183,10 +185,17 @@ impl Server {
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
-            // Who breaks the protocol, or goes, is told nothing.
+            // A client that breaks the protocol, or closes, gets no answer.
             _ = connection.as_mut() => return,
             () = sleep(CONNECTION_TIME_MAX) => {}
             () = over(self.ended) => {}
+        }
+        // The graceful shutdown closes a connection that waits for its first request. No other process
+        // can answer that request, so it is answered here.
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = asked.notified() => {}
+            () = sleep(CONNECTION_END_MAX) => {}
         }
         connection.as_mut().graceful_shutdown();
         let _ = timeout(CONNECTION_END_MAX, connection).await;
@@ -195,6 +204,6 @@ impl Server {
 
 /// Waits until the dashboard is to end.
 async fn over(mut ended: watch::Receiver<bool>) {
-    // Without its sender it has ended, too.
+    // An error means that the sender is gone, which ends the dashboard as well.
     let _ = ended.wait_for(|ended| *ended).await;
 }

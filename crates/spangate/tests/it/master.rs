@@ -156,25 +156,30 @@ fn the_dashboard_goes_on_over_a_reload() {
     );
     let (master, manager) = Master::managed(&dir);
     told(&manager, "READY=1");
-    let pid = || {
-        let mut client = Client::connect(([127, 0, 0, 1], board).into());
-        client.send("GET /api/now HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        // Whoever takes the connection answers it.
+    let connect = || Client::connect(([127, 0, 0, 1], board).into());
+    // The process that takes a connection answers it.
+    let pid = |client: &mut Client| {
+        client.send("GET /api/now HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let answer = client.response().expect("an answer");
         let now: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
         now["process"]["pid"].as_u64().expect("a number")
     };
-    let first = pid();
+    let first = pid(&mut connect());
     for _ in 0..3 {
-        let before = pid();
+        // Connections are accepted in order: the answer to the second shows that the first is accepted.
+        let (mut silent, mut idle) = (connect(), connect());
+        let before = pid(&mut idle);
         master.signal("USR2");
         eventually("another process answers", || {
-            (pid() != before).then_some(())
+            (pid(&mut connect()) != before).then_some(())
         });
+        // An idle connection is closed when the dashboard of the old process ends.
+        assert!(idle.is_closed());
+        pid(&mut silent);
         told(&manager, "RELOADING=1");
         told(&manager, "READY=1");
     }
-    assert_ne!(pid(), first);
+    assert_ne!(pid(&mut connect()), first);
 }
 
 #[test]
