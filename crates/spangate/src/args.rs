@@ -41,9 +41,9 @@ enum Does {
     Terminate,
     OldSocket,
     Files,
-    /// What it turns off does not exist here: pollers, splicing, kernel TLS and the like.
+    /// Accepted without effect: the feature that it turns off does not exist here (pollers, splicing, kernel TLS and the like).
     Nothing,
-    /// Known to HAProxy and not implemented here yet: refused, so that nobody counts on it.
+    /// An option of HAProxy that is not implemented here yet. It is refused, so that nobody relies on it.
     Later,
 }
 
@@ -114,13 +114,13 @@ const OPTIONS: &[(Does, Opt)] = &[
     (Does::Completions, with("--completions", "bash|zsh|fish", "prints the completion script of a shell")),
 ];
 
-/// The options that can be used.
+/// The options that have an effect here.
 pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {
     let usable = OPTIONS.iter().filter(|(does, _)| *does != Does::Later);
     usable.map(|(_, option)| option)
 }
 
-/// What `-h` prints.
+/// The text of `-h`.
 pub(crate) fn usage() -> String {
     let mut text = "Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]\n        \
                     [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]\n"
@@ -138,7 +138,7 @@ pub(crate) fn usage() -> String {
     text
 }
 
-/// The entry of a word: the option itself, or the one that the word begins with where that takes its value in the same word.
+/// The option that a word names. Where an option takes its value in the same word, the word only has to begin with its name.
 fn entry(word: &str) -> Option<&'static (Does, Opt)> {
     let exact = OPTIONS.iter().find(|(_, option)| option.name == word);
     exact.or_else(|| {
@@ -149,7 +149,7 @@ fn entry(word: &str) -> Option<&'static (Does, Opt)> {
     })
 }
 
-/// What to do.
+/// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Command {
     #[default]
@@ -159,7 +159,7 @@ pub(crate) enum Command {
     Version {
         details: bool,
     },
-    /// `-vq`, or with `branch` `-vqs` and `-vqb`: a number alone.
+    /// `-vq`, or with `branch` `-vqs` and `-vqb`: prints the version number alone.
     BareVersion {
         branch: bool,
     },
@@ -171,10 +171,10 @@ pub(crate) enum Command {
     Completions(Shell),
 }
 
-/// How old processes are told to go (`-sf`, `-st`).
+/// How old processes are told to end (`-sf`, `-st`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OldProcesses {
-    /// `-sf`: they finish what they serve.
+    /// `-sf`: they finish their open connections first.
     pub gracefully: bool,
     pub pids: Vec<i32>,
 }
@@ -184,25 +184,25 @@ pub(crate) struct OldProcesses {
 pub(crate) enum Master {
     /// `-W`.
     Plain,
-    /// `-Ws`: the service manager is told what happens.
+    /// `-Ws`: the master notifies the service manager of its state.
     Notifying,
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Args {
     pub command: Command,
     pub files: Vec<String>,
     pub verbose: bool,
     pub quiet: bool,
-    /// `-d`, `-db`: never detach, whatever the configuration says.
+    /// `-d`, `-db`: stays in the foreground, whatever the configuration says.
     pub foreground: bool,
     pub daemon: bool,
     pub warnings_are_errors: bool,
     pub remarks: bool,
-    /// `-dC`: the files are shown, and nothing is started.
+    /// `-dC`: prints the files and starts nothing.
     pub listing: Option<config::listing::Form>,
-    /// `-dK`: the classes of keywords to list once the files are read.
+    /// `-dK`: the classes of keywords to list after the files are read.
     pub keywords: Option<String>,
     pub ignore_resolution_failures: bool,
     pub pidfile: Option<String>,
@@ -212,10 +212,10 @@ pub(crate) struct Args {
     pub local_peer: Option<String>,
     pub directory: Option<String>,
     pub old: Option<OldProcesses>,
-    /// `-x`: the runtime interface of a process whose listening sockets are taken over.
+    /// `-x`: the runtime interface of the process that hands over its listening sockets.
     pub old_socket: Option<String>,
     pub master: Option<Master>,
-    /// `-S`: where the master's runtime interface listens.
+    /// `-S`: the addresses of the master's runtime interface.
     pub master_sockets: Vec<String>,
 }
 

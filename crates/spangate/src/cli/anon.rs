@@ -34,7 +34,7 @@ fn turn_on(session: &mut Session, subjects: &Subjects, rest: &[&str]) -> Reply {
             }
         },
         None => match subjects.anon_key.load(Ordering::Relaxed) {
-            // Any key will do but 0, which is none.
+            // Any key other than 0 is valid; 0 means that there is no key.
             0 => (crate::sys::random_seed() as u32).max(1),
             key => key,
         },
@@ -64,7 +64,7 @@ fn set_global_key(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// A key as C's `atoll` reads it.
+/// A key, parsed like C's `atoll`.
 fn key(word: &str) -> Option<u32> {
     u32::try_from(number(word)).ok()
 }

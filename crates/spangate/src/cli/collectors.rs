@@ -1,4 +1,4 @@
-//! `show collectors`: what became of what the collectors of this process took.
+//! `show collectors`: what happened to the records that the collectors of this process accepted.
 
 use super::{Asked, Command, Level, Reply, command};
 use crate::collectors::describe;

@@ -1,4 +1,4 @@
-//! `debug dev`: what helps to find faults (management guide §9.3); expert mode only.
+//! `debug dev`: commands that help to find faults (management guide §9.3); expert mode only.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const SEVERITY_INFO: u8 = 6;
 fn delay(asked: &Asked<'_>) -> Reply {
     let ms = number(asked.rest.first().copied().unwrap_or_default());
     let wait = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    // A client that leaves ends it.
+    // Stops waiting when the client disconnects.
     asked.client.leaves_within(wait);
     Reply::Done
 }

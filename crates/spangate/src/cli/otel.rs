@@ -1,6 +1,7 @@
-//! `flt-otel …`: the filters `opentelemetry` while they run. After the subcommand, `@<id>` means one of them; else all.
+//! `flt-otel …`: changes the filters `opentelemetry` at run time. `@<id>` after the subcommand selects one of them; without it,
+//! the command applies to all.
 //!
-//! What changes is what streams to come see.
+//! A change applies to streams that begin after it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,10 +28,10 @@ pub(super) const COMMANDS: &[Command] = &[
     command("flt-otel status", "[@<id>]", Level::User, "how filters and their exports do", status::status),
 ];
 
-/// A filter that is meant: its number, what was configured, how it runs.
+/// A selected filter: its index, its configuration, its running state.
 pub(super) type Meant<'a> = (usize, &'a OtelFilter, &'a Filter);
 
-/// The filters that a command means, and its words after them: as many as `values_max`.
+/// The filters that a command selects, and its words after them: at most `values_max`.
 pub(super) fn meant<'a>(
     asked: &Asked<'a>,
     values_max: usize,
@@ -65,7 +66,7 @@ pub(super) fn meant<'a>(
     }
 }
 
-/// Does something to each filter that is meant, and says how that is called.
+/// Applies a change to each selected filter. `change` returns the name of the new state.
 fn each(asked: &Asked<'_>, change: impl Fn(Meant<'_>) -> String) -> Reply {
     match meant(asked, 0) {
         Ok((filters, _)) => Reply::Said(lines(&filters, change)),
@@ -82,7 +83,7 @@ fn lines(filters: &[Meant<'_>], say: impl Fn(Meant<'_>) -> String) -> String {
     text
 }
 
-/// Shows a setting, or changes it to what the one value means.
+/// Shows a setting, or sets it to the meaning of the one value.
 fn setting<T: Copy>(
     asked: &Asked<'_>,
     expected: &str,
@@ -130,7 +131,7 @@ fn hard(asked: &Asked<'_>, hard: bool) -> Reply {
     })
 }
 
-/// What an error means to a filter.
+/// What a filter does after an error.
 pub(super) fn errors(filter: &Filter) -> &'static str {
     match filter.switches.hard_errors.load(Relaxed) {
         true => "hard errors",

@@ -7,7 +7,7 @@ use sample::{EntryId, Listing, Reference, Value};
 
 use super::{Asked, Command, Level, Reply, command};
 
-/// Bytes of a part of a list.
+/// Bytes in one part of a listing.
 const PART_BYTES: usize = 16 << 10;
 
 #[rustfmt::skip]
@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show map", "[[@<ver>] <map>]", Level::Admin, "the maps, or the entries of one", |asked| show(asked, Table::Map)),
 ];
 
-/// What a reference is asked for as.
+/// Whether a command asks for an ACL or for a map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Acl,
@@ -37,7 +37,7 @@ enum Table {
 }
 
 impl Table {
-    /// In messages.
+    /// The name in messages.
     fn name(self) -> &'static str {
         match self {
             Table::Acl => "ACL",
@@ -76,12 +76,12 @@ fn refused(text: &str) -> Reply {
     Reply::Refused(text.to_owned())
 }
 
-/// The reference of a name or `#<id>`.
+/// The reference with this name or `#<id>`.
 fn find<'a>(asked: &'a Asked<'_>, name: &str) -> Option<&'a Arc<Reference>> {
     asked.subjects.running.config.patterns.find(name)
 }
 
-/// The same, where it is used as this.
+/// The same, if the reference is used as `table`.
 fn find_used<'a>(asked: &'a Asked<'_>, name: &str, table: Table) -> Option<&'a Arc<Reference>> {
     find(asked, name).filter(|reference| table.is_of(reference))
 }
@@ -145,7 +145,7 @@ fn show_all(asked: &Asked<'_>, table: Table) -> Reply {
 /// The lines of the entries of a reference.
 struct Entries {
     reference: Arc<Reference>,
-    /// None when all were given.
+    /// None after the last entry.
     listing: Option<Listing>,
 }
 
@@ -248,7 +248,7 @@ fn set(asked: &Asked<'_>) -> Reply {
     edited(result, "key or pattern not found.\n")
 }
 
-/// The id of an entry, where a word is one.
+/// The id of an entry, if the word has the form of one.
 fn entry_id(word: &str) -> Option<Result<EntryId, Reply>> {
     let id = word.strip_prefix('#').filter(|id| id.starts_with("0x"))?;
     let malformed = "Malformed identifier. Please use #<id> or <file>.\n";

@@ -1,4 +1,4 @@
-//! Commands that tell of the process itself, and those of HAProxy's about things that do not exist here.
+//! Commands that show the process itself, and commands of HAProxy for features that do not exist here.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,7 +26,7 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show threads", "", Level::Operator, "the threads and the CPU time that they took", threads),
 ];
 
-/// Nothing is profiled from within; the lines are those that programs look for.
+/// There is no internal profiling. Programs look for these lines.
 const PROFILING: &str = "\
 Per-task CPU profiling              : off           # set profiling tasks {on|auto|off}
 Memory usage profiling              : off           # set profiling memory {on|off}
@@ -84,7 +84,7 @@ fn activity(asked: &Asked<'_>) -> Reply {
     let now = net::sys::now();
     let did = subjects.shared.activity(now.ms());
     let process = &subjects.running.process;
-    // As HAProxy names them; numbers are of all threads together.
+    // The names are HAProxy's. The numbers are the sums of all threads.
     let time = |ns: u64| {
         let us = ns / 1_000;
         format!("{}.{:06}", us / 1_000_000, us % 1_000_000)

@@ -32,7 +32,7 @@ fn noted(text: &str) -> Reply {
     Reply::Noted(text.to_owned())
 }
 
-/// The backends that were not deleted.
+/// The backends without those that were deleted.
 pub(super) fn backends<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a Proxy> {
     let subjects = asked.subjects;
     let all = subjects.running.config.proxies.iter().enumerate();
@@ -185,10 +185,10 @@ fn publish(asked: &Asked<'_>, published: bool) -> Reply {
     }
 }
 
-/// Whether a backend can be deleted now, or why not yet.
+/// Whether a backend can be deleted now; if not, the reason.
 ///
 /// # Errors
-/// Why it never can be.
+/// The reason why it can never be deleted.
 pub(super) fn removable(
     asked: &Asked<'_>,
     name: &str,

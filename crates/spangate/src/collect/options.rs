@@ -26,9 +26,9 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     ],
 };
 
-/// Most threads that make sense.
+/// The largest number of threads that is useful.
 const THREADS_MAX: usize = 256;
-/// Writes the policy that kept a trace into its scopes.
+/// Feature gate: writes the policy that kept a trace into the trace's scopes.
 const RECORD_POLICY: &str = "processor.tailsamplingprocessor.recordpolicy";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Options {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (word.as_str(), None),
             };
-            // As the Collector's, options have one dash or two.
+            // Options begin with one dash or two, as in the Collector.
             let name = name.strip_prefix("--").or_else(|| name.strip_prefix('-'));
             let mut value = || {
                 let value = inline.clone().or_else(|| words.next());
@@ -95,7 +95,7 @@ impl Options {
         if needs_config && options.sources.is_empty() {
             return Err("name a configuration with --config".to_owned());
         }
-        // What is set counts more than every file.
+        // `--set` overrides every file.
         options.sources.extend(sets);
         Ok(options)
     }
@@ -111,16 +111,16 @@ impl Options {
     }
 }
 
-/// What a list of feature gates says.
+/// The content of a list of feature gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates<'a> {
-    /// Policies are recorded, or not, where the list says it.
+    /// Whether policies are recorded, if the list says so.
     pub record_policy: Option<bool>,
-    /// Gates that are not known here.
+    /// Gates that this program does not know.
     pub unknown: Vec<&'a str>,
 }
 
-/// Reads gates with commas between them, each with `+` or `-` before it, or on.
+/// Parses gates separated by commas. Each has `+`, `-` or nothing before it; without a sign it is on.
 pub(crate) fn gates(list: &str) -> Gates<'_> {
     let mut gates = Gates::default();
     for gate in list.split(',').filter(|gate| !gate.is_empty()) {
@@ -134,12 +134,12 @@ pub(crate) fn gates(list: &str) -> Gates<'_> {
     gates
 }
 
-/// `a.b.c=value` as a source.
+/// Turns `a.b.c=value` into a configuration source.
 fn set(text: &str) -> Result<String, String> {
     let (path, value) = text
         .split_once('=')
         .ok_or_else(|| format!("--set '{text}' needs KEY=VALUE"))?;
-    // The keys of a source may be joined by two colons.
+    // Two colons may separate the keys of a source.
     Ok(format!("yaml:{}: {value}", path.replace('.', "::")))
 }
 

@@ -36,7 +36,7 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     options: OPTIONS,
 };
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub help: bool,

@@ -1,14 +1,14 @@
-//! From what was asked to the head of a request.
+//! Builds the head of a request from the question.
 
 use std::net::IpAddr;
 
 use proxy::explain::Question;
 
-/// Bytes of a URL, and of all fields together.
+/// Most bytes of a URL, and of all fields together.
 const URL_BYTES_MAX: usize = 8 << 10;
 const FIELDS_BYTES_MAX: usize = 8 << 10;
 
-/// What was asked, as it was written.
+/// The question as the user wrote it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub method: String,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub fields: Vec<String>,
     /// The client's address; empty: unknown.
     pub source: String,
-    /// A frontend's name; empty: by the port.
+    /// The name of the frontend; empty: the port selects it.
     pub frontend: String,
 }
 
@@ -37,7 +37,7 @@ impl Asked {
     /// The request.
     ///
     /// # Errors
-    /// What is wrong with what was asked.
+    /// What is wrong with the question.
     pub(crate) fn question(&self) -> Result<Question, String> {
         let url = &self.url;
         if url.len() > URL_BYTES_MAX {
@@ -94,7 +94,7 @@ impl Asked {
         })
     }
 
-    /// The fields with their empty line; `Host` is that of the URL unless it is written.
+    /// The header fields and the empty line after them. `Host` is that of the URL unless the question has its own.
     fn head_fields(&self, authority: &str) -> Result<String, String> {
         let mut out = String::new();
         let named = |field: &&String, name: &str| {

@@ -29,27 +29,27 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     ],
 };
 
-/// Servers at most.
+/// Most servers.
 const SERVERS_MAX: usize = 64;
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// Address or name, with its port.
+    /// Address or name, with the port.
     pub address: String,
-    /// The name, or the address without its port.
+    /// Name or address, without the port.
     pub host: String,
     pub is_tls: bool,
 }
 
-/// Where a certificate comes from.
+/// The source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Certificate {
     Internal,
     File(String),
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub help: bool,
@@ -58,7 +58,7 @@ pub(super) struct Options {
     pub to: Vec<Server>,
     pub tls: Option<Certificate>,
     pub changes_host: bool,
-    /// Spans are sent; to this URL where one is named.
+    /// Whether spans are sent, and to which URL if one is named.
     pub trace: Option<Option<String>>,
     pub quiet: bool,
 }
@@ -102,7 +102,7 @@ impl Options {
         Ok(options)
     }
 
-    /// What is told at the start. `authority`: the file for clients to trust.
+    /// The message at the start. `authority`: the file of the authority for clients to trust.
     pub(super) fn summary(&self, authority: Option<&str>) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let from = match self.from.strip_prefix(':') {
@@ -123,7 +123,7 @@ impl Options {
     }
 }
 
-/// Whether a text is part of an address: nothing in it has a meaning in the configuration's language.
+/// Whether a text can be part of an address: no character in it has a meaning in the configuration language.
 fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:@/[]".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
@@ -154,7 +154,7 @@ fn server(text: &str) -> Result<Server, String> {
         return Err(wrong());
     }
     let (host, port) = match rest.rsplit_once(':') {
-        // The colons are those of an IPv6 address in brackets.
+        // The colon belongs to an IPv6 address in brackets.
         Some((_, last)) if last.ends_with(']') => (rest, None),
         Some((host, port)) => (host, Some(port.parse::<u16>().map_err(|_| wrong())?)),
         // A number alone is a port.

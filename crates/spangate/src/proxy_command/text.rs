@@ -1,10 +1,10 @@
-//! The configuration that the options of `spangate proxy` stand for.
+//! The configuration that the options of `spangate proxy` generate.
 
 use std::fmt::Write as _;
 
 use super::options::{Options, Server};
 
-/// The configuration's text. `certificate`: the file of the certificate, where HTTPS is spoken.
+/// The text of the configuration. `certificate`: the file of the certificate, if the proxy serves HTTPS.
 pub(super) fn configuration(options: &Options, certificate: Option<&str>) -> String {
     let mut text = String::new();
     write(options, certificate, &mut text).expect("a String takes everything");
@@ -57,7 +57,7 @@ fn write(options: &Options, certificate: Option<&str>, out: &mut String) -> std:
     writeln!(out, "    default_backend servers\n\nbackend servers")?;
     let several = options.to.len() > 1;
     if several {
-        // A server that is down is found by its checks, and a request that met it goes to another one.
+        // Checks detect a server that is down. A request that failed on it goes to another server.
         writeln!(out, "    balance roundrobin\n    option redispatch 1")?;
     }
     if options.changes_host {
@@ -80,7 +80,7 @@ fn write(options: &Options, certificate: Option<&str>, out: &mut String) -> std:
     Ok(())
 }
 
-/// Without the scheme's own port (RFC 9110 §7.2).
+/// Without the default port of the scheme (RFC 9110 §7.2).
 fn host_field(server: &Server) -> &str {
     let own = if server.is_tls { ":443" } else { ":80" };
     server.address.strip_suffix(own).unwrap_or(&server.address)
@@ -90,7 +90,7 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// A word in which no character has a meaning (manual §2.2).
+/// Quotes a word so that no character in it has a meaning (manual §2.2).
 fn quoted(word: &str) -> String {
     match word
         .bytes()

@@ -46,9 +46,9 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     ],
 };
 
-/// Requests at a time.
+/// Most requests at a time.
 pub(super) const WORKERS_MAX: u32 = 1024;
-/// Seconds of any time.
+/// Most seconds of any time option.
 const SECONDS_MAX: f64 = 1e7;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

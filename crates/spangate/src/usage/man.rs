@@ -67,12 +67,12 @@ fn push_option(page: &mut String, option: &Opt) {
     ));
 }
 
-/// Text whose backslashes and hyphens show as they are.
+/// Escapes backslashes and hyphens, so that they show as they are.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A line of text that does not begin with a control character.
+/// Protects a line of text that begins with a control character.
 fn protected(line: &str) -> String {
     match line.starts_with(['.', '\'']) {
         true => format!("\\&{line}"),
