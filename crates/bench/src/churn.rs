@@ -1,5 +1,5 @@
-//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything is changed that may be changed under traffic, and how many
-//! requests failed of it.
+//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything that can be changed at run time is changed. Counts the
+//! requests that failed.
 
 mod changes;
 mod h1;
@@ -38,7 +38,7 @@ pub const HELP: &str = "[OPTIONS]: a steady load over TLS while the proxy is rel
 
 /// Connections of the HTTP/2 client.
 const H2_CONNECTIONS: u32 = 4;
-/// What the proxy listens with, and one more.
+/// The servers of the proxy, and a spare one.
 const SERVERS: usize = 3;
 
 struct Options {
@@ -55,7 +55,7 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;
@@ -124,7 +124,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// One kind of change, on a fresh process. Whether anything failed.
+/// One kind of change, on a fresh process. Returns whether anything failed.
 fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Result<bool, Failure> {
     let workdir = Workdir::new("bench-churn")?;
     let origins = (0..=SERVERS)
@@ -210,7 +210,7 @@ fn show((change, made, protocol): (&str, u32, &str), tally: &mut Tally, proxy: &
     }
 }
 
-/// Old workers end by themselves once their clients are gone.
+/// Waits until old workers have ended, which they do when their clients are gone.
 fn wait_for_old_workers(proxy: &Running) {
     let deadline = Deadline::after(Duration::from_secs(5));
     while !deadline.passed() && proxy.process.descendants() > 1 {

@@ -1,4 +1,4 @@
-//! `faults`: clients and servers that misbehave, what clients are told of it, and the memory that it takes.
+//! `faults`: misbehaving clients and servers, the results that clients see, and the memory use.
 
 mod cases;
 mod clients;
@@ -39,7 +39,7 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, a proxy fails, or Spangate tells clients what it must not.
+/// An option is invalid, a program is missing, a proxy fails, or Spangate gives clients a result that is not permitted.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;
@@ -96,7 +96,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// One fault, on a fresh process. Whether clients saw only what is permitted.
+/// One fault, on a fresh process. Returns whether clients saw only permitted results.
 fn phase(options: &Options, program: &Installed, case: &Case) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

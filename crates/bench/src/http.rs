@@ -18,7 +18,7 @@ pub const HELP: &str = side_by_side::help!(
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "http", &[1, 2])?;
     let cases = cases::select(&options.workers, &options.filters, options.all);
@@ -50,7 +50,7 @@ fn measure(bench: &Bench, case: &Case) -> Result<Row, Failure> {
         let url = proxy.url(case.body.path);
         wrk::load(&url, case.connections, seconds, case.close, &[])
     };
-    // Not every proxy checks servers by itself, or sends its logs over UDP.
+    // Not every proxy checks servers actively, or sends its logs over UDP.
     let takes_part = |program: &&Installed| {
         (!case.watched || program.peer.checks_servers) && (!case.log || program.peer.logs)
     };

@@ -1,4 +1,4 @@
-//! `idle`: what an idle keep-alive connection costs in memory.
+//! `idle`: the memory of an idle keep-alive connection.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub const HELP: &str =
 --workers N        threads or processes of each proxy (2)
 --subject PATH     the Spangate to measure (beside this program)";
 
-/// Descriptors that we and a proxy need besides the connections.
+/// Descriptors that this program and a proxy need in addition to connections.
 const FILES_SPARE: u32 = 200;
 
 struct Options {
@@ -32,10 +32,10 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut options = parse(parser)?;
-    // HAProxy wants to be sure of two descriptors for each connection, though idle ones take one.
+    // HAProxy reserves two descriptors per connection, although an idle one uses one.
     let files = sys::raise_open_files(u64::from(2 * (options.connections + FILES_SPARE)));
     let strict_limits = files >= u64::from(2 * (options.connections + FILES_SPARE));
     let room = u32::try_from(files)
@@ -94,7 +94,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The memory of a fresh proxy, and with the connections open.
+/// The memory of a fresh proxy, and its memory with the open connections.
 fn measure(
     program: &Installed,
     options: &Options,

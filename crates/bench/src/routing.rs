@@ -1,4 +1,4 @@
-//! `routing`: requests that are routed by their `Host` to two origins, from many threads over many connections.
+//! `routing`: requests that are routed by `Host` to two origins, from many threads over many connections.
 
 use serde_json::{Value, json};
 
@@ -23,13 +23,13 @@ pub const HELP: &str = findings::help!(
 "
 );
 
-/// The host that is routed; no other one is.
+/// The host that is routed; other hosts are not.
 const HOST: &str = "bench.test";
-/// The path that is fetched.
+/// The requested path.
 const PATH: &str = "/50";
-/// Files that a program needs beside those of its connections.
+/// Files that a program needs in addition to its connections.
 const FILES_SPARE: u32 = 200;
-/// What the origins are called that are loaded without a proxy.
+/// The name for runs without a proxy.
 const DIRECT: &str = "direct";
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ struct Sample {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or Spangate or the load generator fails.
+/// An option is invalid, a program is missing, or Spangate or the load generator fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let shape = Shape {
         rounds: 3,
@@ -143,7 +143,7 @@ impl Sample {
     }
 }
 
-/// What all runs share.
+/// State that all runs share.
 struct Place {
     origins: [Origin; 2],
     workdir: Workdir,
@@ -151,7 +151,7 @@ struct Place {
 }
 
 impl Place {
-    /// Those that start and route as they are told; a peer that does not is left out, with a note.
+    /// The proxies that start and route correctly; other peers are omitted, with a note.
     fn able(
         &self,
         programs: Vec<Installed>,
@@ -174,7 +174,7 @@ impl Place {
             client::status(proxy.listen, PATH, HOST)?,
             client::status(proxy.listen, PATH, "other.test"),
         );
-        // nginx may also just close the connection.
+        // nginx may also close the connection without an answer.
         let serves_other = matches!(other, Ok(200..300));
         match (ours, serves_other) {
             (200, false) => Ok(()),
@@ -197,7 +197,7 @@ impl Place {
         program.start(&setting, self.workdir.path())
     }
 
-    /// Without a proxy, then through each in turn, round after round.
+    /// Measures without a proxy, then through each proxy in turn, round after round.
     fn measure(&self, programs: &[Installed]) -> Result<Vec<(&'static str, Vec<Sample>)>, Failure> {
         let mut all = vec![(DIRECT, Vec::new())];
         all.extend(

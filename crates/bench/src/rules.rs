@@ -1,4 +1,4 @@
-//! `rules`: what fifty typical rules and a large map cost.
+//! `rules`: the cost of fifty typical rules and a large map.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,10 +11,10 @@ pub const HELP: &str = comparison::help!(
     "CPU of requests that pass fifty rules and a map of 100,000 hosts, beside HAProxy"
 );
 
-/// Hosts of the map.
+/// Number of hosts in the map.
 const HOSTS: u32 = 100_000;
 
-/// What a browser sends.
+/// The header fields of a browser.
 pub const HEADERS: &[&str] = &[
     "Host: www.host54321.example.com",
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
@@ -28,7 +28,7 @@ pub const HEADERS: &[&str] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let comparison = Comparison::new(parser, "bench-rules")?;
     let map = comparison.dir().join("hosts.map");
@@ -70,7 +70,7 @@ fn hosts() -> String {
     text
 }
 
-/// What a site with a few applications has: most rules look and pass.
+/// The rules of a site with a few applications: most rules do not match.
 fn rules(map: &Path) -> String {
     let mut text = String::new();
     let mut rule = |line: &str| {

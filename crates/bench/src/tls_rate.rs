@@ -1,4 +1,4 @@
-//! `tls-rate`: a constant rate of requests over HTTPS through each proxy as it comes, step after step, until it no longer
+//! `tls-rate`: a constant rate of HTTPS requests through each proxy with its defaults, increased step by step until it no longer
 //! serves 99 of 100.
 
 mod table;
@@ -30,17 +30,17 @@ pub const HELP: &str = findings::help!(
 "
 );
 
-/// The path that is fetched.
+/// The requested path.
 const PATH: &str = "/50";
-/// Files that this program needs beside those of connections, of which the origin's are here, too.
+/// Files that this program needs in addition to connections; it includes the origin.
 const FILES_SPARE: u32 = 200;
-/// A rate is too high for a proxy when of its requests more than one of so many are dropped or fail.
+/// A rate is too high for a proxy if more than one of this many requests is dropped or fails.
 const FAILED_SHARE: u64 = 100;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// Empty: doubling from `start` to `max`.
+    /// If empty: doubling from `start` to `max`.
     rates: Vec<u32>,
     start: u32,
     max: u32,
@@ -67,7 +67,7 @@ impl Default for Shape {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or Spangate or the generator fails.
+/// An option is invalid, a program is missing, or Spangate or the generator fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let quick = |shape: &mut Shape| (shape.rates, shape.seconds) = (vec![500, 2000], 2);
     let (options, mut shape) = Options::parse(parser, Shape::default(), quick, Shape::take)?;
@@ -130,14 +130,14 @@ impl Shape {
             _ => return Ok(false),
         };
         *place = findings::value(parser)?;
-        // Who gives the ends asks for doubling.
+        // `start` and `max` select doubling.
         if matches!(name, "start" | "max") {
             self.rates.clear();
         }
         Ok(true)
     }
 
-    /// Fills in the rates.
+    /// Computes the rates.
     fn settle(&mut self) -> Result<(), Failure> {
         if self.rates.is_empty() {
             self.rates = doubling(self.start, self.max);
@@ -152,7 +152,7 @@ impl Shape {
     }
 }
 
-/// `start`, then twice as much each, up to `max`.
+/// `start`, then doubled each time, up to `max`.
 fn doubling(start: u32, max: u32) -> Vec<u32> {
     std::iter::successors(Some(start).filter(|&rate| rate > 0), |rate| {
         rate.checked_mul(2)
@@ -161,7 +161,7 @@ fn doubling(start: u32, max: u32) -> Vec<u32> {
     .collect()
 }
 
-/// What all steps share.
+/// State that all steps share.
 struct Place {
     shape: Shape,
     server: TlsFile,
@@ -181,8 +181,8 @@ impl Place {
         program.start(&setting, self.workdir.path())
     }
 
-    /// Those that start and negotiate; what each chooses of what OpenSSL's clients offer, as here the clients do, stands beside its version. A peer that
-    /// does not is left out, with a note.
+    /// The proxies that start and negotiate. The clients offer what OpenSSL's clients offer; each proxy's choice is noted beside
+    /// its version. Other peers are omitted, with a note.
     fn able(
         &self,
         programs: Vec<Installed>,

@@ -1,4 +1,4 @@
-//! `variables`: what an access to a variable costs, for more and more of them.
+//! `variables`: the cost of an access to a variable, for growing numbers of variables.
 
 use std::fmt::Write;
 
@@ -20,18 +20,18 @@ pub const HELP: &str = findings::help!(
 "
 );
 
-/// How many variables, unless it is said.
+/// The default numbers of variables.
 const COUNTS: [u32; 4] = [0, 25, 100, 1000];
-/// What a configuration may hold.
+/// Most variables of a configuration.
 const COUNT_MAX: u32 = 10_000;
 
-/// Each adds this many before it.
+/// Each variable adds this many of the preceding ones.
 const ADDED: u32 = 10;
 
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let quick = |shape: &mut Shape| (shape.load.rounds, shape.load.seconds) = (1, 1);
     let shape = Shape {
@@ -72,7 +72,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.end(&options)
 }
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 struct Shape {
     counts: Vec<u32>,
@@ -179,7 +179,7 @@ fn plot(
     }
 }
 
-/// Sets and lookups of a request.
+/// Sets and lookups per request.
 fn accesses(count: u32) -> u32 {
     (0..count).map(|number| 1 + number.min(ADDED)).sum()
 }

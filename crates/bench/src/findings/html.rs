@@ -1,4 +1,4 @@
-//! Findings as a page: one file that needs no other, light or dark as the reader's system is.
+//! Findings as a page: one self-contained file, light or dark like the reader's system.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{Findings, Table, date};
 
 const STYLE: &str = include_str!("report.css");
 
-/// The page of experiments, by name each with its part.
+/// The page of experiments: each name with its part.
 pub fn page(parts: &[(&str, String)]) -> String {
     let mut links = String::new();
     let mut body = String::new();
@@ -120,7 +120,7 @@ fn list(out: &mut String, class: &str, items: &[String]) {
     out.push_str("</ul>\n");
 }
 
-/// Text that HTML and SVG take as such.
+/// Escapes text for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

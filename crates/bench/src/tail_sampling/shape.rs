@@ -1,10 +1,10 @@
-//! How much is run, by the command's options.
+//! The amount of work, set by the command's options.
 
 use super::arms::{self, ARMS, Arm};
 use crate::Failure;
 use crate::findings;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) arms: Vec<&'static Arm>,

@@ -1,4 +1,4 @@
-//! How much is run, by the command's options.
+//! The amount of work, set by the command's options.
 
 use super::cases::{self, CONFIGS, Config, LEVELS, Level};
 use super::exporters::{EXPORTERS, Exporter};
@@ -6,7 +6,7 @@ use super::{EXACT_REQUESTS, select};
 use crate::Failure;
 use crate::findings;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) configs: Vec<&'static Config>,
@@ -33,7 +33,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// One configuration at few levels.
+    /// Reduces the work to one configuration at few levels.
     pub(super) fn quick(&mut self) {
         (self.rounds, self.seconds) = (1, 1);
         self.configs.truncate(1);
