@@ -1,4 +1,4 @@
-//! `spangate explain`: the way of a request through the rules.
+//! `spangate explain`: the rules that apply to a request.
 
 use crate::common;
 

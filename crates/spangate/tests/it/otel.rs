@@ -1,4 +1,4 @@
-//! The filter `opentelemetry` in a process: the runtime interface's view of it.
+//! The filter `opentelemetry` in a process, as the runtime interface shows it.
 
 use crate::common;
 
@@ -125,7 +125,7 @@ fn what_waits_can_be_dropped_at_the_end() {
         let out = folder.path("out");
         let yml = folder.write("otel.yml", YML.replace("OUT", &out.display().to_string()));
         let otel = folder.write("otel.cfg", OTEL.replace("OTEL_YML", &yml));
-        // It outlives the process.
+        // The folder outlives the process.
         let kept = Folder::new();
         let link = kept.path("out");
         std::fs::write(&out, "").unwrap();
