@@ -1,4 +1,4 @@
-//! The system calls of the process's life cycle. This is the only module of this crate with `unsafe` code.
+//! The system calls of the process's life cycle. Only this module and `confine` have `unsafe` code in this crate.
 
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
