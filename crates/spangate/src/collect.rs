@@ -67,7 +67,7 @@ fn load(options: &Options) -> Option<Config> {
             let receivers = config.receivers.iter();
             for one in receivers.filter(|one| one.settings == Receiver::Proxy) {
                 crate::say_error(&format!(
-                    "warning: {}: the receiver '{}' gets nothing outside of a proxy\n",
+                    "warning: {}: the receiver '{}' receives nothing outside a proxy\n",
                     one.place, one.id
                 ));
             }
@@ -106,7 +106,7 @@ fn serve(options: &Options, config: Config) -> ExitCode {
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            crate::say_error(&format!("error: no runtime: {error}\n"));
+            crate::say_error(&format!("error: cannot start the runtime: {error}\n"));
             return ExitCode::FAILURE;
         }
     };
@@ -179,7 +179,7 @@ impl Running {
                 balances = &mut ended => break balances,
                 _ = waits.tick() => tell_waiting(&log, &view.waiting()),
                 _ = interrupt.recv() => {
-                    log.error("SIGINT: what was pending is lost");
+                    log.error("SIGINT: pending records are lost");
                     return None;
                 }
             }
@@ -192,16 +192,16 @@ impl Running {
     /// A faulty configuration changes nothing. If the new one does not start, the previous one starts again. None: nothing runs
     /// any more.
     async fn reload(self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
-        self.log.info("SIGHUP: the configuration is read again");
+        self.log.info("SIGHUP: reading the configuration again");
         let Some(next) = load(options) else {
             self.log
-                .error("the configuration is wrong: what runs goes on");
+                .error("the configuration is invalid: the running one stays active");
             return Some(self);
         };
         let traces = self.collector.view.traces.clone();
         let (before, log, _) = self.end(interrupt).await?;
         Running::start(options, next, traces.clone()).or_else(|| {
-            log.error("the new configuration does not start: the one before does again");
+            log.error("the new configuration does not start: the previous one starts again");
             Running::start(options, before, traces)
         })
     }
@@ -214,7 +214,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 fn tell_waiting(log: &Log, waiting: &[String]) {
     if !waiting.is_empty() {
         log.info(&format!(
-            "waiting {} s at most for {}; SIGINT ends at once and loses them",
+            "waiting at most {} s for {}; SIGINT ends at once and loses them",
             END_MAX.as_secs(),
             waiting.join(", ")
         ));
@@ -232,7 +232,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
     let [interrupt, terminate, hangup] = signals.map(signal);
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup)
     else {
-        crate::say_error("error: signals cannot be taken\n");
+        crate::say_error("error: cannot install the signal handlers\n");
         return ExitCode::FAILURE;
     };
     let Some(mut running) = Running::start(options, config, None) else {
@@ -248,7 +248,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
             },
         }
     }
-    let why = "nothing more is accepted, pending traces are decided, and what is kept is sent";
+    let why = "no new records are accepted, pending traces are decided, and kept records are sent";
     running.log.info(&format!("ending: {why}"));
     match running.end(&mut interrupt).await {
         Some((_, _, true)) => ExitCode::SUCCESS,

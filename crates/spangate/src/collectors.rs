@@ -127,7 +127,7 @@ impl Collectors {
         self.order(|| Order::End);
         while self.alive.load(Ordering::Acquire) > 0 {
             if signals.wait() == Some(libc::SIGINT) && may_give_up {
-                return warning("Interrupted again : what waits in collectors is lost.");
+                return warning("Interrupted again : records that wait in collectors are lost.");
             }
         }
     }

@@ -224,14 +224,14 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "    requests   : {} taken, {} given up, {} attempts again",
+        "    requests   : {} accepted, {} abandoned, {} retries",
         health.requests_taken(),
         health.requests_failed(),
         health.attempts_again(),
     )?;
     match health.since_taken() {
-        Some(since) => writeln!(out, "    last taken : {} s ago", since.as_secs())?,
-        None => writeln!(out, "    last taken : never")?,
+        Some(since) => writeln!(out, "    last sent  : {} s ago", since.as_secs())?,
+        None => writeln!(out, "    last sent  : never")?,
     }
     match health.last_error().as_str() {
         "" => writeln!(out, "    last error : none"),

@@ -188,7 +188,7 @@ impl Taken {
         let count = usize::try_from(i32::from_ne_bytes(count))
             .ok()
             .filter(|count| *count <= SOCKETS_MAX)
-            .ok_or_else(|| io::Error::other("it names an impossible number of sockets"))?;
+            .ok_or_else(|| io::Error::other("it reports an invalid number of sockets"))?;
         let (mut records, mut fds) = (Vec::new(), Vec::new());
         while fds.len() < count {
             let mut bytes = vec![0; FDS_A_MESSAGE * RECORD_BYTES_MAX];

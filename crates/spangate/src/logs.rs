@@ -78,7 +78,7 @@ impl Logs {
             let name = reach.name();
             match reach.news() {
                 Some(News::Fails(why)) => crate::warning(&format!(
-                    "log target {name} cannot be reached : {why} ; messages are lost until it can."
+                    "log target {name} cannot be reached : {why} ; messages are lost until it is reached again."
                 )),
                 Some(News::Works { lost }) => crate::notice(&format!(
                     "log target {name} is reached again ; {lost} messages were lost."

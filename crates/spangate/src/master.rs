@@ -189,7 +189,7 @@ impl Processes<'_> {
 
     fn reload_failed(&self, why: &str) {
         say_error(&format!(
-            "[WARNING]  ({}) : Failed to load worker: {why} ; the old one goes on.\n",
+            "[WARNING]  ({}) : Failed to load worker: {why} ; the old worker keeps running.\n",
             std::process::id()
         ));
         self.tell_manager(&[

@@ -37,6 +37,6 @@ fn text(place: &str, info: &PanicHookInfo<'_>) -> String {
         _ => String::new(),
     };
     format!(
-        "Internal error at {place} in thread {thread} : {message}. What it happened on is ended; please report it. This place is not reported again.{trace}"
+        "Internal error at {place} in thread {thread} : {message}. The affected work ends. Please report this error. This place is not reported again.{trace}"
     )
 }

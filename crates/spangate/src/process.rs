@@ -262,7 +262,7 @@ fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u
     let fits = u32::try_from(fits).unwrap_or(u32::MAX);
     match config.global.maxconn {
         Some(maxconn) if maxconn > fits => warning(&format!(
-            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; 'ulimit-n' or the system's limit should be raised.",
+            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; raise 'ulimit-n' or the system's limit.",
             u64::from(maxconn) * sides + reserved
         )),
         Some(_) => {}

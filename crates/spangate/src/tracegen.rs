@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     match runtime {
         Ok(runtime) => runtime.block_on(send::run(&options)),
         Err(error) => {
-            crate::say_error(&format!("spangate tracegen: no runtime: {error}\n"));
+            crate::say_error(&format!(
+                "spangate tracegen: cannot start the runtime: {error}\n"
+            ));
             ExitCode::FAILURE
         }
     }

@@ -139,7 +139,7 @@ pub(crate) mod exports {
                 return Ok(None);
             }
             crate::warning(&format!(
-                "{} ; what filters record and 'stats otlp' tells is dropped.",
+                "{} ; the records of filters and of 'stats otlp' are dropped.",
                 super::absent("exporters")
             ));
             Ok(Some(Exports(())))

@@ -14,8 +14,8 @@ pub(super) const COMMANDS: &[Command] = &[
     subject_command("set anon on", "[key]", Level::User, "show hashes instead of names and addresses in this session", turn_on),
     subject_command("set anon off", "", Level::User, "show names and addresses again", turn_off),
     subject_command("set anon", "", Level::User, "", |_, _, _| Reply::Refused(USAGE.to_owned())),
-    command("set anon global-key", "<key>", Level::Admin, "the key of sessions that give none", set_global_key),
-    subject_command("show anon", "", Level::User, "whether this session shows hashes, and its key", show),
+    command("set anon global-key", "<key>", Level::Admin, "set the default key of sessions", set_global_key),
+    subject_command("show anon", "", Level::User, "show whether this session shows hashes, and the key", show),
 ];
 
 const USAGE: &str = "'set anon' only supports :

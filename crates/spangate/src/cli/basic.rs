@@ -18,10 +18,10 @@ pub(super) const COMMANDS: &[Command] = &[
     session_command("experimental-mode", "", Level::Admin, "", |session, rest| mode(session, Mode::Experimental, rest)),
     session_command("operator", "", Level::Operator, "lower the level of this session to operator", |session, rest| lower(session, Level::Operator, rest)),
     session_command("user", "", Level::User, "lower the level of this session to user", |session, rest| lower(session, Level::User, rest)),
-    session_command("set severity-output", "[none|number|string]", Level::User, "whether messages begin with their severity", severity),
-    session_command("set timeout", "[cli] <delay>", Level::User, "close this session after so long a silence", timeout),
-    session_command("show cli level", "", Level::User, "the level of this session", |session, _| Reply::Said(session.level.name().to_owned())),
-    command("show version", "", Level::User, "version of the configuration language and commands", |_| Reply::Said(crate::build::info().version)),
+    session_command("set severity-output", "[none|number|string]", Level::User, "choose whether messages begin with their severity", severity),
+    session_command("set timeout", "[cli] <delay>", Level::User, "set the idle timeout of this session", timeout),
+    session_command("show cli level", "", Level::User, "show the level of this session", |session, _| Reply::Said(session.level.name().to_owned())),
+    command("show version", "", Level::User, "show the version of the configuration language and commands", |_| Reply::Said(crate::build::info().version)),
     command("wait", "{-h|<delay_ms>} cond [args...]", Level::Admin, "wait for a delay or a condition (-h lists them)", wait),
 ];
 

@@ -7,7 +7,7 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show collectors",
     "",
     Level::User,
-    "the accounts of the sections 'collector'",
+    "show the accounts of the sections 'collector'",
     show,
 )];
 

@@ -8,10 +8,10 @@ use super::{Asked, Command, Level, Reply};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("debug dev delay", "[ms]", Level::Admin, "answer this much later", delay).only_in(Mode::Expert),
+    command("debug dev delay", "[ms]", Level::Admin, "answer after this delay", delay).only_in(Mode::Expert),
     command("debug dev exit", "[code]", Level::Admin, "end the process at once", exit).only_in(Mode::Expert),
-    command("debug dev hash", "[msg]", Level::Admin, "a text as this session shows names ('set anon')", hash).only_in(Mode::Expert),
-    command("debug dev log", "[msg] ...", Level::Admin, "send this to the logs of section global", log).only_in(Mode::Expert),
+    command("debug dev hash", "[msg]", Level::Admin, "show the hash that stands for a text ('set anon')", hash).only_in(Mode::Expert),
+    command("debug dev log", "[msg] ...", Level::Admin, "send a message to the logs of section global", log).only_in(Mode::Expert),
 ];
 
 /// Severity `info` of syslog.

@@ -12,9 +12,9 @@ use super::{Asked, Command, Level, Reply, Subjects, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("disable dynamic-cookie backend", "<bk>", Level::Admin, "servers without a cookie value of their own have none", |asked| change(asked, |cookie| cookie.is_on = false)),
-    command("enable dynamic-cookie backend", "<bk>", Level::Admin, "servers without a cookie value of their own get one by their address", |asked| change(asked, |cookie| cookie.is_on = true)),
-    command("set dynamic-cookie-key backend", "<bk> <value>", Level::Admin, "the key of cookie values by address", set_key),
+    command("disable dynamic-cookie backend", "<bk>", Level::Admin, "do not derive cookie values from server addresses", |asked| change(asked, |cookie| cookie.is_on = false)),
+    command("enable dynamic-cookie backend", "<bk>", Level::Admin, "derive cookie values from addresses for servers without their own", |asked| change(asked, |cookie| cookie.is_on = true)),
+    command("set dynamic-cookie-key backend", "<bk> <value>", Level::Admin, "set the key of dynamic cookie values", set_key),
 ];
 
 /// Whether the cookie values of a backend's servers are computed, and with which key.

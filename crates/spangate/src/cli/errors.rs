@@ -15,7 +15,7 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show errors",
     "[<px>] [request|response]",
     Level::Operator,
-    "the last request and response of each proxy that were refused",
+    "show the last refused request and response of each proxy",
     show,
 )];
 

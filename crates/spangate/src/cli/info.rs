@@ -10,7 +10,7 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show info",
     "[desc|json|typed|float]*",
     Level::User,
-    "facts of the process",
+    "show information about the process",
     show,
 )];
 

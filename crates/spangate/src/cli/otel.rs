@@ -14,18 +14,18 @@ use crate::exports::FLUSH_NOW_BUDGET;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("flt-otel disable", "[@<id>]", Level::Admin, "filters follow no more streams", |asked| disable(asked, true)),
-    command("flt-otel enable", "[@<id>]", Level::Admin, "filters follow streams", |asked| disable(asked, false)),
-    command("flt-otel flush", "[@<id>]", Level::Admin, "export now what is recorded", flush),
-    command("flt-otel hard-errors", "[@<id>]", Level::Admin, "an error ends the work for its stream", |asked| hard(asked, true)),
-    command("flt-otel instruments", "[@<id>]", Level::User, "what filters measure", status::instruments),
-    command("flt-otel logging", "[@<id>] [off|on|dontlog-normal]", Level::User, "which messages are logged", logging),
-    command("flt-otel noflush", "[@<id>] [on|off]", Level::User, "drop what waits when the process ends", noflush),
-    command("flt-otel rate", "[@<id>] [<percent>]", Level::User, "share of streams that are followed", rate),
-    command("flt-otel reset-errors", "[@<id>]", Level::Admin, "count errors from 0 again", reset_errors),
-    command("flt-otel scopes", "[@<id>]", Level::User, "scopes and groups", status::scopes),
-    command("flt-otel soft-errors", "[@<id>]", Level::Admin, "an error costs its output only", |asked| hard(asked, false)),
-    command("flt-otel status", "[@<id>]", Level::User, "how filters and their exports do", status::status),
+    command("flt-otel disable", "[@<id>]", Level::Admin, "make filters ignore new streams", |asked| disable(asked, true)),
+    command("flt-otel enable", "[@<id>]", Level::Admin, "make filters follow streams again", |asked| disable(asked, false)),
+    command("flt-otel flush", "[@<id>]", Level::Admin, "export recorded data now", flush),
+    command("flt-otel hard-errors", "[@<id>]", Level::Admin, "after an error, stop following the stream", |asked| hard(asked, true)),
+    command("flt-otel instruments", "[@<id>]", Level::User, "show the instruments of filters", status::instruments),
+    command("flt-otel logging", "[@<id>] [off|on|dontlog-normal]", Level::User, "show or choose which messages are logged", logging),
+    command("flt-otel noflush", "[@<id>] [on|off]", Level::User, "show or choose whether waiting records are dropped at the end", noflush),
+    command("flt-otel rate", "[@<id>] [<percent>]", Level::User, "show or set the share of streams that filters follow", rate),
+    command("flt-otel reset-errors", "[@<id>]", Level::Admin, "reset the error counters", reset_errors),
+    command("flt-otel scopes", "[@<id>]", Level::User, "show scopes and groups", status::scopes),
+    command("flt-otel soft-errors", "[@<id>]", Level::Admin, "after an error, only its output is missing", |asked| hard(asked, false)),
+    command("flt-otel status", "[@<id>]", Level::User, "show the state of filters and of their exports", status::status),
 ];
 
 /// A selected filter: its index, its configuration, its running state.

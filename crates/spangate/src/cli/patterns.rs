@@ -13,20 +13,20 @@ const PART_BYTES: usize = 16 << 10;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     command("add acl", "[@<ver>] <acl> <pattern>", Level::Admin, "add an acl entry", |asked| add(asked, Table::Acl)),
-    command("add map", "[@<ver>] <map> <key> <val>", Level::Admin, "add a map entry, or those of a payload", |asked| add(asked, Table::Map)),
-    command("clear acl", "[@<ver>] <acl>", Level::Admin, "take all entries out of an acl", |asked| clear(asked, Table::Acl)),
-    command("clear map", "[@<ver>] <map>", Level::Admin, "take all entries out of a map", |asked| clear(asked, Table::Map)),
-    command("commit acl", "@<ver> <acl>", Level::Admin, "use a prepared version of an acl", |asked| commit(asked, Table::Acl)),
-    command("commit map", "@<ver> <map>", Level::Admin, "use a prepared version of a map", |asked| commit(asked, Table::Map)),
+    command("add map", "[@<ver>] <map> <key> <val>", Level::Admin, "add a map entry, or the entries of a payload", |asked| add(asked, Table::Map)),
+    command("clear acl", "[@<ver>] <acl>", Level::Admin, "remove all entries of an acl", |asked| clear(asked, Table::Acl)),
+    command("clear map", "[@<ver>] <map>", Level::Admin, "remove all entries of a map", |asked| clear(asked, Table::Map)),
+    command("commit acl", "@<ver> <acl>", Level::Admin, "activate a prepared version of an acl", |asked| commit(asked, Table::Acl)),
+    command("commit map", "@<ver> <map>", Level::Admin, "activate a prepared version of a map", |asked| commit(asked, Table::Map)),
     command("del acl", "<acl> [<key>|#<ref>]", Level::Admin, "delete entries of an acl", |asked| delete(asked, Table::Acl)),
     command("del map", "<map> [<key>|#<ref>]", Level::Admin, "delete entries of a map", |asked| delete(asked, Table::Map)),
-    command("get acl", "<acl> <value>", Level::Admin, "the patterns of an acl that match a value", |asked| get(asked, Table::Acl)),
-    command("get map", "<map> <value>", Level::Admin, "the entries of a map that match a value", |asked| get(asked, Table::Map)),
-    command("prepare acl", "<acl>", Level::Admin, "begin a new version of an acl", |asked| prepare(asked, Table::Acl)),
-    command("prepare map", "<map>", Level::Admin, "begin a new version of a map", |asked| prepare(asked, Table::Map)),
+    command("get acl", "<acl> <value>", Level::Admin, "show the patterns of an acl that match a value", |asked| get(asked, Table::Acl)),
+    command("get map", "<map> <value>", Level::Admin, "show the entries of a map that match a value", |asked| get(asked, Table::Map)),
+    command("prepare acl", "<acl>", Level::Admin, "create a new version of an acl", |asked| prepare(asked, Table::Acl)),
+    command("prepare map", "<map>", Level::Admin, "create a new version of a map", |asked| prepare(asked, Table::Map)),
     command("set map", "<map> [<key>|#<ref>] <value>", Level::Admin, "change the value of map entries", set),
-    command("show acl", "[[@<ver>] <acl>]", Level::Admin, "the acls, or the entries of one", |asked| show(asked, Table::Acl)),
-    command("show map", "[[@<ver>] <map>]", Level::Admin, "the maps, or the entries of one", |asked| show(asked, Table::Map)),
+    command("show acl", "[[@<ver>] <acl>]", Level::Admin, "show the acls, or the entries of one", |asked| show(asked, Table::Acl)),
+    command("show map", "[[@<ver>] <map>]", Level::Admin, "show the maps, or the entries of one", |asked| show(asked, Table::Map)),
 ];
 
 /// Whether a command asks for an ACL or for a map.

@@ -15,8 +15,8 @@ use crate::server_state::{FIELDS, VERSION};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show servers conn", "[<backend>]", Level::User, "connections of servers", |asked| show(asked, Kind::Connections)),
-    command("show servers state", "[<backend>]", Level::User, "states of servers, as a file of states has them", |asked| show(asked, Kind::States)),
+    command("show servers conn", "[<backend>]", Level::User, "show the connections of servers", |asked| show(asked, Kind::Connections)),
+    command("show servers state", "[<backend>]", Level::User, "show the states of servers in the format of a state file", |asked| show(asked, Kind::States)),
 ];
 
 #[derive(Clone, Copy)]

@@ -18,8 +18,8 @@ pub(super) const COMMANDS: &[Command] = &[
     command("enable agent", "<bk>/<srv>", Level::Admin, "start the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, true)),
     command("enable health", "<bk>/<srv>", Level::Admin, "start the health checks of a server", |asked| enable_checks(asked, Checker::Health, true)),
     command("enable server", "(DEPRECATED)", Level::Admin, "take a server out of maintenance (use 'set server')", |asked| change_state(asked, State::Ready)),
-    command("get weight", "<bk>/<srv>", Level::User, "a server's weight", get_weight),
-    command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change how many connections a server gets", set_maxconn),
+    command("get weight", "<bk>/<srv>", Level::User, "show a server's weight", get_weight),
+    command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change a server's maxconn", set_maxconn),
     command("set server", "<bk>/<srv> [opts]", Level::Admin, "change a server's state, weight, address or name", set_server),
     command("set weight", "<bk>/<srv> (DEPRECATED)", Level::Admin, "change a server's weight (use 'set server')", set_weight),
 ];

@@ -16,7 +16,7 @@ use super::{Asked, Command, Level, Reply, Subjects, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show sess", "[help|<id>|all] [opts...]", Level::Operator, "the streams, or all of one", show),
+    command("show sess", "[help|<id>|all] [opts...]", Level::Operator, "show the streams, or all details of one", show),
     command("shutdown session", "<id>", Level::Admin, "end a stream", shutdown),
     command("shutdown sessions server", "<bk>/<srv>", Level::Admin, "end the streams of a server", shutdown_server),
 ];

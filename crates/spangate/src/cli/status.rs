@@ -130,7 +130,7 @@ pub(super) fn instruments(asked: &Asked<'_>) -> Reply {
             0 => Ok(()),
             refused => writeln!(
                 out,
-                "  {refused} values were negative, which nothing that only grows takes"
+                "  {refused} negative values were refused, because these instruments only grow"
             ),
         }
     })

@@ -13,7 +13,7 @@ use super::{Asked, Command, Level, Reply, command};
 pub(super) const COMMANDS: &[Command] = &[
     command("clear table", "<table> [<filter>]*", Level::Operator, "remove entries of a stick table (filter: data/key/ptr)", clear),
     command("set table", "<table> <filter> [<filter>]*", Level::Operator, "change or add an entry of a stick table (filter: data/key/ptr)", set),
-    command("show table", "[<table> [<filter>]*]", Level::User, "the stick tables, or the entries of one (filter: data/key/ptr)", show),
+    command("show table", "[<table> [<filter>]*]", Level::User, "show the stick tables, or the entries of one (filter: data/key/ptr)", show),
 ];
 
 /// Most conditions of a command.

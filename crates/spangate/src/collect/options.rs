@@ -10,18 +10,18 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "collect",
     synopsis: "[validate] --config FILE [--config FILE]... [OPTIONS]",
     about: "Runs the configuration of an OpenTelemetry Collector.\n\
-            Several files are merged; env:NAME and yaml:TEXT are sources too.",
+            Several sources are merged. A source is a file, env:NAME or yaml:TEXT.",
     words: &[(
         "validate",
-        "checks the configuration and exits: 0 good, 1 wrong, 3 a pipeline would not be started",
+        "checks the configuration and exits: 0 valid, 1 invalid, 3 valid, but a pipeline cannot be started",
     )],
     options: &[
         file("--config", "SOURCE", "a file, file:PATH, env:NAME or yaml:TEXT; may be repeated"),
         with("--set", "KEY=VALUE", "sets one value, such as processors.batch.timeout=2s; may be repeated"),
         flag("--strict", "a pipeline that cannot be started is an error, whatever its signal"),
         with("--drop-part", "ID", "leaves a component out of all pipelines; may be repeated"),
-        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; others are named and ignored"),
-        with("--threads", "N", "threads that serve (as many as there are processors)"),
+        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; other gates cause a warning and have no effect"),
+        with("--threads", "N", "number of threads (default: the number of processors)"),
         flag("--documentation", "prints the reference of all options of the configuration"),
     ],
 };
@@ -83,7 +83,9 @@ impl Options {
                     options.threads = threads
                         .filter(|threads| (1..=THREADS_MAX).contains(threads))
                         .ok_or_else(|| {
-                            format!("'{text}' is no number of threads from 1 to {THREADS_MAX}")
+                            format!(
+                                "--threads expects a number from 1 to {THREADS_MAX}, not '{text}'"
+                            )
                         })?;
                 }
                 Some("help" | "h") => options.command = Command::Help,
@@ -105,7 +107,7 @@ impl Options {
         self.record_policy = gates.record_policy.unwrap_or(self.record_policy);
         for gate in gates.unknown {
             crate::say_error(&format!(
-                "warning: the feature gate '{gate}' is not known here, and ignored\n"
+                "warning: the unknown feature gate '{gate}' is ignored\n"
             ));
         }
     }

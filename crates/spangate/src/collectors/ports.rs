@@ -31,7 +31,9 @@ pub(super) fn claim(
     for (name, at) in collector.addresses() {
         let Some(at) = at else { continue };
         if let Some((_, other)) = taken.iter().find(|(other, _)| overlap(*other, at)) {
-            return Err(format!("{name}: the address {at} is taken by {other}"));
+            return Err(format!(
+                "{name}: the address {at} is already used by {other}"
+            ));
         }
         taken.push((at, format!("{name} of collector '{}'", section.name)));
     }

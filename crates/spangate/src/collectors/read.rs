@@ -62,7 +62,7 @@ fn one(
     }
     let gates = section.feature_gates.iter();
     for gate in gates.flat_map(|list| options::gates(list).unknown) {
-        let message = format!("the feature gate '{gate}' is not known here, and ignored.");
+        let message = format!("the unknown feature gate '{gate}' is ignored.");
         diagnostics.warning(&section.span, message);
     }
     let texts = Texts::default();
@@ -138,7 +138,7 @@ fn signals_are_taken(
             None => place.clone(),
         };
         let message = format!(
-            "{place} : collector '{}' takes no {}: none of their pipelines has its receiver 'proxy', or without one its first 'otlp'.",
+            "{place} : collector '{}' accepts no {}: none of their pipelines has the receiver 'proxy' or, if there is none, the first receiver 'otlp'.",
             named.name,
             signal.name()
         );

@@ -46,10 +46,10 @@ impl Asked {
         let is_text = |byte: u8| byte.is_ascii_graphic();
         if !url.bytes().all(is_text) {
             return Err(format!(
-                "'{url}' is no URL: a character in it must be written as %XX"
+                "'{url}' is not a URL: it contains a character that must be written as %XX"
             ));
         }
-        let wrong = || format!("'{url}' is no URL of http or https");
+        let wrong = || format!("'{url}' is not an http or https URL");
         let (is_tls, rest) = match url.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
@@ -74,7 +74,7 @@ impl Asked {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
         {
-            return Err(format!("'{}' is no method", self.method));
+            return Err(format!("'{}' is not a method", self.method));
         }
         let mut head = format!("{method} {slash}{target} HTTP/1.1\r\n");
         head.push_str(&self.head_fields(authority)?);
@@ -82,7 +82,7 @@ impl Asked {
             "" => None,
             text => {
                 let address: Result<IpAddr, _> = text.parse();
-                Some(address.map_err(|_| format!("'{text}' is no IP address"))?)
+                Some(address.map_err(|_| format!("'{text}' is not an IP address"))?)
             }
         };
         Ok(Question {
@@ -109,14 +109,14 @@ impl Asked {
         for field in &self.fields {
             let (name, value) = field
                 .split_once(':')
-                .ok_or_else(|| format!("'{field}' is no header field: it has no colon"))?;
+                .ok_or_else(|| format!("'{field}' is not a header field: it has no colon"))?;
             if field.contains(['\r', '\n', '\0']) {
-                return Err("a header field has a line end in it".to_owned());
+                return Err("a header field contains a line end or a NUL byte".to_owned());
             }
             out.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
             if out.len() > FIELDS_BYTES_MAX {
                 return Err(format!(
-                    "the fields have more than {FIELDS_BYTES_MAX} bytes"
+                    "the header fields have more than {FIELDS_BYTES_MAX} bytes"
                 ));
             }
         }

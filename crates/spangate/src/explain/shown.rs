@@ -7,8 +7,8 @@ use proxy::explain::{Explanation, Step};
 use serde_json::{Value, json};
 
 /// The limits of every explanation.
-const LIMITS: &str = "As in a process that has just started: tables are empty, every server has the state that it starts with. \
-                      A fact that only a connection has (its certificate, its timing) is unknown, and counts as absent.";
+const LIMITS: &str = "The rules run as in a process that has just started: tables are empty, and every server has its initial state. \
+                      A fact that only a connection has (its certificate, its timing) is unknown and counts as absent.";
 
 /// Text for a terminal.
 pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {

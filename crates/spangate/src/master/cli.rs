@@ -35,13 +35,13 @@ const HELP: &str = "The following commands are valid at this level:
   hard-reload                             : reload, and end the old worker at once
   operator                                : lower the level of this session to operator
   reload                                  : reload, and let the old worker finish
-  show cli level                          : the level of this session
-  show env [var]                          : environment variables of the process
-  show proc                               : the processes
-  show startup-logs                       : messages of the last start or reload
-  show version                            : version of the configuration language and commands
+  show cli level                          : show the level of this session
+  show env [var]                          : show environment variables of the process
+  show proc                               : show the processes
+  show startup-logs                       : show the messages of the last start or reload
+  show version                            : show the version of the configuration language and commands
   user                                    : lower the level of this session to user
-  help                                    : this list
+  help                                    : show this list
   prompt [help | i | p | timed ]*         : toggle the prompt
   quit                                    : disconnect
 ";

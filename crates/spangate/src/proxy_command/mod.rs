@@ -36,7 +36,11 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
         Some(Certificate::File(path)) => (Some(path.clone()), None),
         Some(Certificate::Internal) => match local_tls::certificate(&options.from) {
             Ok(files) => (Some(files.server), Some(files.authority)),
-            Err(error) => return fail(&format!("no certificate for --tls internal: {error}")),
+            Err(error) => {
+                return fail(&format!(
+                    "cannot make the certificate for --tls internal: {error}"
+                ));
+            }
         },
     };
     let text = text::configuration(&options, certificate.as_deref());

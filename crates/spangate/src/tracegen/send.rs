@@ -268,7 +268,7 @@ fn report(totals: &Totals, traces: u64, elapsed: Duration) -> ExitCode {
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     if !last.is_empty() {
-        crate::say(&format!("the last fault: {last}\n"));
+        crate::say(&format!("last error: {last}\n"));
     }
     match accepted == sent {
         true => ExitCode::SUCCESS,

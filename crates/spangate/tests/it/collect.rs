@@ -167,7 +167,7 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     // A faulty configuration changes nothing.
     collector.folder.write("collector.yaml", "receivers: 5");
     collector.signal("HUP");
-    collector.line("what runs goes on");
+    collector.line("the running one stays active");
     send(&address);
     // A valid configuration takes over after the pending traces were decided and accounted for.
     let other = CONFIG.replace("traces:", "traces/other:");
@@ -191,7 +191,7 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     );
     collector.folder.write("collector.yaml", &wrong);
     collector.signal("HUP");
-    collector.line("the one before does again");
+    collector.line("the previous one starts again");
     let address = collector.address("otlp grpc");
     send(&address);
     collector.line("running: traces/other");
@@ -218,14 +218,14 @@ fn the_end_tells_what_it_waits_for_and_how_to_end_at_once() {
     let words: Vec<_> = words.split(' ').chain([&*endpoint]).collect();
     assert!(output(&words).status.success());
     collector.signal("TERM");
-    collector.line("ending: nothing more is accepted");
-    let line = collector.line("waiting 25 s at most for ");
+    collector.line("ending: no new records are accepted");
+    let line = collector.line("waiting at most 25 s for ");
     assert!(
         line.contains(" batches for exporter 'otlphttp'")
             && line.ends_with("; SIGINT ends at once and loses them"),
         "{line}"
     );
     collector.signal("INT");
-    collector.line("SIGINT: what was pending is lost");
+    collector.line("SIGINT: pending records are lost");
     assert!(!collector.child.wait().expect("an end").success());
 }

@@ -583,7 +583,7 @@ fn configurations_are_checked() {
             &logs,
             "",
             option,
-            "filter 'tracing' : collector 'main' takes no traces",
+            "filter 'tracing' : collector 'main' accepts no traces",
         ),
     ];
     for (yaml, lines, option, expected) in cases {
@@ -599,7 +599,7 @@ fn configurations_are_checked() {
         "parsing [otel.yml:2] : there is no section 'collector min'; did you mean 'main' maybe ?.";
     assert!(!is_good && said.contains(fault), "{said}");
     let (is_good, said) = checked(&folder, &config(&of(&good), &filter("main")));
-    let fault = "otel.yml:2 : collector 'main' takes no metrics: none";
+    let fault = "otel.yml:2 : collector 'main' accepts no metrics: none";
     assert!(!is_good && said.contains(fault), "{said}");
     let metrics = good.replace(
         "  pipelines:\n",
@@ -641,7 +641,7 @@ fn a_port_that_another_part_has_is_told_at_the_start() {
     for (rest, other) in cases {
         let output = of(&rest);
         assert!(!output.status.success());
-        let said = format!("the address 127.0.0.1:{} is taken by ", port.number);
+        let said = format!("the address 127.0.0.1:{} is already used by ", port.number);
         assert!(
             output.stderr.contains(&said) && output.stderr.contains(other),
             "{}",

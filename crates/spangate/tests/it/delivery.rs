@@ -209,7 +209,7 @@ fn a_receiver_that_asks_for_patience_gets_all_of_it() {
     let status = ask(&running.cli, "status");
     let account = Account::read(&status, "traces");
     assert_eq!((account.exported, account.lost), (6, 0), "{status}");
-    assert!(status.contains("0 given up, 2 attempts again"), "{status}");
+    assert!(status.contains("0 abandoned, 2 retries"), "{status}");
     receiver.rest();
     assert_eq!(distinct(&receiver), 6);
     running.end(libc::SIGTERM);
