@@ -7,7 +7,7 @@ use crate::{Failure, routing, tail_sampling, tracing, variables};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "the experiments tracing, variables, tls-rate, routing and tail-sampling, each as by itself",
+    "the experiments tracing, variables, tls-rate, routing and tail-sampling, one after the other",
     ""
 );
 

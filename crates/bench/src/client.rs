@@ -24,7 +24,7 @@ pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
         }
         let count = stream.read(&mut piece)?;
         if count == 0 || answer.len() + count > ANSWER_BYTES_MAX {
-            return Err(io::Error::other("the answer is cut short or too large"));
+            return Err(io::Error::other("the response is truncated or too large"));
         }
         answer.extend_from_slice(&piece[..count]);
     }
@@ -48,7 +48,7 @@ pub fn status(address: SocketAddr, path: &str, host: &str) -> io::Result<u16> {
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| io::Error::other("the answer has no status"))
+    status.ok_or_else(|| io::Error::other("the response has no status"))
 }
 
 /// The position of the body in `answer`, if that is a complete good answer.
@@ -71,7 +71,7 @@ pub fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
             Ok((answer.len() == end + 4 + length).then_some(end + 4))
         }
         _ => Err(io::Error::other(format!(
-            "an unexpected answer: {}",
+            "unexpected response: {}",
             head.lines().next().unwrap_or_default()
         ))),
     }

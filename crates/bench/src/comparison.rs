@@ -24,7 +24,7 @@ macro_rules! help {
             "--connections N    client connections (64)\n",
             "--workers N        threads of each proxy (1)\n",
             "--subject PATH     the Spangate to measure (beside this program)\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)"
+            "--haproxy PATH     the HAProxy to compare with (the installed one)"
         )
     };
 }
@@ -78,7 +78,7 @@ impl Load {
         };
         *place = parser.value()?.parse()?;
         match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
+            0 => Err(format!("--{name} must be at least 1").into()),
             _ => Ok(true),
         }
     }

@@ -27,10 +27,10 @@ use ports::Ports;
 use spans::Spans;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: Spangate before two demo origins, with a load and the dashboard, until Ctrl-C
+pub const HELP: &str = "[OPTIONS]: runs Spangate with two demo origins, a load and the dashboard until Ctrl-C
 --config FILE      the configuration (examples/demo.cfg)
---port PORT        HTTP here, HTTPS, the dashboard and OTLP on the three ports after it (8080, 8443, 8404, 8405)
---load RATE        requests a second that the demo sends by itself, 0 for none (30)
+--port PORT        port of HTTP; HTTPS, the dashboard and OTLP use the next three ports (8080, 8443, 8404, 8405)
+--load RATE        requests per second that the demo sends, 0 for none (30)
 --subject PATH     the Spangate to start (beside this program)";
 
 /// The origins: the displayed name, the variable with its address for the configuration, and the factor of its response times.
@@ -92,13 +92,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let ended = wait(&mut proxy);
     load.end();
     ended?;
-    println!("\nstopping: open requests may finish");
+    println!("\nstopping: waiting for open requests");
     // If this is not enough, dropping the process sends SIGTERM.
     let status = proxy.end(libc::SIGUSR1, DRAIN_PATIENCE);
     println!(
         "{}",
         status.map_or(
-            "connections are still open: closing them".into(),
+            "closing the connections that are still open".into(),
             |status| format!("spangate ended: {status}")
         )
     );
@@ -131,8 +131,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
                 let text = parser.value()?;
                 let load = text.to_string_lossy().parse().ok();
                 let load = load.filter(|load| *load <= LOAD_MAX);
-                options.load =
-                    load.ok_or_else(|| format!("--load (LOAD=) is a number up to {LOAD_MAX}"))?;
+                options.load = load
+                    .ok_or_else(|| format!("--load (LOAD=) must be a number up to {LOAD_MAX}"))?;
             }
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),

@@ -159,7 +159,8 @@ impl Place {
             return Ok(Some(format!("{name} does not speak h2 to servers")));
         }
         if case.side == Side::Both && self.origin.is_none() {
-            let obstacle = "no origin speaks h2: HAProxy, which serves it, is not installed";
+            let obstacle =
+                "there is no h2 origin, because HAProxy, which serves it, is not installed";
             return Ok(Some(format!("{name}: {obstacle}")));
         }
         let proxy = match self.start(case, program) {

@@ -44,11 +44,14 @@ pub fn load(
     let text = String::from_utf8_lossy(&output.stdout);
     let not_understood = || {
         let errors = String::from_utf8_lossy(&output.stderr);
-        format!("h2load: {}: not understood:\n{text}{errors}", output.status)
+        format!(
+            "h2load: {}: cannot parse its output:\n{text}{errors}",
+            output.status
+        )
     };
     let printed = parse(&text).ok_or_else(not_understood)?;
     let log = fs::read_to_string(log)?;
-    let mut latencies = times(&log).ok_or("h2load's log is not understood")?;
+    let mut latencies = times(&log).ok_or("cannot parse h2load's log")?;
     let [p50_us, p99_us] = latencies.percentiles([50, 99]);
     Ok(Outcome {
         p50_us,

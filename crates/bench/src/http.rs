@@ -10,7 +10,7 @@ use crate::wrk;
 /// The options.
 pub const HELP: &str = side_by_side::help!(
     "requests/s, latency, CPU per request and memory of Spangate and the proxies that are installed",
-    "--all              every case, not the default set (50B at 1, 64, 512 connections; all else at 64)\n",
+    "--all              every case, not only the default set (50B at 1, 64, 512 connections; all others at 64)\n",
     "1,2",
     "bench-http.json"
 );

@@ -15,8 +15,8 @@ use crate::workdir::Workdir;
 
 /// The options.
 pub const HELP: &str =
-    "[OPTIONS]: memory at start, with idle keep-alive connections, and for each of them
---connections N    how many (10000; fewer where the limit of open files does not allow it)
+    "[OPTIONS]: measures memory at the start, with idle keep-alive connections, and per connection
+--connections N    number of connections (10000, or fewer if the limit of open files is too low)
 --workers N        threads or processes of each proxy (2)
 --subject PATH     the Spangate to measure (beside this program)";
 
@@ -42,13 +42,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         .unwrap_or(u32::MAX)
         .saturating_sub(FILES_SPARE);
     if room < options.connections {
-        eprintln!("only {files} files may be open: {room} connections");
+        eprintln!("only {files} files can be open: opening {room} connections");
         options.connections = room;
     }
     let origin = origin::start_here(1, Bodies::new())?.address;
     let workdir = Workdir::new("bench-idle")?;
     println!(
-        "{} idle keep-alive connections, {} workers; MB (10^6 bytes), bytes for each connection\n",
+        "{} idle keep-alive connections, {} workers; MB (10^6 bytes), bytes per connection\n",
         options.connections, options.workers
     );
     println!(
@@ -89,7 +89,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.connections == 0 || options.workers == 0 {
-        return Err("connections and workers are at least 1".into());
+        return Err("--connections and --workers must be at least 1".into());
     }
     Ok(options)
 }

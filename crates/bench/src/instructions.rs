@@ -24,15 +24,15 @@ use crate::tracing::{self, Collector};
 use crate::workdir::Workdir;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for each request, by valgrind's callgrind
+pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: counts user instructions per request with valgrind's callgrind
 --requests N       requests of the shorter run (1000)
---max N            fails when a request takes more of the program's own instructions than this and the margin
---margin PERCENT   what another compiler may add to --max (0)
+--max N            fails if a request takes more instructions of the program itself than this plus the margin
+--margin PERCENT   margin of --max for other compilers (0)
 --log              with access logs to a UDP socket
---tracing NAME     with the filter opentelemetry, as in a configuration of one proxy of the command tracing
---level NAME       its level there (100)
---exporter NAME    its exporter there (otlp)
---profile FILE     keeps callgrind's report of the longer run
+--tracing NAME     with the filter opentelemetry, in a single-proxy configuration of the command tracing
+--level NAME       level of that configuration (100)
+--exporter NAME    exporter of that configuration (otlp)
+--profile FILE     writes callgrind's report of the longer run to this file
 --subject PATH     the Spangate to measure (beside this program)
 COMMAND            another command to measure; {config}, {listen} and {origin} are replaced in its arguments";
 
@@ -82,7 +82,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let each = |of: fn(&Count) -> u64| of(&twice).saturating_sub(of(&once)) / options.requests;
     let own = each(|count| count.own);
     println!(
-        "{} user instructions for each request, {own} of them the program's own ({} requests: {}, {}: {})",
+        "{} user instructions per request, {own} of them in the program itself ({} requests: {}, {}: {})",
         each(|count| count.all),
         options.requests,
         once.all,
@@ -95,7 +95,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let limit = max + max * options.margin_percent / 100;
     if own > limit {
         return Err(format!(
-            "{own} instructions of the program's own are more than {limit}: {max} and {} %",
+            "the program's own {own} instructions per request exceed {limit} ({max} + {} %)",
             options.margin_percent
         )
         .into());
@@ -136,7 +136,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.requests == 0 {
-        return Err("at least 1 request".into());
+        return Err("--requests must be at least 1".into());
     }
     if let Some(config) = traced {
         let workdir = Workdir::new("bench-instructions-receiver")?;

@@ -16,7 +16,7 @@ use crate::sys::thread_time;
 use crate::workdir::Workdir;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: pattern sets: load time, bytes an entry, time of a lookup
+pub const HELP: &str = "[OPTIONS]: measures pattern sets: load time, bytes per entry, lookup time
 --entries N        entries of each set (1000000)
 --lookups N        lookups of each kind (1000000)";
 

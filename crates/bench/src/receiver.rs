@@ -24,8 +24,8 @@ use walk::Signal;
 
 /// The options.
 pub const HELP: &str =
-    "[OPTIONS]: an OTLP/HTTP endpoint that counts spans, log records and data points until Ctrl-C
---listen ADDR      where (127.0.0.1:4318); GET /counts tells what came, as JSON; from GET /down to GET /up it answers 503";
+    "[OPTIONS]: serves an OTLP/HTTP endpoint that counts spans, log records and data points, until Ctrl-C
+--listen ADDR      address (127.0.0.1:4318); GET /counts returns the counts as JSON; from GET /down to GET /up it answers 503";
 
 /// Most connections at a time; further ones are closed.
 const CONNECTIONS_MAX: usize = 1024;

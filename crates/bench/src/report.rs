@@ -122,7 +122,7 @@ impl Row {
 /// The table: one line per proxy, one paragraph per case.
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "\nMedians over the rounds. CPU: microseconds for each request of the proxy's process tree.\n\
+        "\nMedians over the rounds. CPU: microseconds per request, of the proxy's process tree.\n\
          x peer: CPU against the best peer of the same run (under 1 is better). !: runs with errors.\n\n",
     );
     let _ = writeln!(

@@ -15,7 +15,7 @@ use crate::wrk::{self, Outcome};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "requests that are routed by their Host to two origins, through each proxy with its own number of threads: rate and CPU",
+    "routes requests by Host to two origins; each proxy uses its default number of threads: rate and CPU",
     "--rounds N         rounds (3)
 --seconds N        length of one run (60)
 --threads N        threads of the load generator (20)
@@ -70,13 +70,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     };
     let (options, shape) = Options::parse(parser, shape, quick, Shape::take)?;
     if shape.connections < shape.threads {
-        return Err("there is a connection for each thread".into());
+        return Err("--connections must be at least --threads".into());
     }
     let mut findings = Findings::begin(
         "routing",
         "Routing by Host to two origins",
         "wrk with 20 threads and 1,000 connections for 60 s, a rule on Host, two servers behind it: nginx 33,600 requests/s, Traefik 28,400, \
-         57,900 without a proxy. CPU was not told.",
+         57,900 without a proxy. CPU was not published.",
     );
     sys::raise_open_files(u64::from(6 * shape.connections + FILES_SPARE));
     let place = Place {
@@ -90,10 +90,10 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let programs = place.able(options.proxies()?, &mut findings.notes)?;
     let samples = place.measure(&programs)?;
     findings.method = vec![format!(
-        "Medians of {} rounds of {} s; wrk with {} threads and {} kept connections (closed loop) fetches 50 bytes with 'Host: {HOST}'. Each proxy \
-         runs with its own default number of threads or processes, a fresh process each round, in turn, after one second that is not measured. The two \
-         origins are threads of this program. Before it is measured each proxy is asked for another host, which it must not serve. CPU is that of \
-         the proxy's process tree; proxy, origins and wrk share the cores of the machine.",
+        "Medians of {} rounds of {} s; wrk with {} threads and {} persistent connections (closed loop) fetches 50 bytes with 'Host: {HOST}'. Each proxy \
+         has its default number of threads or processes. The proxies run in turn, with a fresh process in each round and one second that is not measured. \
+         The two origins are threads of this program. Before the measurement each proxy gets a request for another host, which it must not serve. CPU \
+         is that of the proxy's process tree; proxy, origins and wrk share the cores of the machine.",
         shape.rounds, shape.seconds, shape.threads, shape.connections
     )];
     findings.versions = programs
@@ -105,13 +105,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.plots = vec![
         bars(
             &samples,
-            "Requests a second, closed loop",
+            "Requests per second, closed loop",
             "requests/s",
             |one| one.outcome.per_second,
         ),
         bars(
             &samples,
-            "CPU of a request",
+            "CPU per request",
             "CPU us per request",
             Sample::cpu_per_request,
         ),
@@ -131,7 +131,7 @@ impl Shape {
         };
         *place = findings::value(parser)?;
         match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
+            0 => Err(format!("--{name} must be at least 1").into()),
             _ => Ok(true),
         }
     }
@@ -178,9 +178,10 @@ impl Place {
         let serves_other = matches!(other, Ok(200..300));
         match (ours, serves_other) {
             (200, false) => Ok(()),
-            _ => Err(
-                format!("it does not route by Host: {ours}, and {other:?} for another one").into(),
-            ),
+            _ => Err(format!(
+                "it does not route by Host: {ours} for this host, {other:?} for another one"
+            )
+            .into()),
         }
     }
 

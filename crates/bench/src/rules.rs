@@ -8,7 +8,7 @@ use crate::comparison::{self, Comparison};
 
 /// The options.
 pub const HELP: &str = comparison::help!(
-    "CPU of requests that pass fifty rules and a map of 100,000 hosts, beside HAProxy"
+    "CPU of requests that pass fifty rules and a map of 100,000 hosts, compared with HAProxy"
 );
 
 /// Number of hosts in the map.
@@ -33,7 +33,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let comparison = Comparison::new(parser, "bench-rules")?;
     let map = comparison.dir().join("hosts.map");
     std::fs::write(&map, hosts())?;
-    println!("Medians, CPU microseconds for each request.\n");
+    println!("Medians; CPU in microseconds per request.\n");
     println!(
         "{:<12}{:<10}{:>9}{:>9}{:>10}",
         "rules", "proxy", "CPU us", "user us", "x haproxy"

@@ -29,12 +29,12 @@ macro_rules! help {
             $all,
             "--workers LIST     threads or processes of each proxy (",
             $workers,
-            ")\n--json FILE        where the JSON goes (",
+            ")\n--json FILE        file for the results as JSON (",
             $json,
             " beside this program)\n",
-            "--subject PATH     the Spangate to measure (beside this program); anything that reads HAProxy's configuration\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)\n",
-            "--list             names the cases and ends"
+            "--subject PATH     the Spangate to measure (beside this program), or another program that reads HAProxy's configuration\n",
+            "--haproxy PATH     the HAProxy to compare with (the installed one)\n",
+            "--list             lists the cases and exits"
         )
     };
 }
@@ -108,7 +108,7 @@ impl Options {
             }
         }
         if options.rounds == 0 || options.seconds == 0 || options.workers.contains(&0) {
-            return Err("rounds, seconds and workers are at least 1".into());
+            return Err("--rounds, --seconds and --workers must be at least 1".into());
         }
         Ok(options)
     }
@@ -119,7 +119,7 @@ impl Options {
     /// There are none.
     pub fn announce(&self, names: &[String]) -> Result<bool, Failure> {
         if names.is_empty() {
-            return Err("no case has such a name; --list names them (--list --all, where there is more than the default set)".into());
+            return Err("no case has such a name; --list shows the names (with --all also those outside the default set)".into());
         }
         if self.list {
             names.iter().for_each(|name| println!("{name}"));
@@ -160,7 +160,7 @@ impl Bench {
             u32::try_from(sys::raise_open_files(u64::from(FILES_WANTED))).unwrap_or(FILES_WANTED);
         if files < FILES_WANTED {
             eprintln!(
-                "only {files} files may be open: HAProxy will drop idle server connections early"
+                "only {files} files can be open: HAProxy will close idle server connections early"
             );
         }
         Ok(Bench {

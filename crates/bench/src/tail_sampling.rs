@@ -28,21 +28,21 @@ use table::{Moment, Row, Sample};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "CPU and memory of a collector for each span that it decides about: tail sampling in one step, and grouping by trace with policies behind it",
-    "--arms LIST        of tail, grouping (both)
+    "CPU and memory of a collector per sampled span: tail sampling in one step, compared with grouping by trace and policies after it",
+    "--arms LIST        from tail, grouping (both)
 --rounds N         rounds (3)
 --seconds N        length of one run (10)
---rate N           traces a second; 0: as many as are taken (0)
---batch N          spans of a request (512)
---workers N        requests at a time (4)
+--rate N           traces per second; 0: as many as the collector accepts (0)
+--batch N          spans per request (512)
+--workers N        requests at the same time (4)
 --send-batch N     spans that the collector puts into one request (100000)
 --wait N           seconds until a decision (2)
 --threads N        threads of Spangate (1)
 --http             over HTTP, not gRPC
---unique N         attributes of a span that no other span has (0)
---down SECONDS     the receiver takes nothing for so long, from the middle of a run on (0)
---limit MIB        memory from where on requests are refused; 0: the collector's own bound (0)
---storage          what waits outlives the collector; only Spangate and the arm tail are measured then
+--unique N         attributes per span with a unique value (0)
+--down SECONDS     the receiver refuses all requests for this time, from the middle of a run (0)
+--limit MIB        memory above which the collector refuses requests; 0: the collector's default (0)
+--storage          waiting data is stored on disk; measures only Spangate and the arm tail
 "
 );
 
@@ -80,8 +80,8 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut findings = Findings::begin(
         "tail-sampling",
         "Tail sampling in one step against grouping by trace and policies",
-        "groupbytrace and a processor policysampling with the same policies took 110,000 to 130,000 spans/s in 5 GB; tail_sampling 180,000 to 550,000 in 30 GB, \
-         with spans missing.",
+        "groupbytrace and a processor policysampling with the same policies accepted 110,000 to 130,000 spans/s in 5 GB; tail_sampling accepted 180,000 to 550,000 in \
+         30 GB, and spans were missing.",
     );
     let workdir = Workdir::new("bench-tail-sampling")?;
     let spangate = options.proxies()?.swap_remove(0).program;

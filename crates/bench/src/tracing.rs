@@ -37,11 +37,11 @@ use table::{Row, Sample};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "what the filter opentelemetry costs requests that it traces, all or some of them: CPU and rate",
-    "--configs LIST     of sa, cmp, ctx, fe-be (all): 18 spans; 9 spans; 18 spans by contexts; two proxies, 9 + 8 spans
---levels LIST      of 100, 75, 50, 25, 10, 2.5, 0, outcome, disabled, off (all): the share of the requests; policies
+    "the cost of the filter opentelemetry when it traces all or some requests: CPU and rate",
+    "--configs LIST     from sa, cmp, ctx, fe-be (all): 18 spans; 9 spans; 18 spans by contexts; two proxies, 9 + 8 spans
+--levels LIST      from 100, 75, 50, 25, 10, 2.5, 0, outcome, disabled, off (all): the share of the requests; policies
                    by outcome; option disabled; no filter
---exporter LIST    of otlp, json, text (otlp,text): OTLP over HTTP in protobuf or in JSON to a receiver; text to /dev/null
+--exporter LIST    from otlp, json, text (otlp,text): OTLP over HTTP in protobuf or in JSON to a receiver; text to /dev/null
 --rounds N         rounds of each case (5)
 --seconds N        length of one run (2)
 --connections N    client connections (64)
@@ -64,8 +64,8 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let (options, shape) = Options::parse(parser, Shape::default(), Shape::quick, Shape::take)?;
     let mut findings = Findings::begin(
         "tracing",
-        "Tracing: what the filter opentelemetry adds",
-        "HAProxy's own test of its filter, in text to /dev/null, nine levels of rate-limit: at 100 % it takes 21.6 % of the throughput with sa, 7.6 % with \
+        "Tracing: the cost of the filter opentelemetry",
+        "HAProxy's own test of its filter, with text to /dev/null and nine levels of rate-limit: at 100 % the throughput falls by 21.6 % with sa, 7.6 % with \
          cmp, 38.0 % with ctx, 19.1 % with fe-be.",
     );
     let workdir = Workdir::new("bench-tracing")?;
@@ -89,7 +89,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.end(&options)?;
     match faults {
         0 => Ok(()),
-        _ => Err("not every single request had its spans".into()),
+        _ => Err("some single requests did not have all their spans".into()),
     }
 }
 
@@ -124,10 +124,10 @@ pub fn rules(
     let level = select(level, LEVELS, |one| one.name)?;
     let exporter = select(exporter, EXPORTERS, Exporter::name)?;
     let ([config], [level], [exporter]) = (&config[..], &level[..], &exporter[..]) else {
-        return Err("one configuration, one level and one exporter".into());
+        return Err("name one configuration, one level and one exporter".into());
     };
     let [tier] = config.tiers else {
-        return Err(format!("'{}' is more than one proxy", config.name).into());
+        return Err(format!("'{}' has more than one proxy", config.name).into());
     };
     let to = To {
         exporter: **exporter,

@@ -102,7 +102,7 @@ fn outcome(command: &mut Command) -> Result<Outcome, Failure> {
         )
         .into());
     }
-    parse(&text).ok_or_else(|| format!("wrk printed what is not understood:\n{text}").into())
+    parse(&text).ok_or_else(|| format!("cannot parse the output of wrk:\n{text}").into())
 }
 
 /// Parses wrk's report.

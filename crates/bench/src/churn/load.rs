@@ -78,7 +78,7 @@ impl Sender {
             let mut tally = self.tally.borrow_mut();
             match outcome {
                 Ok(()) => tally.latencies.record(crate::clock::now() - start),
-                Err(Broken::Unprocessed) => tally.fail("not worked on twice".to_owned()),
+                Err(Broken::Unprocessed) => tally.fail("not processed, twice".to_owned()),
                 Err(Broken::Failed(why)) => tally.fail(why),
             }
         }

@@ -124,7 +124,7 @@ fn answer(stream: &mut TcpStream) -> io::Result<()> {
         }
         let count = stream.read(&mut piece)?;
         if count == 0 || came.len() > ANSWER_BYTES_MAX {
-            return Err(io::Error::other("the answer is cut short or too large"));
+            return Err(io::Error::other("the response is truncated or too large"));
         }
         came.extend_from_slice(&piece[..count]);
     }

@@ -38,7 +38,7 @@ impl Ports {
                 dashboard: first + 2,
                 otlp: first + 3,
             }),
-            _ => Err(format!("PORT={text} is no port from 1 to 65532").into()),
+            _ => Err(format!("PORT={text} is not a port from 1 to 65532").into()),
         }
     }
 
@@ -77,7 +77,7 @@ impl Ports {
         for address in [self.http(), self.https(), self.dashboard(), self.otlp()] {
             TcpListener::bind(address).map_err(|error| {
                 format!(
-                    "port {} cannot be used ({error}): `make demo PORT=9000` takes 9000 to 9003 instead",
+                    "port {} cannot be used ({error}): `make demo PORT=9000` uses 9000 to 9003 instead",
                     address.port()
                 )
             })?;

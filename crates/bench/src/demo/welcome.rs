@@ -54,10 +54,10 @@ Requests to try; each is in the access log below, and the slow and failed ones a
 "
     );
     let _ = match load {
-        0 => writeln!(out, "No load is sent (LOAD=0)."),
+        0 => writeln!(out, "The demo sends no requests (LOAD=0)."),
         _ => writeln!(
             out,
-            "A load of {load} requests a second runs; `make demo LOAD=0` leaves it out. Its requests are not logged."
+            "The demo sends {load} requests per second; `make demo LOAD=0` turns this off. These requests are not logged."
         ),
     };
     let _ = writeln!(out, "Ctrl-C stops everything.\n");

@@ -20,9 +20,9 @@ pub fn page(parts: &[(&str, String)]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Spangate: the experiments</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
          <h1>Spangate: the experiments</h1>\n\
-         <p>Each reproduces a published experiment and runs all programs in turn in the same run. Take ratios within one \
-         experiment, not figures of different runs. CPU is the user and system time of the whole process tree: a closed loop \
-         hides in its throughput what the load generator takes, CPU per request does not.</p>\n\
+         <p>Each reproduces a published experiment and runs all programs in turn in the same run. Compare ratios within one \
+         experiment, not figures of different runs. CPU is the user and system time of the whole process tree: the throughput of a closed \
+         loop also depends on the CPU that the load generator uses, but the CPU per request does not.</p>\n\
          <nav aria-label=\"Experiments\">{links}</nav>\n</header>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 }

@@ -15,10 +15,10 @@ macro_rules! help {
             $what,
             "\n",
             $own,
-            "--quick            the smallest run that shows something, in less than a minute\n",
-            "--report DIR       where text, JSON, plots and index.html go (report)\n",
+            "--quick            the smallest useful run, in less than a minute\n",
+            "--report DIR       folder for text, JSON, plots and index.html (report)\n",
             "--subject PATH     the Spangate to measure (beside this program)\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)"
+            "--haproxy PATH     the HAProxy to compare with (the installed one)"
         )
     };
 }

@@ -69,14 +69,14 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     let share = (sys::thread_time() - busy).as_secs_f64() / seconds;
     if share > CLIENT_SHARE_MAX {
         eprintln!(
-            "the client used {:.0} % of its core: it may limit the rate; CPU per request is not touched",
+            "the client used {:.0} % of its core and may limit the rate; this does not affect the CPU per request",
             100.0 * share
         );
     }
     let mut tally = tally.take();
     if let Some(example) = tally.example {
         let (errors, answers) = (tally.errors, tally.latencies.count());
-        eprintln!("{errors} errors beside {answers} answers; the first: {example}");
+        eprintln!("{errors} errors and {answers} responses; the first error: {example}");
     }
     let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
     Ok(Outcome {

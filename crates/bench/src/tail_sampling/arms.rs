@@ -56,7 +56,7 @@ pub fn select(list: &str) -> Result<Vec<&'static Arm>, Failure> {
         .iter()
         .find(|name| ARMS.iter().all(|arm| arm.name != **name))
     {
-        return Err(format!("there is no arm '{unknown}'").into());
+        return Err(format!("unknown arm '{unknown}'").into());
     }
     Ok(ARMS
         .iter()

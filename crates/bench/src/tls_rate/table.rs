@@ -139,7 +139,7 @@ pub fn plots(steps: &[Step]) -> Vec<Plot> {
             Step::not_served_percent,
         ),
         plot(
-            "CPU of a request",
+            "CPU per request",
             "CPU us per request",
             Scale::Linear,
             Step::cpu_per_request,
