@@ -229,7 +229,7 @@ def an_explanation(browser, demo):
     until("the line is marked", lambda: "use_backend checkout" in browser.text(".marked"))
     browser.fill("input[name=url]", "nonsense")
     browser.keys("Enter")
-    browser.see("is no URL", ".explain .fault")
+    browser.see("is not an http or https URL", ".explain .fault")
 
 
 def the_keyboard_alone(browser, demo):

@@ -1,4 +1,4 @@
-//! A certificate authority of this machine's own (ECDSA P-256), and server certificates by it: for the demo, the bench, and
+//! A certificate authority for this machine (ECDSA P-256), and its server certificates: for the demo, the bench, and
 //! `spangate proxy --tls internal`.
 
 use std::fs::{self, OpenOptions};
@@ -14,13 +14,13 @@ use rcgen::{
 
 /// The mode of a file with a private key.
 const PRIVATE: u32 = 0o600;
-/// How long before its making a certificate begins to hold: clocks differ.
+/// A certificate is valid from this long before its creation, because clocks differ.
 const BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a server's certificate holds from its making. Apple's systems refuse more than 825 days.
+/// The validity of a server's certificate from its creation. Apple's systems refuse more than 825 days.
 const HOLDS: Duration = Duration::from_secs(800 * 24 * 60 * 60);
-/// The authority's certificate, in the folder that keeps it.
+/// The file of the authority's certificate in its folder.
 const CERTIFICATE_FILE: &str = "ca.pem";
-/// The authority's private key, beside it.
+/// The file of the authority's private key in its folder.
 const KEY_FILE: &str = "ca.key";
 
 /// Why there is no certificate.
@@ -34,7 +34,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Makes an authority of this name. Its key is kept nowhere.
+    /// Creates an authority with this name. Its key is not stored.
     ///
     /// # Errors
     /// The key or the certificate cannot be made.
@@ -43,18 +43,18 @@ impl Authority {
     }
 
     fn of(name: &str, key: KeyPair) -> Result<Authority, Error> {
-        // The key cannot be used twice: its text can be read twice.
+        // The key pair cannot be cloned, so its text is parsed again.
         let again = KeyPair::from_pem(&key.serialize_pem())?;
         let pem = CertifiedIssuer::self_signed(params(name), key)?.pem();
         let issuer = Issuer::new(params(name), again);
         Ok(Authority { issuer, pem })
     }
 
-    /// The authority that a folder keeps; where it keeps none, one of this name is made and kept there. The folder is made where it
-    /// is missing. Only the owner of the files can read the key.
+    /// The authority in a folder. If there is none, creates one with this name and stores it there. Creates the folder if it is
+    /// missing. Only the owner of the files can read the key.
     ///
     /// # Errors
-    /// The files cannot be read or written, or are not what this function has written.
+    /// The files cannot be read or written, or this function did not write them.
     pub fn kept_in(folder: &Path, name: &str) -> Result<Authority, Error> {
         let (certificate, key) = (folder.join(CERTIFICATE_FILE), folder.join(KEY_FILE));
         match fs::read_to_string(&key) {
@@ -77,7 +77,7 @@ impl Authority {
         }
     }
 
-    /// The file of the authority's certificate in the folder that keeps it.
+    /// The file of the authority's certificate in its folder.
     #[must_use]
     pub fn certificate_file(folder: &Path) -> PathBuf {
         folder.join(CERTIFICATE_FILE)
@@ -89,11 +89,11 @@ impl Authority {
         &self.pem
     }
 
-    /// A server's certificate for these names and addresses, and behind it its private key, as HAProxy's `crt` takes them.
-    /// `since_epoch`: the time now.
+    /// A server's certificate for these names and addresses, followed by its private key, in the format of HAProxy's `crt`.
+    /// `since_epoch`: the current time.
     ///
     /// # Errors
-    /// A name is none, or the certificate cannot be made.
+    /// A name is invalid, or the certificate cannot be created.
     pub fn issue(&self, names: &[&str], since_epoch: Duration) -> Result<String, Error> {
         let names: Vec<String> = names.iter().copied().map(String::from).collect();
         let subject = names.first().cloned().unwrap_or_default();
@@ -120,7 +120,7 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
-/// Writes a file that only its owner can read, in place of one that is there. A reader sees the old file or the new one.
+/// Writes a file that only its owner can read, and replaces an existing one. A reader sees the old file or the new one.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -128,7 +128,7 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
-    // One that was left behind by an earlier process of this id.
+    // The file may remain from an earlier process with this id.
     let _ = fs::remove_file(&new);
     let mut file = OpenOptions::new()
         .write(true)

@@ -1,4 +1,4 @@
-//! `all`: the five experiments, one after the other, into one report.
+//! `all`: runs the five experiments, one after the other, into one report.
 
 use std::ffi::OsString;
 
@@ -7,11 +7,11 @@ use crate::{Failure, routing, tail_sampling, tracing, variables};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "the experiments tracing, variables, tls-rate, routing and tail-sampling, each as by itself",
+    "the experiments tracing, variables, tls-rate, routing and tail-sampling, one after the other",
     ""
 );
 
-/// An experiment: its command's name, and how it is run with its options.
+/// An experiment: its command's name, and the function that runs it with its options.
 pub struct Experiment {
     /// The command.
     pub name: &'static str,
@@ -43,13 +43,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-/// Runs the command. One experiment that fails does not keep the others from running.
+/// Runs the command. An experiment that fails does not prevent the others.
 ///
 /// # Errors
-/// When an option is not understood, or an experiment failed.
+/// An option is invalid, or an experiment failed.
 pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     let words: Vec<OsString> = parser.raw_args()?.collect();
-    // All at once, before the first one runs for long.
+    // All options are parsed before the first experiment, which may run long.
     Options::parse(
         lexopt::Parser::from_args(words.clone()),
         (),

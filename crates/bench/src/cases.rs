@@ -13,7 +13,7 @@ pub struct Body {
     pub bytes: u64,
 }
 
-/// 50 bytes: what a proxy's own cost is seen at.
+/// 50 bytes: shows a proxy's own cost.
 pub const SMALL: Body = Body {
     name: "50B",
     path: "/50",
@@ -34,10 +34,10 @@ pub const LARGE: Body = Body {
 
 const CONNECTIONS: &[u32] = &[1, 64, 512];
 
-/// What is run: one line of the report for each proxy.
+/// A case: one line of the report for each proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What is fetched.
+    /// The body.
     pub body: Body,
     /// Connections at a time.
     pub connections: u32,
@@ -47,7 +47,7 @@ pub struct Case {
     pub workers: u32,
     /// Access logs go to a UDP socket.
     pub log: bool,
-    /// The server is checked, and all statistics are counted and offered.
+    /// The server is checked, and all statistics are counted and exported.
     pub watched: bool,
 }
 
@@ -63,7 +63,7 @@ impl Case {
         )
     }
 
-    /// What the report says of it.
+    /// Its description in the report.
     pub fn shape(&self) -> Shape {
         Shape {
             name: self.name(),
@@ -76,7 +76,7 @@ impl Case {
         }
     }
 
-    /// Whether it runs when nothing is asked for: what the README's claims rest on.
+    /// Whether it runs by default: the cases of the README's claims.
     fn by_default(&self) -> bool {
         match (self.body, self.close, self.log || self.watched) {
             (SMALL, false, false) => true,
@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// The cases for each of `workers` whose name contains one of `filters`; without filters the default set, or all.
+/// The cases for each of `workers` whose name contains one of `filters`. Without filters, the default set, or all.
 pub fn select(workers: &[u32], filters: &[String], all: bool) -> Vec<Case> {
     let wanted = |case: &Case| match filters {
         [] => all || case.by_default(),
@@ -98,7 +98,7 @@ pub fn select(workers: &[u32], filters: &[String], all: bool) -> Vec<Case> {
         .flat_map(|&workers| every(workers))
         .filter(wanted)
         .collect();
-    // Proxies are started once for each group of the same workers and logs.
+    // Proxies are started once for each group with the same workers and logs.
     cases.sort_by_key(|case| (case.workers, case.log, case.watched));
     cases
 }

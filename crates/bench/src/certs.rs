@@ -1,4 +1,4 @@
-//! A certificate authority made at each start, and a server's certificate by it for names of this machine.
+//! A certificate authority that is created at each start, and a server certificate from it for names of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use authority::Authority;
 
 use crate::Failure;
 
-/// What the server's certificate is for.
+/// The names in the server's certificate.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
 
-/// The files that were written.
+/// The written files.
 pub struct Certificates {
     /// The authority's certificate, for clients.
     pub authority: PathBuf,
-    /// The server's certificate and its private key, as HAProxy's `crt` takes them.
+    /// The server's certificate and its private key, in the format of HAProxy's `crt`.
     pub server: PathBuf,
 }
 
 impl Certificates {
-    /// Makes an authority and a certificate and writes them into `dir`. The authority's key is kept nowhere.
+    /// Creates an authority and a certificate, and writes them into `dir`. The authority's key is not stored.
     ///
     /// # Errors
-    /// When there is no randomness, or a file cannot be written.
+    /// Random numbers are not available, or a file cannot be written.
     pub fn write(dir: &Path) -> Result<Self, Failure> {
         let authority = Authority::make("Spangate bench, made at start")?;
         let files = Self {

@@ -1,5 +1,5 @@
-//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything is changed that may be changed under traffic, and how many
-//! requests failed of it.
+//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything that can be changed at run time is changed. Counts the
+//! requests that failed.
 
 mod changes;
 mod h1;
@@ -26,19 +26,19 @@ use changes::{Change, Subject};
 use load::{Plan, Tally};
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: a steady load over TLS while the proxy is reloaded, its servers, weights and certificates are changed
---rate N           requests a second of HTTP/1.1 (2000)
---connections N    kept client connections of HTTP/1.1 (50)
---h2-rate N        requests a second of HTTP/2, on 4 connections (2000)
---times N          how often each change is made (20)
---every MS         the time between two, milliseconds (250)
---only NAME        this change alone
+pub const HELP: &str = "[OPTIONS]: sends a steady load over TLS and meanwhile reloads the proxy and changes its servers, weights and certificates
+--rate N           HTTP/1.1 requests per second (2000)
+--connections N    persistent client connections of HTTP/1.1 (50)
+--h2-rate N        HTTP/2 requests per second, on 4 connections (2000)
+--times N          number of times that each change is made (20)
+--every MS         time between two changes in milliseconds (250)
+--only NAME        makes only this change
 --subject PATH     the Spangate to measure (beside this program)
---haproxy PATH     a HAProxy to do the same with";
+--haproxy PATH     also measures this HAProxy";
 
 /// Connections of the HTTP/2 client.
 const H2_CONNECTIONS: u32 = 4;
-/// What the proxy listens with, and one more.
+/// The servers of the proxy, and a spare one.
 const SERVERS: usize = 3;
 
 struct Options {
@@ -55,7 +55,7 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;
@@ -90,7 +90,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     }
     match is_clean {
         true => Ok(()),
-        false => Err("requests failed, or changes".into()),
+        false => Err("requests or changes failed".into()),
     }
 }
 
@@ -119,12 +119,12 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.rate == 0 || options.connections == 0 || options.times == 0 {
-        return Err("rate, connections and times are at least 1".into());
+        return Err("--rate, --connections and --times must be at least 1".into());
     }
     Ok(options)
 }
 
-/// One kind of change, on a fresh process. Whether anything failed.
+/// One kind of change, on a fresh process. Returns whether anything failed.
 fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Result<bool, Failure> {
     let workdir = Workdir::new("bench-churn")?;
     let origins = (0..=SERVERS)
@@ -188,7 +188,7 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
         show((change.name, made, protocol), &mut tally, &proxy);
     }
     if let Some(problem) = &problem {
-        println!("    the change failed: {problem}");
+        println!("    change failed: {problem}");
     }
     wait_for_old_workers(&proxy);
     Ok(problem.is_some() || failed > 0)
@@ -206,11 +206,11 @@ fn show((change, made, protocol): (&str, u32, &str), tally: &mut Tally, proxy: &
         proxy.process.memory().private as f64 / f64::from(1 << 20),
     );
     if let Some(why) = &tally.example {
-        println!("    a request failed: {why}");
+        println!("    request failed: {why}");
     }
 }
 
-/// Old workers end by themselves once their clients are gone.
+/// Waits until old workers have ended, which they do when their clients are gone.
 fn wait_for_old_workers(proxy: &Running) {
     let deadline = Deadline::after(Duration::from_secs(5));
     while !deadline.passed() && proxy.process.descendants() > 1 {

@@ -1,18 +1,18 @@
-//! The smallest client: one request at a time over a keep-alive connection.
+//! A minimal client: one request at a time over a keep-alive connection.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long one answer may take.
+/// Most time for one answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
-/// The largest answer that is read.
+/// The largest accepted answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Fetches `path` over `stream`, which stays open; the body, once the answer is here whole.
+/// Fetches `path` over `stream`, which stays open. Returns the complete body.
 ///
 /// # Errors
-/// When the answer is not a 200 with a Content-Length, too large, late, or cut short.
+/// The answer is not a 200 with a Content-Length, or it is too large, late, or truncated.
 pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
@@ -24,16 +24,16 @@ pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
         }
         let count = stream.read(&mut piece)?;
         if count == 0 || answer.len() + count > ANSWER_BYTES_MAX {
-            return Err(io::Error::other("the answer is cut short or too large"));
+            return Err(io::Error::other("the response is truncated or too large"));
         }
         answer.extend_from_slice(&piece[..count]);
     }
 }
 
-/// The status of the answer to a request for `host`, over a connection of its own.
+/// The status of the answer to a request for `host`, over a separate connection.
 ///
 /// # Errors
-/// When there is no such answer.
+/// There is no such answer.
 pub fn status(address: SocketAddr, path: &str, host: &str) -> io::Result<u16> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
@@ -48,13 +48,13 @@ pub fn status(address: SocketAddr, path: &str, host: &str) -> io::Result<u16> {
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| io::Error::other("the answer has no status"))
+    status.ok_or_else(|| io::Error::other("the response has no status"))
 }
 
-/// Where the body of `answer` begins, once that is all of a good answer.
+/// The position of the body in `answer`, if that is a complete good answer.
 ///
 /// # Errors
-/// When it is not a 200 with a Content-Length.
+/// It is not a 200 with a Content-Length.
 pub fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
         return Ok(None);
@@ -71,7 +71,7 @@ pub fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
             Ok((answer.len() == end + 4 + length).then_some(end + 4))
         }
         _ => Err(io::Error::other(format!(
-            "an unexpected answer: {}",
+            "unexpected response: {}",
             head.lines().next().unwrap_or_default()
         ))),
     }

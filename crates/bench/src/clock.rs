@@ -1,8 +1,8 @@
-//! The one place of this crate that reads the clock.
+//! The only place of this crate that reads the clock.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// A point in time to be reached, or not.
+/// A point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
@@ -12,7 +12,7 @@ impl Deadline {
         Self(now() + time)
     }
 
-    /// Whether it is reached.
+    /// Whether it has passed.
     pub fn passed(self) -> bool {
         now() >= self.0
     }

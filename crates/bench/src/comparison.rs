@@ -1,4 +1,4 @@
-//! Spangate beside HAProxy with the same lines in the frontend: CPU for each request, in turn, fresh processes each round.
+//! Spangate and HAProxy with the same lines in the frontend: CPU per request, in turn, with fresh processes in each round.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::sys;
 use crate::workdir::Workdir;
 use crate::wrk;
 
-/// The help text of a command: what it measures, then the options that every comparison has.
+/// The help text of a command: the measured quantity, then the options of every comparison.
 macro_rules! help {
     ($what:literal) => {
         concat!(
@@ -24,22 +24,22 @@ macro_rules! help {
             "--connections N    client connections (64)\n",
             "--workers N        threads of each proxy (1)\n",
             "--subject PATH     the Spangate to measure (beside this program)\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)"
+            "--haproxy PATH     the HAProxy to compare with (the installed one)"
         )
     };
 }
 pub(crate) use help;
 
-/// What all cases of a comparison share.
+/// State that all cases of a comparison share.
 pub struct Comparison {
-    /// Spangate, then HAProxy where it is installed.
+    /// Spangate, then HAProxy if it is installed.
     pub programs: Vec<Installed>,
     origin: Origin,
     workdir: Workdir,
     load: Load,
 }
 
-/// How much is measured.
+/// The amount of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Rounds of each case.
@@ -64,10 +64,10 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Takes an option that is one of these, and says whether it is.
+    /// Reads an option if it is one of these. Returns whether it is.
     ///
     /// # Errors
-    /// When its value is missing or not understood.
+    /// Its value is missing or invalid.
     pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
         let place = match name {
             "rounds" => &mut self.rounds,
@@ -78,13 +78,13 @@ impl Load {
         };
         *place = parser.value()?.parse()?;
         match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
+            0 => Err(format!("--{name} must be at least 1").into()),
             _ => Ok(true),
         }
     }
 }
 
-/// Medians of one proxy in one case, in microseconds for each request.
+/// Medians of one proxy in one case, in microseconds per request.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// The proxy.
@@ -93,9 +93,9 @@ pub struct Cost {
     pub cpu_us: f64,
     /// User time alone.
     pub user_us: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub per_second: f64,
-    /// Answers that were not as they should, all rounds together.
+    /// Wrong answers, all rounds together.
     pub errors: u64,
 }
 
@@ -103,7 +103,7 @@ impl Comparison {
     /// Reads the options and starts the origin.
     ///
     /// # Errors
-    /// When an option is not understood, or Spangate is not there.
+    /// An option is invalid, or Spangate is missing.
     pub fn new(mut parser: lexopt::Parser, name: &str) -> Result<Comparison, Failure> {
         let mut load = Load::default();
         let (mut subject, mut haproxy): (Option<PathBuf>, Option<PathBuf>) = (None, None);
@@ -126,7 +126,7 @@ impl Comparison {
     /// Compares those of `programs` that read HAProxy's language.
     ///
     /// # Errors
-    /// When the origin cannot be started, or there is no room for files.
+    /// The origin cannot be started, or files cannot be created.
     pub fn of(mut programs: Vec<Installed>, load: Load, name: &str) -> Result<Self, Failure> {
         programs.retain(|program| program.peer.reads_haproxy);
         Ok(Comparison {
@@ -137,7 +137,7 @@ impl Comparison {
         })
     }
 
-    /// The steps of so many cases.
+    /// The progress of this many cases.
     pub fn progress(&self, cases: usize) -> Progress {
         Progress::new(cases * self.programs.len() * self.load.rounds as usize)
     }
@@ -150,7 +150,7 @@ impl Comparison {
     /// Measures with these lines in the frontend and these headers in the requests.
     ///
     /// # Errors
-    /// When a proxy does not start, or wrk fails.
+    /// A proxy does not start, or wrk fails.
     pub fn case(
         &self,
         name: &str,
@@ -198,7 +198,7 @@ impl Comparison {
             ..Setting::between(peers::free_address()?, self.origin.address)
         };
         let running = program.start(&setting, self.workdir.path())?;
-        // Not measured: connections to the origin are made and pools grow.
+        // A warm-up: connections to the origin are made, and pools grow.
         self.load(&running, 1, headers)?;
         Ok(running)
     }

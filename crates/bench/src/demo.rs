@@ -1,4 +1,4 @@
-//! `demo`: the whole product in one process tree: two origins, Spangate before them with a collector and the dashboard, and
+//! `demo`: the whole product in one process tree: two origins, Spangate with a collector and the dashboard in front of them, and
 //! a light load.
 
 mod answer;
@@ -27,27 +27,26 @@ use ports::Ports;
 use spans::Spans;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: Spangate before two demo origins, with a load and the dashboard, until Ctrl-C
+pub const HELP: &str = "[OPTIONS]: runs Spangate with two demo origins, a load and the dashboard until Ctrl-C
 --config FILE      the configuration (examples/demo.cfg)
---port PORT        HTTP here, HTTPS, the dashboard and OTLP on the three ports after it (8080, 8443, 8404, 8405)
---load RATE        requests a second that the demo sends by itself, 0 for none (30)
+--port PORT        port of HTTP; HTTPS, the dashboard and OTLP use the next three ports (8080, 8443, 8404, 8405)
+--load RATE        requests per second that the demo sends, 0 for none (30)
 --subject PATH     the Spangate to start (beside this program)";
 
-/// The origins: the name each shows, the variable that carries its address into the configuration, and how many times the
-/// usual time its answers take.
+/// The origins: the displayed name, the variable with its address for the configuration, and the factor of its response times.
 const ORIGINS: &[(&str, &str, f64)] = &[
     ("A", "SPANGATE_ORIGIN_A", 1.0),
     ("B", "SPANGATE_ORIGIN_B", 1.6),
 ];
-/// The variable that carries the file with the certificate and its key into the configuration.
+/// The variable with the file of the certificate and its key, for the configuration.
 const CERTIFICATE: &str = "SPANGATE_DEMO_CERTIFICATE";
-/// How long open connections may last after Ctrl-C.
+/// Most time for open connections to end after Ctrl-C.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is looked whether Spangate still lives.
+/// The interval of checks that Spangate still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Requests a second of the load.
+/// Requests per second of the load.
 const LOAD_DEFAULT: u32 = 30;
-/// More would be no light load.
+/// The highest rate that counts as a light load.
 const LOAD_MAX: u32 = 500;
 
 struct Options {
@@ -60,7 +59,7 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a port is in use, or Spangate does not start, or ends by itself.
+/// An option is invalid, a port is in use, or Spangate does not start, or ends unexpectedly.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let program = peers::installed(options.subject.clone())?
@@ -85,7 +84,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         .map_err(|error| format!("no answer: {error}"))?;
     let text = std::fs::read_to_string(&options.config)?;
     print!("{}", welcome::configuration(&options.config, &text));
-    // A configuration of one's own may do without.
+    // A custom configuration may have no HTTPS listener.
     let has_tls = TcpListener::bind(ports.https()).is_err();
     let authority = has_tls.then_some(&*certificates.authority);
     print!("{}", welcome::addresses(ports, authority, options.load));
@@ -93,13 +92,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let ended = wait(&mut proxy);
     load.end();
     ended?;
-    println!("\nstopping: open requests may finish");
-    // Dropping the process sends SIGTERM if this was not enough.
+    println!("\nstopping: waiting for open requests");
+    // If this is not enough, dropping the process sends SIGTERM.
     let status = proxy.end(libc::SIGUSR1, DRAIN_PATIENCE);
     println!(
         "{}",
         status.map_or(
-            "connections are still open: closing them".into(),
+            "closing the connections that are still open".into(),
             |status| format!("spangate ended: {status}")
         )
     );
@@ -132,8 +131,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
                 let text = parser.value()?;
                 let load = text.to_string_lossy().parse().ok();
                 let load = load.filter(|load| *load <= LOAD_MAX);
-                options.load =
-                    load.ok_or_else(|| format!("--load (LOAD=) is a number up to {LOAD_MAX}"))?;
+                options.load = load
+                    .ok_or_else(|| format!("--load (LOAD=) must be a number up to {LOAD_MAX}"))?;
             }
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),

@@ -1,4 +1,4 @@
-//! `faults`: clients and servers that misbehave, what clients are told of it, and the memory that it takes.
+//! `faults`: misbehaving clients and servers, the results that clients see, and the memory use.
 
 mod cases;
 mod clients;
@@ -21,12 +21,12 @@ use cases::{Case, Seen};
 use clients::Counts;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: servers and clients that misbehave: what clients are told, and the memory that it takes
---clients N        at a time (200)
---seconds S        of each fault (10)
---only NAME        this fault alone
+pub const HELP: &str = "[OPTIONS]: runs servers and clients that misbehave, and shows what clients receive and how much memory the proxy uses
+--clients N        clients at the same time (200)
+--seconds S        length of each fault (10)
+--only NAME        runs only this fault
 --subject PATH     the Spangate to measure (beside this program)
---haproxy PATH     a HAProxy to do the same with";
+--haproxy PATH     also measures this HAProxy";
 
 struct Options {
     clients: u32,
@@ -39,12 +39,12 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, a proxy fails, or Spangate tells clients what it must not.
+/// An option is invalid, a program is missing, a proxy fails, or Spangate gives clients a result that is not permitted.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;
     println!(
-        "{} clients, {} s of each; MB (2^20 bytes) of private memory at a quarter of the time and at its end\n",
+        "{} clients, {} s for each fault; MB (2^20 bytes) of private memory after a quarter of the time and at the end\n",
         options.clients, options.seconds
     );
     let mut is_right = true;
@@ -68,7 +68,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     }
     match is_right {
         true => Ok(()),
-        false => Err("clients saw what the manual does not promise".into()),
+        false => Err("clients received responses that the manual does not promise".into()),
     }
 }
 
@@ -91,12 +91,12 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.clients == 0 || options.seconds == 0 {
-        return Err("clients and seconds are at least 1".into());
+        return Err("--clients and --seconds must be at least 1".into());
     }
     Ok(options)
 }
 
-/// One fault, on a fresh process. Whether clients saw only what is permitted.
+/// One fault, on a fresh process. Returns whether clients saw only permitted results.
 fn phase(options: &Options, program: &Installed, case: &Case) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -140,7 +140,11 @@ fn phase(options: &Options, program: &Installed, case: &Case) -> Result<bool, Fa
             Seen::Nothing => format!("nothing: {count}"),
         })
         .collect();
-    let mark = if as_documented { "" } else { "  <- not so" };
+    let mark = if as_documented {
+        ""
+    } else {
+        "  <- not as documented"
+    };
     println!(
         "{:<18}{early:>9.1}{:>9.1}  {}{mark}",
         case.name,

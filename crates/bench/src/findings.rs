@@ -1,7 +1,8 @@
-//! What an experiment found, and the folder `report/` that shows it: text, JSON and plots of each experiment, and one page of all.
+//! The results of an experiment, and the folder `report/` that shows them: text, JSON and plots of each experiment, and one page
+//! of all.
 //!
-//! An experiment fills in [`Findings`]; everything else is written from that. The page is put together from the parts that
-//! earlier runs left, so that experiments can run one at a time.
+//! An experiment fills in [`Findings`]; all files are generated from it. The page is assembled from parts that earlier runs left,
+//! so that experiments can run one at a time.
 
 mod folder;
 mod html;
@@ -24,32 +25,32 @@ pub use machine::Machine;
 pub(crate) use options::help;
 pub use options::{Options, value};
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// The command, and the name of its files.
     pub name: &'static str,
     /// The heading.
     pub title: &'static str,
-    /// What the published experiment was, and what came of it.
+    /// The published experiment, and its result.
     pub published: &'static str,
-    /// How each number was measured, a paragraph each.
+    /// How each number was measured, one paragraph each.
     pub method: Vec<String>,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// Programs by name, each with the version that it tells.
+    /// Programs by name, with their versions.
     pub versions: Vec<(String, String)>,
-    /// When it began, since the UNIX epoch.
+    /// The start, since the UNIX epoch.
     pub begun: Duration,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// What was left out, and why; what makes figures doubtful.
+    /// Omissions with their reasons, and doubts about the figures.
     pub notes: Vec<String>,
     /// The figures.
     pub tables: Vec<Table>,
     /// The figures as pictures.
     pub plots: Vec<Plot>,
-    /// Every single run, for programs.
+    /// Every run, for programs.
     pub runs: Value,
 }
 
@@ -58,31 +59,31 @@ pub struct Findings {
 pub struct Table {
     /// Its heading.
     pub title: String,
-    /// The columns' names; those of figures with the unit.
+    /// The columns' names; for figures, with the unit.
     pub columns: Vec<&'static str>,
-    /// As many cells each as there are columns.
+    /// Each row has as many cells as there are columns.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in a table.
+/// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A figure, and how many decimals are shown.
+    /// A figure, and its number of decimals.
     Number(f64, usize),
     /// Nothing was measured.
     None,
 }
 
-/// A picture of figures.
+/// A plot of figures.
 #[derive(Clone, Debug)]
 pub struct Plot {
     /// Its heading.
     pub title: String,
-    /// What goes to the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// What goes up.
+    /// The vertical axis.
     pub y: Axis,
     /// The figures.
     pub series: Vec<Series>,
@@ -91,24 +92,24 @@ pub struct Plot {
 /// An axis of a plot.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it is, with the unit.
+    /// Its name with the unit.
     pub label: &'static str,
-    /// How values lie on it.
+    /// Its scale.
     pub scale: Scale,
 }
 
-/// How values lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// At equal distances from 0 on.
+    /// Linear, from 0 on.
     Linear,
-    /// By powers of ten; what is not above 0 is left out.
+    /// By powers of ten; values that are not above 0 are omitted.
     Log,
-    /// The values are the places in this list.
+    /// The values are indexes in this list.
     Names(Vec<String>),
 }
 
-/// Figures that belong together: a line, or bars where the x axis has names and there is one figure each.
+/// Related figures: a line, or bars if the x axis has names and there is one figure each.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Its name.
@@ -136,21 +137,21 @@ impl From<u64> for Cell {
 }
 
 impl Cell {
-    /// A figure with `decimals`, where there is one.
+    /// A figure with `decimals`, if there is one.
     pub fn maybe(number: Option<f64>, decimals: usize) -> Self {
         number.map_or(Cell::None, |number| Cell::Number(number, decimals))
     }
 }
 
 impl Axis {
-    /// An axis of that scale.
+    /// An axis with this scale.
     pub fn new(label: &'static str, scale: Scale) -> Self {
         Self { label, scale }
     }
 }
 
 impl Findings {
-    /// An experiment that begins now: it looks at the machine, and has no figures yet.
+    /// Begins an experiment: inspects the machine; there are no figures yet.
     pub fn begin(name: &'static str, title: &'static str, published: &'static str) -> Self {
         Self {
             name,
@@ -168,10 +169,10 @@ impl Findings {
         }
     }
 
-    /// The experiment is over: prints its tables and writes its files.
+    /// Ends the experiment: prints its tables and writes its files.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// A file cannot be written.
     pub fn end(mut self, options: &Options) -> Result<(), Failure> {
         self.took = clock::since_epoch().saturating_sub(self.begun);
         print!("{}", self.text());
@@ -181,7 +182,7 @@ impl Findings {
     }
 }
 
-/// The note for a program that takes no part: the first line of the problem that tells more than that it ended.
+/// The note for an omitted program: the first line of the problem that says more than that the program ended.
 pub fn skipped(name: &str, problem: &Failure) -> String {
     let problem = problem.to_string();
     let mut lines = problem.lines().filter(|line| !line.trim().is_empty());
@@ -192,14 +193,14 @@ pub fn skipped(name: &str, problem: &Failure) -> String {
     format!("{name} is left out: {first}{more}")
 }
 
-/// A time as RFC 3339 has it, in UTC, to the second.
+/// A time in the format of RFC 3339, in UTC, to the second.
 fn date(since_epoch: Duration) -> String {
     let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or_default();
     jiff::Timestamp::from_second(seconds)
         .map_or_else(|error| error.to_string(), |at| at.to_string())
 }
 
-/// A figure as it is shown; thousands are set apart.
+/// A figure as text, with separated thousands.
 fn number(value: f64, decimals: usize) -> String {
     let plain = format!("{value:.decimals$}");
     let (whole, fraction) = plain.split_at(plain.find('.').unwrap_or(plain.len()));

@@ -1,4 +1,4 @@
-//! `h2`: the proxies side by side with clients that speak HTTP/2, in turn, round after round.
+//! `h2`: the proxies side by side with HTTP/2 clients, in turn, round after round.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,19 +23,19 @@ pub const HELP: &str = side_by_side::help!(
 
 /// Client connections.
 const CONNECTIONS: u32 = 16;
-/// Requests at a time on each.
+/// Most requests at a time on each connection.
 const STREAMS: u32 = 32;
-/// An origin that speaks HTTP/2, served by HAProxy.
+/// An HTTP/2 origin, served by HAProxy.
 const ORIGIN: &str = include_str!("../templates/h2-origin.cfg");
 
-/// Where HTTP/2 is spoken.
+/// The connections that use HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// By clients, over TLS; HTTP/1 to the origin.
+    /// Those of clients, over TLS; HTTP/1 to the origin.
     Clients,
-    /// By clients, over TLS, and to the origin, without.
+    /// Those of clients, over TLS, and those to the origin, without TLS.
     Both,
-    /// By clients, with prior knowledge, without TLS; HTTP/1 to the origin.
+    /// Those of clients, with prior knowledge, without TLS; HTTP/1 to the origin.
     Clear,
 }
 
@@ -72,7 +72,7 @@ impl Case {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "h2", &[1])?;
     let sides = [Side::Clients, Side::Both, Side::Clear];
@@ -101,7 +101,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     place.bench.report(&rows)
 }
 
-/// The origin that speaks HTTP/2, where HAProxy is installed.
+/// The HTTP/2 origin, if HAProxy is installed.
 fn http2_origin(bench: &Bench) -> Result<Option<Running>, Failure> {
     let Some(program) = peers::on_path("haproxy") else {
         return Ok(None);
@@ -116,16 +116,17 @@ fn http2_origin(bench: &Bench) -> Result<Option<Running>, Failure> {
     Ok(Some(origin))
 }
 
-/// What all cases share.
+/// State that all cases share.
 struct Place {
     bench: Bench,
     server: TlsFile,
-    /// The origin that speaks HTTP/2.
+    /// The HTTP/2 origin.
     origin: Option<SocketAddr>,
 }
 
 impl Place {
-    /// Measures the proxies that do what the case asks; says which do not. None where the subject is all that is left, or not among them.
+    /// Measures the proxies that support the case, and reports the others. None if only the subject remains, or the subject does
+    /// not support it.
     fn measure(&self, case: &Case) -> Result<Option<Row>, Failure> {
         let mut able = Vec::new();
         for program in &self.bench.programs {
@@ -151,14 +152,15 @@ impl Place {
         Ok(Some(row))
     }
 
-    /// Why the case is not for `program`.
+    /// Why `program` does not support the case.
     fn obstacle(&self, case: &Case, program: &Installed) -> Result<Option<String>, Failure> {
         let name = program.peer.name;
         if case.side == Side::Both && !program.peer.http2_servers {
             return Ok(Some(format!("{name} does not speak h2 to servers")));
         }
         if case.side == Side::Both && self.origin.is_none() {
-            let obstacle = "no origin speaks h2: HAProxy, which serves it, is not installed";
+            let obstacle =
+                "there is no h2 origin, because HAProxy, which serves it, is not installed";
             return Ok(Some(format!("{name}: {obstacle}")));
         }
         let proxy = match self.start(case, program) {
@@ -202,7 +204,7 @@ impl Place {
     }
 }
 
-/// The line with which a proxy that did not start refuses the words for HTTP/2; none where it did not start for another reason.
+/// The line in which a proxy that did not start refuses the HTTP/2 keywords; None if it did not start for another reason.
 fn refusal(printed: &str) -> Option<&str> {
     const WORDS: &[&str] = &["proto h2", "'proto'", "alpn", "http2"];
     let names = |line: &&str| WORDS.iter().any(|word| line.contains(word));

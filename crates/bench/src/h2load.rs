@@ -1,4 +1,4 @@
-//! One run of `h2load`, and what it printed and logged.
+//! One run of `h2load`: its output and its log.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::https::{CIPHER, GROUP};
 use crate::sys;
 use crate::wrk::Outcome;
 
-/// Loads `url` for `seconds` over `connections` connections of HTTP/2 with `streams` requests at a time on each, from one thread. Without
-/// TLS it knows that the other side speaks HTTP/2. `log` is a file for the time of each request.
+/// Loads `url` for `seconds` over `connections` HTTP/2 connections with `streams` requests at a time on each, from one thread.
+/// Without TLS, it uses HTTP/2 with prior knowledge. `log` is a file for the time of each request.
 ///
 /// # Errors
-/// When `h2load` cannot be run, fails, prints what is not understood, or HTTP/2 was not negotiated.
+/// `h2load` cannot be run, fails, or prints unexpected text, or HTTP/2 was not negotiated.
 pub fn load(
     url: &str,
     connections: u32,
@@ -36,7 +36,7 @@ pub fn load(
         ])
         .stdin(Stdio::null());
     sys::die_with_parent(&mut command);
-    // It appends.
+    // `h2load` appends to the log.
     let _ = fs::remove_file(log);
     let output = command
         .output()
@@ -44,11 +44,14 @@ pub fn load(
     let text = String::from_utf8_lossy(&output.stdout);
     let not_understood = || {
         let errors = String::from_utf8_lossy(&output.stderr);
-        format!("h2load: {}: not understood:\n{text}{errors}", output.status)
+        format!(
+            "h2load: {}: cannot parse its output:\n{text}{errors}",
+            output.status
+        )
     };
     let printed = parse(&text).ok_or_else(not_understood)?;
     let log = fs::read_to_string(log)?;
-    let mut latencies = times(&log).ok_or("h2load's log is not understood")?;
+    let mut latencies = times(&log).ok_or("cannot parse h2load's log")?;
     let [p50_us, p99_us] = latencies.percentiles([50, 99]);
     Ok(Outcome {
         p50_us,
@@ -57,7 +60,7 @@ pub fn load(
     })
 }
 
-/// Reads h2load's report, which has no percentiles. Without HTTP/2 it is not understood.
+/// Parses h2load's report, which has no percentiles. It is rejected without HTTP/2.
 fn parse(text: &str) -> Option<Outcome> {
     let mut outcome = Outcome::default();
     let mut http2 = false;
@@ -102,7 +105,7 @@ fn parse(text: &str) -> Option<Outcome> {
         }
         seen += 1;
     }
-    // Each connection tells the protocol.
+    // Each connection reports the protocol.
     (http2 && seen >= 4).then_some(outcome)
 }
 
@@ -110,7 +113,7 @@ fn sum(words: &[&str]) -> Option<u64> {
     words.iter().map(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// The times of the requests that were answered: the third column, in microseconds; the second one is the status.
+/// The times of the answered requests: the third column, in microseconds. The second column is the status.
 fn times(log: &str) -> Option<Latencies> {
     let mut latencies = Latencies::default();
     for line in log.lines() {

@@ -10,7 +10,7 @@ use crate::wrk;
 /// The options.
 pub const HELP: &str = side_by_side::help!(
     "requests/s, latency, CPU per request and memory of Spangate and the proxies that are installed",
-    "--all              every case, not the default set (50B at 1, 64, 512 connections; all else at 64)\n",
+    "--all              every case, not only the default set (50B at 1, 64, 512 connections; all others at 64)\n",
     "1,2",
     "bench-http.json"
 );
@@ -18,7 +18,7 @@ pub const HELP: &str = side_by_side::help!(
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "http", &[1, 2])?;
     let cases = cases::select(&options.workers, &options.filters, options.all);
@@ -50,7 +50,7 @@ fn measure(bench: &Bench, case: &Case) -> Result<Row, Failure> {
         let url = proxy.url(case.body.path);
         wrk::load(&url, case.connections, seconds, case.close, &[])
     };
-    // Not every proxy checks servers by itself, or sends its logs over UDP.
+    // Not every proxy checks servers actively, or sends its logs over UDP.
     let takes_part = |program: &&Installed| {
         (!case.watched || program.peer.checks_servers) && (!case.log || program.peer.logs)
     };

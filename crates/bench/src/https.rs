@@ -1,5 +1,5 @@
-//! Clients of TLS: what they offer, one request over a connection, and two kinds of load. A closed loop sends the next request
-//! when an answer has come; an open loop sends each request when its time has come.
+//! TLS clients: their offers, one request over a connection, and two kinds of load. A closed loop sends the next request after an
+//! answer. An open loop sends each request at its scheduled time.
 
 pub mod closed_loop;
 mod connect;
@@ -20,17 +20,17 @@ use std::time::Duration;
 
 /// The only cipher suite that the clients of a comparison offer, so that all proxies do the same work.
 pub const CIPHER: &str = "TLS_AES_128_GCM_SHA256";
-/// The only group for the key exchange that they offer.
+/// The only key exchange group that they offer.
 pub const GROUP: &str = "X25519";
 
-/// How long a connection with its handshake, or a request, may take.
+/// Most time for a connection with its handshake, or for a request.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Writes a configuration for the OpenSSL of other programs, which then offer [`CIPHER`] and [`GROUP`] alone; it goes into the
+/// Writes an OpenSSL configuration for other programs, which then offer only [`CIPHER`] and [`GROUP`]. Its path is for the
 /// variable `OPENSSL_CONF`.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// The file cannot be written.
 pub fn openssl_conf(dir: &Path) -> io::Result<PathBuf> {
     let file = dir.join("openssl.cnf");
     let text = format!(

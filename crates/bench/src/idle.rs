@@ -1,4 +1,4 @@
-//! `idle`: what an idle keep-alive connection costs in memory.
+//! `idle`: the memory of an idle keep-alive connection.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::workdir::Workdir;
 
 /// The options.
 pub const HELP: &str =
-    "[OPTIONS]: memory at start, with idle keep-alive connections, and for each of them
---connections N    how many (10000; fewer where the limit of open files does not allow it)
+    "[OPTIONS]: measures memory at the start, with idle keep-alive connections, and per connection
+--connections N    number of connections (10000, or fewer if the limit of open files is too low)
 --workers N        threads or processes of each proxy (2)
 --subject PATH     the Spangate to measure (beside this program)";
 
-/// Descriptors that we and a proxy need besides the connections.
+/// Descriptors that this program and a proxy need in addition to connections.
 const FILES_SPARE: u32 = 200;
 
 struct Options {
@@ -32,23 +32,23 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut options = parse(parser)?;
-    // HAProxy wants to be sure of two descriptors for each connection, though idle ones take one.
+    // HAProxy reserves two descriptors per connection, although an idle one uses one.
     let files = sys::raise_open_files(u64::from(2 * (options.connections + FILES_SPARE)));
     let strict_limits = files >= u64::from(2 * (options.connections + FILES_SPARE));
     let room = u32::try_from(files)
         .unwrap_or(u32::MAX)
         .saturating_sub(FILES_SPARE);
     if room < options.connections {
-        eprintln!("only {files} files may be open: {room} connections");
+        eprintln!("only {files} files can be open: opening {room} connections");
         options.connections = room;
     }
     let origin = origin::start_here(1, Bodies::new())?.address;
     let workdir = Workdir::new("bench-idle")?;
     println!(
-        "{} idle keep-alive connections, {} workers; MB (10^6 bytes), bytes for each connection\n",
+        "{} idle keep-alive connections, {} workers; MB (10^6 bytes), bytes per connection\n",
         options.connections, options.workers
     );
     println!(
@@ -89,12 +89,12 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.connections == 0 || options.workers == 0 {
-        return Err("connections and workers are at least 1".into());
+        return Err("--connections and --workers must be at least 1".into());
     }
     Ok(options)
 }
 
-/// The memory of a fresh proxy, and with the connections open.
+/// The memory of a fresh proxy, and its memory with the open connections.
 fn measure(
     program: &Installed,
     options: &Options,

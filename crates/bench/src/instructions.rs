@@ -1,10 +1,10 @@
-//! `instructions`: user instructions for each request, counted by callgrind.
+//! `instructions`: user instructions per request, counted by callgrind.
 //!
-//! The subject serves N requests over one keep-alive connection in one life and 2N in another; the difference is
-//! what N requests cost, without start, first connection and end. Unlike a time it can be a gate in CI.
+//! The subject serves N requests over one keep-alive connection in one run, and 2N in another. The difference is the cost of N
+//! requests, without the start, the first connection and the end. Unlike a time, this count can be a gate in CI.
 //!
-//! A limit holds for the program's own instructions: callgrind attributes each to the object that it stands in, and those of
-//! the C library and the loader depend on the machine.
+//! The limit applies to the instructions of the program itself. Callgrind assigns each instruction to the object that contains
+//! it; those of the C library and the loader depend on the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -24,29 +24,29 @@ use crate::tracing::{self, Collector};
 use crate::workdir::Workdir;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for each request, by valgrind's callgrind
+pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: counts user instructions per request with valgrind's callgrind
 --requests N       requests of the shorter run (1000)
---max N            fails when a request takes more of the program's own instructions than this and the margin
---margin PERCENT   what another compiler may add to --max (0)
+--max N            fails if a request takes more instructions of the program itself than this plus the margin
+--margin PERCENT   margin of --max for other compilers (0)
 --log              with access logs to a UDP socket
---tracing NAME     with the filter opentelemetry, as in a configuration of one proxy of the command tracing
---level NAME       its level there (100)
---exporter NAME    its exporter there (otlp)
---profile FILE     keeps callgrind's report of the longer run
+--tracing NAME     with the filter opentelemetry, in a single-proxy configuration of the command tracing
+--level NAME       level of that configuration (100)
+--exporter NAME    exporter of that configuration (otlp)
+--profile FILE     writes callgrind's report of the longer run to this file
 --subject PATH     the Spangate to measure (beside this program)
 COMMAND            another command to measure; {config}, {listen} and {origin} are replaced in its arguments";
 
-/// How long the subject may take to stop under valgrind.
+/// Most time for the subject to stop under valgrind.
 const END_PATIENCE: Duration = Duration::from_secs(20);
-/// A limit that is further above what was measured is told to be too high.
+/// A limit that exceeds the measured value by more than this is reported as too high.
 const SLACK_PERCENT: u64 = 1;
 
-/// Instructions of a life.
+/// Instructions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
-    /// All in user space.
+    /// All instructions in user space.
     all: u64,
-    /// Those that stand in the program itself.
+    /// The instructions in the program itself.
     own: u64,
 }
 
@@ -60,7 +60,7 @@ struct Options {
     command: Vec<OsString>,
 }
 
-/// What is traced, and the receiver that it is sent to.
+/// The tracing configuration, and the receiver of its telemetry.
 struct Traced {
     config: String,
     level: String,
@@ -72,7 +72,7 @@ struct Traced {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, valgrind is missing, the subject fails, or a request takes more than `--max`.
+/// An option is invalid, valgrind is missing, the subject fails, or a request takes more than `--max`.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let origin = origin::start_here(1, Bodies::new())?.address;
@@ -82,7 +82,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let each = |of: fn(&Count) -> u64| of(&twice).saturating_sub(of(&once)) / options.requests;
     let own = each(|count| count.own);
     println!(
-        "{} user instructions for each request, {own} of them the program's own ({} requests: {}, {}: {})",
+        "{} user instructions per request, {own} of them in the program itself ({} requests: {}, {}: {})",
         each(|count| count.all),
         options.requests,
         once.all,
@@ -95,7 +95,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let limit = max + max * options.margin_percent / 100;
     if own > limit {
         return Err(format!(
-            "{own} instructions of the program's own are more than {limit}: {max} and {} %",
+            "the program's own {own} instructions per request exceed {limit} ({max} + {} %)",
             options.margin_percent
         )
         .into());
@@ -136,7 +136,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         }
     }
     if options.requests == 0 {
-        return Err("at least 1 request".into());
+        return Err("--requests must be at least 1".into());
     }
     if let Some(config) = traced {
         let workdir = Workdir::new("bench-instructions-receiver")?;
@@ -155,7 +155,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The instructions of a whole life of the subject that serves `requests` requests.
+/// The instructions of a whole run of the subject that serves `requests` requests.
 fn count(
     options: &Options,
     origin: SocketAddr,
@@ -264,9 +264,9 @@ fn summary(report: &str) -> Option<u64> {
     find("summary:").or_else(|| find("totals:"))
 }
 
-/// The instructions that stand in an object, by its path (callgrind's format: an object has a number, and its name where it
-/// is first mentioned; a line of a position and a count belongs to the object named last, but for the line behind `calls=`,
-/// which repeats the count of what was called).
+/// The instructions in the object with this path. In callgrind's format, an object has a number, and its name where it is first
+/// mentioned. A line of a position and a count belongs to the object named last, except for the line after `calls=`, which
+/// repeats the count of the called function.
 fn instructions_of(report: &str, object: &str) -> u64 {
     let (mut number, mut current) = (None, None);
     let mut sum = 0;

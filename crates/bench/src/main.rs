@@ -1,7 +1,7 @@
-//! `spangate-bench`: measures Spangate and its peers on this machine, and shows Spangate to a newcomer.
+//! `spangate-bench`: measures Spangate and its peers on this machine, and demonstrates Spangate to newcomers.
 //!
-//! Every command starts what it needs on loopback, in a folder of its own, and ends it by its process id: at the end, on an
-//! error, on Ctrl-C, and through the kernel if this program dies.
+//! Every command starts its programs on loopback, in a separate folder, and ends them by process id: at the end, on an error, on
+//! Ctrl-C, and through the kernel if this program dies.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -54,13 +54,13 @@ mod wrk;
 
 use std::process::ExitCode;
 
-/// Why a command failed, for the person who ran it.
+/// Why a command failed, for the user.
 type Failure = Box<dyn std::error::Error>;
 
 /// One subcommand.
 struct Command {
     name: &'static str,
-    /// Its options, one a line, with what they mean.
+    /// Its options, one per line, with their meaning.
     help: &'static str,
     run: fn(lexopt::Parser) -> Result<(), Failure>,
 }

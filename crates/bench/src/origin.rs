@@ -1,8 +1,8 @@
-//! The origin: an HTTP/1.1 server that costs less than any proxy before it, so that the proxy is what is measured.
+//! The origin: an HTTP/1.1 server that costs less than any proxy in front of it, so that the measurement shows the proxy.
 //!
-//! One epoll loop a thread, one shared listener, edge-triggered, answers built beforehand. It knows keep-alive, `Connection: close`
-//! and request bodies with a Content-Length (read and thrown away); it does not pipeline: what follows a
-//! request before its answer is refused. A head is at most [`HEAD_BYTES_MAX`].
+//! Each thread has an edge-triggered epoll loop, all share one listener, and answers are built in advance. It supports
+//! keep-alive, `Connection: close` and request bodies with a Content-Length, which are discarded. It does not support pipelining:
+//! bytes that follow a request before its answer are refused. A head has at most [`HEAD_BYTES_MAX`].
 
 mod conn;
 mod site;
@@ -23,16 +23,16 @@ use conn::{Conn, Next};
 /// The options.
 pub const HELP: &str = "ADDR: serves /50, /16k, /64k and /1m on ADDR until Ctrl-C";
 
-/// The longest request head that is read, in bytes.
+/// The longest request head in bytes.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// How often it is looked whether we are to end.
+/// The interval of checks whether the program must end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the address is missing or cannot be listened on.
+/// The address is missing or cannot be used.
 pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     let address = parser.value()?.to_string_lossy().parse()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -46,15 +46,15 @@ pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A running origin; its threads live as long as the process.
+/// A running origin; its threads run as long as the process.
 pub struct Origin {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     accepted: Arc<AtomicU64>,
 }
 
 impl Origin {
-    /// How many connections it has accepted.
+    /// The number of accepted connections.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ pub fn start_here<S: Site>(threads: usize, site: S) -> io::Result<Origin> {
 /// Serves `site` on `listen` with `threads` threads until the process ends.
 ///
 /// # Errors
-/// When it cannot listen, or not start a thread.
+/// It cannot listen, or a thread cannot be started.
 pub fn start<S: Site>(listen: SocketAddr, threads: usize, site: S) -> io::Result<Origin> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;

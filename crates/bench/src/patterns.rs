@@ -1,7 +1,7 @@
-//! `patterns`: how fast sets of patterns load, how large they are, and what a lookup takes.
+//! `patterns`: the load time of pattern sets, their size, and the time of a lookup.
 //!
-//! It measures the library alone, in CPU time of one thread: keys that are there and keys that are not, in an order in which no
-//! lookup profits from the one before.
+//! It measures only the library, in CPU time of one thread. It looks up existing and missing keys, in an order in which no lookup
+//! profits from the previous one.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::sys::thread_time;
 use crate::workdir::Workdir;
 
 /// The options.
-pub const HELP: &str = "[OPTIONS]: pattern sets: load time, bytes an entry, time of a lookup
+pub const HELP: &str = "[OPTIONS]: measures pattern sets: load time, bytes per entry, lookup time
 --entries N        entries of each set (1000000)
 --lookups N        lookups of each kind (1000000)";
 
@@ -28,10 +28,10 @@ struct Options {
 /// A kind of set.
 struct Case {
     name: &'static str,
-    /// Up to the name of the file.
+    /// The text up to the name of the file.
     converter: &'static str,
     key: fn(u32) -> String,
-    /// The value that finds an entry, or with a number beyond the last one finds none.
+    /// The value that finds an entry; with a number beyond the last one, it finds none.
     value: fn(u32) -> Value<'static>,
 }
 
@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood or a set does not load.
+/// An option is invalid, or a set does not load.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let folder = Workdir::new("patterns")?;
@@ -135,7 +135,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Nanoseconds of a lookup. The values are made before the clock runs, a part at a time.
+/// Nanoseconds of a lookup. The values are built before the clock runs, one part at a time.
 fn lookups(set: &Reference, options: &Options, value: impl Fn(u32) -> Value<'static>) -> u64 {
     const AT_ONCE: u32 = 10_000;
     let mut total = std::time::Duration::ZERO;
@@ -157,7 +157,7 @@ fn lookups(set: &Reference, options: &Options, value: impl Fn(u32) -> Value<'sta
     (total.as_nanos() / u128::from(done.max(1))) as u64
 }
 
-/// A number like no other that shows no order.
+/// A unique number without a visible order.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1).rotate_left(7)
 }
@@ -171,7 +171,7 @@ fn path(number: u32) -> String {
 }
 
 fn network(number: u32) -> Ipv4Addr {
-    // No other prefix of the set within it: the bits that differ come first.
+    // No other prefix of the set is within this one: the bits that differ come first.
     Ipv4Addr::from(number.reverse_bits())
 }
 

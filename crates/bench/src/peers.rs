@@ -1,4 +1,4 @@
-//! The proxies that are compared: how each is found, configured and started. One file a proxy, one table of them.
+//! The compared proxies: how each is found, configured and started. One file per proxy, one table of all.
 
 mod caddy;
 mod envoy;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::Failure;
 use crate::process::Process;
 
-/// How long a proxy may take to listen. Under valgrind it is slow.
+/// Most time until a proxy listens; under valgrind it is slow.
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every proxy that can be compared, the subject first.
@@ -30,7 +30,7 @@ pub const ALL: &[Peer] = &[
     traefik::PEER,
 ];
 
-/// A proxy: its name, where its program lies, and how it is started with a setting.
+/// A proxy: its name, the place of its program, and how it is started with a setting.
 pub struct Peer {
     /// The name in tables and files.
     pub name: &'static str,
@@ -38,17 +38,17 @@ pub struct Peer {
     pub reads_haproxy: bool,
     /// It has the filter `opentelemetry`.
     pub traces: bool,
-    /// Its language has words for HTTP/2 to servers.
+    /// Its language supports HTTP/2 to servers.
     #[cfg_attr(
         not(feature = "tls"),
         expect(dead_code, reason = "the command `h2` asks")
     )]
     pub http2_servers: bool,
-    /// It checks the health of servers by itself.
+    /// It checks the health of servers actively.
     pub checks_servers: bool,
     /// It can send access logs to a UDP socket.
     pub logs: bool,
-    /// What its program says of its version.
+    /// The version that its program reports.
     version: fn(&Path) -> String,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
@@ -56,30 +56,30 @@ pub struct Peer {
     command: fn(&Path, &Setting, &Path) -> io::Result<Command>,
 }
 
-/// What a proxy is to do; the same for all of one comparison.
+/// The task of a proxy; the same for all proxies of one comparison.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Where it listens.
+    /// Its listening address.
     pub listen: SocketAddr,
-    /// Where the origin listens.
+    /// The address of the origin.
     pub origin: SocketAddr,
-    /// Further origins of the same backend; requests take turns.
+    /// Further origins of the same backend; requests alternate.
     pub more_origins: Vec<SocketAddr>,
-    /// Only requests with this `Host` reach the origins; none: all do.
+    /// Only requests with this `Host` reach the origins; None: all do.
     pub host: Option<&'static str>,
-    /// Where access logs go, by UDP; none: no logs.
+    /// The UDP address for access logs; None: no logs.
     pub log: Option<SocketAddr>,
-    /// The server is checked ten times a second; statistics of all kinds are counted and offered.
+    /// The server is checked ten times per second; statistics of all kinds are counted and exported.
     pub watched: bool,
-    /// What clients speak to it.
+    /// The protocol of clients.
     pub listener: Listener,
     /// How it uses connections to the origin.
     pub servers: Servers,
-    /// Threads, or processes, that serve; none: as many as the proxy starts by itself.
+    /// Threads or processes that serve; None: the proxy's default.
     pub workers: Option<u32>,
-    /// The most client connections at a time.
+    /// Most client connections at a time.
     pub connections_max: u32,
-    /// HAProxy refuses to start when it may not open two files for each of them.
+    /// HAProxy refuses to start if it cannot open two files for each of them.
     pub strict_limits: bool,
     /// Lines of the frontend in HAProxy's language, for the proxies that read it.
     pub rules: String,
@@ -112,7 +112,7 @@ impl Setting {
     }
 }
 
-/// What clients speak to a proxy.
+/// The protocol that clients use.
 #[cfg_attr(
     not(feature = "tls"),
     expect(dead_code, reason = "the commands of TLS make them")
@@ -148,9 +148,9 @@ impl std::fmt::Display for TlsFile {
 pub enum Servers {
     /// HTTP/1, kept and shared by all clients.
     Kept,
-    /// HTTP/1, with the reuse that the proxy does by itself.
+    /// HTTP/1, with the proxy's default reuse.
     Default,
-    /// HTTP/1, a new one for each request.
+    /// HTTP/1, with a new connection for each request.
     Fresh,
     /// HTTP/2 with prior knowledge, without TLS.
     Http2,
@@ -165,13 +165,13 @@ pub struct Installed {
     pub program: PathBuf,
 }
 
-/// A proxy that runs and listens.
+/// A running proxy that listens.
 pub struct Running {
     /// The name in tables.
     pub name: &'static str,
     /// Its process, which ends when this is dropped.
     pub process: Process,
-    /// Where it listens.
+    /// Its listening address.
     pub listen: SocketAddr,
 }
 
@@ -188,10 +188,10 @@ impl Running {
     }
 }
 
-/// The proxies that are installed, the subject first. `subject` names its program where it is not beside ours.
+/// The installed proxies, the subject first. `subject` names its program if it is not beside this one.
 ///
 /// # Errors
-/// When there is no subject.
+/// There is no subject.
 pub fn installed(subject: Option<PathBuf>) -> Result<Vec<Installed>, Failure> {
     let (first, others) = ALL.split_first().ok_or("the table is empty")?;
     let program = subject
@@ -210,10 +210,10 @@ pub fn installed(subject: Option<PathBuf>) -> Result<Vec<Installed>, Failure> {
     Ok(found)
 }
 
-/// As [`installed`]; `haproxy` names the HAProxy to compare with, where it is not that of the system.
+/// Like [`installed`]; `haproxy` names the HAProxy to compare with, if it is not the system's.
 ///
 /// # Errors
-/// When there is no subject.
+/// There is no subject.
 pub fn with_haproxy(
     subject: Option<PathBuf>,
     haproxy: Option<PathBuf>,
@@ -233,7 +233,7 @@ pub fn with_haproxy(
 /// The subject, and the HAProxy that `haproxy` names.
 ///
 /// # Errors
-/// When there is no subject.
+/// There is no subject.
 #[cfg_attr(
     not(feature = "tls"),
     expect(dead_code, reason = "the commands `churn` and `faults` ask")
@@ -249,25 +249,25 @@ pub fn subject_and_named(
 }
 
 impl Installed {
-    /// Its version, in the program's own words.
+    /// Its version, as the program reports it.
     pub fn version(&self) -> String {
         (self.peer.version)(&self.program)
     }
 
-    /// Starts it in `dir` and waits until it listens. What it prints goes to `dir/NAME.out`.
+    /// Starts it in `dir` and waits until it listens. Its output goes to `dir/NAME.out`.
     ///
     /// # Errors
-    /// When it does not start; its output is part of the message.
+    /// It does not start; its output is part of the message.
     pub fn start(&self, setting: &Setting, dir: &Path) -> Result<Running, Failure> {
         let mut command = (self.peer.command)(&self.program, setting, dir)?;
         Ok(start(self.peer.name, &mut command, setting.listen, dir)?.0)
     }
 }
 
-/// Starts `command` and waits until it listens; what it prints goes to `dir/NAME.out`. Returns also the first connection to it.
+/// Starts `command` and waits until it listens. Its output goes to `dir/NAME.out`. Returns also the first connection to it.
 ///
 /// # Errors
-/// When it does not start; its output is part of the message.
+/// It does not start; its output is part of the message.
 pub fn start(
     name: &'static str,
     command: &mut Command,
@@ -295,14 +295,14 @@ pub fn start(
     ))
 }
 
-/// The first line that `program` prints when it is run with `arguments`, or why there is none.
+/// The first line that `program` prints with `arguments`, or why there is none.
 pub fn first_line(program: &Path, arguments: &[&str]) -> String {
     let printed = printed(program, arguments);
     let line = printed.lines().map(str::trim).find(|line| !line.is_empty());
     line.unwrap_or("unknown").to_owned()
 }
 
-/// What `program` prints when it is run with `arguments`, or why it prints nothing.
+/// The output of `program` with `arguments`, or why there is none.
 fn printed(program: &Path, arguments: &[&str]) -> String {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {
@@ -312,10 +312,10 @@ fn printed(program: &Path, arguments: &[&str]) -> String {
     }
 }
 
-/// A loopback address with a port that is free now.
+/// A loopback address with a port that is currently free.
 ///
 /// # Errors
-/// When there is none.
+/// There is none.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
@@ -329,7 +329,7 @@ pub fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String
         })
 }
 
-/// `program` in the folders of `PATH` and where the system keeps its daemons.
+/// `program` in the folders of `PATH` and in the system's folders for daemons.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

@@ -1,4 +1,4 @@
-//! Child processes: started so that they end with us, measured as a tree, ended by their id.
+//! Child processes: they end with this program, are measured as a tree, and are ended by id.
 
 use std::fs;
 use std::io;
@@ -10,21 +10,21 @@ use crate::Failure;
 use crate::clock::Deadline;
 use crate::sys;
 
-/// How long a child may take to end by itself before it is killed.
+/// Most time for a child to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(3);
-/// How often a state that has no event is looked at.
+/// The polling interval for a state without an event.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A running child, ended when dropped.
+/// A running child; the drop ends it.
 pub struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own, so that Ctrl-C reaches it only through us.
+    /// Starts `command` in a separate process group, so that Ctrl-C reaches it only through this program.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// It cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         command.stdin(Stdio::null()).process_group(0);
@@ -39,7 +39,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Its exit status, once it has ended.
+    /// Its exit status, after it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -47,7 +47,7 @@ impl Process {
     /// Connects to `address` as soon as it listens there.
     ///
     /// # Errors
-    /// When it has ended, does not listen within `patience`, or we are interrupted.
+    /// It has ended, does not listen within `patience`, or this program is interrupted.
     pub fn connect(
         &mut self,
         address: SocketAddr,
@@ -86,20 +86,20 @@ impl Process {
         }
     }
 
-    /// How many processes there are below it.
+    /// The number of its descendants.
     #[cfg(feature = "tls")]
     pub fn descendants(&self) -> usize {
         tree(self.id()).len() - 1
     }
 
-    /// What the process and all its descendants have used until now.
+    /// The CPU time of the process and all its descendants until now.
     pub fn usage(&self) -> Usage {
         tree(self.id())
             .into_iter()
             .fold(Usage::default(), |sum, pid| sum.add(Usage::of(pid)))
     }
 
-    /// The memory of the process and all its descendants now.
+    /// The current memory of the process and all its descendants.
     pub fn memory(&self) -> Memory {
         tree(self.id())
             .into_iter()
@@ -119,7 +119,7 @@ impl Drop for Process {
 /// CPU time used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// On a CPU, in nanoseconds, exact where the kernel keeps it.
+    /// Time on a CPU in nanoseconds, if the kernel records it exactly.
     run_ns: u64,
     /// In user mode, in clock ticks.
     user_ticks: u64,
@@ -147,8 +147,8 @@ impl Usage {
         }
     }
 
-    /// What was used since `earlier`: total microseconds, and of them those in user mode. The total is as exact as the kernel
-    /// keeps it; the share comes from clock ticks.
+    /// The use since `earlier`: total microseconds, and those in user mode. The total is as exact as the kernel's record; the
+    /// share in user mode comes from clock ticks.
     pub fn since(self, earlier: Self) -> (f64, f64) {
         let total_us = self.run_ns.saturating_sub(earlier.run_ns) as f64 / 1000.0;
         let user = self.user_ticks.saturating_sub(earlier.user_ticks) as f64;
@@ -162,7 +162,7 @@ impl Usage {
     }
 }
 
-/// What all cores of the machine have done until now, in clock ticks.
+/// The work of all cores of the machine until now, in clock ticks.
 #[cfg(feature = "tls")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
@@ -172,13 +172,14 @@ pub struct Machine {
 
 #[cfg(feature = "tls")]
 impl Machine {
-    /// Until now.
+    /// The ticks until now.
     pub fn now() -> Self {
         let text = fs::read_to_string("/proc/stat").unwrap_or_default();
         Self::parse(&text).unwrap_or_default()
     }
 
-    /// The first line: user, nice, system, idle, waiting for I/O, interrupts, soft interrupts, stolen; guests are counted in user.
+    /// Parses the first line: user, nice, system, idle, waiting for I/O, interrupts, soft interrupts, stolen. Guest time is
+    /// included in user time.
     fn parse(stat: &str) -> Option<Self> {
         let words = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = words
@@ -206,9 +207,9 @@ impl Machine {
 pub struct Memory {
     /// Resident, shared pages counted for each process.
     pub resident: u64,
-    /// Resident, shared pages divided among those who share them.
+    /// Resident; shared pages are divided among their users.
     pub proportional: u64,
-    /// Resident and shared with nobody.
+    /// Resident and not shared.
     pub private: u64,
 }
 
@@ -227,7 +228,7 @@ impl Memory {
     }
 }
 
-/// Time on a CPU of all living threads of `pid`, in nanoseconds; `None` where the kernel does not keep it.
+/// CPU time of all living threads of `pid` in nanoseconds; `None` if the kernel does not record it.
 fn run_ns(pid: u32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     tasks.flatten().try_fold(0, |sum, task| {

@@ -1,9 +1,9 @@
-//! How far an experiment is: a bar on a terminal, lines elsewhere. Both go to standard error.
+//! The progress of an experiment: a bar on a terminal, lines elsewhere. Both go to standard error.
 
 #[cfg(feature = "progress")]
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Steps that take about as long as each other.
+/// Progress in steps of about the same duration.
 pub struct Progress {
     steps: u64,
     done: u64,
@@ -12,7 +12,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of so many steps.
+    /// The progress of this many steps.
     pub fn new(steps: usize) -> Self {
         let steps = steps as u64;
         Self {
@@ -23,7 +23,7 @@ impl Progress {
         }
     }
 
-    /// The next step begins.
+    /// Begins the next step.
     pub fn step(&mut self, what: &str) {
         #[cfg(feature = "progress")]
         if !self.bar.is_hidden() {
@@ -36,7 +36,7 @@ impl Progress {
         eprintln!("[{}/{}] {what}", self.done, self.steps);
     }
 
-    /// Fewer steps are left than it seemed.
+    /// Reduces the number of remaining steps.
     #[cfg(feature = "tls")]
     pub fn skip(&mut self, steps: usize) {
         self.steps = self.steps.saturating_sub(steps as u64);
@@ -55,7 +55,7 @@ impl Drop for Progress {
 #[cfg(feature = "progress")]
 fn bar(steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps);
-    // A template that does not parse leaves the default style.
+    // If the template does not parse, the default style is used.
     if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos}/{len}, {eta} left: {msg}") {
         bar.set_style(style);
     }

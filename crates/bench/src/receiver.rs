@@ -1,7 +1,7 @@
-//! `receiver`: an OTLP/HTTP endpoint that counts what it is sent, and throws it away.
+//! `receiver`: an OTLP/HTTP endpoint that counts what it receives, and discards it.
 //!
-//! One blocking thread a connection: exporters keep few. Messages are read whole and only walked as far as their records
-//! can be told apart, so that the receiver takes little from the machine that a proxy is measured on.
+//! One blocking thread per connection: exporters have few. Messages are read completely, and parsed only as far as needed to
+//! count records. So the receiver takes little CPU from the machine on which a proxy is measured.
 
 mod json;
 mod message;
@@ -24,17 +24,17 @@ use walk::Signal;
 
 /// The options.
 pub const HELP: &str =
-    "[OPTIONS]: an OTLP/HTTP endpoint that counts spans, log records and data points until Ctrl-C
---listen ADDR      where (127.0.0.1:4318); GET /counts tells what came, as JSON; from GET /down to GET /up it answers 503";
+    "[OPTIONS]: serves an OTLP/HTTP endpoint that counts spans, log records and data points, until Ctrl-C
+--listen ADDR      address (127.0.0.1:4318); GET /counts returns the counts as JSON; from GET /down to GET /up it answers 503";
 
-/// Connections at a time; further ones are closed.
+/// Most connections at a time; further ones are closed.
 const CONNECTIONS_MAX: usize = 1024;
-/// What is read from a socket at once, at most.
+/// Most bytes of one read from a socket.
 const READ_BYTES: usize = 256 * 1024;
-/// How often it is looked whether we are to end.
+/// The interval of checks whether the program must end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where each signal is sent.
+/// The path of each signal.
 const PATHS: &[(&str, Signal)] = &[
     ("/v1/traces", Signal::Traces),
     ("/v1/logs", Signal::Logs),
@@ -44,7 +44,7 @@ const PATHS: &[(&str, Signal)] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, or the address cannot be listened on.
+/// An option is invalid, or the address cannot be used.
 pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     let mut listen = SocketAddr::from(([127, 0, 0, 1], 4318));
     while let Some(arg) = parser.next()? {
@@ -60,10 +60,10 @@ pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Receives on `listen` until the process ends; the address, with its port.
+/// Receives on `listen` until the process ends. Returns the address with its port.
 ///
 /// # Errors
-/// When it cannot listen, or not start a thread.
+/// It cannot listen, or a thread cannot be started.
 pub fn start(listen: SocketAddr) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(listen)?;
     let address = listener.local_addr()?;
@@ -74,19 +74,19 @@ pub fn start(listen: SocketAddr) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// What has come.
+/// The counters.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Messages that were counted.
+    /// Counted messages.
     messages: AtomicU64,
     /// Their bytes.
     bytes: AtomicU64,
-    /// Messages that were refused.
+    /// Refused messages.
     refused: AtomicU64,
     /// Records, by [`Signal`].
     records: [AtomicU64; 3],
     connections: AtomicUsize,
-    /// Nothing is taken, nor counted.
+    /// Nothing is accepted or counted.
     down: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if shared.connections.load(Relaxed) > CONNECTIONS_MAX {
             continue;
         }
-        // A thread that cannot be started closes the connection.
+        // If the thread cannot be started, the connection closes.
         let _ = std::thread::Builder::new()
             .name("connection".into())
             .spawn(move || serve(stream, &open.0));
@@ -119,9 +119,9 @@ impl Drop for Open {
     }
 }
 
-/// Answers the requests of a connection until it ends or is not understood.
+/// Answers the requests of a connection until it ends or a request is invalid.
 fn serve(stream: TcpStream, shared: &Shared) {
-    // Answers are small and written whole.
+    // Answers are small and written in one piece.
     let _ = stream.set_nodelay(true);
     let mut stream = BufReader::with_capacity(READ_BYTES, stream);
     let mut body = Vec::new();
@@ -162,7 +162,7 @@ fn receive(path: &str, kind: Body, body: &[u8], shared: &Shared) -> String {
     shared.messages.fetch_add(1, Relaxed);
     shared.bytes.fetch_add(body.len() as u64, Relaxed);
     shared.records[*signal as usize].fetch_add(records, Relaxed);
-    // An empty message: everything was taken.
+    // An empty message: everything was accepted.
     let message = if kind == Body::Json { "{}" } else { "" };
     answer("200 OK", content_type, message)
 }

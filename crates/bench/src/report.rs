@@ -1,4 +1,4 @@
-//! What the load benchmark shows: a table for people, JSON for programs.
+//! The output of the load benchmark: a table for users, JSON for programs.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::wrk::Outcome;
 /// One measured run.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// What the client saw.
+    /// The client's result.
     pub outcome: Outcome,
     /// CPU time of the proxy's process tree, in microseconds.
     pub cpu_us: f64,
@@ -19,11 +19,11 @@ pub struct Sample {
     pub resident_bytes: u64,
     /// Log messages that arrived.
     pub log_messages: u64,
-    /// Connections that the proxy made to the origin. When they are many it is reconnecting that was measured.
+    /// Connections from the proxy to the origin. If there are many, the run measured reconnecting.
     pub origin_connections: u64,
 }
 
-/// What a report says of a case.
+/// The description of a case in a report.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Its name.
@@ -32,13 +32,13 @@ pub struct Shape {
     pub body_bytes: u64,
     /// Client connections at a time.
     pub connections: u32,
-    /// A client connection serves many requests.
+    /// Whether a client connection serves many requests.
     pub keep_alive: bool,
     /// Threads or processes of each proxy.
     pub workers: u32,
-    /// Access logs are sent.
+    /// Whether access logs are sent.
     pub log: bool,
-    /// Each request has a new connection to the origin, and shall have.
+    /// Whether each request intentionally has a new connection to the origin.
     pub fresh_servers: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Row {
     pub proxies: Vec<(&'static str, Vec<Sample>)>,
 }
 
-/// Fewer requests than this over one connection to the origin are marked.
+/// Runs with fewer requests than this per connection to the origin are marked.
 const REQUESTS_PER_CONNECTION: u64 = 20;
 
 /// The medians of one proxy's runs.
@@ -59,15 +59,15 @@ struct Medians {
     per_second: f64,
     p50_us: f64,
     p99_us: f64,
-    /// CPU microseconds for each request.
+    /// CPU microseconds per request.
     cpu_us: f64,
     user_us: f64,
     resident_bytes: f64,
     /// The sum, not the median.
     errors: u64,
-    /// No log message came in a run that should log.
+    /// No log message arrived in a run with logs.
     unlogged: bool,
-    /// The origin accepted more than one connection for each [`REQUESTS_PER_CONNECTION`] requests.
+    /// The origin accepted more than one connection per [`REQUESTS_PER_CONNECTION`] requests.
     reconnects: bool,
 }
 
@@ -92,19 +92,19 @@ impl Medians {
         }
     }
 
-    /// Whether its figures may not be believed.
+    /// Whether its figures are not reliable.
     fn marked(&self) -> bool {
         self.errors > 0 || self.unlogged
     }
 
-    /// CPU seconds for 10⁹ bytes of body.
+    /// CPU seconds per 10⁹ bytes of body.
     fn cpu_s_per_gb(&self, case: &Shape) -> f64 {
         self.cpu_us * 1000.0 / case.body_bytes as f64
     }
 }
 
 impl Row {
-    /// The medians of each proxy, and the CPU of the best peer whose runs had no errors (the first proxy is no peer).
+    /// The medians of each proxy, and the CPU of the best peer without errors (the first proxy is not a peer).
     fn medians(&self) -> (Vec<(&'static str, Medians)>, Option<f64>) {
         let all: Vec<_> = self
             .proxies
@@ -119,10 +119,10 @@ impl Row {
     }
 }
 
-/// The table; a line a proxy, a paragraph a case.
+/// The table: one line per proxy, one paragraph per case.
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "\nMedians over the rounds. CPU: microseconds for each request of the proxy's process tree.\n\
+        "\nMedians over the rounds. CPU: microseconds per request, of the proxy's process tree.\n\
          x peer: CPU against the best peer of the same run (under 1 is better). !: runs with errors.\n\n",
     );
     let _ = writeln!(
@@ -186,7 +186,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Everything the table shows, and each single run.
+/// All data of the table, and every run.
 pub fn json(benchmark: &str, rows: &[Row], rounds: u32, seconds: u32) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cases: Vec<Value> = rows.iter().map(json_row).collect();
@@ -229,7 +229,7 @@ fn json_row(row: &Row) -> Value {
     })
 }
 
-/// The CPU of `medians` against that of each proxy but the first.
+/// The CPU of `medians` relative to each proxy except the first.
 fn ratios(medians: &Medians, all: &[(&'static str, Medians)]) -> Value {
     all.iter()
         .skip(1)
@@ -253,7 +253,7 @@ fn json_sample(sample: &Sample) -> Value {
     })
 }
 
-/// The middle of `values`, or the mean of the two in the middle; 0 of none.
+/// The middle of `values`, or the mean of the two in the middle; 0 without values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -1,4 +1,4 @@
-//! `routing`: requests that are routed by their `Host` to two origins, from many threads over many connections.
+//! `routing`: requests that are routed by `Host` to two origins, from many threads over many connections.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::wrk::{self, Outcome};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "requests that are routed by their Host to two origins, through each proxy with its own number of threads: rate and CPU",
+    "routes requests by Host to two origins; each proxy uses its default number of threads: rate and CPU",
     "--rounds N         rounds (3)
 --seconds N        length of one run (60)
 --threads N        threads of the load generator (20)
@@ -23,13 +23,13 @@ pub const HELP: &str = findings::help!(
 "
 );
 
-/// The host that is routed; no other one is.
+/// The host that is routed; other hosts are not.
 const HOST: &str = "bench.test";
-/// The path that is fetched.
+/// The requested path.
 const PATH: &str = "/50";
-/// Files that a program needs beside those of its connections.
+/// Files that a program needs in addition to its connections.
 const FILES_SPARE: u32 = 200;
-/// What the origins are called that are loaded without a proxy.
+/// The name for runs without a proxy.
 const DIRECT: &str = "direct";
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ struct Sample {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or Spangate or the load generator fails.
+/// An option is invalid, a program is missing, or Spangate or the load generator fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let shape = Shape {
         rounds: 3,
@@ -70,13 +70,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     };
     let (options, shape) = Options::parse(parser, shape, quick, Shape::take)?;
     if shape.connections < shape.threads {
-        return Err("there is a connection for each thread".into());
+        return Err("--connections must be at least --threads".into());
     }
     let mut findings = Findings::begin(
         "routing",
         "Routing by Host to two origins",
         "wrk with 20 threads and 1,000 connections for 60 s, a rule on Host, two servers behind it: nginx 33,600 requests/s, Traefik 28,400, \
-         57,900 without a proxy. CPU was not told.",
+         57,900 without a proxy. CPU was not published.",
     );
     sys::raise_open_files(u64::from(6 * shape.connections + FILES_SPARE));
     let place = Place {
@@ -90,10 +90,10 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let programs = place.able(options.proxies()?, &mut findings.notes)?;
     let samples = place.measure(&programs)?;
     findings.method = vec![format!(
-        "Medians of {} rounds of {} s; wrk with {} threads and {} kept connections (closed loop) fetches 50 bytes with 'Host: {HOST}'. Each proxy \
-         runs with its own default number of threads or processes, a fresh process each round, in turn, after one second that is not measured. The two \
-         origins are threads of this program. Before it is measured each proxy is asked for another host, which it must not serve. CPU is that of \
-         the proxy's process tree; proxy, origins and wrk share the cores of the machine.",
+        "Medians of {} rounds of {} s; wrk with {} threads and {} persistent connections (closed loop) fetches 50 bytes with 'Host: {HOST}'. Each proxy \
+         has its default number of threads or processes. The proxies run in turn, with a fresh process in each round and one second that is not measured. \
+         The two origins are threads of this program. Before the measurement each proxy gets a request for another host, which it must not serve. CPU \
+         is that of the proxy's process tree; proxy, origins and wrk share the cores of the machine.",
         shape.rounds, shape.seconds, shape.threads, shape.connections
     )];
     findings.versions = programs
@@ -105,13 +105,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.plots = vec![
         bars(
             &samples,
-            "Requests a second, closed loop",
+            "Requests per second, closed loop",
             "requests/s",
             |one| one.outcome.per_second,
         ),
         bars(
             &samples,
-            "CPU of a request",
+            "CPU per request",
             "CPU us per request",
             Sample::cpu_per_request,
         ),
@@ -131,7 +131,7 @@ impl Shape {
         };
         *place = findings::value(parser)?;
         match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
+            0 => Err(format!("--{name} must be at least 1").into()),
             _ => Ok(true),
         }
     }
@@ -143,7 +143,7 @@ impl Sample {
     }
 }
 
-/// What all runs share.
+/// State that all runs share.
 struct Place {
     origins: [Origin; 2],
     workdir: Workdir,
@@ -151,7 +151,7 @@ struct Place {
 }
 
 impl Place {
-    /// Those that start and route as they are told; a peer that does not is left out, with a note.
+    /// The proxies that start and route correctly; other peers are omitted, with a note.
     fn able(
         &self,
         programs: Vec<Installed>,
@@ -174,13 +174,14 @@ impl Place {
             client::status(proxy.listen, PATH, HOST)?,
             client::status(proxy.listen, PATH, "other.test"),
         );
-        // nginx may also just close the connection.
+        // nginx may also close the connection without an answer.
         let serves_other = matches!(other, Ok(200..300));
         match (ours, serves_other) {
             (200, false) => Ok(()),
-            _ => Err(
-                format!("it does not route by Host: {ours}, and {other:?} for another one").into(),
-            ),
+            _ => Err(format!(
+                "it does not route by Host: {ours} for this host, {other:?} for another one"
+            )
+            .into()),
         }
     }
 
@@ -197,7 +198,7 @@ impl Place {
         program.start(&setting, self.workdir.path())
     }
 
-    /// Without a proxy, then through each in turn, round after round.
+    /// Measures without a proxy, then through each proxy in turn, round after round.
     fn measure(&self, programs: &[Installed]) -> Result<Vec<(&'static str, Vec<Sample>)>, Failure> {
         let mut all = vec![(DIRECT, Vec::new())];
         all.extend(

@@ -1,4 +1,4 @@
-//! `rules`: what fifty typical rules and a large map cost.
+//! `rules`: the cost of fifty typical rules and a large map.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::comparison::{self, Comparison};
 
 /// The options.
 pub const HELP: &str = comparison::help!(
-    "CPU of requests that pass fifty rules and a map of 100,000 hosts, beside HAProxy"
+    "CPU of requests that pass fifty rules and a map of 100,000 hosts, compared with HAProxy"
 );
 
-/// Hosts of the map.
+/// Number of hosts in the map.
 const HOSTS: u32 = 100_000;
 
-/// What a browser sends.
+/// The header fields of a browser.
 pub const HEADERS: &[&str] = &[
     "Host: www.host54321.example.com",
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
@@ -28,12 +28,12 @@ pub const HEADERS: &[&str] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let comparison = Comparison::new(parser, "bench-rules")?;
     let map = comparison.dir().join("hosts.map");
     std::fs::write(&map, hosts())?;
-    println!("Medians, CPU microseconds for each request.\n");
+    println!("Medians; CPU in microseconds per request.\n");
     println!(
         "{:<12}{:<10}{:>9}{:>9}{:>10}",
         "rules", "proxy", "CPU us", "user us", "x haproxy"
@@ -70,7 +70,7 @@ fn hosts() -> String {
     text
 }
 
-/// What a site with a few applications has: most rules look and pass.
+/// The rules of a site with a few applications: most rules do not match.
 fn rules(map: &Path) -> String {
     let mut text = String::new();
     let mut rule = |line: &str| {

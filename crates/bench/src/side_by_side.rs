@@ -1,7 +1,8 @@
-//! What the commands share that run the proxies side by side under one load: options, what is started once, and the rounds.
+//! Shared parts of the commands that run the proxies side by side under one load: options, programs that are started once, and
+//! the rounds.
 //!
-//! All proxies of a case run all the time (an idle one costs nothing), so that each round meets the same machine; what is
-//! reported are medians over the rounds.
+//! All proxies of a case run all the time (an idle one costs nothing), so that each round has the same conditions. The report has
+//! the medians over the rounds.
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use crate::sys;
 use crate::workdir::Workdir;
 use crate::wrk::Outcome;
 
-/// The help text of a command: what it measures, the options that every such command has, then its own.
+/// The help text of a command: the measured quantity, the options of every such command, then its own.
 macro_rules! help {
     ($what:literal, $all:literal, $workers:literal, $json:literal) => {
         concat!(
@@ -28,21 +29,21 @@ macro_rules! help {
             $all,
             "--workers LIST     threads or processes of each proxy (",
             $workers,
-            ")\n--json FILE        where the JSON goes (",
+            ")\n--json FILE        file for the results as JSON (",
             $json,
             " beside this program)\n",
-            "--subject PATH     the Spangate to measure (beside this program); anything that reads HAProxy's configuration\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)\n",
-            "--list             names the cases and ends"
+            "--subject PATH     the Spangate to measure (beside this program), or another program that reads HAProxy's configuration\n",
+            "--haproxy PATH     the HAProxy to compare with (the installed one)\n",
+            "--list             lists the cases and exits"
         )
     };
 }
 pub(crate) use help;
 
-/// The files that a proxy should be free to open. HAProxy throws idle server connections away when a quarter of its
-/// files is in use (`tune.pool-high-fd-ratio`); with room for few, 512 connections would measure that.
+/// The files that a proxy should be able to open. HAProxy closes idle server connections when a quarter of its files is in use
+/// (`tune.pool-high-fd-ratio`). With a low limit, 512 connections would measure this effect.
 const FILES_WANTED: u32 = 20_000;
-/// Of them, those that are not for connections.
+/// The files among them that are not for connections.
 const FILES_SPARE: u32 = 200;
 /// Threads of the origin.
 const ORIGIN_THREADS: usize = 2;
@@ -54,16 +55,16 @@ pub struct Options {
     rounds: u32,
     /// The length of one run.
     pub seconds: u32,
-    /// Texts of which a case's name contains one; empty: no filter.
+    /// A case is selected if its name contains one of these texts; empty: no filter.
     pub filters: Vec<String>,
-    /// Every case, not the default set.
+    /// Every case instead of the default set.
     pub all: bool,
-    /// Numbers of threads or processes.
+    /// The numbers of threads or processes.
     pub workers: Vec<u32>,
     json: PathBuf,
     subject: Option<PathBuf>,
     haproxy: Option<PathBuf>,
-    /// Only name the cases.
+    /// Only lists the cases.
     pub list: bool,
 }
 
@@ -71,7 +72,7 @@ impl Options {
     /// Reads the options of the command `name`.
     ///
     /// # Errors
-    /// When one is not understood.
+    /// An option is invalid.
     pub fn parse(
         mut parser: lexopt::Parser,
         name: &'static str,
@@ -107,18 +108,18 @@ impl Options {
             }
         }
         if options.rounds == 0 || options.seconds == 0 || options.workers.contains(&0) {
-            return Err("rounds, seconds and workers are at least 1".into());
+            return Err("--rounds, --seconds and --workers must be at least 1".into());
         }
         Ok(options)
     }
 
-    /// Those of `names` that the filters let through, and whether only they are to be printed.
+    /// The `names` that the filters select. Returns whether they are only listed.
     ///
     /// # Errors
-    /// When there are none.
+    /// There are none.
     pub fn announce(&self, names: &[String]) -> Result<bool, Failure> {
         if names.is_empty() {
-            return Err("no case has such a name; --list names them (--list --all, where there is more than the default set)".into());
+            return Err("no case has such a name; --list shows the names (with --all also those outside the default set)".into());
         }
         if self.list {
             names.iter().for_each(|name| println!("{name}"));
@@ -133,15 +134,15 @@ impl Options {
     }
 }
 
-/// What is started once.
+/// The programs that are started once.
 pub struct Bench {
     /// The proxies, the subject first.
     pub programs: Vec<Installed>,
-    /// What all proxies stand before.
+    /// The origin of all proxies.
     pub origin: Origin,
     /// The client connections that each proxy is configured for.
     pub connections_max: u32,
-    /// Takes access logs.
+    /// Receives access logs.
     pub sink: Sink,
     /// A folder for configurations.
     pub workdir: Workdir,
@@ -150,16 +151,16 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Starts the origin and looks for the proxies.
+    /// Starts the origin and searches for the proxies.
     ///
     /// # Errors
-    /// When a program is missing.
+    /// A program is missing.
     pub fn new(options: Options) -> Result<Bench, Failure> {
         let files =
             u32::try_from(sys::raise_open_files(u64::from(FILES_WANTED))).unwrap_or(FILES_WANTED);
         if files < FILES_WANTED {
             eprintln!(
-                "only {files} files may be open: HAProxy will drop idle server connections early"
+                "only {files} files can be open: HAProxy will close idle server connections early"
             );
         }
         Ok(Bench {
@@ -172,11 +173,12 @@ impl Bench {
         })
     }
 
-    /// Runs `programs` in turn, round after round; `load` loads one for so many seconds. Each round has fresh processes: how the kernel places a
-    /// process and its pooled connections is luck that lasts as long as it lives, and the median is to be over it.
+    /// Runs `programs` in turn, round after round; `load` loads one for a number of seconds. Each round has fresh processes: the
+    /// kernel's placement of a process and its pooled connections is random and lasts as long as the process, and the median must
+    /// cover it.
     ///
     /// # Errors
-    /// When a proxy does not start, the load fails, or we are interrupted.
+    /// A proxy does not start, the load fails, or this program is interrupted.
     pub fn rounds(
         &self,
         case: Shape,
@@ -193,7 +195,7 @@ impl Bench {
                 .iter()
                 .map(|program| {
                     let running = start(program)?;
-                    // Not measured: connections to the origin are made and pools grow.
+                    // A warm-up: connections to the origin are made, and pools grow.
                     load(&running, 1)?;
                     Ok(running)
                 })
@@ -231,7 +233,7 @@ impl Bench {
     /// Prints the table and writes the JSON.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn report(&self, rows: &[Row]) -> Result<(), Failure> {
         let options = &self.options;
         print!("{}", report::table(rows));

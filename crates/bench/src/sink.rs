@@ -1,22 +1,22 @@
-//! A UDP socket that takes access logs and counts them.
+//! A UDP socket that receives access logs and counts them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A running sink; its thread lives as long as the process.
+/// A running sink; its thread runs as long as the process.
 pub struct Sink {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     messages: Arc<AtomicU64>,
 }
 
 impl Sink {
-    /// Starts one.
+    /// Starts a sink.
     ///
     /// # Errors
-    /// When there is no socket or thread to be had.
+    /// A socket or a thread cannot be created.
     pub fn start() -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = socket.local_addr()?;
@@ -33,7 +33,7 @@ impl Sink {
         Ok(Self { address, messages })
     }
 
-    /// How many messages have come; what the kernel had no room for is not among them.
+    /// The number of received messages, without those that the kernel dropped.
     pub fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }

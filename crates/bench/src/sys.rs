@@ -1,6 +1,6 @@
-//! The one unsafe leaf of this crate: epoll, signals and resource limits, each behind a safe function.
+//! The only module of this crate with `unsafe` code: epoll, signals and resource limits, each in a safe function.
 //!
-//! Nothing here keeps state but the flag that an interrupt sets.
+//! The only state here is the flag that an interrupt sets.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,14 +12,14 @@ use std::time::Duration;
 #[cfg(feature = "tls")]
 use tokio::io::unix::AsyncFd;
 
-/// Set by SIGINT or SIGTERM once [`catch_interrupts`] was called.
+/// Set by SIGINT or SIGTERM after [`catch_interrupts`] was called.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn note_interrupt(_signal: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// From now on the first SIGINT or SIGTERM only sets the flag; a second one ends the process.
+/// From now on, the first SIGINT or SIGTERM only sets the flag; a second one ends the process.
 pub fn catch_interrupts() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: an all-zero sigaction is a valid value: no flags, an empty mask.
@@ -31,7 +31,7 @@ pub fn catch_interrupts() {
     }
 }
 
-/// Whether SIGINT or SIGTERM came since [`catch_interrupts`].
+/// Whether SIGINT or SIGTERM arrived since [`catch_interrupts`].
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
@@ -46,7 +46,7 @@ pub fn pause(time: Duration) {
 /// Sends `signal` to the process `pid`.
 ///
 /// # Errors
-/// `ESRCH` when it is gone, `EPERM` when it is not ours.
+/// `ESRCH` if it has ended, `EPERM` if it belongs to another user.
 pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     // SAFETY: takes two integers.
@@ -113,7 +113,7 @@ impl Timer {
     /// A timer that is not armed, in a runtime.
     ///
     /// # Errors
-    /// When descriptors or memory are short.
+    /// Descriptors or memory are exhausted.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: takes two integers.
@@ -136,12 +136,13 @@ impl Timer {
             },
             it_value: libc::timespec {
                 tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
-                // A value of 0 would disarm it.
+                // A value of 0 would disarm the timer.
                 tv_nsec: libc::c_long::from(time.subsec_nanos().max(1).cast_signed()),
             },
         };
         let (fd, old) = (self.0.get_ref().as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: the pointer is to a valid itimerspec; the old one is not asked for. Setting clears an expiry that nobody read.
+        // SAFETY: the pointer is to a valid itimerspec; the old value is not requested. Setting the timer clears an unread
+        // expiry.
         check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, old) })?;
         self.0.readable().await?.clear_ready();
         Ok(())
@@ -152,13 +153,13 @@ impl Timer {
 pub struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// The most events one [`Epoll::wait`] returns.
+    /// Most events that one [`Epoll::wait`] returns.
     pub const EVENTS_MAX: usize = 256;
 
     /// A new instance.
     ///
     /// # Errors
-    /// When descriptors or memory are short.
+    /// Descriptors or memory are exhausted.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes an integer.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -177,7 +178,7 @@ impl Epoll {
         )
     }
 
-    /// Watches a listener that several instances share; one of them is woken.
+    /// Watches a listener that several instances share; an event wakes one of them.
     ///
     /// # Errors
     /// Those of `epoll_ctl(2)`.
@@ -197,15 +198,15 @@ impl Epoll {
         .map(drop)
     }
 
-    /// Waits without a limit and puts the descriptors that have something to do into `ready`.
+    /// Waits without a limit and puts the descriptors with events into `ready`.
     ///
     /// # Errors
-    /// Those of `epoll_wait(2)`, but for `EINTR`, which returns with nothing.
+    /// Those of `epoll_wait(2)`, except `EINTR`, which returns without descriptors.
     pub fn wait(&self, ready: &mut Vec<RawFd>) -> io::Result<()> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; Self::EVENTS_MAX];
         let room = libc::c_int::try_from(events.len()).unwrap_or(1);
         ready.clear();
-        // SAFETY: the array has room for as many events as it says.
+        // SAFETY: the array has room for the given number of events.
         let count = match check(unsafe {
             libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), room, -1)
         }) {

@@ -1,7 +1,7 @@
-//! `tail-sampling`: what deciding about traces costs a collector: CPU and memory for each span, and what arrives.
+//! `tail-sampling`: the cost of sampling decisions for a collector: CPU and memory per span, and the spans that arrive.
 //!
-//! The same traces go to each collector in turn, round after round, as a fresh process each time; what is kept goes to a
-//! receiver of its own process, which counts it. A collector's account is what its sender says was accepted.
+//! The same traces go to each collector in turn, round after round, with a fresh process each time. Kept traces go to a receiver
+//! in a separate process, which counts them. The number of accepted spans is the sender's.
 
 mod arms;
 mod shape;
@@ -28,49 +28,49 @@ use table::{Moment, Row, Sample};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "CPU and memory of a collector for each span that it decides about: tail sampling in one step, and grouping by trace with policies behind it",
-    "--arms LIST        of tail, grouping (both)
+    "CPU and memory of a collector per sampled span: tail sampling in one step, compared with grouping by trace and policies after it",
+    "--arms LIST        from tail, grouping (both)
 --rounds N         rounds (3)
 --seconds N        length of one run (10)
---rate N           traces a second; 0: as many as are taken (0)
---batch N          spans of a request (512)
---workers N        requests at a time (4)
+--rate N           traces per second; 0: as many as the collector accepts (0)
+--batch N          spans per request (512)
+--workers N        requests at the same time (4)
 --send-batch N     spans that the collector puts into one request (100000)
 --wait N           seconds until a decision (2)
 --threads N        threads of Spangate (1)
 --http             over HTTP, not gRPC
---unique N         attributes of a span that no other span has (0)
---down SECONDS     the receiver takes nothing for so long, from the middle of a run on (0)
---limit MIB        memory from where on requests are refused; 0: the collector's own bound (0)
---storage          what waits outlives the collector; only Spangate and the arm tail are measured then
+--unique N         attributes per span with a unique value (0)
+--down SECONDS     the receiver refuses all requests for this time, from the middle of a run (0)
+--limit MIB        memory above which the collector refuses requests; 0: the collector's default (0)
+--storage          waiting data is stored on disk; measures only Spangate and the arm tail
 "
 );
 
 const TEMPLATE: &str = include_str!("../templates/collector.yaml");
-/// How long the sender may take beside the length of its run.
+/// Most time of the sender in addition to the length of its run.
 const SENDER_PATIENCE: Duration = Duration::from_secs(60);
-/// How often memory is looked at.
+/// The interval of memory measurements.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// So many looks apart the run's course is noted.
+/// The number of measurements between two recorded moments of a run.
 const LOOKS_A_MOMENT: u32 = 5;
-/// Time to decide and to send what is left at the end.
+/// Most time to decide and to send the rest at the end.
 const END_PATIENCE: Duration = Duration::from_secs(40);
 
-/// A collector to be measured.
+/// A measured collector.
 #[derive(Clone)]
 struct Subject {
     name: &'static str,
     program: PathBuf,
-    /// What stands before `--config`.
+    /// The words before `--config`.
     words: Vec<String>,
-    /// With which it tells its version.
+    /// The argument that prints its version.
     version: &'static str,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, or a program is missing or fails.
+/// An option is invalid, or a program is missing or fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let quick = |shape: &mut Shape| (shape.rounds, shape.seconds, shape.wait_s) = (1, 3, 1);
     let (options, mut shape) = Options::parse(parser, Shape::default(), quick, Shape::take)?;
@@ -80,8 +80,8 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut findings = Findings::begin(
         "tail-sampling",
         "Tail sampling in one step against grouping by trace and policies",
-        "groupbytrace and a processor policysampling with the same policies took 110,000 to 130,000 spans/s in 5 GB; tail_sampling 180,000 to 550,000 in 30 GB, \
-         with spans missing.",
+        "groupbytrace and a processor policysampling with the same policies accepted 110,000 to 130,000 spans/s in 5 GB; tail_sampling accepted 180,000 to 550,000 in \
+         30 GB, and spans were missing.",
     );
     let workdir = Workdir::new("bench-tail-sampling")?;
     let spangate = options.proxies()?.swap_remove(0).program;
@@ -110,7 +110,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.end(&options)
 }
 
-/// Spangate, and the Collector where it is on the PATH.
+/// Spangate, and the Collector if it is on the PATH.
 fn subjects(shape: &Shape, spangate: &Path) -> Vec<Subject> {
     let mut subjects = vec![Subject {
         name: "spangate",
@@ -140,17 +140,17 @@ fn subjects(shape: &Shape, spangate: &Path) -> Vec<Subject> {
     subjects
 }
 
-/// What all runs share.
+/// State that all runs share.
 struct Bench {
     receiver: Receiver,
     workdir: Workdir,
-    /// The program that sends.
+    /// The sending program.
     tracegen: PathBuf,
     shape: Shape,
 }
 
 impl Bench {
-    /// A row for each collector in each arm that it takes the configuration of; where it does not, a note says why.
+    /// One row for each collector in each arm whose configuration it accepts; otherwise, a note has the reason.
     fn able(&self, subjects: &[Subject], notes: &mut Vec<String>) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         for (place, subject) in subjects.iter().enumerate() {
@@ -197,7 +197,7 @@ impl Bench {
         let (resident_bytes, course) = self.watch(sender, &collector, before)?;
         let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
         let (cpu_us, _) = collector.process.usage().since(used);
-        // Everything is decided and sent before it ends.
+        // The collector decides and sends everything before it ends.
         collector
             .process
             .end(libc::SIGTERM, END_PATIENCE)
@@ -231,8 +231,8 @@ impl Bench {
         sender
     }
 
-    /// Waits for the sender and for the last decision, while the receiver is down for as long as it is to be; the most memory that was seen, and the course.
-    /// `before` are the spans that the receiver had counted.
+    /// Waits for the sender and for the last decision, while the receiver is down for its configured time. Returns the maximum
+    /// memory and the course of the run. `before` is the number of spans that the receiver had counted.
     fn watch(
         &mut self,
         mut sender: Process,
@@ -276,7 +276,7 @@ impl Bench {
         Ok((resident_bytes, course))
     }
 
-    /// Starts a collector; where it listens for the sender.
+    /// Starts a collector. Returns its listening address for the sender.
     fn start(&self, subject: &Subject, arm: &Arm) -> Result<(Running, SocketAddr), Failure> {
         let (grpc, http) = (peers::free_address()?, peers::free_address()?);
         let dir = self.workdir.path();
@@ -321,14 +321,14 @@ impl Bench {
     }
 }
 
-/// What decisions dropped, by the account that a collector prints at its end.
+/// The spans that decisions dropped, from the account that a collector prints at its end.
 fn dropped(printed: &str) -> Option<u64> {
     let line = printed.lines().find(|line| line.contains(" accepted = "))?;
     let before = line.split(" dropped ").next()?;
     before.rsplit(' ').next()?.parse().ok()
 }
 
-/// What the sender tells on its way: seconds, and spans that were accepted until then.
+/// The sender's progress: seconds, and spans accepted until then.
 fn pace(progress: &str) -> Vec<(f64, f64)> {
     let lines = progress.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -338,7 +338,7 @@ fn pace(progress: &str) -> Vec<(f64, f64)> {
     std::iter::once((0.0, 0.0)).chain(lines).collect()
 }
 
-/// What the sender says: spans sent, spans accepted, seconds.
+/// The sender's result: spans sent, spans accepted, seconds.
 fn told(text: &str) -> Result<(u64, u64, f64), Failure> {
     let wrong = || Failure::from(format!("the sender says: {text}"));
     let mut lines = text.lines();

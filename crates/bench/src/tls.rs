@@ -1,4 +1,4 @@
-//! `tls`: the proxies side by side with clients over TLS, in turn, round after round.
+//! `tls`: the proxies side by side with TLS clients, in turn, round after round.
 
 use std::path::PathBuf;
 
@@ -20,12 +20,12 @@ pub const HELP: &str = side_by_side::help!(
     "bench-tls.json"
 );
 
-/// What the clients do.
+/// The behaviour of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     /// Requests over kept connections.
     Kept,
-    /// Each request over a new connection, with a full handshake and a new connection to the origin.
+    /// Each request has a new connection with a full handshake, and a new connection to the origin.
     Full,
     /// The same with resumed handshakes.
     Resumed,
@@ -73,7 +73,7 @@ impl Case {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or a proxy fails.
+/// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "tls", &[1])?;
     let cases: Vec<Case> = options
@@ -109,14 +109,14 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
 struct Files {
     /// The proxies' certificate and key.
     server: TlsFile,
-    /// What wrk's OpenSSL is told to offer.
+    /// The OpenSSL configuration for wrk's offer.
     openssl_conf: PathBuf,
 }
 
-/// What each proxy negotiates.
+/// The negotiated parameters of the proxies.
 ///
 /// # Errors
-/// When one does not negotiate TLS 1.3, or they differ: then their work does.
+/// A proxy does not negotiate TLS 1.3, or they differ, so that their work differs.
 fn negotiated(bench: &Bench, files: &Files) -> Result<String, Failure> {
     let mut text = format!("{:<10}{:<48}to OpenSSL's own offer\n", "proxy", "measured");
     let mut first = None;

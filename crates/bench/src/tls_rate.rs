@@ -1,4 +1,4 @@
-//! `tls-rate`: a constant rate of requests over HTTPS through each proxy as it comes, step after step, until it no longer
+//! `tls-rate`: a constant rate of HTTPS requests through each proxy with its defaults, increased step by step until it no longer
 //! serves 99 of 100.
 
 mod table;
@@ -19,28 +19,28 @@ use table::Step;
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "a constant rate of requests over HTTPS through each proxy with its own defaults, until it no longer serves it",
-    "--rates LIST       requests a second, one step each, instead of doubling
---start N          requests a second of the first step (500)
---max N            requests a second at most, as they double (64000)
+    "sends a constant rate of HTTPS requests through each proxy with its defaults, and doubles it until the proxy cannot serve it",
+    "--rates LIST       requests per second of each step, instead of doubling
+--start N          requests per second of the first step (500)
+--max N            highest number of requests per second when doubling (64000)
 --seconds N        length of one step (10)
---connections N    kept client connections (200)
---waiting N        requests that may wait for one of them; what finds no room is dropped (1000)
+--connections N    persistent client connections (200)
+--waiting N        requests that can wait for a connection; further ones are dropped (1000)
 --threads N        threads of the generator (1)
 "
 );
 
-/// The path that is fetched.
+/// The requested path.
 const PATH: &str = "/50";
-/// Files that this program needs beside those of connections, of which the origin's are here, too.
+/// Files that this program needs in addition to connections; it includes the origin.
 const FILES_SPARE: u32 = 200;
-/// A rate is too high for a proxy when of its requests more than one of so many are dropped or fail.
+/// A rate is too high for a proxy if more than one of this many requests is dropped or fails.
 const FAILED_SHARE: u64 = 100;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// Empty: doubling from `start` to `max`.
+    /// If empty: doubling from `start` to `max`.
     rates: Vec<u32>,
     start: u32,
     max: u32,
@@ -67,7 +67,7 @@ impl Default for Shape {
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, or Spangate or the generator fails.
+/// An option is invalid, a program is missing, or Spangate or the generator fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let quick = |shape: &mut Shape| (shape.rates, shape.seconds) = (vec![500, 2000], 2);
     let (options, mut shape) = Options::parse(parser, Shape::default(), quick, Shape::take)?;
@@ -75,7 +75,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut findings = Findings::begin(
         "tls-rate",
         "A constant rate of requests over HTTPS, default configurations",
-        "50,000 requests/s over TLS to each proxy as it comes: HAProxy 0 % not served and a p95 of 1.16 ms, Envoy 0 % and 3.34 ms, nginx 10 % \
+        "50,000 requests/s over TLS to each proxy with its default configuration: HAProxy 0 % not served and a p95 of 1.16 ms, Envoy 0 % and 3.34 ms, nginx 10 % \
          not served, Traefik 33 %, Caddy 36 %.",
     );
     sys::raise_open_files(u64::from(4 * shape.connections + FILES_SPARE));
@@ -99,16 +99,16 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
 fn method(shape: &Shape) -> Vec<String> {
     vec![
         format!(
-            "Open loop: requests are due at equal distances for {} s, whatever the proxy does, over {} kept TLS connections that are made before; each step \
-             has a fresh process. Latency counts from when a request was due until its answer was there. A request for which no connection is free waits \
-             in a list of at most {}, and is dropped where that is full; one without an answer after 5 s is an error. A proxy that does not serve \
-             more than 1 % gets no higher rates.",
+            "Open loop: requests are due at equal intervals for {} s, whatever the proxy does, over {} persistent TLS connections that exist before; each step \
+             has a fresh process. Latency is the time from when a request was due until its response arrived. If no connection is free, a request waits \
+             in a list of at most {}; if the list is full, it is dropped. A request without a response after 5 s is an error. If a proxy fails to serve \
+             more than 1 % of the requests, it gets no higher rates.",
             shape.seconds, shape.connections, shape.waiting
         ),
-        "Each proxy has its default number of threads or processes, its defaults for sessions, ciphers and connections to the origin (nginx keeps some, \
-         which it does not by itself, and has TLS 1.3, as newer versions have by themselves). Certificates are ECDSA P-256. CPU is that of the proxy's \
-         process tree per served request; cores: CPU seconds of the proxy a second; busy: of all cores of the machine, for the proxy, the origin, the \
-         generator and everything else; late: of the latency, what passed until the generator looked, 99th percentile."
+        "Each proxy has its default number of threads or processes, and its defaults for sessions, ciphers and connections to the origin (except that nginx \
+         keeps some connections, and has TLS 1.3, which is the default of newer versions). Certificates are ECDSA P-256. CPU is that of the proxy's \
+         process tree per served request; cores: CPU seconds of the proxy per second; busy: share of all cores of the machine, for the proxy, the origin, the \
+         generator and everything else; late: the part of the latency until the generator noticed the response, 99th percentile."
             .to_owned(),
     ]
 }
@@ -130,29 +130,34 @@ impl Shape {
             _ => return Ok(false),
         };
         *place = findings::value(parser)?;
-        // Who gives the ends asks for doubling.
+        // `start` and `max` select doubling.
         if matches!(name, "start" | "max") {
             self.rates.clear();
         }
         Ok(true)
     }
 
-    /// Fills in the rates.
+    /// Computes the rates.
     fn settle(&mut self) -> Result<(), Failure> {
         if self.rates.is_empty() {
             self.rates = doubling(self.start, self.max);
         }
         if self.rates.is_empty() || self.rates.contains(&0) || self.seconds == 0 {
-            return Err("rates and seconds are at least 1, and --max is not below --start".into());
+            return Err(
+                "the rates and --seconds must be at least 1, and --max must be at least --start"
+                    .into(),
+            );
         }
         if self.threads == 0 || self.connections < self.threads {
-            return Err("there is at least 1 thread, and a connection for each".into());
+            return Err(
+                "--threads must be at least 1, and --connections at least --threads".into(),
+            );
         }
         Ok(())
     }
 }
 
-/// `start`, then twice as much each, up to `max`.
+/// `start`, then doubled each time, up to `max`.
 fn doubling(start: u32, max: u32) -> Vec<u32> {
     std::iter::successors(Some(start).filter(|&rate| rate > 0), |rate| {
         rate.checked_mul(2)
@@ -161,7 +166,7 @@ fn doubling(start: u32, max: u32) -> Vec<u32> {
     .collect()
 }
 
-/// What all steps share.
+/// State that all steps share.
 struct Place {
     shape: Shape,
     server: TlsFile,
@@ -181,8 +186,8 @@ impl Place {
         program.start(&setting, self.workdir.path())
     }
 
-    /// Those that start and negotiate; what each chooses of what OpenSSL's clients offer, as here the clients do, stands beside its version. A peer that
-    /// does not is left out, with a note.
+    /// The proxies that start and negotiate. The clients offer what OpenSSL's clients offer; each proxy's choice is noted beside
+    /// its version. Other peers are omitted, with a note.
     fn able(
         &self,
         programs: Vec<Installed>,

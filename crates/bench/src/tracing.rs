@@ -1,8 +1,8 @@
-//! `tracing`: what the filter `opentelemetry` costs, for more and less of it.
+//! `tracing`: the cost of the filter `opentelemetry` at several levels.
 //!
-//! A proxy runs at every level of a configuration in turn, round after round, as a fresh process each time. Telemetry goes
-//! to a receiver of its own process, and all of it is awaited before a run counts as over: what exporting takes is in
-//! the figures, and spans that do not arrive show.
+//! A proxy runs at every level of a configuration in turn, round after round, with a fresh process each time. Telemetry goes to a
+//! receiver in a separate process. A run is over only when all telemetry has arrived. So the figures include the cost of
+//! exporting, and missing spans are visible.
 
 mod cases;
 mod chain;
@@ -37,11 +37,11 @@ use table::{Row, Sample};
 
 /// The options.
 pub const HELP: &str = findings::help!(
-    "what the filter opentelemetry costs requests that it traces, all or some of them: CPU and rate",
-    "--configs LIST     of sa, cmp, ctx, fe-be (all): 18 spans; 9 spans; 18 spans by contexts; two proxies, 9 + 8 spans
---levels LIST      of 100, 75, 50, 25, 10, 2.5, 0, outcome, disabled, off (all): the share of the requests; policies
+    "the cost of the filter opentelemetry when it traces all or some requests: CPU and rate",
+    "--configs LIST     from sa, cmp, ctx, fe-be (all): 18 spans; 9 spans; 18 spans by contexts; two proxies, 9 + 8 spans
+--levels LIST      from 100, 75, 50, 25, 10, 2.5, 0, outcome, disabled, off (all): the share of the requests; policies
                    by outcome; option disabled; no filter
---exporter LIST    of otlp, json, text (otlp,text): OTLP over HTTP in protobuf or in JSON to a receiver; text to /dev/null
+--exporter LIST    from otlp, json, text (otlp,text): OTLP over HTTP in protobuf or in JSON to a receiver; text to /dev/null
 --rounds N         rounds of each case (5)
 --seconds N        length of one run (2)
 --connections N    client connections (64)
@@ -49,23 +49,23 @@ pub const HELP: &str = findings::help!(
 "
 );
 
-/// Requests, one after the other, whose spans must arrive to the last one.
+/// Consecutive requests whose spans must all arrive.
 const EXACT_REQUESTS: u64 = 200;
-/// What is asked for.
+/// The requested path.
 const PATH: &str = "/50";
-/// How long text is waited for that a file does not show: a multiple of the time that records wait.
+/// Most time to wait for text that is not in the file yet: a multiple of the time that records wait.
 const TEXT_PATIENCE: Duration = Duration::from_millis(4 * chain::DELAY_MS as u64);
 
 /// Runs the command.
 ///
 /// # Errors
-/// When an option is not understood, a program is missing, a proxy fails, or spans of single requests do not arrive.
+/// An option is invalid, a program is missing, a proxy fails, or spans of single requests do not arrive.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let (options, shape) = Options::parse(parser, Shape::default(), Shape::quick, Shape::take)?;
     let mut findings = Findings::begin(
         "tracing",
-        "Tracing: what the filter opentelemetry adds",
-        "HAProxy's own test of its filter, in text to /dev/null, nine levels of rate-limit: at 100 % it takes 21.6 % of the throughput with sa, 7.6 % with \
+        "Tracing: the cost of the filter opentelemetry",
+        "HAProxy's own test of its filter, with text to /dev/null and nine levels of rate-limit: at 100 % the throughput falls by 21.6 % with sa, 7.6 % with \
          cmp, 38.0 % with ctx, 19.1 % with fe-be.",
     );
     let workdir = Workdir::new("bench-tracing")?;
@@ -89,11 +89,11 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     findings.end(&options)?;
     match faults {
         0 => Ok(()),
-        _ => Err("not every single request had its spans".into()),
+        _ => Err("some single requests did not have all their spans".into()),
     }
 }
 
-/// The entries of a table that a list of names means, in the table's order.
+/// The table entries in a list of names, in the table's order.
 fn select<T>(
     list: &str,
     table: &'static [T],
@@ -110,10 +110,10 @@ fn select<T>(
         .collect())
 }
 
-/// The lines of a frontend whose filter does what the only proxy of a configuration does at a level; its files in `dir`.
+/// The frontend lines with the filter of a configuration's only proxy at a level; its files are in `dir`.
 ///
 /// # Errors
-/// When there is no such configuration or level, or the files cannot be written.
+/// There is no such configuration or level, or the files cannot be written.
 pub fn rules(
     config: &str,
     level: &str,
@@ -124,10 +124,10 @@ pub fn rules(
     let level = select(level, LEVELS, |one| one.name)?;
     let exporter = select(exporter, EXPORTERS, Exporter::name)?;
     let ([config], [level], [exporter]) = (&config[..], &level[..], &exporter[..]) else {
-        return Err("one configuration, one level and one exporter".into());
+        return Err("name one configuration, one level and one exporter".into());
     };
     let [tier] = config.tiers else {
-        return Err(format!("'{}' is more than one proxy", config.name).into());
+        return Err(format!("'{}' has more than one proxy", config.name).into());
     };
     let to = To {
         exporter: **exporter,
@@ -137,9 +137,9 @@ pub fn rules(
     chain::rules((0, tier), level, to, dir)
 }
 
-/// What all cases share.
+/// State that all cases share.
 struct Bench {
-    /// Those of the proxies' table that have the filter.
+    /// The proxies of the table that have the filter.
     programs: Vec<Installed>,
     origin: Origin,
     collector: Collector,
@@ -148,7 +148,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Every configuration with every exporter; how many did not export what they should.
+    /// Runs every configuration with every exporter. Returns the number of failures to export.
     fn all(&mut self, findings: &mut Findings) -> Result<u32, Failure> {
         let shape = self.shape.clone();
         let runs = shape.levels.len() * self.programs.len() * shape.rounds as usize;
@@ -195,7 +195,8 @@ impl Bench {
         Ok((chain, listen))
     }
 
-    /// Single requests at the fullest level: whether what arrives is what was promised. How many programs fail, which is noted.
+    /// Single requests at the fullest level: checks that the promised telemetry arrives. Returns the number of programs that
+    /// fail, which are noted.
     fn exact(
         &mut self,
         config: &Config,
@@ -217,7 +218,7 @@ impl Bench {
             }
             drop(stream);
             let mut came = self.settled(exporter)?.since(before);
-            // What is left is written at the end.
+            // The rest is written at the end.
             drop(chain);
             if !exporter.is_received() {
                 came = self.written(config)?;
@@ -240,7 +241,7 @@ impl Bench {
         Ok(faults)
     }
 
-    /// What the receiver has counted once nothing more comes; nothing, where it receives nothing.
+    /// The receiver's counts after everything has arrived; zero if the exporter does not send to it.
     fn settled(&mut self, exporter: Exporter) -> Result<Counts, Failure> {
         if exporter.is_received() {
             return self.collector.settled();
@@ -249,7 +250,7 @@ impl Bench {
         Ok(Counts::default())
     }
 
-    /// The records in the text files of a configuration's proxies.
+    /// The number of records in the text files of a configuration's proxies.
     fn written(&self, config: &Config) -> Result<Counts, Failure> {
         let mut counts = Counts::default();
         for tier in config.tiers {
@@ -306,7 +307,7 @@ impl Bench {
         exporter: Exporter,
     ) -> Result<Sample, Failure> {
         let (chain, listen) = self.start(program, config, level, (exporter, TextTo::Nowhere))?;
-        // Not measured: connections are made and pools grow.
+        // A warm-up: connections are made, and pools grow.
         self.load(listen, 1)?;
         let counted = self.settled(exporter)?;
         let before = chain.usage();

@@ -1,22 +1,22 @@
-//! A folder for configurations and outputs that is removed when dropped.
+//! A folder for configurations and outputs; the drop removes it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder of our own in the system's folder for temporary files.
+/// A folder in the system's folder for temporary files.
 pub struct Workdir(PathBuf);
 
 impl Workdir {
-    /// Makes one; `purpose` tells people what it is of.
+    /// Creates a folder; `purpose` is part of its name for users.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be created.
     pub fn new(purpose: &str) -> io::Result<Self> {
         let base = std::env::temp_dir();
         let mut number = 0;
         loop {
-            // One that was left behind by an earlier process of our id is not ours.
+            // A folder with this name may remain from an earlier process with the same id.
             let path = base.join(format!(
                 "spangate-{purpose}-{}-{number}",
                 std::process::id()
@@ -29,7 +29,7 @@ impl Workdir {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

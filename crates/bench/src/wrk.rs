@@ -1,4 +1,4 @@
-//! One run of `wrk`, and what it printed.
+//! One run of `wrk`, and its output.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,25 +6,25 @@ use std::process::{Command, Stdio};
 use crate::Failure;
 use crate::sys;
 
-/// What one run measured at the client.
+/// The client's results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Answers received.
     pub requests: u64,
-    /// Answers a second.
+    /// Answers per second.
     pub per_second: f64,
     /// The median latency in microseconds.
     pub p50_us: f64,
-    /// The latency that 1 of 100 passes, in microseconds.
+    /// The latency that 1 of 100 exceeds, in microseconds.
     pub p99_us: f64,
-    /// Answers of another status than 2xx and 3xx, and socket errors of every kind.
+    /// Answers with a status other than 2xx and 3xx, and socket errors of every kind.
     pub errors: u64,
 }
 
 /// Loads `url` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
 ///
 /// # Errors
-/// When `wrk` cannot be run, fails, or prints what is not understood.
+/// `wrk` cannot be run, fails, or prints unexpected text.
 pub fn load(
     url: &str,
     connections: u32,
@@ -42,7 +42,7 @@ pub fn load(
     outcome(command.arg(url))
 }
 
-/// The same over TLS, with kept connections and without headers. `openssl_conf` says what the client offers.
+/// The same over TLS, with kept connections and without headers. `openssl_conf` determines the client's offer.
 ///
 /// # Errors
 /// Those of [`load`].
@@ -71,7 +71,7 @@ pub fn load_host(
     outcome(command.args(["-H", &format!("Host: {host}")]).arg(url))
 }
 
-/// What wrk says of its version.
+/// The version that wrk reports.
 pub fn version() -> String {
     crate::peers::first_line(Path::new("wrk"), &["-v"])
 }
@@ -102,10 +102,10 @@ fn outcome(command: &mut Command) -> Result<Outcome, Failure> {
         )
         .into());
     }
-    parse(&text).ok_or_else(|| format!("wrk printed what is not understood:\n{text}").into())
+    parse(&text).ok_or_else(|| format!("cannot parse the output of wrk:\n{text}").into())
 }
 
-/// Reads wrk's report.
+/// Parses wrk's report.
 fn parse(text: &str) -> Option<Outcome> {
     let mut outcome = Outcome::default();
     let mut seen = 0;
@@ -134,7 +134,7 @@ fn parse(text: &str) -> Option<Outcome> {
     (seen == 4).then_some(outcome)
 }
 
-/// A time as wrk writes it, in microseconds.
+/// A time in wrk's format, in microseconds.
 fn microseconds(text: &str) -> Option<f64> {
     const UNITS: &[(&str, f64)] = &[
         ("us", 1.0),

@@ -1,4 +1,4 @@
-//! Each experiment at its smallest, as a user runs it: against the Spangate beside the program, and whatever peers there are.
+//! Each experiment with the smallest options, run like a user: with the Spangate beside the program, and the installed peers.
 #![expect(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_spangate-bench");
 
-/// Runs an experiment with these options and returns its JSON; none where a program is missing, which `make test` counts.
+/// Runs an experiment with these options. Returns its JSON; None if a program is missing, which `make test` counts.
 fn run(name: &str, options: &str, needs: &[&str]) -> Option<Value> {
     let beside = Path::new(BENCH).with_file_name("spangate");
     let on_path = |program: &str| {
@@ -68,7 +68,7 @@ fn report(name: &str) -> PathBuf {
     report
 }
 
-/// The cell of Spangate's first row whose column has a name.
+/// The cell of Spangate's first row in the column with a name.
 fn cell<'a>(value: &'a Value, column: &str) -> &'a Value {
     let table = &value["tables"][0];
     let columns = table["columns"].as_array().unwrap();
@@ -121,7 +121,7 @@ fn routing() {
     assert_eq!(value["tables"][0]["rows"][0][0], "direct");
 }
 
-/// The command fails where a span of single requests is missing.
+/// The command fails if a span of single requests is missing.
 #[test]
 fn tracing() {
     let options =
@@ -129,7 +129,7 @@ fn tracing() {
     let Some(value) = run("tracing", options, &["wrk"]) else {
         return;
     };
-    // A debug build may be too slow to export all that the load brings.
+    // A debug build may be too slow to export everything under load.
     assert!(cell(&value, "spans/request").as_f64().unwrap() > 0.0);
     assert_eq!(value["notes"], serde_json::json!([]));
     assert_eq!(value["tables"].as_array().unwrap().len(), 2);

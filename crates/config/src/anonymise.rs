@@ -1,42 +1,44 @@
-//! Names and addresses as hashes, so that a dump can be shown to a stranger: `-dC`, `set anon` (management guide §3, §9.3).
+//! Replaces names and addresses by hashes, so that a dump can be shown to third parties: `-dC`, `set anon` (management guide §3,
+//! §9.3).
 //!
-//! The hashes are HAProxy's (24 bits of XXH32 with the key as its seed), so that dumps of both with the same key can be compared.
+//! The hashes are HAProxy's (24 bits of XXH32, seeded with the key), so that its dumps and ours with the same key can be
+//! compared.
 
 use crate::build::address::{self, Ports};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use xxhash_rust::xxh32::xxh32;
 
-/// Bits of a hash that are shown: too few to tell what was hashed.
+/// The bits of a hash that are shown: too few to reveal what was hashed.
 const SHOWN_BITS: u32 = 0x00ff_ffff;
 
-/// How names are shown. Without a key they are shown as they are.
+/// How names are shown. Without a key, they are not changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Anonymiser {
-    /// 0 hides nothing.
+    /// 0 means that nothing is hidden.
     key: u32,
 }
 
 impl Anonymiser {
-    /// One with this key; 0 hides nothing.
+    /// An anonymiser with this key; 0 hides nothing.
     #[must_use]
     pub fn new(key: u32) -> Self {
         Anonymiser { key }
     }
 
-    /// The key; 0 where nothing is hidden.
+    /// The key; 0 if nothing is hidden.
     #[must_use]
     pub fn key(self) -> u32 {
         self.key
     }
 
-    /// Whether something is hidden.
+    /// Whether names are hidden.
     #[must_use]
     pub fn hides(self) -> bool {
         self.key != 0
     }
 
-    /// A text.
+    /// A text, hashed if there is a key.
     #[must_use]
     pub fn text(self, text: &str) -> Cow<'_, str> {
         match self.hash(text) {
@@ -45,7 +47,7 @@ impl Anonymiser {
         }
     }
 
-    /// The name of something, as `ID(…)`.
+    /// A name, as `ID(…)`.
     #[must_use]
     pub fn name(self, name: &str) -> Cow<'_, str> {
         match self.hash(name) {
@@ -54,7 +56,7 @@ impl Anonymiser {
         }
     }
 
-    /// A path of a file, as `PATH(…)`.
+    /// The path of a file, as `PATH(…)`.
     #[must_use]
     pub fn path(self, path: &str) -> Cow<'_, str> {
         match self.hash(path) {
@@ -63,7 +65,8 @@ impl Anonymiser {
         }
     }
 
-    /// An address as lines write it, with its port. What says nothing of a network is shown: loopback, any address, descriptors.
+    /// An address as lines write it, with its port. Addresses that reveal no network are shown: loopback, any address,
+    /// descriptors.
     #[must_use]
     pub fn address(self, written: &str) -> Cow<'_, str> {
         let is_plain = matches!(written, "localhost" | "stdout" | "stderr")
@@ -104,7 +107,7 @@ impl Anonymiser {
         }
     }
 
-    /// The digits of a text that is hidden.
+    /// The digits for a hidden text.
     fn hash(self, text: &str) -> Option<String> {
         let is_hidden = self.hides() && !matches!(text, "" | " ");
         is_hidden.then(|| format!("{:06x}", xxh32(text.as_bytes(), self.key) & SHOWN_BITS))

@@ -1,7 +1,8 @@
 //! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with errors is not used.
 //!
-//! The order: names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy is
-//! made of what its `defaults` came to, which is built once, and of its own statements: one parser a keyword, no merging of values.
+//! The order: the names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy
+//! consists of the result of its `defaults`, which is built once, and of its own statements. There is one parser per keyword, and
+//! values are not merged.
 
 pub mod address;
 pub mod arguments;
@@ -74,14 +75,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// What the build has to know of the machine and of the command line.
+/// Facts about the machine and the command line that the build needs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Cores that may be used, for a remark about `nbthread`.
+    /// Usable cores, for a remark about `nbthread`.
     pub cores: u16,
-    /// `-dr`: a server whose name has no address is disabled, not an error.
+    /// `-dr`: a server whose name does not resolve is disabled instead of being an error.
     pub ignores_resolution_failures: bool,
-    /// The process is to serve without a master (`-W`), so that settings of one are an error.
+    /// The process will serve without a master (`-W`), so settings for a master are errors.
     pub lacks_master: bool,
 }
 
@@ -96,25 +97,25 @@ impl Default for Settings {
     }
 }
 
-/// What all sections share while they are built.
+/// State that all sections share during the build.
 pub struct Shared<'a> {
-    /// Where faults go.
+    /// Collects the faults.
     pub diagnostics: &'a mut Diagnostics,
     /// Compiles every expression of the configuration.
     pub compiler: Compiler,
     /// Proxies by name.
     pub names: Names,
-    /// What the files left of the environment; addresses name its variables.
+    /// The environment after the files were read; addresses name its variables.
     pub environment: &'a Environment,
-    /// What was told about the machine.
+    /// Facts about the machine.
     pub settings: Settings,
     /// `unix-bind prefix`.
     pub unix_prefix: Octets,
-    /// The other options of `unix-bind`: what every bind line starts from.
+    /// The other options of `unix-bind`: the defaults of every bind line.
     pub unix_template: Bind,
-    /// Where relative file names count from.
+    /// The base of relative file names.
     pub default_path: pages::DefaultPath,
-    /// `tune.bufsize`: what a page or a body read from a file must fit in.
+    /// `tune.bufsize`: the largest page or body that is read from a file.
     pub bufsize_bytes: usize,
     /// Error pages of the `http-errors` sections.
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
@@ -122,21 +123,21 @@ pub struct Shared<'a> {
     pub userlists: Vec<String>,
     /// Names of the `log-profile` sections.
     pub log_profiles: Vec<String>,
-    /// `expose-experimental-directives` and its kin were seen.
+    /// `expose-experimental-directives` and related lines seen so far.
     pub flags: Vec<String>,
     /// The stick tables.
     pub tables: Vec<Arc<::tables::Table>>,
-    /// Pattern sets that actions edit, and where.
+    /// Pattern sets that actions edit, each with the place of the action.
     pub edited_patterns: Vec<(String, Span)>,
-    /// The files that rules stand in.
+    /// The files that contain rules.
     pub files: Vec<String>,
-    /// By proxy: how many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
+    /// For each proxy, the number of rules of `http-request`, `http-response` and `http-after-response` from its `defaults`.
     pub inherited_rules: Vec<[usize; 3]>,
-    /// How many rewrites by a regular expression there are.
+    /// The number of rewrites with a regular expression.
     pub rewrites: usize,
-    /// What the files of filters hold.
+    /// The content of the filters' files.
     pub filter_files: otel::Files,
-    /// Names of the `collector` sections, and those that were read so far.
+    /// Names of the `collector` sections, and those sections that were read so far.
     pub collector_names: Vec<String>,
     /// See above.
     pub collectors: Vec<CollectorSection>,
@@ -144,25 +145,25 @@ pub struct Shared<'a> {
     pub dashboard: Option<DashboardSection>,
     /// The filters of all proxies so far.
     pub otel: Vec<OtelFilter>,
-    /// Keywords that were accepted and do nothing.
+    /// Accepted keywords without an effect.
     pub no_effect: no_effect::NoEffect,
-    /// What `global` and the stores of certificates say about TLS.
+    /// TLS settings in `global` and the certificate stores.
     pub tls: tls::TlsShared,
     /// Sections `healthcheck` so far, by name.
     pub check_scripts: HashMap<String, Arc<CheckScript>>,
     /// Sections `mailers` so far.
     pub mailers: Vec<Mailers>,
-    /// Their ids, and where each was first given.
+    /// The ids of filters, and the place where each was first used.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
 
 impl<'a> Shared<'a> {
-    /// Whether `global` had this `expose-…-directives` line.
+    /// Whether `global` has this `expose-…-directives` line.
     pub fn is_allowed(&self, flag: &str) -> bool {
         self.flags.iter().any(|seen| seen == flag)
     }
 
-    /// Nothing was read yet.
+    /// The state before anything was read.
     fn new(
         compiler: Compiler,
         names: Names,
@@ -202,7 +203,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
+/// Builds the typed configuration. It is complete only if `diagnostics` has no alert.
 pub fn build(
     tree: &Tree,
     settings: Settings,
@@ -282,7 +283,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
     build.finish()
 }
 
-/// Sections that are not served: each keyword is looked up, and the section refused once.
+/// Handles sections that are not implemented: checks each keyword, and refuses the section once.
 fn other_section(section: &Section, shared: &mut Shared<'_>) {
     let kind = section.kind();
     if matches!(
@@ -330,7 +331,7 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     for line in section.statements.iter().map(Line::new) {
         let result = match keywords::find(table, line.keyword()) {
             None => Err(unknown(&line, kind, table.iter().map(|k| k.name))),
-            // The section was refused.
+            // The section was refused already.
             Some(keyword) if matches!(keyword.state, State::NotYet) => Ok(()),
             Some(keyword) => parser_of(keyword, &line, 0, shared).map(drop),
         };
@@ -338,7 +339,7 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
 }
 
-/// HAProxy's answer to a keyword that is none.
+/// HAProxy's message for an unknown keyword.
 pub fn unknown<'a>(
     line: &Line<'_>,
     section: &str,
@@ -354,7 +355,7 @@ pub fn unknown<'a>(
     )
 }
 
-/// `; did you mean 'x' maybe ?`, or nothing.
+/// `; did you mean 'x' maybe ?`, or an empty text.
 pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     closest(word, candidates.map(|name| name.trim_end_matches('*')))
         .map_or_else(String::new, |best| {
@@ -362,7 +363,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -
         })
 }
 
-/// What the state of the keyword at word `at` means: its parser, or nothing to do, or a fault.
+/// Evaluates the state of the keyword at word `at`: returns its parser, None if there is nothing to do, or a fault.
 pub fn parser_of<P: Copy>(
     keyword: &Keyword<P>,
     line: &Line<'_>,
@@ -382,8 +383,8 @@ pub fn parser_of<P: Copy>(
     Ok(None)
 }
 
-/// What a use of a keyword means that has no parser, its words up to the last one taken being its name: a fault, or its arguments
-/// are taken and it has no effect.
+/// Handles the use of a keyword without a parser; the words up to the last one taken are its name. Either it is a fault, or its
+/// arguments are consumed and it has no effect.
 pub fn without_parser<P: Copy>(
     keyword: &Keyword<P>,
     cursor: &mut Cursor<'_>,
@@ -409,7 +410,7 @@ pub fn without_parser<P: Copy>(
     }
 }
 
-/// A word of a line of options that has no parser. `kind` is what such lines are called.
+/// Handles a word without a parser in a line of options. `kind` is the name of such lines in messages.
 pub fn option_without_parser<P: Copy>(
     keyword: &Keyword<P>,
     kind: &str,
@@ -434,14 +435,14 @@ pub fn option_without_parser<P: Copy>(
     }
 }
 
-/// The answer to a known keyword without an implementation.
+/// The message for a known keyword that is not implemented.
 pub fn not_yet(word: &str) -> String {
     format!("keyword '{word}' is known but not implemented yet by this version.")
 }
 
 impl Shared<'_> {
-    /// The parser of the option that the cursor took last; none where its arguments were taken here. `kind` is what such lines
-    /// are called.
+    /// The parser of the option that the cursor took last; None if its arguments were consumed here. `kind` is the name of such
+    /// lines in messages.
     pub fn use_of<P: Copy>(
         &mut self,
         keyword: &Keyword<P>,
@@ -459,14 +460,14 @@ impl Shared<'_> {
         Ok(parser)
     }
 
-    /// Tells of a keyword at word `at` that is parsed and whose feature does not exist yet.
+    /// Records a keyword at word `at` that is parsed, but whose feature does not exist yet.
     fn note_use<P>(&mut self, keyword: &Keyword<P>, name: &str, line: &Line<'_>, at: usize) {
         if let State::Ahead(_, feature) = keyword.state {
             self.has_no_effect(name, &line.span(at), Why::Absent(feature));
         }
     }
 
-    /// The time that word `index` is, given to `name`.
+    /// The time in word `index`, as the argument of `name`.
     pub fn time(&mut self, line: &Line<'_>, index: usize, name: &str) -> Parse<Duration> {
         let text = line.arg(index);
         let time = values::time(text)
@@ -475,7 +476,7 @@ impl Shared<'_> {
         Ok(time)
     }
 
-    /// Warns of what HAProxy takes for a time although more follows it.
+    /// Warns of a time with extra characters, which HAProxy ignores.
     pub fn note_time(&mut self, line: &Line<'_>, index: usize) {
         let text = line.arg(index);
         if let Some(extra) = values::after_time(text) {
@@ -487,7 +488,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Where a rule stands.
+    /// The place of a rule.
     pub fn rule_place(&mut self, line: &Line<'_>) -> sample::RulePlace {
         let span = line.span(0);
         let name = &span.source.name;
@@ -502,8 +503,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Records a parser's fault, unless the same line already gave it: a log format of `defaults` is compiled for every
-    /// frontend, and all uses of a broken condition have its fault.
+    /// Records a parser's fault, unless the same line already has it. A log format in `defaults` is compiled for every frontend,
+    /// and all uses of a broken condition have its fault.
     pub fn settle(&mut self, result: Parse) {
         if let Err(fault) = result {
             let is_new = self

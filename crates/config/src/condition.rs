@@ -1,8 +1,8 @@
 //! Conditions of `.if`, `.elif` and `-cc` (manual §2.4), evaluated against a [`BuildInfo`] and an [`Environment`].
 //!
 //! `expression := and { "||" and }`, `and := term { "&&" term }`, `term := { "!" } ( number | "(" expression ")" | predicate )`.
-//! A condition is parsed as a whole first, so a slip of the pen is found whichever side decides; then evaluated from left to right
-//! only as far as needed. Chains are loops; only parentheses recurse, at most [`MAX_CONDITION_DEPTH`] deep.
+//! A condition is first parsed as a whole, so that a syntax error is always found. Then it is evaluated from left to right, only
+//! as far as needed. Chains are loops; only parentheses recurse, at most [`MAX_CONDITION_DEPTH`] deep.
 
 mod parse;
 mod predicate;
@@ -14,29 +14,30 @@ use crate::environment::Environment;
 use crate::lexer::{self, Context};
 use syntax::octets::Octets;
 
-/// Parentheses inside each other; HAProxy's own bound is about this many.
+/// Most nested parentheses; HAProxy's limit is about the same.
 pub const MAX_CONDITION_DEPTH: usize = 340;
 
-/// What a condition can ask about this program; the binary supplies it.
+/// Facts about this program for conditions; the binary supplies them.
 #[derive(Clone, Debug, Default)]
 pub struct BuildInfo {
-    /// The version we answer as, in HAProxy's form: `3.5-dev5`, `3.5.1`, `3.5-dev5-50872d-2`.
+    /// The reported version, in HAProxy's format: `3.5-dev5`, `3.5.1`, `3.5-dev5-50872d-2`.
     pub version: String,
     /// Names with `+` (present) or `-` (absent), as in `-vv`: `+OPENSSL -LUA …`.
     pub features: String,
-    /// The OpenSSL version answered for `openssl_version_*`, in its form (`3.0.13`, `1.1.1w`); none: no OpenSSL, asking is an error.
+    /// The OpenSSL version for `openssl_version_*`, in its format (`3.0.13`, `1.1.1w`). None: not OpenSSL; the predicate is an
+    /// error.
     pub openssl_version: Option<String>,
-    /// The full name of the TLS library, which `ssllib_name_startswith` looks at: `OpenSSL 3.0.13 …`, `AWS-LC 1.32.0`.
+    /// The full name of the TLS library, for `ssllib_name_startswith`: `OpenSSL 3.0.13 …`, `AWS-LC 1.32.0`.
     pub ssllib_name: Option<String>,
-    /// The AWS-LC API number; none: not AWS-LC, asking is an error.
+    /// The AWS-LC API number. None: not AWS-LC; the predicate is an error.
     pub awslc_api: Option<i64>,
-    /// Options that are on, for `enabled()`: `EPOLL`, `SPLICE`, `REUSEPORT`, …
+    /// Enabled options, for `enabled()`: `EPOLL`, `SPLICE`, `REUSEPORT`, …
     pub enabled: Vec<String>,
     /// Whether the TLS library runs in FIPS mode.
     pub fips_mode: bool,
 }
 
-/// Why a condition has no answer.
+/// Why a condition cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionError {
     /// Byte offset in the expression.
@@ -45,7 +46,7 @@ pub struct ConditionError {
     pub message: String,
 }
 
-/// Whether `expr`, whose words are already resolved and joined by single spaces, holds. The empty expression is false.
+/// Evaluates `expr`, whose words are already resolved and joined by single spaces. The empty expression is false.
 pub fn evaluate(
     expr: &[u8],
     build: &BuildInfo,
@@ -63,8 +64,8 @@ pub fn evaluate(
         })
 }
 
-/// [`evaluate`] for the argument of `-cc`, which is cut into words and has its quotes, escapes and variables resolved first, but
-/// knows no comments. The exit code is 0 for true, 1 for false and 2 for an error.
+/// Like [`evaluate`], for the argument of `-cc`: it is first split into words, and its quotes, escapes and variables are
+/// resolved; comments are not supported. The exit code is 0 for true, 1 for false and 2 for an error.
 pub fn evaluate_argument(
     argument: &[u8],
     build: &BuildInfo,
@@ -85,7 +86,7 @@ pub fn evaluate_argument(
     evaluate(&words.join(&b' '), build, environment)
 }
 
-/// Terms joined by `&&`, joined by `||`.
+/// Terms joined by `&&`; these groups are joined by `||`.
 struct Expression(Vec<Vec<Term>>);
 
 struct Term {

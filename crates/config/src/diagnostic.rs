@@ -1,7 +1,9 @@
-//! Diagnostics: what is wrong with a configuration, collected as values while all of it is read, and rendered in HAProxy's form.
+//! Diagnostics: faults of a configuration. They are collected as values while all of it is read, and rendered in HAProxy's
+//! format.
 //!
-//! Nothing here prints. A message names its place (`parsing [file:line] : `) by its span, never in its own text, and has no line
-//! feed; the source line and a caret under the word follow it. How many are kept is bounded, how many there were is counted.
+//! Nothing here prints. The place of a message (`parsing [file:line] : `) comes from its span, never from its text, and the text
+//! has no line feed. The source line follows, with a caret below the word. The number of stored diagnostics is limited; all of
+//! them are counted.
 
 use crate::tree::Span;
 use std::collections::{HashMap, HashSet};
@@ -9,33 +11,33 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use syntax::octets::readable;
 
-/// Diagnostics of each severity that are kept for rendering; what comes after is only counted. Harmless ones never displace an error.
+/// Most diagnostics of each severity that are stored; further ones are only counted. Less severe ones never displace an error.
 pub const MAX_DIAGNOSTICS: usize = 1000;
 
-/// Messages without a place that are kept of those which differ only in the names in them, as one per proxy.
+/// Most stored messages without a place that differ only in names, such as one per proxy.
 pub const MAX_ALIKE: usize = 10;
 
-/// Bytes of a message or an advice that are kept; a word of the configuration may be much longer.
+/// Most bytes of a stored message or advice; a word of the configuration may be much longer.
 pub const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// Columns of a source line shown under a message; a longer line is cut around the word with `...`.
+/// Most columns of a source line below a message; a longer line is cut around the word with `...`.
 pub const EXCERPT_COLUMNS: usize = 120;
 
-/// How bad it is. The order is from harmless to fatal.
+/// The severity, from harmless to fatal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Shown only in diagnostic mode (`-dD`).
     Diag,
     /// Information.
     Notice,
-    /// The configuration works, but perhaps not as meant. Fatal under `-dW` and `zero-warning`.
+    /// The configuration works, but may not do what its author expects. Fatal with `-dW` and `zero-warning`.
     Warning,
     /// The configuration is refused.
     Alert,
 }
 
 impl Severity {
-    /// The label that starts a line, padded as HAProxy pads it.
+    /// The label at the start of a line, padded like in HAProxy.
     pub fn label(self) -> &'static str {
         match self {
             Severity::Diag => "[DIAG]     ",
@@ -49,20 +51,20 @@ impl Severity {
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where it is; none for what has no line.
+    /// The place; None for a message without a line.
     pub span: Option<Span>,
-    /// What is wrong, with HAProxy's final dot, without the place.
+    /// The message with HAProxy's final dot, without the place.
     pub message: String,
-    /// Advice printed on lines of its own under the excerpt ("Did you mean …?").
+    /// Advice on separate lines below the excerpt ("Did you mean …?").
     pub help: Vec<String>,
 }
 
 /// How diagnostics are rendered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rendering {
-    /// The process id between the brackets of every line.
+    /// The process id in the brackets of every line.
     pub pid: u32,
     /// `-dD`: show [`Severity::Diag`] as well.
     pub diag: bool,
@@ -70,29 +72,29 @@ pub struct Rendering {
     pub quiet: bool,
 }
 
-/// All diagnostics of a run, in the order they were found.
+/// All diagnostics of a run, in the order of their discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
-    /// How many were found, by severity.
+    /// The number found, by severity.
     found: [usize; SEVERITIES],
-    /// How many of them are kept.
+    /// The number stored, by severity.
     kept: [usize; SEVERITIES],
-    /// Whether the last one that was added is kept.
+    /// Whether the last one that was added is stored.
     last_is_kept: bool,
     memory: Box<Memory>,
 }
 
-/// What tells that a message comes again.
+/// State for the detection of repeated messages.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// Messages without a place by their text without names.
+    /// Messages without a place, by their text without the names.
     alike: HashMap<String, Alike>,
-    /// Places and messages of [`Diagnostics::add_once`].
+    /// The places and messages that [`Diagnostics::add_once`] has added.
     told: HashSet<(Place, String)>,
 }
 
-/// How many severities there are.
+/// The number of severities.
 const SEVERITIES: usize = Severity::Alert as usize + 1;
 
 /// Messages that differ only in names.
@@ -103,11 +105,11 @@ struct Alike {
     count: usize,
 }
 
-/// A place, as far as two can be the same: the address of the source, the line and the range in it.
+/// The identity of a place: the address of the source, the line and the range in it.
 type Place = (usize, u32, u32, u32);
 
 impl Diagnostics {
-    /// None yet.
+    /// An empty collection.
     pub fn new() -> Self {
         Self::default()
     }
@@ -132,7 +134,7 @@ impl Diagnostics {
         self.add(Severity::Diag, Some(span), message)
     }
 
-    /// A message of any severity, with a place or (the whole configuration, a file that is missing) without.
+    /// Adds a message of any severity. A message about the whole configuration or a missing file has no place.
     pub fn add(
         &mut self,
         severity: Severity,
@@ -156,7 +158,7 @@ impl Diagnostics {
         self
     }
 
-    /// The same, unless that message was already told of that place in this way. Whether it is new.
+    /// Like [`Diagnostics::add`], unless the same message was added for this place before. Returns whether it is new.
     pub fn add_once(&mut self, severity: Severity, span: &Span, message: String) -> bool {
         let place = (
             Arc::as_ptr(&span.source).addr(),
@@ -171,7 +173,7 @@ impl Diagnostics {
         is_new
     }
 
-    /// Counts messages that differ only in what stands between quotes.
+    /// Counts messages that differ only in the text between quotes. Returns whether the limit is exceeded.
     fn is_one_of_many(&mut self, severity: Severity, message: &str) -> bool {
         let shape: Vec<&str> = message.split('\'').step_by(2).collect();
         let alike = self
@@ -200,7 +202,7 @@ impl Diagnostics {
     /// Appends everything of `other`.
     pub fn append(&mut self, other: Diagnostics) {
         for index in 0..SEVERITIES {
-            // What was only counted there stays so.
+            // Diagnostics that were only counted stay counted.
             self.found[index] += other.found[index] - other.kept[index];
         }
         for item in other.items {
@@ -211,32 +213,32 @@ impl Diagnostics {
         }
     }
 
-    /// How many errors there are.
+    /// The number of errors.
     pub fn alerts(&self) -> usize {
         self.found[Severity::Alert as usize]
     }
 
-    /// How many warnings there are.
+    /// The number of warnings.
     pub fn warnings(&self) -> usize {
         self.found[Severity::Warning as usize]
     }
 
-    /// Whether the configuration must be refused. `zero_warning`: warnings refuse it too (`-dW`, `zero-warning`).
+    /// Whether the configuration must be refused. `zero_warning`: warnings count too (`-dW`, `zero-warning`).
     pub fn refuses(&self, zero_warning: bool) -> bool {
         self.alerts() > 0 || (zero_warning && self.warnings() > 0)
     }
 
-    /// The messages kept, in the order they were found.
+    /// The stored messages, in the order of their discovery.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.items.iter()
     }
 
-    /// How many messages of a severity were counted but not kept.
+    /// The number of messages of a severity that were counted but not stored.
     pub fn left_out(&self, severity: Severity) -> usize {
         self.found[severity as usize] - self.kept[severity as usize]
     }
 
-    /// Every message in HAProxy's form, each with its excerpt.
+    /// Renders every message in HAProxy's format, each with its excerpt.
     pub fn render(&self, how: &Rendering) -> String {
         let mut out = String::new();
         if how.quiet {
@@ -268,7 +270,7 @@ impl Diagnostics {
         out
     }
 
-    /// The lines HAProxy ends a refused configuration with: each file with errors, and that they are fatal. Empty where the
+    /// The final lines of HAProxy for a refused configuration: each file with errors, and that they are fatal. Empty if the
     /// configuration is not refused.
     pub fn render_closing(&self, how: &Rendering, zero_warning: bool) -> String {
         let mut out = String::new();
@@ -352,7 +354,7 @@ fn bounded(mut message: String) -> String {
     message
 }
 
-/// The source line without its indentation, and carets under the span.
+/// Writes the source line without its indentation, and carets below the span.
 fn excerpt(out: &mut String, span: &Span) {
     let written = span.excerpt();
     let indent = written.len() - written.trim_ascii_start().len();
@@ -360,7 +362,7 @@ fn excerpt(out: &mut String, span: &Span) {
         return;
     }
     let shown = readable(&written[indent..]).to_string();
-    // A range may begin or end within a letter.
+    // A range may begin or end within a character.
     let column = |byte: u32| {
         let end = (byte as usize).clamp(indent, written.len());
         let before = readable(&written[indent..end]).to_string();
@@ -373,7 +375,7 @@ fn excerpt(out: &mut String, span: &Span) {
     };
     let (start, end) = (column(span.start), column(span.end));
     let total = shown.chars().count();
-    // A long line is cut so that the word's start stands in the middle.
+    // A long line is cut so that the start of the word is in the middle.
     let cut = if start >= EXCERPT_COLUMNS - 6 {
         start - EXCERPT_COLUMNS / 2
     } else {
@@ -400,7 +402,7 @@ fn excerpt(out: &mut String, span: &Span) {
     }
 }
 
-/// What a terminal may be sent: control characters become `?`, white space a space.
+/// Text that is safe for a terminal: control characters become `?`, white space becomes a space.
 fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\t' | '\n' | '\r' | '\x0b' | '\x0c' => ' ',

@@ -1,41 +1,41 @@
-//! The nesting of `.if`, `.elif`, `.else` and `.endif` (manual §2.4): which lines of a file are read.
+//! Nesting of `.if`, `.elif`, `.else` and `.endif` (manual §2.4), which determines the lines that are read.
 //!
-//! A slip (a second `.else`, an `.endif` too many) is reported by the caller and changes nothing here, so that the rest of the file
-//! can still be read.
+//! The caller reports a misplaced directive (a second `.else`, an extra `.endif`). It changes nothing here, so that the rest of
+//! the file can still be read.
 
 use crate::tree::Span;
 
-/// Blocks inside each other; as many as HAProxy takes.
+/// Most nested blocks, as in HAProxy.
 pub const MAX_NESTED_BLOCKS: usize = 99;
 
 /// The open blocks of one file, the innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     open: Vec<Block>,
-    /// Blocks opened beyond the limit; their lines are left out.
+    /// The number of blocks opened beyond the limit; their lines are skipped.
     beyond: usize,
 }
 
 #[derive(Debug)]
 struct Block {
-    /// Where its `.if` stands.
+    /// The place of its `.if`.
     start: Span,
     branch: Branch,
     after_else: bool,
 }
 
-/// The branch a block is in.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Branch {
     /// Its lines are read.
     Taken,
-    /// Its lines are left out; a later branch may be taken.
+    /// Its lines are skipped; a later branch may be taken.
     Waiting,
-    /// No later branch is taken: one was, or the block stands in lines that are left out, or its condition has no answer.
+    /// No later branch is taken: one was, or the surrounding lines are skipped, or the condition could not be evaluated.
     Done,
 }
 
-/// What `.elif` and `.else` may not do.
+/// Why `.elif` or `.else` is misplaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misplaced {
     /// There is no `.if`.
@@ -45,7 +45,7 @@ pub(crate) enum Misplaced {
 }
 
 impl Blocks {
-    /// Whether lines are read here.
+    /// Whether the current lines are read.
     pub fn reading(&self) -> bool {
         self.beyond == 0
             && self
@@ -54,8 +54,8 @@ impl Blocks {
                 .is_none_or(|block| block.branch == Branch::Taken)
     }
 
-    /// Opens a block at `start`. `condition` is asked only where lines are read; none means that it has no answer. False where
-    /// the nesting is too deep.
+    /// Opens a block at `start`. `condition` is evaluated only if the current lines are read; None means that it could not be
+    /// evaluated. False if the nesting is too deep.
     pub fn enter(&mut self, start: &Span, condition: impl FnOnce() -> Option<bool>) -> bool {
         if self.open.len() == MAX_NESTED_BLOCKS {
             self.beyond += 1;
@@ -74,7 +74,7 @@ impl Blocks {
         true
     }
 
-    /// `.elif`; `condition` is asked only if no branch before was taken.
+    /// `.elif`; `condition` is evaluated only if no earlier branch was taken.
     pub fn otherwise_if(
         &mut self,
         condition: impl FnOnce() -> Option<bool>,
@@ -96,7 +96,7 @@ impl Blocks {
         self.open.pop().map(drop).ok_or(Misplaced::Lone)
     }
 
-    /// Where the blocks that are still open begin.
+    /// The places of the blocks that are still open.
     pub fn unclosed(&self) -> impl Iterator<Item = &Span> {
         self.open.iter().map(|block| &block.start)
     }

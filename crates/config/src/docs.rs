@@ -41,7 +41,7 @@ A word that is in no table is an error, with the nearest keyword as a suggestion
 
 ";
 
-/// A table of the expression language: rows of cells, of which the state is one.
+/// A table of the expression language: rows of cells; one cell is the state.
 struct Part {
     title: &'static str,
     columns: &'static str,
@@ -225,7 +225,7 @@ fn state(row: &Row) -> (&'static str, String) {
     }
 }
 
-/// A reason as a sentence of its own.
+/// A reason as a separate sentence.
 fn sentence(reason: &str) -> String {
     let mut chars = reason.chars();
     chars.next().map_or_else(String::new, |first| {

@@ -1,7 +1,7 @@
-//! `-dK<class>[,…]`: the keywords that are served, in the form of HAProxy's listings (management guide §3, `-dK`).
+//! `-dK<class>[,…]`: the implemented keywords, in the format of HAProxy's listings (management guide §3, `-dK`).
 //!
-//! What HAProxy has and this version does not is listed in its place behind `NOT_YET`, so that tools which leave comments
-//! out see what can be used.
+//! A keyword of HAProxy that this version lacks is listed in its place after `NOT_YET`. Tools that skip comments only see the
+//! usable ones.
 
 use crate::keywords::{
     self, Keyword, Places, State, actions, bind, checks, global, proxy, server, tls,
@@ -10,10 +10,10 @@ use sample::Place;
 use sample::reference::{self, kind_name};
 use std::fmt::Write as _;
 
-/// Before what is known and not served.
+/// The prefix of a keyword that is known but not implemented.
 const NOT_YET: &str = "# not yet: ";
 
-/// A class, what it holds, and its lines where they are made here.
+/// A class, its description, and the function for its lines if they are generated here.
 type Class = (&'static str, &'static str, Option<fn() -> String>);
 
 /// The classes in HAProxy's order.
@@ -27,8 +27,8 @@ const CLASSES: &[Class] = &[
     ("svc", "service names", Some(String::new)),
 ];
 
-/// The listing of classes as `acl,smp`, `all` or `help`. `commands` are the lines of the runtime interface. A class that
-/// does not exist lists nothing, as in HAProxy.
+/// The listing of classes, such as `acl,smp`, `all` or `help`. `commands` are the lines of the runtime interface. An unknown
+/// class lists nothing, as in HAProxy.
 #[must_use]
 pub fn keywords(classes: &str, commands: &str) -> String {
     let mut out = String::new();
@@ -60,7 +60,7 @@ pub fn keywords(classes: &str, commands: &str) -> String {
     out
 }
 
-/// Lines by their names, in order.
+/// Lines, sorted by their names.
 struct Sorted {
     indent: &'static str,
     lines: Vec<(String, bool)>,
@@ -143,7 +143,7 @@ fn smp() -> String {
     out
 }
 
-/// What the columns of [`smp`] stand for.
+/// The legend for the columns of [`smp`].
 fn places_legend() -> String {
     let mut out = String::new();
     let count = Place::moments().len();
@@ -196,14 +196,14 @@ fn cfg() -> String {
     out
 }
 
-/// A table's keywords; those that HAProxy removed are none.
+/// The keywords of a table, without those that HAProxy removed.
 fn table<P>(out: &mut String, prefix: &str, table: &[Keyword<P>]) {
     let mut lines = Sorted::new("\t");
     add(&mut lines, prefix, table.iter());
     lines.write(out);
 }
 
-/// The options of a kind of line, with those of the tables that it shares with others.
+/// The options of a kind of line, including those of shared tables.
 fn options<P>(out: &mut String, prefix: &str, table: &[Keyword<P>], place: Places) {
     let mut lines = Sorted::new("\t");
     add(&mut lines, prefix, table.iter());

@@ -1,7 +1,7 @@
-//! Server lines that come while traffic runs (management guide §9.3 "add server").
+//! Server lines that are added at run time (management guide §9.3 "add server").
 //!
-//! Such a line is read as a line of its backend: behind the `global` and `default-server` lines that say what servers start from,
-//! which the configuration keeps for that ([`crate::model::Global::server_lines`],
+//! Such a line is parsed as a line of its backend, after the `global` and `default-server` lines with the defaults of servers.
+//! The configuration keeps those lines for this purpose ([`crate::model::Global::server_lines`],
 //! [`crate::model::Proxy::default_server_lines`]).
 
 use crate::build::Settings;
@@ -14,7 +14,7 @@ use crate::model::{Balance, Config, HashMethod, Mode, Proto, Proxy, Server};
 use crate::reader::Input;
 use std::sync::Arc;
 
-/// Options that a server cannot be given while traffic runs, as in HAProxy.
+/// Options that a server cannot get at run time, as in HAProxy.
 const STATIC_ONLY: &[&str] = &[
     "enabled",
     "init-addr",
@@ -32,13 +32,13 @@ const STATIC_ONLY: &[&str] = &[
     "stick",
 ];
 
-/// Where the address stands on a line, and the options.
+/// The indexes of the address and of the first option on a line.
 const ADDRESS: usize = 0;
 
 /// Whether servers can be added to a backend.
 ///
 /// # Errors
-/// Why not, in HAProxy's words.
+/// The reason in HAProxy's words.
 pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
     let title = match proxy.is_frontend {
         true => format!("proxy '{}'", proxy.name),
@@ -68,11 +68,11 @@ pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
     }
 }
 
-/// Reads a server of the proxy at this place: its name, and the words that follow it. Variables in its address are replaced from
-/// `environment`, as in HAProxy. Names of hosts are not resolved. A server without an id of its own has the id 0.
+/// Parses a server of the proxy at this index: its name, and the words that follow it. As in HAProxy, variables in its address
+/// are expanded from `environment`. Host names are not resolved. A server without an id of its own has the id 0.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults.
 pub fn server(
     config: &Config,
     proxy: usize,
@@ -144,7 +144,7 @@ pub fn server(
     Ok(server)
 }
 
-/// The words without `track <server>`, and what it names.
+/// The words without `track <server>`, and the tracked server.
 fn without_track<'a>(words: &[&'a [u8]]) -> (Vec<&'a [u8]>, Option<String>) {
     let mut left = words.to_vec();
     let at = left.iter().skip(1).position(|word| *word == b"track");
@@ -156,7 +156,7 @@ fn without_track<'a>(words: &[&'a [u8]]) -> (Vec<&'a [u8]>, Option<String>) {
     (left, Some(track))
 }
 
-/// The server that another one follows: of the configuration, and with checks.
+/// The server that another one tracks; it must be a server of the configuration with checks.
 fn tracked(config: &Config, own: usize, written: &str) -> Result<(usize, usize), String> {
     let (proxy, name) = match written.split_once('/') {
         Some((proxy, name)) => (proxy, name),
@@ -181,12 +181,12 @@ fn tracked(config: &Config, own: usize, written: &str) -> Result<(usize, usize),
     Ok((backend, place))
 }
 
-/// What servers of a backend may start from.
+/// The defaults from which servers of a backend may start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Presets {
-    /// Its `default-server` without a name sets something.
+    /// Its `default-server` without a name sets an option.
     pub unnamed: bool,
-    /// The names of those that set something.
+    /// The names of the `default-server` lines that set an option.
     pub names: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ pub fn presets(proxy: &Proxy) -> Presets {
     presets
 }
 
-/// A configuration with nothing but this server.
+/// The text of a configuration with only this server.
 fn text(config: &Config, backend: &Proxy, name: &str, words: &[&[u8]]) -> Vec<u8> {
     let mut text = b"global\n".to_vec();
     let mut line = |words: &[&[u8]]| {
@@ -241,7 +241,7 @@ fn text(config: &Config, backend: &Proxy, name: &str, words: &[&[u8]]) -> Vec<u8
     }
     let mut own: Vec<&[u8]> = vec![b"server", name.as_bytes(), words[ADDRESS]];
     let mut options = &words[ADDRESS + 1..];
-    // Without `from` nothing is inherited.
+    // Without `from`, nothing is inherited.
     match options {
         [from, origin, rest @ ..] if *from == b"from" => {
             own.extend([*from, *origin]);
@@ -255,7 +255,7 @@ fn text(config: &Config, backend: &Proxy, name: &str, words: &[&[u8]]) -> Vec<u8
     text
 }
 
-/// A word as the language's strong quotes write it.
+/// A word in the language's strong quotes.
 fn quote(word: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
     for byte in word {

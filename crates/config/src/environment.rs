@@ -1,5 +1,5 @@
-//! The environment a configuration is read in (manual §2.3): a copy of the process's, changed by `setenv` and its kin, never the
-//! real one.
+//! The environment in which a configuration is read (manual §2.3): a copy of the process's environment, which `setenv` and
+//! related keywords change. The process's own environment never changes.
 
 use crate::suggest;
 use crate::tree::{Span, Statement};
@@ -25,7 +25,7 @@ pub const TCP_LOG_FORMAT: &str =
 pub const TCP_CLF_LOG_FORMAT: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U %ts-- \
      %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
 
-/// The lines of a TLS key log, client side and server side differing in the prefix of the fetches: label and its secret.
+/// The lines of a TLS key log: label and fetch of its secret. Client side and server side differ in the prefix of the fetches.
 const KEYLOG_LINES: [(&str, &str); 8] = [
     ("CLIENT_RANDOM", "session_key,hex"),
     ("CLIENT_EARLY_TRAFFIC_SECRET", "client_early_traffic_secret"),
@@ -43,18 +43,18 @@ const KEYLOG_LINES: [(&str, &str); 8] = [
     ("EARLY_EXPORTER_SECRET", "early_exporter_secret"),
 ];
 
-/// Names and values, as bytes: the outside may have put anything there.
+/// Names and values as bytes, because they may not be valid text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// What the variables that HAProxy defines for a configuration depend on.
+/// Inputs of the variables that HAProxy defines for a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Predefined<'a> {
-    /// The version we answer as, see [`crate::condition::BuildInfo::version`].
+    /// The reported version, see [`crate::condition::BuildInfo::version`].
     pub version: &'a str,
-    /// `-L` or the host's name.
+    /// `-L`, or the name of the host.
     pub local_peer: &'a str,
     /// The configuration files.
     pub files: &'a [&'a str],
@@ -63,7 +63,7 @@ pub struct Predefined<'a> {
 }
 
 impl Environment {
-    /// Nothing defined.
+    /// An empty environment.
     pub fn new() -> Self {
         Self::default()
     }
@@ -80,7 +80,7 @@ impl Environment {
 
     /// Defines the `HAPROXY_*` variables that a configuration can use (manual §2.3).
     pub fn predefine(&mut self, facts: &Predefined<'_>) {
-        // A master hands its own start version on to the workers.
+        // A master passes its own start version to the workers.
         if self.get("HAPROXY_STARTUP_VERSION").is_none() {
             self.set("HAPROXY_STARTUP_VERSION", facts.version);
         }
@@ -99,18 +99,18 @@ impl Environment {
         self.set("HAPROXY_KEYLOG_BC_LOG_FMT", keylog_format("ssl_bc"));
     }
 
-    /// The value of `name`; an empty one is not the same as none.
+    /// The value of `name`; an empty value differs from None.
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         self.variables.get(name.as_ref()).map(Vec::as_slice)
     }
 
-    /// Sets `name`, whatever it was.
+    /// Sets `name`, and replaces an earlier value.
     pub fn set(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.variables
             .insert(name.as_ref().to_vec(), value.as_ref().to_vec());
     }
 
-    /// `text` with every `$NAME` and `${NAME}` replaced by its value, by nothing where it has none.
+    /// `text` with every `$NAME` and `${NAME}` replaced by its value; an unset name is replaced by nothing.
     pub fn expand<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let mut rest = text;
         let mut out = Vec::new();
@@ -141,19 +141,19 @@ impl Environment {
         self.variables.remove(name.as_ref());
     }
 
-    /// Removes every name for which `keep` says no.
+    /// Removes every name for which `keep` returns false.
     pub fn retain(&mut self, keep: impl Fn(&[u8]) -> bool) {
         self.variables.retain(|name, _| keep(name));
     }
 
-    /// Names and values in the order of the names.
+    /// Names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.variables
             .iter()
             .map(|(name, value)| (name.as_slice(), value.as_slice()))
     }
 
-    /// The defined name that looks most like `name`, which is not defined.
+    /// The defined name that is most similar to `name`, which is not defined.
     pub fn suggest(&self, name: &str) -> Option<&str> {
         suggest::closest(
             name,
@@ -163,8 +163,8 @@ impl Environment {
         )
     }
 
-    /// Carries out `setenv`, `presetenv`, `unsetenv` and `resetenv` (manual §3.1); other statements do nothing. The error is
-    /// where and what.
+    /// Executes `setenv`, `presetenv`, `unsetenv` and `resetenv` (manual §3.1); other statements do nothing. The error is a place
+    /// and a message.
     pub(crate) fn apply(&mut self, statement: &Statement) -> Result<(), (Span, String)> {
         match statement.keyword() {
             "setenv" => self.apply_set(statement, true),

@@ -1,8 +1,8 @@
-//! The keyword table: every section and keyword of HAProxy 3.5, once. The parser, the generated reference
-//! ([`crate::docs`]) and "did you mean" all read it; adding a keyword touches one entry and its parser.
+//! The keyword table: every section and keyword of HAProxy 3.5, once. The parser, the generated reference ([`crate::docs`]) and
+//! "did you mean" read it. Adding a keyword changes one entry and its parser.
 //!
-//! An entry's state decides what a use of it means, so nothing is ever silently ignored: it is parsed, refused as not
-//! implemented yet, checked and then told to have no effect, or refused as removed.
+//! The state of an entry determines the result of a use, so that nothing is silently ignored. A keyword is parsed, refused as not
+//! implemented yet, checked and reported to have no effect, or refused as removed.
 
 pub mod actions;
 pub mod arguments;
@@ -22,20 +22,21 @@ use crate::build::legacy::Rewrite;
 use arguments::Args;
 use features::Feature;
 
-/// Where a keyword may stand: a set of section kinds, of rule sets or of kinds of lines. Each table uses one of the three.
+/// The places where a keyword is valid: a set of section kinds, of rule sets or of kinds of lines. Each table uses one of the
+/// three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places(u32);
 
 impl Places {
-    /// No place in particular: the table itself says where its entries stand.
+    /// No place: the table itself determines where its entries are valid.
     pub const NONE: Places = Places(0);
-    /// `defaults`, named or not.
+    /// `defaults`, with or without a name.
     pub const DEFAULTS: Places = Places(1);
     /// `frontend` and `listen`.
     pub const FRONTEND: Places = Places(1 << 1);
     /// `backend` and `listen`.
     pub const BACKEND: Places = Places(1 << 2);
-    /// A `defaults` that has a name; an anonymous one is refused.
+    /// A `defaults` with a name; one without a name is refused.
     pub const NAMED_DEFAULTS: Places = Places(1 << 3);
     /// `bind` lines.
     pub const BIND: Places = Places(1 << 4);
@@ -62,10 +63,10 @@ impl Places {
     pub const TCP_RESPONSE: Places = Places(1 << 14);
     /// `quic-initial` rules.
     pub const QUIC_INITIAL: Places = Places(1 << 15);
-    /// Options between the brackets of a `crt-list` and of `ssl-f-use`.
+    /// Options in the brackets of a `crt-list` and of `ssl-f-use`.
     pub const CRT_LIST: Places = Places(1 << 16);
 
-    /// What the reference calls the sections and the rule sets.
+    /// The names of the sections and the rule sets in the reference.
     pub const NAMES: [(Places, &str); 12] = [
         (Places::DEFAULTS, "defaults"),
         (Places::NAMED_DEFAULTS, "named defaults"),
@@ -81,7 +82,7 @@ impl Places {
         (Places::QUIC_INITIAL, "quic-initial"),
     ];
 
-    /// Both sets.
+    /// The union of both sets.
     #[must_use]
     pub const fn or(self, other: Places) -> Places {
         Places(self.0 | other.0)
@@ -94,7 +95,7 @@ impl Places {
     }
 }
 
-/// Short names for the tables.
+/// Short names, for the tables.
 pub(crate) mod at {
     use super::Places;
     pub const F: Places = Places::FRONTEND;
@@ -108,29 +109,29 @@ pub(crate) mod at {
     pub const NB: Places = B.or(Places::NAMED_DEFAULTS);
 }
 
-/// What a use of a keyword means. `P` is what its table parses with.
+/// The result of using a keyword. `P` is the parser type of the table.
 #[derive(Clone, Copy, Debug)]
 pub enum State<P> {
     /// It does what HAProxy's manual says.
     Supported(P),
-    /// The same, except for what is named here, which is refused as not implemented.
+    /// The same, except for the parts named here, which are refused as not implemented.
     Partly(P, &'static str),
-    /// Known, refused: not implemented by this version.
+    /// Known and refused: this version does not implement it.
     NotYet,
-    /// Parsed into the model, and a notice says that it does nothing: what would use it does not exist yet.
+    /// Parsed into the model. A notice says that it has no effect, because the feature that would use it does not exist yet.
     Ahead(P, Feature),
-    /// Its arguments are checked, and a notice says that it does nothing.
+    /// Its arguments are checked. A notice says that it has no effect.
     NoEffect(Why),
-    /// HAProxy refuses it too. What to write instead.
+    /// HAProxy refuses it too. The text names the replacement.
     Removed(&'static str),
 }
 
-/// What a use of a keyword of proxies means in a proxy without the capability for it, in HAProxy's words.
+/// The result of using a keyword in a proxy without the capability for it, in HAProxy's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elsewhere {
-    /// A warning that it is ignored, and this.
+    /// A warning that it is ignored, followed by this text.
     Ignored(&'static str),
-    /// The same, of what describes log lines.
+    /// The same, for keywords about log lines.
     IgnoredFormat,
     /// An error that names the missing capability.
     Refused,
@@ -141,14 +142,14 @@ pub enum Elsewhere {
 /// Why a keyword has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It tunes a feature that does not exist here yet. What would turn the feature on is refused ([`State::NotYet`]).
+    /// It configures a feature that does not exist here yet. The keyword that enables the feature is refused ([`State::NotYet`]).
     Absent(Feature),
-    /// It tunes something that exists in HAProxy only. The reason, as a clause.
+    /// It configures something that only HAProxy has. The text is the reason, as a clause.
     Foreign(&'static str),
 }
 
 impl<P: Copy> State<P> {
-    /// What parses it, where something does.
+    /// The parser, if there is one.
     #[must_use]
     pub const fn parser(self) -> Option<P> {
         match self {
@@ -163,17 +164,17 @@ impl<P: Copy> State<P> {
 /// One keyword.
 #[derive(Clone, Copy, Debug)]
 pub struct Keyword<P> {
-    /// As written in the file. A name that ends in `*` goes on with parentheses or a number, as `set-var(txn.x)`.
+    /// The name in the file. A name that ends in `*` is followed by parentheses or a number, as in `set-var(txn.x)`.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The places where it is valid.
     pub places: Places,
-    /// What follows it, where it has no parser; of an option of a line, at least how many words do.
+    /// The arguments of a keyword without a parser; for an option of a line, at least their number.
     pub args: Args,
-    /// What a use of it means.
+    /// The result of using it.
     pub state: State<P>,
-    /// What a use of it means in another section than its own.
+    /// The result of using it in a section for which it is not valid.
     pub elsewhere: Elsewhere,
-    /// Of a removed directive: writes the line that replaces one, where that takes no person.
+    /// For a removed directive: writes the replacement of a line, if it can be derived automatically.
     pub instead: Option<Rewrite>,
     /// One line of reference.
     pub doc: &'static str,
@@ -201,7 +202,7 @@ impl<P> Keyword<P> {
         Keyword::new(name, places, State::Supported(parser), doc)
     }
 
-    /// Served but for `missing`.
+    /// Implemented except for `missing`.
     pub(crate) const fn partly(
         name: &'static str,
         places: Places,
@@ -216,7 +217,7 @@ impl<P> Keyword<P> {
         Keyword::new(name, places, State::NotYet, doc)
     }
 
-    /// Tunes a feature that does not exist yet.
+    /// Configures a feature that does not exist yet.
     pub(crate) const fn tunes(
         name: &'static str,
         places: Places,
@@ -228,7 +229,7 @@ impl<P> Keyword<P> {
         Keyword::new(name, places, state, doc).args(args)
     }
 
-    /// Parsed, and tunes a feature that does not exist yet.
+    /// Parsed; configures a feature that does not exist yet.
     pub(crate) const fn ahead(
         name: &'static str,
         places: Places,
@@ -240,7 +241,7 @@ impl<P> Keyword<P> {
         Keyword::new(name, places, state, doc)
     }
 
-    /// Tunes what exists in HAProxy only.
+    /// Configures something that only HAProxy has.
     pub(crate) const fn moot(
         name: &'static str,
         places: Places,
@@ -287,7 +288,7 @@ impl<P> Keyword<P> {
     }
 }
 
-/// The entry of a shared table for `word` in `place`.
+/// The entry of a shared table for `word`, among those valid in `place`.
 #[must_use]
 pub fn find_in<'a, P>(
     table: &'a [Keyword<P>],
@@ -296,7 +297,7 @@ pub fn find_in<'a, P>(
 ) -> Option<&'a Keyword<P>> {
     let known = table.iter().filter(|keyword| keyword.matches(word));
     let known = known.filter(|keyword| keyword.places.intersects(place));
-    // `sc-inc-gpc0` is no `sc-inc-gpc*`.
+    // `sc-inc-gpc0` must not match `sc-inc-gpc*`: the longest name wins.
     known.max_by_key(|keyword| keyword.name.len())
 }
 
@@ -311,9 +312,9 @@ pub fn find<'a, P>(table: &'a [Keyword<P>], word: &str) -> Option<&'a Keyword<P>
 pub struct Row {
     /// The keyword.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The places where it is valid.
     pub places: Places,
-    /// What a use of it means.
+    /// The result of using it.
     pub state: State<()>,
     /// One line of reference.
     pub doc: &'static str,
@@ -324,13 +325,13 @@ pub struct Row {
 pub struct Group {
     /// Its heading.
     pub title: String,
-    /// Whether [`Row::places`] says something.
+    /// Whether [`Row::places`] differs between the rows.
     pub by_place: bool,
     /// Its keywords in the table's order.
     pub rows: Vec<Row>,
 }
 
-/// The whole table, for the reference and for checks of its completeness.
+/// The whole table, for the reference and for checks that it is complete.
 #[must_use]
 pub fn groups() -> Vec<Group> {
     let mut groups = vec![
@@ -407,7 +408,7 @@ fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
 }
 
 impl Group {
-    /// The same with the rows of a shared table that stand in `place`.
+    /// Adds the rows of a shared table that are valid in `place`.
     fn with<P: Copy>(mut self, shared: &[Keyword<P>], place: Places) -> Group {
         let shared = shared
             .iter()

@@ -1,9 +1,9 @@
-//! One line of a configuration into words: quotes, escapes, comments and environment variables (manual §2.2, §2.3).
+//! Splits a line of a configuration into words: quotes, escapes, comments and environment variables (manual §2.2, §2.3).
 //!
-//! Follows HAProxy byte for byte, also where that surprises: there is no line continuation (a backslash at the end of a line is a
-//! backslash), a backslash before a tab is a backslash, a carriage return after a word ends the line, variables are read inside double quotes
-//! only, and a default value (`${X-default}`) is taken as it stands up to the brace. Work and memory are linear in the line and
-//! its expansion, both bounded by [`MAX_LINE_BYTES`].
+//! It follows HAProxy byte for byte, also in surprising cases. There is no line continuation (a backslash at the end of a line is
+//! literal). A backslash before a tab is literal. A carriage return after a word ends the line. Variables are expanded inside
+//! double quotes only. A default value (`${X-default}`) is literal up to the brace. Work and memory are linear in the line and
+//! its expansion; both are limited by [`MAX_LINE_BYTES`].
 
 use crate::environment::Environment;
 use crate::tree::Text;
@@ -13,48 +13,48 @@ use std::ops::Range;
 #[cfg(test)]
 mod tests;
 
-/// Words in a line; a line with more is refused (HAProxy has the same limit).
+/// Most words in a line; a line with more is refused (HAProxy has the same limit).
 pub const MAX_LINE_ARGS: usize = 64;
 
-/// Bytes of a line as written, and of all its words after expansion. HAProxy's only bound is memory.
+/// Most bytes of a line as written, and of all its words after expansion. HAProxy is limited only by memory.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// What a line is read with.
+/// The inputs for reading a line, other than the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// Where `$X` is looked up.
+    /// The source of the value of `$X`.
     pub environment: &'a Environment,
     /// `${.FILE}`
     pub file: &'a str,
     /// `${.LINE}`
     pub line: u32,
-    /// `${.SECTION}`: the name of the section, or its kind where it has none; nothing before the first.
+    /// `${.SECTION}`: the name of the section, or its kind if it has none; None before the first section.
     pub section: Option<&'a [u8]>,
     /// Whether `#` starts a comment: in files, not in the expression of `-cc`.
     pub comments: bool,
 }
 
-/// A word and where it stands in the bytes of the line.
+/// A word and its place in the bytes of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The resolved word.
     pub text: Text,
-    /// What it was written as, quotes included.
+    /// The range as written, including quotes.
     pub range: Range<usize>,
-    /// For an empty word: the variable that is not set and made it so.
+    /// For an empty word: the unset variable that caused it.
     pub unset: Option<Range<usize>>,
 }
 
-/// A line in words.
+/// The words of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// At most [`MAX_LINE_ARGS`].
     pub words: Vec<Token>,
-    /// Something that was written and is not in the words.
+    /// Text of the line that is not part of the words.
     pub ignored: Option<Ignored>,
 }
 
-/// What HAProxy silently drops from a line, and where that begins.
+/// Text that HAProxy silently drops from a line, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
     /// Text after a carriage return.
@@ -63,7 +63,7 @@ pub enum Ignored {
     AfterNul(usize),
 }
 
-/// Why a line has no words.
+/// Why a line cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexError {
     /// What is wrong.
@@ -72,7 +72,7 @@ pub struct LexError {
     pub offset: usize,
 }
 
-/// What can be wrong with a line.
+/// The kinds of faults in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LexErrorKind {
     /// A quote is not closed.
@@ -107,7 +107,7 @@ impl fmt::Display for LexErrorKind {
     }
 }
 
-/// The words of `line`, which has no line feed. A NUL byte ends it.
+/// Splits `line`, which has no line feed. A NUL byte ends it.
 pub fn split(line: &[u8], context: &Context<'_>) -> Result<Line, LexError> {
     if line.len() > MAX_LINE_BYTES {
         return Err(LexError {
@@ -132,7 +132,7 @@ pub fn split(line: &[u8], context: &Context<'_>) -> Result<Line, LexError> {
     Ok(lexer.out)
 }
 
-/// White space as C's `isspace` has it.
+/// White space as defined by C's `isspace`.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
@@ -140,22 +140,22 @@ pub(crate) fn is_space(byte: u8) -> bool {
 struct Lexer<'a> {
     line: &'a [u8],
     context: &'a Context<'a>,
-    /// Next byte to read.
+    /// The position of the next byte to read.
     at: usize,
     out: Line,
-    /// The word being built.
+    /// The current word.
     word: Vec<u8>,
-    /// Where it begins: its first byte or the quote before it.
+    /// The start of the current word: its first byte or the quote before it.
     word_at: Option<usize>,
-    /// Whether there is a word; it may still be empty.
+    /// Whether there is a current word; it may be empty.
     in_word: bool,
-    /// The open quote and its place.
+    /// The open quote and its position.
     quote: Option<(u8, usize)>,
-    /// Nothing was emitted since a quote was opened: closing it makes an empty word.
+    /// No byte was added since the quote was opened: closing it makes an empty word.
     empty_quote: bool,
-    /// A variable that is not set and left the word empty.
+    /// An unset variable that left the word empty.
     unset: Option<Range<usize>>,
-    /// Bytes emitted so far.
+    /// The number of bytes added so far.
     emitted: usize,
 }
 
@@ -214,7 +214,7 @@ impl Lexer<'_> {
         self.in_word |= self.empty_quote;
     }
 
-    /// A carriage return among other white space is white space; only one that follows a word ends the line.
+    /// A carriage return among other white space is white space; only one directly after a word ends the line.
     fn skip_space(&mut self) {
         while is_space(self.peek(0)) {
             self.at += 1;
@@ -227,7 +227,7 @@ impl Lexer<'_> {
         self.skip_space();
     }
 
-    /// Adds a byte to the word, beginning one at `from` where there is none.
+    /// Adds a byte to the word; begins a word at `from` if there is none.
     fn emit(&mut self, byte: u8, from: usize) -> Result<(), LexError> {
         self.begin_word(from)?;
         if byte == 0 {
@@ -257,7 +257,7 @@ impl Lexer<'_> {
         }
         let start = self.word_at.take().unwrap_or(end);
         let unset = self.unset.take();
-        // Words are C strings in HAProxy: an escaped NUL ends them.
+        // Words are C strings in HAProxy, so an escaped NUL ends the word.
         let bytes = self
             .word
             .split(|&byte| byte == 0)
@@ -281,7 +281,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A backslash outside single quotes. What is no escape stays as it is written.
+    /// Reads a backslash outside of single quotes. A sequence that is not an escape is literal.
     fn escape(&mut self) -> Result<(), LexError> {
         let from = self.at;
         let weak = self.quote.is_some();
@@ -321,7 +321,7 @@ impl Lexer<'_> {
             default = self.default_value(brace)?;
             value = value.or(default.map(|range| self.line[range].into()));
         }
-        // An expansion without words leaves no word at all, although it is quoted.
+        // An expansion to no words leaves no word at all, although it is quoted.
         self.empty_quote &= !expand;
         match value {
             Some(value) if expand => self.emit_words(&value, from)?,
@@ -361,7 +361,7 @@ impl Lexer<'_> {
         Ok(true)
     }
 
-    /// What stands between the `-` and the closing brace, and past that brace.
+    /// The text between the `-` and the closing brace. Continues after that brace.
     fn default_value(&mut self, brace: usize) -> Result<Option<Range<usize>>, LexError> {
         let start = self.at + 1;
         let has_default = self.peek(0) == b'-';
@@ -378,7 +378,7 @@ impl Lexer<'_> {
         Ok(has_default.then_some(start..end))
     }
 
-    /// Adds `value` cut at its white space, joined to what stands before and after the variable.
+    /// Adds `value`, split at white space. Its first and last word are joined with the text around the variable.
     fn emit_words(&mut self, value: &[u8], from: usize) -> Result<(), LexError> {
         for &byte in value {
             if is_space(byte) {
@@ -391,7 +391,7 @@ impl Lexer<'_> {
     }
 }
 
-/// The value of an environment variable or of a pseudo-variable, whose names start with a dot.
+/// The value of an environment variable or of a pseudo-variable, whose name begins with a dot.
 fn lookup<'a>(
     context: &Context<'a>,
     name: &[u8],

@@ -1,7 +1,8 @@
-//! The configuration language: words → spanned tree → typed configuration, with every error of every file in one run.
+//! The configuration language: words become a tree with source places, then a typed configuration. One run reports every error of
+//! every file.
 //!
-//! [`lexer`] and [`reader`] make the tree, [`condition`] and [`environment`] decide what of the files counts, [`keywords`] says
-//! what words there are, [`build`] parses them, [`model`] is the result.
+//! [`lexer`] and [`reader`] build the tree. [`condition`] and [`environment`] determine which parts of the files apply.
+//! [`keywords`] lists the keywords, [`build`] parses them, and [`model`] is the result.
 pub mod anonymise;
 pub mod build;
 pub mod condition;

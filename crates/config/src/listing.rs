@@ -1,7 +1,7 @@
-//! `-dC[key][,line]`: the files as they were read, without comments (management guide §3).
+//! `-dC[key][,line]`: prints the files without comments (management guide §3).
 //!
-//! Lines are in words and nothing more: blocks of `.if` are not decided, and what `setenv` sets is not known. With a key names,
-//! addresses and paths are hashes, and what may be confidential is left out.
+//! Lines are split into words, without further processing: `.if` blocks are not evaluated, and `setenv` is not executed. With a
+//! key, names, addresses and paths become hashes, and text that may be confidential is omitted.
 
 use crate::anonymise::Anonymiser;
 use crate::diagnostic::Diagnostics;
@@ -13,17 +13,17 @@ use crate::tree::{Source, Span};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What `-dC` asks for.
+/// The arguments of `-dC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Hides names where it has a key.
+    /// Replaces names by hashes if it has a key.
     pub anonymiser: Anonymiser,
-    /// The number of each line stands before it.
+    /// Whether each line begins with its number.
     pub numbered: bool,
 }
 
 impl Form {
-    /// What follows `-dC`: a key and `line`, with commas between them.
+    /// Parses the text after `-dC`: a key and `line`, separated by a comma.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -34,7 +34,7 @@ impl Form {
     }
 }
 
-/// How a word is shown.
+/// How a word is printed.
 #[derive(Clone, Copy)]
 enum As {
     Plain,
@@ -46,7 +46,7 @@ enum As {
 
 use As::{Address, Name, Path, Plain, Text};
 
-/// How the words behind a keyword are shown when something is hidden; the rest of the line is left out.
+/// How the words after a keyword are printed if names are hidden; the rest of the line is omitted.
 const WORDS: &[(&[&str], &[As])] = &[
     (&["acl"], &[Name, Plain]),
     (&["anonkey"], &[]),
@@ -76,10 +76,10 @@ const WORDS: &[(&[&str], &[As])] = &[
     (&["use_backend"], &[Name]),
     (&["user"], &[Name]),
 ];
-/// The same of any other keyword.
+/// The same for all other keywords.
 const OTHERS: &[As] = &[Plain, Plain];
 
-/// The lines of `inputs`. A line without words is an alert and left out.
+/// The lines of `inputs`. A line that cannot be split is an alert and omitted.
 pub fn shown(
     inputs: &[Input],
     form: Form,

@@ -1,4 +1,4 @@
-//! The way from texts to a configuration that can run, in one call.
+//! Loads texts as a configuration that can run, in one call.
 
 use crate::build::{self, Settings};
 use crate::condition::BuildInfo;
@@ -8,22 +8,22 @@ use crate::keywords::other;
 use crate::model::Config;
 use crate::reader::{self, Input};
 
-/// What the load has to be told.
+/// The inputs of a load other than the texts.
 #[derive(Clone, Debug)]
 pub struct LoadOptions<'a> {
-    /// What conditions of the files ask about.
+    /// Facts for conditions in the files.
     pub build: &'a BuildInfo,
-    /// What is known of the machine.
+    /// Facts about the machine.
     pub settings: Settings,
     /// `-dW`: warnings refuse the configuration.
     pub zero_warning: bool,
 }
 
-/// Reads and builds `inputs` as one configuration. `environment` is the process's, and afterwards what `setenv` and its
-/// kin left of it.
+/// Reads and builds `inputs` as one configuration. `environment` is the process's environment; afterwards, it contains the
+/// changes by `setenv` and related keywords.
 ///
 /// # Errors
-/// All diagnostics, when there is an alert, or a warning where none is allowed (`-dW`, `zero-warning`).
+/// All diagnostics, if there is an alert, or a warning where warnings are errors (`-dW`, `zero-warning`).
 pub fn load(
     inputs: &[Input],
     options: LoadOptions<'_>,
@@ -32,10 +32,10 @@ pub fn load(
     load_with(inputs, options, environment, &build::otel::files::bounded)
 }
 
-/// The same, with the files that filters name read by `read_file`.
+/// The same; `read_file` reads the files that filters name.
 ///
 /// # Errors
-/// As above.
+/// As for [`load`].
 pub fn load_with(
     inputs: &[Input],
     options: LoadOptions<'_>,

@@ -1,5 +1,5 @@
-//! The typed configuration: what runs. Immutable once built; names are resolved to indices, settings of `defaults` are copied and
-//! their rules shared, expressions are compiled.
+//! The typed configuration, which runs. It does not change after the build. Names are resolved to indexes, settings of `defaults`
+//! are copied and their rules shared, and expressions are compiled.
 
 mod bandwidth;
 mod bind;

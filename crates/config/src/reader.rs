@@ -1,8 +1,9 @@
-//! Texts into a [`Tree`]: lines into words, words into sections, directives carried out, every error collected.
+//! Reads texts into a [`Tree`]: splits lines into words, assigns words to sections, executes directives, and collects every
+//! error.
 //!
-//! Follows HAProxy line by line, but goes on after every error, so that one run shows them all. What a broken line leaves unsure (a
-//! section whose header cannot be read, a block whose condition has no answer) is left out rather than misread. `setenv` and its
-//! kin act on the lines after them, in the one pass that is made.
+//! It follows HAProxy line by line, but continues after every error, so that one run shows all of them. If a broken line makes
+//! the meaning of other lines uncertain (a section whose header is invalid, a block whose condition cannot be evaluated), those
+//! lines are skipped. There is one pass: `setenv` and related keywords apply to the lines after them.
 
 use crate::condition::{self, BuildInfo};
 use crate::diagnostic::{Diagnostics, Severity};
@@ -30,7 +31,7 @@ const NEGATABLE: [&str; 8] = [
     "h2-workaround-bogus-websocket-clients",
 ];
 
-/// Directives: what starts with a dot and is no block.
+/// Directives other than blocks; they begin with a dot.
 const MESSAGES: [(&str, Severity); 4] = [
     (".alert", Severity::Alert),
     (".warning", Severity::Warning),
@@ -42,23 +43,23 @@ const BLOCKS: [&str; 4] = [".if", ".elif", ".else", ".endif"];
 /// One text to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// The name in diagnostics and of `"${.FILE}"`: the path as given.
+    /// The name in diagnostics and for `"${.FILE}"`: the path as given.
     pub name: String,
     /// The bytes of the file.
     pub text: Vec<u8>,
 }
 
-/// What the reader has to be told.
+/// The inputs of the reader other than the texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The names of all sections: a line that starts with one opens a section, wherever it stands.
+    /// The names of all sections. A line that begins with one opens a section anywhere.
     pub sections: &'a [&'a str],
-    /// What conditions ask about.
+    /// Facts for conditions.
     pub build: &'a BuildInfo,
 }
 
-/// Reads `inputs` in order as one configuration. `environment` is the environment at start, and afterwards what `setenv` and its
-/// kin left of it. Goes on after errors: the diagnostics hold those of all texts.
+/// Reads `inputs` in order as one configuration. `environment` is the initial environment; afterwards, it contains the changes by
+/// `setenv` and related keywords. Continues after errors: the diagnostics contain those of all texts.
 pub fn read(
     inputs: &[Input],
     options: &Options<'_>,
@@ -132,14 +133,14 @@ fn read_input(
     reader.finish(text);
 }
 
-/// The section that statements go to.
+/// The section of the following statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Current {
-    /// None yet in this file.
+    /// None in this file yet.
     None,
     /// The last one of the tree.
     Open,
-    /// One whose header cannot be read; its statements are looked at by no one.
+    /// A section with an invalid header; its statements are ignored.
     Lost,
 }
 
@@ -188,7 +189,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What only the end of the file shows.
+    /// Checks at the end of the file.
     fn finish(&mut self, text: &[u8]) {
         if text.last().is_some_and(|&byte| byte != b'\n') {
             let end = self.written.len();
@@ -246,7 +247,7 @@ impl Reader<'_> {
         }
     }
 
-    /// HAProxy takes a line whose first word is empty for an empty line.
+    /// As in HAProxy, a line whose first word is empty counts as an empty line.
     fn nameless(&mut self, first: &Token) {
         let span = self.span(first.range.clone());
         self.diagnostics
@@ -339,7 +340,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The answer of the condition in `words`; none after it was reported that there is none.
+    /// The value of the condition in `words`; None if it cannot be evaluated, which was reported.
     fn condition(&mut self, words: &[Token]) -> Option<bool> {
         let texts: Vec<&[u8]> = words[1..].iter().map(|word| word.text.bytes()).collect();
         let expression = texts.join(&b' ');
@@ -348,7 +349,7 @@ impl Reader<'_> {
             Err(error) => error,
         };
         let written = words[1].range.start..words[words.len() - 1].range.end;
-        // Offsets of the expression are those of the line unless quotes, variables or blanks were resolved.
+        // Offsets in the expression equal those in the line, unless quotes, variables or blanks were resolved.
         let as_written = self.written.get(written.clone()) == Some(&expression);
         let at = written.start + error.offset;
         let span = self.span(if as_written { at..at + 1 } else { written });
@@ -412,7 +413,7 @@ impl Reader<'_> {
                     NEGATABLE.join(", ")
                 );
                 self.diagnostics.alert(&taken.span, message);
-                // The keyword itself is still looked at.
+                // The keyword itself is still checked.
                 prefix = Prefix::None;
             }
         }
@@ -421,7 +422,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts a statement where it belongs: it opens a section or goes to the open one.
+    /// Assigns a statement: it opens a section or belongs to the open one.
     fn place(&mut self, statement: Statement) {
         if self.options.sections.contains(&statement.keyword()) {
             self.section_name = Some(

@@ -1,4 +1,4 @@
-//! The files a configuration is read from: `-f` files and directories, and what follows `--` (management guide §3).
+//! The files of a configuration: `-f` files and directories, and the arguments after `--` (management guide §3).
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::reader::Input;
@@ -8,15 +8,15 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes read from what is no regular file (a pipe, `/dev/stdin`), which may never end; HAProxy's limit.
+/// Most bytes from a file that is not regular (a pipe, `/dev/stdin`) and may never end; HAProxy's limit.
 pub const MAX_STREAM_BYTES: u64 = 10 << 20;
 
-/// Bytes read from a regular file.
+/// Most bytes from a regular file.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Reads every file of `paths` in order. A directory stands for its regular files named `*.cfg`, hidden ones left out, in the
-/// order of their bytes. What cannot be read is an alert each, and the others are read all the same. Nothing named, or only
-/// empty directories, gives no input: the caller shows its usage, as HAProxy does.
+/// Reads every file of `paths` in order. A directory stands for its regular files named `*.cfg` that are not hidden, sorted by
+/// bytes. Each file that cannot be read is an alert; the others are still read. No paths, or only empty directories, result in no
+/// input: as in HAProxy, the caller prints its usage.
 pub fn load(paths: &[impl AsRef<Path>], diagnostics: &mut Diagnostics) -> Vec<Input> {
     let mut inputs = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
@@ -35,7 +35,7 @@ pub fn load(paths: &[impl AsRef<Path>], diagnostics: &mut Diagnostics) -> Vec<In
     inputs
 }
 
-/// The files that `path` stands for.
+/// The files for `path`.
 fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -50,7 +50,7 @@ fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     names.sort();
     let mut files = Vec::new();
     for name in names {
-        // Joined as HAProxy does, for names in messages stay as users know them.
+        // Joined like in HAProxy, so that names in messages look familiar.
         let file = PathBuf::from(
             [path.as_os_str(), OsStr::new("/"), &name]
                 .into_iter()
@@ -63,7 +63,7 @@ fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Not hidden, and the first `.cfg` in the name is its end (`a.cfg.cfg` is none, as in HAProxy).
+/// Whether the name is not hidden and its first `.cfg` is at its end (not `a.cfg.cfg`, as in HAProxy).
 fn is_configuration(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let extension = name.windows(4).position(|part| part == b".cfg");
@@ -105,7 +105,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 
 fn fail(diagnostics: &mut Diagnostics, what: &str, path: &Path, error: &io::Error) {
     let error = error.to_string();
-    // Rust adds the number to the system's words.
+    // Rust appends the number to the system's text.
     let words = error.split(" (os error ").next().unwrap_or_default();
     diagnostics.add(
         Severity::Alert,

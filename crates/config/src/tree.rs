@@ -1,7 +1,8 @@
-//! The spanned tree: what was written, section by section, before anything is understood.
+//! The tree with source places: the text of each section, before its meaning is known.
 //!
-//! A configuration is a file of bytes, and so is a word: `caf\xe9` is four of them. [`Text`] reads as the text that messages show
-//! and keywords are compared with; its exact bytes ([`Text::bytes`]) are what goes to the wire, into an expression or to a file.
+//! A configuration file consists of bytes, and so does a word: `caf\xe9` is four bytes. [`Text`] reads as the text for messages
+//! and comparisons with keywords. Its exact bytes ([`Text::bytes`]) are used for values that are sent, for expressions and for
+//! files.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,15 +12,15 @@ use syntax::octets::readable;
 /// A source file, text given in memory, or the command line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Source {
-    /// As given on the command line; the name in diagnostics.
+    /// The name in diagnostics, as given on the command line.
     pub name: String,
     text: Vec<u8>,
-    /// Where each line begins.
+    /// The start of each line.
     starts: Vec<u32>,
 }
 
 impl Source {
-    /// A source of the lines of `text`.
+    /// A source with the lines of `text`.
     pub fn new(name: impl Into<String>, text: Vec<u8>) -> Source {
         let ends = memchr::memchr_iter(b'\n', &text).map(|at| at as u32 + 1);
         let starts = [0].into_iter().chain(ends).collect();
@@ -30,12 +31,12 @@ impl Source {
         }
     }
 
-    /// All of it.
+    /// The whole text.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The line of that number, counted from 1, without its line feed; empty where there is none.
+    /// The line with this number, counted from 1, without its line feed; empty if there is none.
     pub fn line(&self, number: u32) -> &[u8] {
         let index = (number as usize).wrapping_sub(1);
         let Some(&start) = self.starts.get(index) else {
@@ -55,21 +56,21 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A place in a source: the line, counted from 1 as HAProxy does, and the byte range in it.
+/// A place in a source: the line, counted from 1 as in HAProxy, and the byte range in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Where the line stands.
+    /// The source of the line.
     pub source: Arc<Source>,
-    /// Counted from 1; 0 for a place that is a file but no line.
+    /// Counted from 1; 0 for a whole file.
     pub line: u32,
     /// First byte of the range in the line.
     pub start: u32,
-    /// One past the last byte of the range; equal to `start` when the place is a whole line.
+    /// The position after the last byte of the range; equal to `start` for a whole line.
     pub end: u32,
 }
 
 impl Span {
-    /// The first environment variable that is written in this place outside of quotes, where it is text as any other.
+    /// The first environment variable in this place outside of quotes, where it is literal text.
     pub fn unquoted_variable(&self) -> Option<String> {
         let line = self.source.line(self.line);
         let written = line.get(self.start as usize..self.end as usize)?;
@@ -98,7 +99,7 @@ impl Span {
         None
     }
 
-    /// One character of a source, its line and column counted from 1; the line's end where there is none.
+    /// One character of a source, by line and column counted from 1; if it does not exist, the line's end.
     pub fn of_character(source: Arc<Source>, line: u32, column: u32) -> Span {
         let mut at = 0;
         let mut len = 0;
@@ -125,12 +126,12 @@ impl Span {
         }
     }
 
-    /// The line written there, empty where the span is a whole file.
+    /// The line of the span; empty for a whole file.
     pub fn excerpt(&self) -> &[u8] {
         self.source.line(self.line)
     }
 
-    /// `file:line`, as HAProxy names a place in messages.
+    /// `file:line`, as HAProxy writes a place in messages.
     pub fn place(&self) -> String {
         format!("{}:{}", self.source.name, self.line)
     }
@@ -146,12 +147,12 @@ impl fmt::Debug for Span {
     }
 }
 
-/// The resolved bytes of a word. Reads as `str`: the text itself where it is UTF-8, else with its other bytes escaped as
-/// [`readable`] shows them, which equals no keyword.
+/// The resolved bytes of a word. It reads as `str`: the text itself if it is UTF-8, otherwise with its other bytes escaped by
+/// [`readable`], which equals no keyword.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     readable: Box<str>,
-    /// The bytes where they are no UTF-8.
+    /// The bytes, if they are not UTF-8.
     raw: Option<Box<[u8]>>,
 }
 
@@ -164,7 +165,7 @@ impl Text {
         }
     }
 
-    /// For comparing with keywords, reading names and numbers, and for messages; never a value that goes to the wire.
+    /// The text for comparisons with keywords, names, numbers and messages; never for a value that is sent.
     pub fn as_str(&self) -> &str {
         &self.readable
     }
@@ -220,9 +221,9 @@ impl fmt::Debug for Text {
 /// A word after quotes, escapes and environment variables are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// What it says.
+    /// The resolved text.
     pub text: Text,
-    /// Where it was written, quotes and variables included. The words of one `"${X[*]}"` share a place.
+    /// The place as written, including quotes and variables. The words of one `"${X[*]}"` share a place.
     pub span: Span,
 }
 
@@ -233,12 +234,12 @@ impl Word {
     }
 }
 
-/// One line of a section. `no` and `default` prefixes are taken off. Never without words.
+/// One line of a section, without the prefixes `no` and `default`. It always has words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// The keyword and its arguments; at least one word, at most [`crate::lexer::MAX_LINE_ARGS`], none of them empty.
     pub words: Vec<Word>,
-    /// The prefix that stood before the keyword.
+    /// The prefix before the keyword.
     pub prefix: Prefix,
 }
 
@@ -253,18 +254,18 @@ impl Statement {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The text of argument `index`, where the keyword is 0; empty where there is none, as HAProxy's parsers see it.
+    /// The text of argument `index`; the keyword is 0. Empty if there is none, as in HAProxy's parsers.
     pub fn arg(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |word| word.text.as_str())
     }
 
-    /// Where the keyword stands.
+    /// The place of the keyword.
     pub fn span(&self) -> &Span {
         &self.words[0].span
     }
 }
 
-/// What stood before a keyword (manual §3 and §4: `no option …`, `default option …`).
+/// The word before a keyword (manual §3 and §4: `no option …`, `default option …`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Prefix {
     /// Nothing.
@@ -272,19 +273,19 @@ pub enum Prefix {
     None,
     /// `no`: the keyword is negated.
     No,
-    /// `default`: the keyword is set back to its default.
+    /// `default`: the keyword is reset to its default.
     Default,
 }
 
-/// A section: its header line and its statements. Sections of the same kind and name are still apart here.
+/// A section: its header line and its statements. Sections with the same kind and name are still separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The line that opens the section; its keyword is one of the section names given to the reader.
     pub header: Statement,
-    /// The lines of the section in order. `setenv`, `presetenv`, `unsetenv` and `resetenv` of `global` are already carried out
-    /// and checked by the reader, and still stand here.
+    /// The lines of the section in order. They include `setenv`, `presetenv`, `unsetenv` and `resetenv` of `global`, which the
+    /// reader has already executed and checked.
     pub statements: Vec<Statement>,
-    /// The `[scope]` in force at the header, for the files of filters that have scopes.
+    /// The `[scope]` that applies to the header, in the files of filters with scopes.
     pub scope: Option<Arc<str>>,
 }
 
@@ -303,7 +304,7 @@ impl Section {
 /// All sections of all files, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// In the order of the files and of their lines.
+    /// The sections, in the order of the files and of their lines.
     pub sections: Vec<Section>,
 }
 

@@ -1,26 +1,26 @@
-//! `POST /api/actions`: changes of servers.
+//! `POST /api/actions`: changes to servers.
 
 use serde_json::{Map, Value};
 
-/// What can be done to a server. Each is a command of the runtime interface.
+/// A change to a server. Each is a command of the runtime interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// New requests go to it again.
+    /// The server gets new requests again.
     Ready,
-    /// No new clients are sent to it.
+    /// The server gets no new clients.
     Drain,
-    /// No requests are sent to it, and it is not checked.
+    /// The server gets no requests, and its health checks stop.
     Maintenance,
-    /// Its weight: a number from 0 to 256, or per cent of the configured one.
+    /// The weight: a number from 0 to 256, or a percentage of the configured one.
     Weight(String),
-    /// Whether it is checked.
+    /// Enables or disables health checks.
     Health(bool),
 }
 
-/// Carries out an action on a server of a backend: what is said of it, or why it cannot be.
+/// Applies an action to a server of a backend. Returns the message of the command, or why it was refused.
 pub type Change = dyn Fn(&str, &str, &Action) -> Result<String, String> + Send + Sync;
 
-/// Bytes of a weight.
+/// Most bytes of a weight.
 const WEIGHT_BYTES_MAX: usize = 16;
 
 /// An action with the names of its backend and its server.
@@ -34,7 +34,7 @@ pub struct Asked {
 /// Reads a request's body: `{"backend", "server", "action", "weight"}`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the body.
 pub fn read(body: &[u8]) -> Result<Asked, String> {
     let body: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| format!("the body is no object: {error}"))?;

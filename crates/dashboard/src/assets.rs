@@ -1,4 +1,4 @@
-//! The files of the pages, which are part of the program.
+//! The files of the pages, which are embedded in the program.
 
 /// A file.
 pub struct Asset {
@@ -26,7 +26,7 @@ macro_rules! assets {
     };
 }
 
-/// All of them.
+/// All files.
 pub const ASSETS: &[Asset] = assets! {
     "/" HTML "index.html",
     "/style.css" CSS "style.css",
@@ -51,7 +51,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/uplot.license" TEXT "vendor/uPlot.LICENSE",
 };
 
-/// The file of an address.
+/// The file at an address.
 pub fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
 }

@@ -1,18 +1,18 @@
-//! `GET /api/config`: the files that run, and what was said of them at the start.
+//! `GET /api/config`: the files of the running configuration, and the messages about them at the start.
 
 use serde_json::{Value, json};
 
-/// Bytes of a file that are shown.
+/// Most bytes of a file in the answer.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// What stands for a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "***";
 
 /// A file of the configuration.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Its name, as messages have it.
+    /// Its name in messages.
     pub name: String,
-    /// What was read.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -21,13 +21,13 @@ pub struct Text {
 pub struct Notice {
     /// `warning` or `notice`.
     pub severity: &'static str,
-    /// Its file and line; none for what has no line.
+    /// Its file and line; None for a message without a line.
     pub place: Option<(String, u32)>,
-    /// What is said.
+    /// The text.
     pub message: String,
 }
 
-/// The answer. Passwords are not shown.
+/// The answer, without passwords.
 pub fn shown(texts: &[Text], notices: &[Notice]) -> Value {
     let files = texts.iter().map(|text| {
         let all = String::from_utf8_lossy(&text.bytes);
@@ -46,7 +46,7 @@ pub fn shown(texts: &[Text], notices: &[Notice]) -> Value {
     json!({ "files": files.collect::<Vec<_>>(), "notices": notices.collect::<Vec<_>>() })
 }
 
-/// A line without the passwords in it: `stats auth`, `auth`, `user … password`, and their kin.
+/// A line without its passwords: `stats auth`, `auth`, `user … password`, and related keywords.
 fn without_secrets(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is = |place: usize, word: &str| words.get(place) == Some(&word);
@@ -62,7 +62,7 @@ fn without_secrets(line: &str) -> String {
     let Some(secret) = from.and_then(|from| words.get(from)) else {
         return line.to_owned();
     };
-    // The word's own place in the line.
+    // The position of the word in the line.
     let at = secret.as_ptr().addr() - line.as_ptr().addr();
     let shown = match secret.split_once(':') {
         Some((user, _)) if !is(0, "user") => format!("{user}:{HIDDEN}"),
@@ -75,7 +75,7 @@ fn without_secrets(line: &str) -> String {
     )
 }
 
-/// What follows a secret: a password with spaces goes on in quotes.
+/// The text after a secret. A password with spaces continues up to the closing quote.
 fn hidden_rest(rest: &str) -> &str {
     match rest.contains(['"', '\'', '\\']) {
         true => "",

@@ -4,22 +4,22 @@ use serde_json::Value;
 
 use crate::query;
 
-/// What is asked, as it was written.
+/// The question as the user wrote it.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
     /// The method.
     pub method: String,
-    /// The URL, with its scheme and name.
+    /// The URL, with scheme and host.
     pub url: String,
     /// Header fields, `name: value`.
     pub fields: Vec<String>,
-    /// The client's address; empty: it is not known.
+    /// The client's address; empty: unknown.
     pub source: String,
-    /// The frontend's name; empty: that which listens on the URL's port.
+    /// The frontend's name; empty: the frontend that listens on the URL's port.
     pub frontend: String,
 }
 
-/// Explains a request, or says what is wrong with it.
+/// Explains a request, or returns what is wrong with it.
 pub type Explain = dyn Fn(&Question) -> Result<Value, String> + Send + Sync;
 
 /// Reads the query.

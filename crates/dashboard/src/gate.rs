@@ -1,4 +1,4 @@
-//! Who may ask: the `Host` that a request names, its password, and where an action comes from.
+//! Access control: the `Host` of a request, its password, and the origin of an action.
 
 use std::net::IpAddr;
 
@@ -64,14 +64,14 @@ impl Gate {
         }
     }
 
-    /// Whether a request for data comes from another site's page, as browsers tell (`Sec-Fetch-Site`).
+    /// Whether a request for data comes from the page of another site, according to the browser (`Sec-Fetch-Site`).
     pub fn is_foreign(fields: &HeaderMap) -> bool {
         let site = fields.get("sec-fetch-site");
         site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
     }
 
-    /// Whether a request that changes something comes from one of our pages: its origin is the address that it was sent
-    /// to, and it has the token.
+    /// Checks that a request with a change comes from one of our pages: its origin is the address to which it was sent, and it
+    /// carries the token.
     ///
     /// # Errors
     /// It does not.
@@ -86,7 +86,7 @@ impl Gate {
         }
     }
 
-    /// Compares with every account, in a time that does not tell which bytes differ.
+    /// Compares with every account, in a time that does not reveal which bytes differ.
     fn knows(&self, fields: &HeaderMap) -> bool {
         let value = fields.get(AUTHORIZATION).map(|value| value.as_bytes());
         let Some((scheme, encoded)) = value.and_then(|value| value.split_at_checked(6)) else {
@@ -113,7 +113,7 @@ fn host(fields: &HeaderMap) -> Option<&str> {
     fields.get(HOST).and_then(|host| host.to_str().ok())
 }
 
-/// Whether a name cannot be one that another site has made to point here (DNS rebinding): an address, or this machine's own.
+/// Whether another site cannot have made this name point here (DNS rebinding): it is an address, or a name of this machine.
 fn is_ours(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

@@ -1,16 +1,16 @@
 //! The dashboard: pages and a JSON API about the process that serves them (section `dashboard`).
 //!
-//! One control thread with its own runtime serves everything over HTTP/1.1; no worker ever waits for it. It reads what the
-//! workers share as `show stat` does, and changes servers only through the commands of the runtime interface.
+//! One control thread with its own runtime serves everything over HTTP/1.1. No worker ever waits for it. It reads the state that
+//! workers share, like `show stat`. It changes servers only through commands of the runtime interface.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `limits` | every bound of what a client may ask |
+//! | `limits` | every limit on the input of a client |
 //! | `serve` | the thread, the sockets, one connection |
-//! | `gate` | who may ask: the `Host`, passwords, where an action comes from |
-//! | `routes` | the table of addresses, and what answers each |
-//! | `reply` | answers, with the fields that all of them have |
-//! | `assets` | the files of the pages, which are part of the program |
+//! | `gate` | access control: the `Host`, passwords, the origin of an action |
+//! | `routes` | the table of addresses and their handlers |
+//! | `reply` | answers, and the header fields of all answers |
+//! | `assets` | the files of the pages, which are embedded in the program |
 //! | `now`, `traced`, `sampling`, `configuration`, `actions`, `explained` | one part of the API each |
 #![forbid(unsafe_code)]
 
@@ -41,29 +41,29 @@ pub use explained::{Explain, Question};
 pub use sampling::{Refused, Sampling};
 pub use serve::Dashboard;
 
-/// What the dashboard is told of its process.
+/// The inputs of the dashboard.
 pub struct Setup {
-    /// The configuration that runs.
+    /// The running configuration.
     pub running: Arc<Running>,
-    /// What the workers have counted.
+    /// The counters of the workers.
     pub shared: Arc<Shared>,
-    /// Sockets that listen.
+    /// Listening sockets.
     pub sockets: Vec<Socket>,
-    /// Users and their passwords; none: nobody is asked.
+    /// Users and their passwords; if empty, no password is requested.
     pub users: Vec<(Octets, Octets)>,
     /// The version of the program.
     pub version: &'static str,
     /// The files of the configuration.
     pub texts: Vec<Text>,
-    /// What was said of them at the start.
+    /// The messages about them at the start.
     pub notices: Vec<Notice>,
-    /// Carries out a change of a server; none where the section does not permit it.
+    /// Changes a server; None if the section does not permit it.
     pub change: Option<Box<Change>>,
     /// Explains what the configuration does with a request.
     pub explain: Box<Explain>,
-    /// The traces of the last minutes; none without a collector's exporter `dashboard`.
+    /// The traces of the last minutes; None without an exporter `dashboard` of a collector.
     pub traces: Option<Arc<traces::Store>>,
-    /// What collectors sample.
+    /// The sampling of collectors.
     pub sampling: Sampling,
     /// Random numbers for the token that actions must carry.
     pub seed: [u64; 2],
@@ -71,20 +71,20 @@ pub struct Setup {
     pub memory_used_bytes: fn() -> u64,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// Of TCP.
+    /// A TCP socket.
     Tcp(OwnedFd),
     /// A UNIX socket.
     Unix(OwnedFd),
 }
 
-/// Reads bytes as everything that a client may send: a query, a question, an action. For fuzzing.
+/// Parses bytes as everything that a client may send: a query, a question, an action. For fuzzing.
 #[doc(hidden)]
 pub fn read_anything(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // What they come to is for the callers of these.
+    // The results are not used here.
     let _ = (
         query::pairs(&text),
         explained::read(&text),

@@ -10,7 +10,7 @@ use stats::{Column, Kind, Row};
 
 use crate::percentile::percentile;
 
-/// Counters of all kinds of rows, by their names here.
+/// Counters that all kinds of rows have, by their names in the answer.
 const COUNTERS: &[(&str, Column)] = &[
     ("sessions_total", Column::Stot),
     ("requests_total", Column::ReqTot),
@@ -37,7 +37,7 @@ const GAUGES: &[(&str, Column)] = &[
     ("connections_idle", Column::SrvIcur),
 ];
 
-/// Counters of what went wrong, by class.
+/// Counters of errors, by class.
 const ERRORS: &[(&str, Column)] = &[
     ("4xx", Column::Hrsp4xx),
     ("5xx", Column::Hrsp5xx),
@@ -53,7 +53,7 @@ const ERRORS: &[(&str, Column)] = &[
     ("internal", Column::Eint),
 ];
 
-/// What a health check says.
+/// The fields of a health check.
 const CHECK: &[(&str, Column)] = &[
     ("status", Column::CheckStatus),
     ("code", Column::CheckCode),
@@ -177,7 +177,7 @@ fn value(value: &stats::Value<'_>) -> Value {
     }
 }
 
-/// The percentiles of the total time since the start, and the buckets, whose growth tells those of any span of time.
+/// Percentiles of the total time since the start, and the buckets. Differences of the buckets give the percentiles of any period.
 fn latency(latency: Option<&Latency>) -> Value {
     let Some(latency) = latency else {
         return Value::Null;

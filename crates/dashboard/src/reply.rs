@@ -1,4 +1,4 @@
-//! Answers, with the fields that all of them have.
+//! Answers, and the header fields of all answers.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// An answer.
 pub type Reply = Response<Full<Bytes>>;
 
-/// Scripts, styles and data come from here alone; no other site frames the pages or gets their address.
+/// Scripts, styles and data come only from here. Other sites can neither embed the pages nor learn their addresses.
 const FIELDS: [(header::HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -28,7 +28,7 @@ const FIELDS: [(header::HeaderName, &str); 6] = [
     ),
 ];
 
-/// An answer of this kind. It is asked for again each time.
+/// An answer with this media type, which clients must not cache.
 pub fn bytes(status: StatusCode, kind: &'static str, body: Bytes) -> Reply {
     let mut reply = Response::new(Full::new(body));
     *reply.status_mut() = status;
@@ -41,31 +41,31 @@ pub fn bytes(status: StatusCode, kind: &'static str, body: Bytes) -> Reply {
     reply
 }
 
-/// A value.
+/// A JSON value.
 pub fn json(value: &Value) -> Reply {
     with_status(StatusCode::OK, value)
 }
 
-/// A value with a status.
+/// A JSON value with a status.
 pub fn with_status(status: StatusCode, value: &Value) -> Reply {
     bytes(status, "application/json", value.to_string().into())
 }
 
-/// A value that describes itself.
+/// A serializable value.
 pub fn of(value: &impl serde::Serialize) -> Reply {
     match serde_json::to_vec(value) {
         Ok(body) => bytes(StatusCode::OK, "application/json", body.into()),
-        // A map whose keys are no texts.
+        // A map with keys that are not texts.
         Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "an internal error"),
     }
 }
 
-/// What is wrong, in words.
+/// An error message.
 pub fn error(status: StatusCode, message: &str) -> Reply {
     with_status(status, &json!({ "error": message }))
 }
 
-/// Asks for user and password.
+/// Requests user and password.
 pub fn unauthorized() -> Reply {
     let mut reply = error(StatusCode::UNAUTHORIZED, "user and password are needed");
     let scheme = HeaderValue::from_static("Basic realm=\"Spangate dashboard\", charset=\"UTF-8\"");
@@ -73,7 +73,7 @@ pub fn unauthorized() -> Reply {
     reply
 }
 
-/// Another method is needed.
+/// The address requires another method.
 pub fn method_not_allowed(allowed: &'static str) -> Reply {
     let mut reply = error(
         StatusCode::METHOD_NOT_ALLOWED,

@@ -1,4 +1,4 @@
-//! The table of addresses, and what answers each.
+//! The table of addresses and their handlers.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::reply::{self, Reply};
 use crate::sampling::Sampling;
 use crate::{Setup, Socket, assets, now, traced};
 
-/// What answers requests.
+/// Handles requests.
 pub struct Site {
     gate: Gate,
     running: Arc<Running>,
@@ -34,18 +34,18 @@ pub struct Site {
     memory_used_bytes: fn() -> u64,
 }
 
-/// An answer to a `GET`: it gets the query.
+/// Handles a `GET`. The input is the query.
 type Read = fn(&Site, &str) -> Reply;
-/// An answer to a `POST`: it gets the body.
+/// Handles a `POST`. The input is the body.
 type Write = fn(&Site, &[u8]) -> Reply;
 
 enum Answers {
     Get(Read),
-    /// One that takes longer, on a thread beside.
+    /// A slow handler, which runs on another thread.
     Slow(Read),
-    /// Only for pages of ours, with their token.
+    /// Only for our own pages, with their token.
     Post(Write),
-    /// The same, on a thread beside.
+    /// The same, on another thread.
     SlowPost(Write),
 }
 
@@ -63,7 +63,7 @@ const ROUTES: &[(&str, Answers)] = &[
 ];
 
 impl Site {
-    /// The site, and the sockets that it is to be served on.
+    /// The site, and its sockets.
     pub fn new(setup: Setup) -> (Site, Vec<Socket>) {
         let site = Site {
             gate: Gate::new(&setup.users, setup.seed),
@@ -214,11 +214,11 @@ impl Site {
     }
 }
 
-/// Works on a thread beside the control thread.
+/// Runs slow work on a thread other than the control thread.
 async fn beside(work: impl FnOnce() -> Reply + Send + 'static) -> Reply {
     match tokio::task::spawn_blocking(work).await {
         Ok(reply) => reply,
-        // Its panic was told.
+        // The panic was reported.
         Err(_) => reply::error(StatusCode::INTERNAL_SERVER_ERROR, "an internal error"),
     }
 }

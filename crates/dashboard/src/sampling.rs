@@ -1,4 +1,4 @@
-//! `GET /api/sampling` and `POST /api/dry-run`: what collectors sample, and what other policies would keep.
+//! `GET /api/sampling` and `POST /api/dry-run`: the sampling of collectors, and the results of other policies.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::traced;
 
 /// The accounts of all collectors and their policies.
 type Account = dyn Fn() -> Value + Send + Sync;
-/// What policies in YAML would keep of the traces held, at a time in milliseconds of the UNIX epoch.
+/// Evaluates policies in YAML on the stored traces, at a time in milliseconds of the UNIX epoch.
 type DryRun = dyn Fn(&Store, &str, u64) -> Result<Value, Refused> + Send + Sync;
 
-/// What is asked of collectors.
+/// The functions of collectors that the dashboard uses.
 pub struct Sampling {
     /// Their accounts.
     pub account: Box<Account>,
@@ -20,10 +20,10 @@ pub struct Sampling {
     pub dry_run: Box<DryRun>,
 }
 
-/// What is wrong with policies, and where: lines and columns from 1.
+/// A fault in policies and its place: lines and columns are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What it is.
+    /// The fault.
     pub message: String,
     /// The line.
     pub line: u32,

@@ -1,4 +1,4 @@
-//! The control thread: its sockets, and one connection after another.
+//! The control thread: its sockets, and its connections.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,10 +21,10 @@ use crate::limits::{
 use crate::routes::Site;
 use crate::{Setup, Socket};
 
-/// Stack of the control thread.
+/// The stack of the control thread.
 const STACK_BYTES: usize = 512 << 10;
 
-/// The dashboard accepts connections until this is dropped, which waits for its thread.
+/// The dashboard accepts connections until this value is dropped. The drop waits for the thread.
 #[derive(Debug)]
 pub struct Dashboard {
     end: watch::Sender<bool>,
@@ -35,7 +35,7 @@ impl Dashboard {
     /// Starts the control thread.
     ///
     /// # Errors
-    /// A thread or the runtime's descriptors cannot be had, or a socket cannot be watched.
+    /// A thread or the runtime cannot be created, or a socket cannot be watched.
     pub fn start(setup: Setup) -> io::Result<Dashboard> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -61,7 +61,7 @@ impl Dashboard {
                     tokio::spawn(accept(listener, server.clone()));
                 }
                 over(ended).await;
-                // Answers that are on their way may leave.
+                // Current answers may complete.
                 let all = places.acquire_many(CONNECTIONS_MAX as u32);
                 let _ = timeout(END_MAX, all).await;
             });
@@ -78,10 +78,10 @@ impl Dashboard {
 
 impl Drop for Dashboard {
     fn drop(&mut self) {
-        // A thread that has ended hears nothing.
+        // A thread that has ended ignores the message.
         let _ = self.end.send(true);
         if let Some(thread) = self.thread.take() {
-            // Its panic was told.
+            // The panic was reported.
             let _ = thread.join();
         }
     }
@@ -130,7 +130,7 @@ impl Listener {
 
 async fn accept(listener: Listener, server: Server) {
     loop {
-        // The sender outlives the runtime's tasks, and nobody closes the semaphore.
+        // The sender outlives the runtime's tasks, and the semaphore is never closed.
         let Ok(place) = Arc::clone(&server.places).acquire_owned().await else {
             return;
         };
@@ -152,7 +152,7 @@ async fn accept(listener: Listener, server: Server) {
     }
 }
 
-/// A connection of either kind.
+/// A TCP or a UNIX connection.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -168,7 +168,7 @@ impl Listener {
 }
 
 impl Server {
-    /// The life of a connection.
+    /// Serves a connection until it ends.
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let site = self.site;
         let asked = Notify::new();
@@ -185,7 +185,7 @@ impl Server {
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
-            // A client that breaks the protocol, or closes, gets no answer.
+            // A client that breaks the protocol or disconnects gets no answer.
             _ = connection.as_mut() => return,
             () = sleep(CONNECTION_TIME_MAX) => {}
             () = over(self.ended) => {}
@@ -202,8 +202,8 @@ impl Server {
     }
 }
 
-/// Waits until the dashboard is to end.
+/// Waits until the dashboard must end.
 async fn over(mut ended: watch::Receiver<bool>) {
-    // An error means that the sender is gone, which ends the dashboard as well.
+    // If the sender is gone, the dashboard has ended too.
     let _ = ended.wait_for(|ended| *ended).await;
 }

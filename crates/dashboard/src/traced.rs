@@ -1,4 +1,4 @@
-//! `GET /api/traces`, `/api/traces/ID`, `/api/heatmap`, `/api/services`: the traces that are held.
+//! `GET /api/traces`, `/api/traces/ID`, `/api/heatmap`, `/api/services`: the stored traces.
 
 use hyper::StatusCode;
 use traces::{HeatMapQuery, Store, TraceQuery};
@@ -24,7 +24,7 @@ pub fn heat_map(store: Option<&Store>, text: &str) -> Reply {
     })
 }
 
-/// What may be searched for.
+/// The values for the search fields.
 pub fn services(store: Option<&Store>) -> Reply {
     answered(store, Ok(()), |store, ()| {
         reply::of(&store.services(now_ms()))
@@ -62,7 +62,7 @@ fn answered<Q>(
     }
 }
 
-/// Without a store.
+/// The answer without a store.
 pub fn nothing_held() -> Reply {
     let why =
         "no traces are held: they come from a section 'collector' with an exporter 'dashboard'";

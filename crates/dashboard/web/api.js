@@ -1,9 +1,9 @@
 // Requests to the program.
 
-/** What is given up after so long, milliseconds. */
+/** Requests are aborted after this time, in milliseconds. */
 const PATIENCE_MS = 35_000;
 
-/** An answer that is not the one asked for; `details` is what the program said. */
+/** An answer with an error; `details` is the program's message. */
 export class Refused extends Error {
   constructor(status, details) {
     super(details?.error ?? `the answer has status ${status}`);
@@ -20,7 +20,7 @@ async function ask(path, options, signal) {
   return body;
 }
 
-/** The value at an address; parameters that are empty are left out. */
+/** The value at an address; empty parameters are omitted. */
 export function get(path, parameters = {}, signal) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -32,7 +32,7 @@ export function get(path, parameters = {}, signal) {
   return ask(text ? `${path}?${text}` : path, {}, signal);
 }
 
-/** What requests that are no reads must carry, and whether servers may be changed. */
+/** The token that requests with changes must carry, and whether servers may be changed. */
 let token = "";
 let permitted = false;
 
@@ -43,12 +43,12 @@ export function setRights(now) {
 
 export const mayAct = () => permitted;
 
-/** Changes something. */
+/** Sends a request that changes something. */
 export function act(body) {
   return post("/api/actions", JSON.stringify(body), "application/json");
 }
 
-/** Sends a body; the field of the token keeps other sites from doing so. */
+/** Sends a body. The token field prevents other sites from doing so. */
 export function post(path, body, type) {
   const headers = { "content-type": type, "x-spangate-token": token };
   return ask(path, { method: "POST", headers, body });

@@ -1,4 +1,4 @@
-// The frame of all pages: which one is shown, when it is refreshed, the theme, the keys.
+// The frame of all pages: the current page, its refresh, the theme, the keys.
 
 import { byId, make, text } from "./dom.js";
 import { listen } from "./keys.js";
@@ -22,7 +22,7 @@ let opening = null;
 const links = new Map(PAGES.map((page) => [page.name, make("a", { href: `#/${page.name}` }, page.title)]));
 byId("pages").append(...PAGES.map((page) => make("li", {}, links.get(page.name))));
 
-/** The page and the parameters of the address. */
+/** The page and the parameters in the address. */
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, ...rest] = path.split("/");
@@ -67,7 +67,7 @@ function trouble(message) {
   text(place, message ?? "");
 }
 
-/** Asks for the newest state once; the next time follows by itself. */
+/** Requests the newest state once, and schedules the next request. */
 async function poll() {
   if (asking) return asking;
   clearTimeout(timer);
@@ -87,7 +87,7 @@ async function poll() {
 
 function schedule() {
   clearTimeout(timer);
-  // A page that nobody sees asks for nothing.
+  // A hidden page requests nothing.
   if (!paused && !document.hidden) timer = setTimeout(poll, POLL_MS);
 }
 
@@ -122,7 +122,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => curr
 byId("pause").addEventListener("click", pause);
 document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : paused || poll()));
 window.addEventListener("hashchange", () => show(true));
-// The address of the content is no page.
+// The address `#content` is not a page.
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("main").focus();

@@ -1,4 +1,4 @@
-// The page Configuration: the files that run, and what was said of them.
+// The page Configuration: the files of the running configuration, and the messages about them.
 
 import { get } from "./api.js";
 import { byId, make } from "./dom.js";
@@ -11,7 +11,7 @@ function kind(line) {
   return SECTIONS.test(line) ? "section" : null;
 }
 
-/** The element of a file's line, so that others can point at it. */
+/** The element of a line of a file, for links to it. */
 export const lineId = (file, line) => `line-${file}-${line}`;
 
 function file(one, place, notices) {
@@ -28,7 +28,7 @@ function file(one, place, notices) {
     make("div", { class: "code", tabindex: "0", role: "group", "aria-labelledby": `file-${place}` }, lines.flat(2)));
 }
 
-/** Points at a line. */
+/** Highlights a line. */
 function show(name, line) {
   const element = byId(lineId(name, line));
   if (!element) return;
@@ -49,7 +49,7 @@ export async function open(main, _again, signal, { query }) {
     elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
     explain.form(show),
     ...files.map((one, place) => file(one, place, notices)));
-  // When the frame has moved the focus to the page.
+  // After the frame has moved the focus to the page.
   if (query.get("file")) setTimeout(() => show(query.get("file"), query.get("line")));
   return { close() {} };
 }

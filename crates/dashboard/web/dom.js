@@ -1,6 +1,6 @@
-// Small helpers to make and change elements. Texts are always set as text, never as markup.
+// Small functions to create and change elements. Texts are always set as text, never as markup.
 
-/** An element with attributes and children. `on…` sets a listener; false, null and undefined are left out. */
+/** An element with attributes and children. `on…` adds a listener; false, null and undefined are omitted. */
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   set(element, attributes);
@@ -10,7 +10,7 @@ export function make(name, attributes = {}, ...children) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The same of SVG. */
+/** The same for SVG. */
 export function svg(name, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -27,26 +27,26 @@ function set(element, attributes) {
   }
 }
 
-/** Sets a text only where it changes, so that selections and screen readers are left alone. */
+/** Sets a text only if it changes, so that selections and screen readers are not disturbed. */
 export function text(element, value) {
   const shown = String(value);
   if (element.textContent !== shown) element.textContent = shown;
 }
 
-/** Sets the class only where it changes. */
+/** Sets the class only if it changes. */
 export function className(element, value) {
   if (element.className !== value) element.className = value;
 }
 
 export const byId = (id) => document.getElementById(id);
 
-/** Tells a screen reader something. */
+/** Announces a text to screen readers. */
 export function announce(message) {
   text(byId("live"), message);
 }
 
 /**
- * A table whose rows stay as long as their key does.
+ * A table whose rows stay while their keys exist.
  * Columns: { title, hint, class, cell(td, item) }; the first one is the row's header.
  */
 export class Table {
@@ -61,7 +61,7 @@ export class Table {
       make("table", {}, make("caption", { class: "hidden" }, caption), make("thead", {}, make("tr", {}, heads)), this.body));
   }
 
-  /** Shows items: [{ key, class, … }], in their order. */
+  /** Shows items: [{ key, class, … }], in order. */
   update(items) {
     const seen = new Set();
     let before = null;

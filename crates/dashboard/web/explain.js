@@ -33,7 +33,7 @@ function outcome(place, explained, show) {
   announce(explained.outcome);
 }
 
-/** The form; `show(file, line)` points at a line of the configuration. */
+/** The form; `show(file, line)` highlights a line of the configuration. */
 export function form(show) {
   const method = make("select", { name: "method" }, METHODS.map((name) => make("option", {}, name)));
   const url = make("input", { name: "url", type: "text", required: true, placeholder: "https://shop.example/cart", spellcheck: "false", autocapitalize: "off" });

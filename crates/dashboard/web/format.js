@@ -1,4 +1,4 @@
-// Numbers and times as they are shown.
+// Numbers and times as text.
 
 const NONE = "–";
 
@@ -24,7 +24,7 @@ export function milliseconds(value) {
   return `${(value / 60_000).toFixed(1)} min`;
 }
 
-/** The same without zeros behind the point, for axes. */
+/** The same without trailing zeros, for axes. */
 export const shortMilliseconds = (value) => milliseconds(value).replace(/\.0+(?= )/, "").replace(/(\.[1-9])0(?= )/, "$1");
 
 /** Bytes in units of 1024. */
@@ -49,7 +49,7 @@ export function span(seconds) {
   return `${Math.floor(whole / size)}${unit}${more}`;
 }
 
-/** A time of day, with milliseconds where asked for. */
+/** A time of day, optionally with milliseconds. */
 export function clock(ms, exact = false) {
   const time = new Date(ms);
   const two = (value) => String(value).padStart(2, "0");
@@ -57,7 +57,7 @@ export function clock(ms, exact = false) {
   return exact ? `${shown}.${String(time.getMilliseconds()).padStart(3, "0")}` : shown;
 }
 
-/** A share as per cent. */
+/** A share in per cent. */
 export function percent(part, whole) {
   if (!whole) return NONE;
   const share = (100 * part) / whole;

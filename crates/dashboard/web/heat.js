@@ -1,4 +1,4 @@
-// The heat map: traces by time and duration. A click, or Enter on the chosen cell, leads to the traces of that cell.
+// The heat map: traces by time and duration. A click, or Enter on the selected cell, shows the traces of that cell.
 
 import { announce, make, text } from "./dom.js";
 import { clock, milliseconds, number, shortMilliseconds } from "./format.js";
@@ -61,7 +61,7 @@ export class HeatMap {
         const count = this.data.columns[column][row];
         if (!count) continue;
         const failed = this.data.errors?.[column]?.[row] ?? 0;
-        // One trace is seen; many differ by their logarithm.
+        // A single trace is visible; larger numbers differ by their logarithm.
         context.globalAlpha = 0.25 + 0.75 * (Math.log(1 + count) / Math.log(1 + most));
         context.fillStyle = failed > 0 ? bad : good;
         context.fillRect(LEFT + column * cellWidth + 0.5, (rows - 1 - row) * cellHeight, Math.max(1, cellWidth - 1), Math.max(1, cellHeight - 1));
@@ -117,7 +117,7 @@ export class HeatMap {
   click(event) {
     if (!this.data) return;
     const cell = this.at(event);
-    // A neighbour with traces is meant where the cell itself has none.
+    // If the cell is empty, a neighbour with traces is selected.
     const found = cell && this.near(cell);
     if (found) this.open(found);
   }
@@ -173,7 +173,7 @@ export class HeatMap {
     event.stopPropagation();
   }
 
-  /** The newest cell that has traces. */
+  /** The newest cell with traces. */
   first() {
     for (let column = this.data.columns.length - 1; column >= 0; column -= 1) {
       const row = this.data.columns[column].findLastIndex((count) => count > 0);

@@ -1,8 +1,8 @@
-// What the page remembers of the last minutes: counters of each row, one sample a second.
+// The values of the last minutes: counters of each row, one sample per second.
 
-/** Samples that are kept of each row. */
+/** Samples that are kept for each row. */
 const SAMPLES_MAX = 300;
-/** Rates and percentiles are those of so many seconds. */
+/** Rates and percentiles cover this many seconds. */
 export const WINDOW_S = 10;
 /** Samples of a sparkline. */
 export const SPARK_SAMPLES = 60;
@@ -19,14 +19,14 @@ class Series {
     const sample = { at, counts: row.latency?.counts ?? null, errors: row.errors ?? {} };
     for (const name of COUNTED) sample[name] = row[name] ?? 0;
     const last = this.samples.at(-1);
-    // Counters that go back belong to another process.
+    // If counters decrease, they belong to another process.
     if (last && sample.sessions_total < last.sessions_total) this.samples = [];
     if (last && at <= last.at) return;
     this.samples.push(sample);
     if (this.samples.length > SAMPLES_MAX) this.samples.shift();
   }
 
-  /** The newest sample and the one a window before it. */
+  /** The newest sample, and the one a window earlier. */
   ends(seconds = WINDOW_S) {
     const last = this.samples.at(-1);
     if (!last) return null;
@@ -34,20 +34,20 @@ class Series {
     return first === last ? null : { first, last, seconds: (last.at - first.at) / 1000 };
   }
 
-  /** Growth a second; none before there are two samples. */
+  /** Growth per second; null before there are two samples. */
   rate(of) {
     const ends = this.ends();
     return ends ? Math.max(0, of(ends.last) - of(ends.first)) / ends.seconds : null;
   }
 
-  /** A percentile of the window's times, by the buckets' growth. */
+  /** A percentile of the times in the window, from the growth of the buckets. */
   percentile(share, bounds) {
     const ends = this.ends(3 * WINDOW_S);
     if (!ends?.last.counts || !ends.first.counts) return null;
     return percentile(ends.last.counts.map((count, place) => count - ends.first.counts[place]), share, bounds);
   }
 
-  /** Requests a second between samples. */
+  /** Requests per second between samples. */
   steps(of, count) {
     const from = Math.max(1, this.samples.length - count);
     const steps = [];
@@ -59,7 +59,7 @@ class Series {
   }
 }
 
-/** A percentile of a histogram; times within a bucket are taken as spread evenly. */
+/** A percentile of a histogram; times are assumed to be spread evenly within a bucket. */
 export function percentile(counts, share, bounds) {
   const all = counts.reduce((sum, count) => sum + count, 0);
   if (all === 0) return null;
@@ -77,7 +77,7 @@ export function percentile(counts, share, bounds) {
   return null;
 }
 
-/** All rows' histories. They outlive the page that shows them. */
+/** The histories of all rows. They stay when the page is left. */
 export class History {
   constructor() {
     this.rows = new Map();
@@ -92,7 +92,7 @@ export class History {
     return series;
   }
 
-  /** Takes an answer of /api/now in. */
+  /** Adds an answer of /api/now. */
   add(now) {
     const at = now.process.now_ms;
     const seen = new Set();
@@ -113,5 +113,5 @@ export const frontendKey = (frontend) => `f/${frontend.name}`;
 export const backendKey = (backend) => `b/${backend.name}`;
 export const serverKey = (backend, server) => `s/${backend.name}/${server.name}`;
 
-/** Requests where the proxy has them, else sessions. */
+/** Requests if the proxy has them, otherwise sessions. */
 export const requests = (sample) => sample.requests_total || sample.sessions_total;

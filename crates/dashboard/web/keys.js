@@ -1,4 +1,4 @@
-// Shortcuts of a single key, which can be turned off (WCAG 2.1.4).
+// Single-key shortcuts, which can be disabled (WCAG 2.1.4).
 
 import { byId, make } from "./dom.js";
 

@@ -11,9 +11,9 @@ import { checkLine, health, openServer } from "./servers.js";
 const PLOT_SAMPLES = 240;
 
 const history = new History();
-/** Points of the plots: the page shows them again when it is opened again. */
+/** Points of the plots, which are kept for when the page is opened again. */
 const points = [];
-/** The states of servers, so that changes are told. */
+/** The states of servers, for announcing changes. */
 const states = new Map();
 let latest = null;
 
@@ -77,7 +77,7 @@ function serverName(cell, item) {
     const open = () => {
       const { backend, server } = cell.item;
       openServer(backend, server, async () => {
-        // An answer that was on its way already may be older than the action.
+        // An answer that was already in flight may be older than the action.
         await refresh();
         await refresh();
         const found = latest.backends.find((one) => one.name === backend.name);
@@ -119,7 +119,7 @@ const FIGURES = [
 let shown = null;
 let refresh = () => {};
 
-/** What is shown of the process in one moment. */
+/** The values of the process at one time. */
 function total() {
   const all = latest.frontends.map((frontend) => history.series(frontendKey(frontend)));
   const sum = (of) => {
@@ -143,7 +143,7 @@ function tellChanges() {
   }
 }
 
-/** Asks for the newest state, and shows it where the page is open. */
+/** Requests the newest state, and shows it if the page is open. */
 export async function poll(signal) {
   latest = await get("/api/now", {}, signal);
   setRights(latest);
@@ -195,7 +195,7 @@ function update(all) {
   shown.none.hidden = latest.frontends.concat(latest.backends).some((row) => row.latency);
 }
 
-/** Shows the page. `again`: has the newest state asked for at once. */
+/** Shows the page. `again`: requests the newest state at once. */
 export function open(main, again) {
   refresh = again;
   const figures = {};
@@ -234,5 +234,5 @@ export function open(main, again) {
   };
 }
 
-/** When the newest state was; for what is said in the head of the page. */
+/** The time of the newest state, for the head of the page. */
 export const newest = () => (latest ? clock(latest.process.now_ms) : "");

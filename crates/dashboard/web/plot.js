@@ -5,7 +5,7 @@ import { clock } from "./format.js";
 
 const HEIGHT = 150;
 
-/** The colour that a variable of the style sheet has in the current theme. */
+/** The colour of a style sheet variable in the current theme. */
 export function colour(name) {
   const probe = make("span", { hidden: true });
   probe.style.color = `var(${name})`;
@@ -28,7 +28,7 @@ export class Plot {
     this.observer.observe(this.place);
   }
 
-  /** Shows times in seconds and one list of values a line. */
+  /** Shows times in seconds, and one list of values per line. */
   update(data) {
     this.data = data;
     if (!this.plot) {
@@ -39,7 +39,7 @@ export class Plot {
     this.newest();
   }
 
-  /** The legend tells the newest values while nobody points at others. */
+  /** The legend shows the newest values unless the pointer is on others. */
   newest() {
     if (this.plot && (this.plot.cursor.left ?? -1) < 0 && this.data[0].length) this.plot.setLegend({ idx: this.data[0].length - 1 });
   }
@@ -52,7 +52,7 @@ export class Plot {
     else this.draw();
   }
 
-  /** Draws it anew, in the colours of the current theme. */
+  /** Draws the plot again, in the colours of the current theme. */
   draw() {
     if (this.width <= 0) return;
     this.plot?.destroy();
@@ -84,13 +84,13 @@ export class Plot {
   }
 }
 
-/** A sparkline; decoration beside a number that says the same. */
+/** A sparkline: decoration beside a number with the same meaning. */
 export function sparkline() {
   const line = svg("polyline", { points: "" });
   return { element: svg("svg", { class: "spark", viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" }, line), line };
 }
 
-/** Shows values in it, the newest at the right. */
+/** Shows values in it, the newest one at the right. */
 export function drawSpark(spark, values, count) {
   const most = Math.max(...values, 0.001);
   const points = values.map((value, place) => {

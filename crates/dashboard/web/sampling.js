@@ -1,4 +1,4 @@
-// The page Sampling: what collectors took, kept and dropped, their policies, and a dry run of others.
+// The page Sampling: traces that collectors accepted, kept and dropped, their policies, and a dry run of others.
 
 import { get, post, Refused } from "./api.js";
 import { announce, make, Table, text } from "./dom.js";
@@ -92,7 +92,7 @@ function dryRun(yaml) {
   return make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Dry run"), make("span", { class: "soft" }, "What other policies would have kept of the traces held here. Nothing changes.")), form, result);
 }
 
-/** Puts the cursor where the fault is. */
+/** Moves the cursor to the fault. */
 function select(editor, line, column) {
   const before = editor.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
   editor.focus();
@@ -120,7 +120,7 @@ export async function open(main, _again, signal) {
   const yaml = first.collectors.flatMap((collector) => collector.samplers).map((sampler) => sampler.yaml).find(Boolean) ?? "policies:\n";
   main.append(dryRun(yaml));
   const timer = setInterval(() => {
-    // The page Now tells when the process does not answer.
+    // The page Now reports that the process does not answer.
     if (!document.hidden) get("/api/sampling", {}, signal).then(show, () => {});
   }, REFRESH_MS);
   return { close: () => clearInterval(timer) };

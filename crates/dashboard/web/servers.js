@@ -1,10 +1,10 @@
-// The dialog of a server: what its checks say, and what can be done to it.
+// The dialog of a server: the results of its checks, and the available actions.
 
 import { act, mayAct } from "./api.js";
 import { announce, make, text } from "./dom.js";
 import { milliseconds, number, span } from "./format.js";
 
-/** What a state of a server, backend or frontend means: its class and a word. */
+/** The class and the word for the state of a server, backend or frontend. */
 export function health(status) {
   const state = String(status ?? "");
   if (/^(UP|OPEN)$/.test(state)) return "good";
@@ -21,7 +21,7 @@ export function checkLine(server) {
   const parts = [check.status.replace(/^\* /, "")];
   if (check.code) parts.push(check.code);
   if (check.duration_ms !== undefined) parts.push(`in ${milliseconds(check.duration_ms)}`);
-  // That a check passed is in its status.
+  // The status already says that a check passed.
   const said = check.found || (/OK$/.test(parts[0]) ? "" : check.meaning);
   return said ? `${parts.join(" ")}: ${said}` : parts.join(" ");
 }
@@ -34,7 +34,7 @@ const ACTIONS = [
   ["disable-health", "Disable checks", "Its health checks stop; its state stays."],
 ];
 
-/** Opens the dialog. `changed` is called after an action; it gives the server as it is then. */
+/** Opens the dialog. `changed` is called after an action and returns the server's new state. */
 export function openServer(backend, server, changed) {
   const outcome = make("p", { role: "status" });
   const run = async (body, said) => {
@@ -51,7 +51,7 @@ export function openServer(backend, server, changed) {
   const state = make("span");
   const weights = make("dd");
   const last = make("dd");
-  // None where the server has gone.
+  // `newest` is undefined if the server no longer exists.
   const tell = (newest) => {
     text(state, newest?.status ?? "gone");
     state.className = `state ${health(newest?.status)}`;

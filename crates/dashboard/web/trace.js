@@ -1,13 +1,13 @@
-// One trace: its waterfall, and what each span says.
+// One trace: its waterfall, and the details of each span.
 
 import { get } from "./api.js";
 import { make } from "./dom.js";
 import { clock, milliseconds, number } from "./format.js";
 import { decision } from "./traces.js";
 
-/** Spans that are shown at once. */
+/** Most spans shown at a time. */
 const SPANS_MAX = 2000;
-/** Services are told apart by so many colours. */
+/** Number of colours that distinguish services. */
 const COLOURS = 6;
 
 /** Spans in the order of the tree, each with its depth. */
@@ -32,7 +32,7 @@ function ordered(spans) {
     rows.push({ span, depth });
     for (const child of (children.get(span.id) ?? []).toReversed()) stack.push([child, depth + 1]);
   }
-  // Spans that are each other's parents hang on no root.
+  // Spans that are each other's parents have no root.
   for (const span of spans) if (!seen.has(span.id)) rows.push({ span, depth: 0 });
   return rows;
 }
@@ -65,7 +65,7 @@ function details(span) {
     pairs("What the proxy decided", ofProxy), pairs("Attributes", others), events, links, pairs("Resource", Object.entries(span.resource ?? {})), pairs("Span", own.concat(scope)));
 }
 
-/** The line of a span, and the line of its details below it. */
+/** The row of a span, and the row of its details below it. */
 function lines({ span, depth }, place, total, services, all) {
   const failed = span.status.code === "error";
   const extra = make("tr", { class: "extra", hidden: true }, make("td", { colspan: 3 }));
@@ -94,7 +94,7 @@ function lines({ span, depth }, place, total, services, all) {
   return [row, extra];
 }
 
-/** Arrow keys go from span to span; right opens, left closes. */
+/** Arrow keys move between spans; right opens, left closes. */
 function keys(event) {
   const button = event.target.closest(".span-row button");
   if (!button) return;
@@ -110,14 +110,14 @@ function keys(event) {
   event.preventDefault();
 }
 
-/** The root's name, and the route where that does not tell it. */
+/** The root's name, and the route if the name does not contain it. */
 function title(spans, root) {
   if (!root) return "Trace";
   const route = spans.map((span) => span.attributes?.["http.route"]).find(Boolean);
   return route && !root.name.includes(" ") ? `${root.name} ${route}` : root.name;
 }
 
-/** Shows the trace of an identifier. */
+/** Shows the trace with an identifier. */
 export async function open(main, id, signal) {
   const found = await get(`/api/traces/${encodeURIComponent(id)}`, {}, signal);
   const rows = ordered(found.spans);

@@ -7,14 +7,14 @@ import { HeatMap } from "./heat.js";
 import * as trace from "./trace.js";
 
 const LIST_MAX = 100;
-/** The heat map shows so much time at least. */
+/** The shortest period of the heat map. */
 const SPAN_MIN_MS = 60_000;
 const SPANS_OF_TIME = [["5", "Last 5 minutes"], ["15", "Last 15 minutes"], ["60", "Last hour"], ["all", "All that is held"]];
 
-/** What the address may carry. */
+/** The parameters that the address may have. */
 const FIELDS = ["service", "name", "route", "status", "min_ms", "max_ms", "policy", "kept", "error", "since", "until", "last"];
 
-/** A cell that shows how a trace was decided. */
+/** A cell with the decision on a trace. */
 export function decision(kept) {
   if (kept === null || kept === undefined) return make("span", { class: "tag" }, "undecided");
   return kept ? make("span", { class: "tag good" }, "kept") : make("span", { class: "tag" }, "not kept");
@@ -31,7 +31,7 @@ const COLUMNS = [
   { title: "Policy", class: "p2", cell: (cell, row) => text(cell, row.policy ?? "") },
 ];
 
-/** Puts an element in a cell, anew only where the row is another one. */
+/** Puts an element into a cell; creates it again only for another row. */
 function once(cell, row, element) {
   if (cell.id_shown === row.id) return;
   cell.id_shown = row.id;
@@ -50,7 +50,7 @@ function choice(label, name, options) {
   return make("label", {}, label, make("select", { name }, options.map(([value, title]) => make("option", { value }, title))));
 }
 
-/** The parameters of the API that a form asks for. */
+/** The parameters for the API from a form. */
 function parameters(values) {
   const { last, ...rest } = values;
   const asked = { ...rest };
@@ -130,12 +130,12 @@ export async function open(main, again, signal, { rest, query }) {
     make("section", { class: "card", "aria-label": "Search" }, searchForm(values, names)),
     make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Duration over time")), heat.element),
     make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Traces"), found), cell, table.element, empty, held));
-  // The heat map shows the surroundings of a cell, too.
+  // The heat map also shows the surroundings of a cell.
   const { since: _since, until: _until, min_ms: _min, max_ms: _max, ...around } = values.since ? asked : { ...asked, since: undefined };
   const wide = values.since ? parameters({ ...around, last: values.last }) : asked;
   const columns = Math.max(20, Math.min(120, Math.floor((main.clientWidth - 80) / 9)));
   const list = await get("/api/traces", { ...asked, limit: LIST_MAX }, signal);
-  // Nothing is shown of a time from which nothing is held.
+  // No period is shown for which no traces are stored.
   const oldest = Math.min(list.held.oldest_ms ?? 0, Date.now() - SPAN_MIN_MS);
   const map = await get("/api/heatmap", { ...wide, since: Math.max(wide.since ?? 0, oldest), columns, rows: 24 }, signal);
   heat.update(map);

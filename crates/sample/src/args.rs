@@ -1,4 +1,4 @@
-//! Arguments of fetches and converters: what a table entry asks for, and how they are cut out of a word (manual §7.3).
+//! Arguments of fetches and converters: the requirements of a table entry, and the parser of argument lists (manual §7.3).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -28,29 +28,29 @@ pub(crate) enum ArgKind {
     TagVar,
     /// An integer or a variable's name.
     IntOrVar,
-    /// A text or a variable's name; what looks like one is one.
+    /// A text or a variable's name. A text with the form of a variable's name is a variable.
     StrOrVar,
     /// Numbers of nested protobuf fields, with dots between.
     FieldNumbers,
     /// An ACL's name after the word `acl` or `!acl`; after another word, anything.
     AclOfWhen,
-    /// A frontend; the current one when it is not given.
+    /// A frontend; the current one if it is omitted.
     Frontend,
-    /// A backend; the current one when it is not given.
+    /// A backend; the current one if it is omitted.
     Backend,
     /// `backend/server` or a server of the current backend.
     Server,
     /// A `userlist`.
     Userlist,
-    /// A stick table; that of the current proxy where its name is empty.
+    /// A stick table; that of the current proxy if the name is empty.
     Table,
-    /// A context that a filter `opentelemetry` extracts.
+    /// A context that the filter `opentelemetry` extracts.
     Context,
-    /// A map; how it is asked follows from the converter.
+    /// A map; the converter determines the lookup.
     Map(Method, Output),
-    /// Is not written: the proxy in whose section the expression stands.
+    /// Never written: the proxy in whose section the expression stands.
     CurrentProxy,
-    /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
+    /// Names of ACLs, each optionally with `!` before it. Takes all remaining arguments.
     Acls,
 }
 
@@ -93,7 +93,7 @@ impl ArgKind {
         )
     }
 
-    /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
+    /// Whether HAProxy first reads it as text and parses it after the whole list. The messages differ in this case.
     pub(crate) fn is_read_later(self) -> bool {
         use ArgKind::{
             AclOfWhen, Acls, IntOrVar, Map, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
@@ -122,7 +122,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Whether nothing can be written between parentheses.
+    /// Whether the entry accepts no arguments at all.
     pub(crate) fn takes_none(self) -> bool {
         matches!(self.kinds, [] | [ArgKind::CurrentProxy])
     }
@@ -154,7 +154,7 @@ pub(crate) enum Arg {
     Var(VarRef),
     /// A header field's name.
     Field(http::FieldName),
-    /// What stood behind a variable's name in `set-var`.
+    /// The conditions after a variable's name in `set-var`.
     Conditions(SetConditions),
     Proxy(u32),
     Server {
@@ -167,7 +167,7 @@ pub(crate) enum Arg {
     Map(Box<MapUse>),
 }
 
-/// A map and what of it is wanted.
+/// A map and the part of its entries that is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct MapUse {
     pub lookup: Lookup,
@@ -177,7 +177,7 @@ pub(crate) struct MapUse {
 /// The compiled arguments of one call.
 pub(crate) type Args = Box<[Arg]>;
 
-/// The bytes of a string argument; empty when it was not given.
+/// The bytes of a string argument; empty if it was omitted.
 pub(crate) fn str_at(args: &[Arg], index: usize) -> &[u8] {
     match args.get(index) {
         Some(Arg::Str(text)) => text,
@@ -193,7 +193,7 @@ pub(crate) fn int_at(args: &[Arg], index: usize) -> Option<i64> {
     }
 }
 
-/// An argument as it was written, with quotes and escapes resolved, and where.
+/// An argument as written, with quotes and escapes resolved, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub text: Vec<u8>,
@@ -204,7 +204,7 @@ pub(crate) struct Written {
 /// A fault in an argument list and its place.
 #[derive(Debug)]
 pub(crate) struct ListError {
-    /// The argument that could not be read; none when all were but do not make sense.
+    /// The argument that could not be parsed; None if all were parsed but are inconsistent.
     pub index: Option<usize>,
     pub start: usize,
     pub end: usize,
@@ -212,7 +212,7 @@ pub(crate) struct ListError {
 }
 
 impl ListError {
-    /// An argument that cannot be read.
+    /// A fault in one argument.
     pub(crate) fn in_arg(
         index: usize,
         start: usize,
@@ -227,7 +227,7 @@ impl ListError {
         }
     }
 
-    /// Arguments that were read and do not make sense.
+    /// A fault in arguments that were parsed but are inconsistent.
     pub(crate) fn check(start: usize, end: usize, message: impl Into<String>) -> ListError {
         ListError {
             index: None,
@@ -238,8 +238,8 @@ impl ListError {
     }
 }
 
-/// Cuts an argument list, from its opening parenthesis at `at`. Gives the arguments and the position after the closing one.
-/// Without a parenthesis there are none.
+/// Splits an argument list that opens at `at`. Returns the arguments and the position after the closing parenthesis. Without a
+/// parenthesis there are no arguments.
 pub(crate) fn split(bytes: &[u8], at: usize) -> Result<(Vec<Written>, usize), ListError> {
     if bytes.get(at) != Some(&b'(') {
         return Ok((Vec::new(), at));
@@ -261,7 +261,7 @@ pub(crate) fn split(bytes: &[u8], at: usize) -> Result<(Vec<Written>, usize), Li
     Ok((list, position))
 }
 
-/// Cuts one argument: up to a comma or parenthesis outside quotes.
+/// Splits off one argument: up to a comma or parenthesis outside of quotes.
 fn cut(bytes: &[u8], start: usize) -> Result<(Written, usize), ListError> {
     let mut text = Vec::new();
     let mut quote = None;
@@ -309,14 +309,14 @@ fn unfinished(start: usize, end: usize) -> ListError {
     ListError::in_arg(0, start, end, "unterminated quote or escape")
 }
 
-/// The byte that a backslash before `escaped` stands for, and how many bytes it took after the backslash.
+/// The byte that a backslash and `escaped` represent, and the number of bytes consumed after the backslash.
 fn unescape(escaped: u8) -> (u8, usize) {
     match escaped {
         b'\\' | b' ' | b'"' | b'\'' => (escaped, 1),
         b'r' => (b'\r', 1),
         b'n' => (b'\n', 1),
         b't' => (b'\t', 1),
-        // A lone backslash stands for itself (regular expressions).
+        // A backslash before any other byte is literal (regular expressions).
         _ => (b'\\', 0),
     }
 }

@@ -1,7 +1,7 @@
-//! Users, their groups and passwords (`userlist`, manual §12.2), and whether a password is a user's.
+//! Users, their groups and passwords (`userlist`, manual §12.2), and the verification of passwords.
 //!
-//! Hashes of passwords are slow by design, milliseconds each, and a client sends its password with every request. So each
-//! thread remembers what it found right (`verified`); a wrong password is hashed every time.
+//! Password hashes are slow by design: milliseconds each. A client sends its password with every request. So each thread
+//! remembers the passwords that it verified (`verified`). A wrong password is hashed every time.
 
 mod crypt;
 mod verified;
@@ -14,13 +14,13 @@ use syntax::octets::Octets;
 
 pub use crypt::Hash;
 
-/// The longest password that is compared with a hash, as in libxcrypt: hashing takes time by its length.
+/// The longest password that is compared with a hash, as in libxcrypt. Hashing takes longer for longer passwords.
 pub const PASSWORD_BYTES_MAX: usize = 512;
 
 /// Users by name.
 #[derive(Debug)]
 pub struct Userlist {
-    /// Tells this list from every other of the process' life.
+    /// Distinguishes this list from every other list of the process.
     id: u64,
     users: Vec<User>,
     by_name: HashMap<Box<[u8]>, usize>,
@@ -30,22 +30,22 @@ pub struct Userlist {
 /// A user.
 #[derive(Debug)]
 pub struct User {
-    /// As the client sends it.
+    /// The name that the client sends.
     pub name: Octets,
-    /// What it must be able to tell.
+    /// The expected password.
     pub password: Password,
-    /// The groups it is in.
+    /// The user's groups.
     pub groups: Vec<Octets>,
 }
 
-/// What a password is compared with.
+/// The expected password.
 #[derive(Debug)]
 pub enum Password {
-    /// None is right.
+    /// No password is right.
     Never,
-    /// This one (`insecure-password`).
+    /// This password (`insecure-password`).
     Plain(Octets),
-    /// One with this hash (`password`).
+    /// A password with this hash (`password`).
     Hash(Hash),
 }
 
@@ -72,7 +72,7 @@ impl Userlist {
         self.groups.iter().any(|group| **group == *name)
     }
 
-    /// The user of this name, if the password is right.
+    /// The user of this name, if the password is correct.
     #[must_use]
     pub fn verify(&self, name: &[u8], password: &[u8]) -> Option<&User> {
         let index = *self.by_name.get(name)?;
@@ -89,7 +89,7 @@ impl Userlist {
     }
 }
 
-/// Whether two texts are the same, in a time that tells only of their lengths.
+/// Whether two texts are equal. The time depends only on their lengths.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }

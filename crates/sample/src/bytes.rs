@@ -1,13 +1,13 @@
-//! Byte strings of samples: borrowed from the message where possible, else in a buffer that is recycled.
+//! Byte strings of samples: borrowed from the message where possible, otherwise in a recycled buffer.
 //!
-//! Each thread keeps a few buffers; one that is dropped goes back there, so converters take nothing from the heap
-//! in the steady state. A buffer is never handed out twice: it is owned by exactly one [`Bytes`].
+//! Each thread keeps a few buffers. A dropped buffer returns there, so converters allocate nothing in the steady state. A buffer
+//! is never handed out twice: exactly one [`Bytes`] owns it.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 
-/// The longest byte string that an expression makes. A converter whose result would be longer gives no value.
+/// The longest byte string that an expression makes. A converter whose result would be longer has no value.
 pub const SAMPLE_BYTES_MAX: usize = 16 * 1024;
 
 /// Buffers that a thread keeps for reuse.
@@ -21,7 +21,7 @@ thread_local! {
 pub enum Bytes<'a> {
     /// Part of a message, a fact or the configuration.
     Borrowed(&'a [u8]),
-    /// Made by a converter, or detached from what it was borrowed from.
+    /// Made by a converter, or copied from a borrowed value.
     Owned(Buffer),
 }
 
@@ -37,7 +37,7 @@ impl<'a> Bytes<'a> {
         Buffer { bytes, start: 0 }
     }
 
-    /// The part from `start` up to `end`, without copying. Positions beyond the end are taken as the end.
+    /// The part from `start` to `end`, without copying. Positions beyond the end count as the end.
     #[must_use]
     pub fn slice(self, start: usize, end: usize) -> Bytes<'a> {
         match self {
@@ -54,7 +54,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// The same bytes in a buffer of their own, which may be changed.
+    /// The same bytes in an owned buffer, which may be changed.
     #[must_use]
     pub fn into_buffer(self) -> Buffer {
         match self {
@@ -67,7 +67,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// The same bytes, free of what they were borrowed from.
+    /// The same bytes without a borrow.
     #[must_use]
     pub fn detach(self) -> Bytes<'static> {
         Bytes::Owned(self.into_buffer())
@@ -144,7 +144,7 @@ impl Buffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The underlying vector, for writers that append to one.
+    /// The underlying vector, for functions that append to a vector.
     pub fn as_vec(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -154,7 +154,7 @@ impl Buffer {
         &mut self.bytes[self.start..]
     }
 
-    /// Whether it has outgrown [`SAMPLE_BYTES_MAX`].
+    /// Whether it is longer than [`SAMPLE_BYTES_MAX`].
     #[must_use]
     pub fn too_long(&self) -> bool {
         self.len() > SAMPLE_BYTES_MAX
@@ -184,7 +184,7 @@ impl Drop for Buffer {
             return;
         }
         bytes.clear();
-        // A thread that is ending has no pool any more: the buffer is then simply freed.
+        // A thread that is ending has no pool any more; then the buffer is freed.
         let _ = POOL.try_with(|pool| {
             if let Ok(mut pool) = pool.try_borrow_mut()
                 && pool.len() < POOL_BUFFERS_MAX

@@ -1,20 +1,20 @@
-//! What is captured for the logs: the slots of a stream, whose memory the next request uses again, and what the converters
-//! `capture-req` and `capture-res` keep until the stream's owner takes it over.
+//! Captures for the logs: the slots of a stream, whose memory the next request reuses, and the captures of the converters
+//! `capture-req` and `capture-res`, which are kept until the stream's owner takes them.
 
 use std::cell::{OnceCell, RefCell};
 
 use crate::{Bytes, bytes::Buffer};
 
-/// A place of a capture.
+/// Identifies a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureSlot {
-    /// Of the response; else of the request.
+    /// Whether it belongs to the response; otherwise to the request.
     pub of_response: bool,
-    /// Its number among those.
+    /// Its index among those.
     pub index: usize,
 }
 
-/// A text that is captured, or none yet.
+/// A captured text, or none yet.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     is_set: bool,
@@ -22,20 +22,20 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// The text, if there is one.
+    /// The captured text.
     #[must_use]
     pub fn get(&self) -> Option<&[u8]> {
         self.is_set.then_some(&self.text)
     }
 
-    /// Takes a text in the place of an earlier one.
+    /// Stores a text; replaces an earlier one.
     pub fn set(&mut self, text: &[u8]) {
         self.is_set = true;
         self.text.clear();
         self.text.extend_from_slice(text);
     }
 
-    /// Nothing is captured any more. The memory is kept.
+    /// Removes the text and keeps the memory.
     pub fn clear(&mut self) {
         self.is_set = false;
     }
@@ -44,7 +44,7 @@ impl Capture {
 /// The captures of a request or of a response, by the numbers of their slots.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureSlots {
-    /// Those beyond `len` are memory for later.
+    /// Slots beyond `len` are memory for later use.
     slots: Vec<Capture>,
     len: usize,
 }
@@ -56,7 +56,7 @@ impl CaptureSlots {
         self.len == 0
     }
 
-    /// The text of a slot, if something was captured there.
+    /// The text of a slot, if one was captured.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         self.slots[..self.len].get(index)?.get()
@@ -67,7 +67,7 @@ impl CaptureSlots {
         self.slots[..self.len].iter().map(Capture::get)
     }
 
-    /// One slot more, with what it captured.
+    /// Adds a slot with its captured text.
     pub fn push(&mut self, text: Option<&[u8]>) {
         if self.slots.len() == self.len {
             self.slots.push(Capture::default());
@@ -80,7 +80,7 @@ impl CaptureSlots {
         }
     }
 
-    /// Puts a text in a slot, in the place of an earlier one. The slots before it are made where they are missing.
+    /// Stores a text in a slot; replaces an earlier one. Creates missing slots before it.
     pub fn set(&mut self, index: usize, text: &[u8]) {
         while self.len <= index {
             self.push(None);
@@ -88,7 +88,7 @@ impl CaptureSlots {
         self.slots[index].set(text);
     }
 
-    /// No slot is left. Their memory is kept.
+    /// Removes all slots and keeps their memory.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -102,10 +102,10 @@ impl<'a> FromIterator<Option<&'a [u8]>> for CaptureSlots {
     }
 }
 
-/// Captures that wait. Bounded by the number of slots that the frontend has.
+/// Captures that are not stored in their slots yet. At most one per slot of the frontend.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// Made at the first use: hardly any stream has one.
+    /// Created at the first use: hardly any stream needs it.
     waiting: OnceCell<Box<Waiting>>,
 }
 
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Text {
 }
 
 impl Captured {
-    /// Puts a text in the place of an earlier one of that slot.
+    /// Stores a text for a slot; replaces an earlier one.
     pub(crate) fn put(&self, slot: CaptureSlot, text: &[u8]) {
         let mut buffer = Bytes::buffer();
         buffer.extend(text);
@@ -131,14 +131,14 @@ impl Captured {
         waiting.push((slot, Text(buffer)));
     }
 
-    /// The text that waits for a slot.
+    /// The pending text of a slot.
     pub(crate) fn get(&self, slot: CaptureSlot) -> Option<Bytes<'static>> {
         let waiting = self.waiting.get()?.borrow();
         let (_, text) = waiting.iter().find(|(known, _)| *known == slot)?;
         Some(text.0.clone().into())
     }
 
-    /// Gives every text to `take`.
+    /// Passes every pending text to `take`.
     pub(crate) fn settle(&mut self, mut take: impl FnMut(CaptureSlot, &[u8])) {
         if let Some(waiting) = self.waiting.get_mut() {
             for (slot, text) in waiting.get_mut().drain(..) {

@@ -1,4 +1,4 @@
-//! Casts between types of samples: which are possible is known when an expression is compiled.
+//! Casts between types of samples. The compiler checks which casts are possible.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,14 +6,14 @@ use crate::bytes::Bytes;
 use crate::text::{ipv4_prefix, push_int, push_ip, read_int};
 use crate::{Kind, Value};
 
-/// What casting one type to another takes.
+/// The kind of work for a cast from one type to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cast {
-    /// It has no meaning.
+    /// The cast is not possible.
     Never,
-    /// Nothing: the value is taken as it is.
+    /// No work: the value is used as it is.
     Free,
-    /// Work, which may fail.
+    /// The value is converted, which may fail.
     Work,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn cast_of(from: Kind, to: Kind) -> Cast {
 }
 
 impl Value<'_> {
-    /// The address that it is or that its text spells.
+    /// The value as an address, or the address in its text.
     #[must_use]
     pub fn into_ip(self) -> Option<IpAddr> {
         match cast(self, Kind::Addr)? {
@@ -59,7 +59,7 @@ impl Value<'_> {
         }
     }
 
-    /// The integer that it is or that its text spells.
+    /// The value as an integer, or the integer in its text.
     #[must_use]
     pub fn into_int(self) -> Option<i64> {
         match cast(self, Kind::Int)? {
@@ -69,7 +69,7 @@ impl Value<'_> {
     }
 }
 
-/// The value as another type; none when it cannot be read as one.
+/// The value cast to another type; None if it cannot be cast.
 pub(crate) fn cast(value: Value<'_>, to: Kind) -> Option<Value<'_>> {
     Some(match (value, to) {
         (value, Kind::Any) => value,
@@ -137,7 +137,7 @@ pub(crate) fn cast(value: Value<'_>, to: Kind) -> Option<Value<'_>> {
     })
 }
 
-/// Appends the value as the text that a cast to a string would give; none when it has none.
+/// Appends the value as text, like a cast to a string; nothing if the cast fails.
 pub(crate) fn append_text(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Bool(value) => out.push(b'0' + u8::from(*value)),
@@ -154,7 +154,7 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
 }
 
-/// A recycled buffer with what `write` puts there.
+/// A recycled buffer that `write` fills.
 pub(crate) fn written<'a>(write: impl FnOnce(&mut Vec<u8>)) -> Bytes<'a> {
     let mut buffer = Bytes::buffer();
     write(buffer.as_vec());
@@ -169,15 +169,15 @@ fn int_of(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// An IPv4 address that a text begins with, whatever follows but a digit or a dot (a port, another address), or an IPv6
-/// address written alone: as HAProxy casts.
+/// The IPv4 address at the beginning of a text, if no digit or dot follows (but a port or another address may), or an IPv6
+/// address that is the whole text, as in HAProxy's cast.
 fn leading_ip(text: &[u8]) -> Option<IpAddr> {
     ipv4_prefix(text)
         .map(|(ip, _)| IpAddr::V4(ip))
         .or_else(|| ip_of(text))
 }
 
-/// An IP address written alone.
+/// The IP address that is the whole text.
 pub(crate) fn ip_of(text: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -1,13 +1,13 @@
-//! Why a connection failed, as HAProxy numbers, names and words it (`fc_err`, `fc_err_name`, `fc_err_str` and their `bc_`
+//! Why a connection failed, with HAProxy's numbers, names and texts (`fc_err`, `fc_err_name`, `fc_err_str` and their `bc_`
 //! forms).
 
-/// One row: the variant, HAProxy's number, its name and its words.
+/// One row: the variant, HAProxy's number, its name and its text.
 macro_rules! errors {
     ($($variant:ident $number:literal $name:literal $text:literal;)*) => {
         /// Why a connection failed.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum ConnError {
-            /// It did not.
+            /// The connection did not fail.
             #[default]
             None,
             $(#[doc = concat!($text, ".")] $variant,)*
@@ -32,7 +32,7 @@ macro_rules! errors {
                 }
             }
 
-            /// Its words.
+            /// Its text.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self {

@@ -1,13 +1,13 @@
-//! What is wrong with an expression, and where.
+//! A fault in an expression, and its place.
 
 use std::fmt;
 
-/// A fault in an expression. `word` and the byte range locate it inside the words given, for a caret under it.
+/// A fault in an expression. `word` and the byte range locate it in the given words, for a caret below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
-    /// Index of the word; may be the number of words when one is missing.
+    /// Index of the word; equals the number of words if one is missing.
     pub word: usize,
-    /// First byte of the fault in that word.
+    /// First byte of the fault in the word.
     pub start: usize,
     /// Byte after the fault.
     pub end: usize,
@@ -27,7 +27,7 @@ impl ExprError {
         }
     }
 
-    /// The same fault where the word given was `shift` words further to the right.
+    /// The same fault for a word that is `shift` places further to the right.
     #[must_use]
     pub fn shifted(mut self, shift: usize) -> ExprError {
         self.word += shift;

@@ -16,28 +16,28 @@ pub struct Expr {
     program: Arc<Program>,
 }
 
-/// More data may come, and change a sample.
+/// More data may arrive and change the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MayCome;
 
-/// What is done with the value of the fetch.
+/// A step after the fetch.
 enum Stage {
     Convert(Step),
     Operate(Box<[Operation]>),
 }
 
-/// What an expression does.
+/// The steps of an expression.
 pub(crate) struct Program {
     pub start: Start,
     stages: Vec<Stage>,
     pub kind: Kind,
-    /// Converters were written, even if they are folded now.
+    /// Whether converters were written, even if they are folded into the constant.
     pub converted: bool,
 }
 
-/// Where its value comes from.
+/// The source of the value.
 pub(crate) enum Start {
-    /// Known when it was compiled; none when it has no value.
+    /// A constant; None if it has no value.
     Constant(Option<Value<'static>>),
     /// A fetch.
     Fetch(&'static Fetch, Args),
@@ -50,7 +50,7 @@ pub(crate) struct Step {
 }
 
 impl Program {
-    /// From the parts that the compiler found.
+    /// Builds a program from the parts that the compiler found.
     pub(crate) fn new(start: Start, steps: Vec<Step>, kind: Kind, converted: bool) -> Program {
         let mut stages: Vec<Stage> = Vec::new();
         let mut run = Vec::new();
@@ -97,16 +97,16 @@ impl Expr {
         }
     }
 
-    /// The sample; none when a fetch or a converter has no value here.
+    /// The sample; None if the fetch or a converter has no value.
     #[must_use]
     pub fn eval<'a>(&'a self, scope: &Scope<'a>) -> Option<Value<'a>> {
         self.next(scope, &mut Cursor::default())
     }
 
-    /// The same; an error where more data may change it.
+    /// The same, with an error if more data may change it.
     ///
     /// # Errors
-    /// More data may come, and give another sample or the first one.
+    /// More data may arrive and change the sample, or give the first one.
     pub fn settled<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value<'a>>, MayCome> {
         let mut cursor = Cursor::default();
         let value = self.next(scope, &mut cursor);
@@ -116,7 +116,7 @@ impl Expr {
         }
     }
 
-    /// Appends the sample as text, as HAProxy casts it to a string; whether there is one.
+    /// Appends the sample as text, like HAProxy's cast to a string. Returns whether there is one.
     pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> bool {
         if let Some(text) = self.constant_text() {
             out.extend_from_slice(text);
@@ -129,7 +129,7 @@ impl Expr {
         value.is_some()
     }
 
-    /// Appends the sample as bytes, as HAProxy casts it to binary; whether there is one.
+    /// Appends the sample as bytes, like HAProxy's cast to binary. Returns whether there is one.
     pub fn append_binary(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> bool {
         let value = self.eval(scope).and_then(|value| cast(value, Kind::Bin));
         match value {
@@ -141,7 +141,7 @@ impl Expr {
         }
     }
 
-    /// Works with the sample as bytes, as HAProxy casts it to binary; none when there is none.
+    /// Calls `work` with the sample as bytes, like HAProxy's cast to binary; None if there is no sample.
     pub fn with_binary<R>(&self, scope: &Scope<'_>, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match cast(self.eval(scope)?, Kind::Bin)? {
             Value::Bin(bytes) | Value::Str(bytes) => Some(work(&bytes)),
@@ -155,7 +155,7 @@ impl Expr {
         self.program.kind
     }
 
-    /// Whether it reads what is there only at the end of a stream.
+    /// Whether it reads a fact that is known only at the end of a stream.
     pub(crate) fn needs_end(&self) -> bool {
         match &self.program.start {
             Start::Constant(_) => false,
@@ -163,7 +163,7 @@ impl Expr {
         }
     }
 
-    /// The value when it depends on nothing; the outer none when it does.
+    /// The value, if it is constant; the outer None if it is not.
     #[inline]
     pub(crate) fn constant(&self) -> Option<Option<&Value<'static>>> {
         match &self.program.start {
@@ -172,7 +172,7 @@ impl Expr {
         }
     }
 
-    /// The text that it is whatever comes; none where it depends on something or is no text.
+    /// The text, if it is constant and a text.
     #[must_use]
     #[inline]
     pub fn constant_text(&self) -> Option<&[u8]> {
@@ -182,7 +182,7 @@ impl Expr {
         }
     }
 
-    /// The list that `http_auth_group` looks its users up in.
+    /// The list in which `http_auth_group` looks up its users.
     pub(crate) fn userlist(&self) -> Option<&crate::auth::Userlist> {
         match &self.program.start {
             Start::Fetch(fetch, args) if fetch.name == "http_auth_group" => match args.first() {
@@ -193,12 +193,12 @@ impl Expr {
         }
     }
 
-    /// Whether something follows the fetch.
+    /// Whether converters follow the fetch.
     pub(crate) fn has_converters(&self) -> bool {
         self.program.converted
     }
 
-    /// One value of an expression that may have several: as [`Expr::eval`], with what the cursor asks and tells.
+    /// One value of an expression that may have several: like [`Expr::eval`], with the requests and flags of the cursor.
     #[inline]
     pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
         let program = &*self.program;
@@ -223,7 +223,7 @@ impl Expr {
 }
 
 impl Step {
-    /// Casts and converts.
+    /// Casts the value and converts it.
     pub(crate) fn run<'a>(
         &'a self,
         value: Option<Value<'a>>,

@@ -1,5 +1,5 @@
-//! What an expression can see: the facts of a session, its stream and the world, kept by the engine as plain data and lent
-//! to each evaluation. A moment that a fact is not known yet at (no response, no server) is `None` or an empty value.
+//! The data that an expression can read: facts of a session, its stream and the world. The engine keeps them as plain data and
+//! lends them to each evaluation. A fact that is not known yet (no response, no server) is `None` or empty.
 
 mod tls;
 mod world;
@@ -21,18 +21,19 @@ pub use world::{
     BindFacts, Nowhere, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side, World,
 };
 
-/// Facts of a client connection, for as long as it lives.
+/// Facts of a client connection, valid while it lives.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// When it was accepted.
+    /// The time of the accept.
     pub accepted: Now,
-    /// Client's address: what the PROXY protocol or `tcp-request session set-src` say; a stream may have its own ([`Scope::src`]).
+    /// The client's address: from the PROXY protocol or `tcp-request session set-src`. A stream may have its own
+    /// ([`Scope::src`]).
     pub src: Addr,
-    /// Local address, likewise.
+    /// The local address, from the same sources.
     pub dst: Addr,
-    /// Address of the connection itself (`fc_src`), where that of the session is another one; else none.
+    /// The address of the connection itself (`fc_src`), if it differs from that of the session.
     pub connection_src: Option<Addr>,
-    /// As `connection_src`, for the destination.
+    /// Like `connection_src`, for the destination.
     pub connection_dst: Option<Addr>,
     /// The frontend's index in [`World`].
     pub frontend: u32,
@@ -40,28 +41,28 @@ pub struct Session {
     pub bind: u32,
     /// A PROXY protocol header was received (`fc_rcvd_proxy`).
     pub received_proxy: bool,
-    /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
+    /// Duration of the handshakes in milliseconds (PROXY, TLS): `%Th`.
     pub handshake_ms: u32,
-    /// Oddities of the client's HTTP/2 so far (`fc_glitches`).
+    /// Protocol anomalies of the client's HTTP/2 so far (`fc_glitches`).
     pub glitches: u32,
-    /// What `fc_err` says: none unless the connection failed before its first stream.
+    /// The value of `fc_err`: none unless the connection failed before its first stream.
     pub error: ConnError,
-    /// What TLS of the connection is known to be; none on a clear one. With it `~` stands after the frontend in `%ft`.
+    /// Facts about the connection's TLS; None without TLS. With TLS, `%ft` has `~` after the frontend.
     pub tls: Option<Arc<TlsFacts>>,
-    /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
+    /// TLVs of the PROXY protocol v2 header as received (type, length, value …).
     pub tlvs: Option<Box<[u8]>>,
     /// Why a log line is being written (`%OG`).
     pub log_origin: LogOrigin,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
-    /// What converters assigned to them.
+    /// Assignments by converters that are not in `vars` yet.
     pub assigned: Assigned,
     /// Entries of stick tables that rules of connections and sessions track.
     pub tracked: Tracked,
 }
 
 impl Session {
-    /// A session as it is right after the accept.
+    /// A session directly after the accept.
     #[must_use]
     pub fn new(accepted: Now, src: Addr, dst: Addr, frontend: u32, bind: u32) -> Session {
         Session {
@@ -102,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Moves what converters assigned into the variables.
+    /// Moves the assignments by converters into the variables.
     pub fn settle(&mut self) {
         if self.assigned.any() {
             let Session { assigned, vars, .. } = self;
@@ -123,7 +124,7 @@ impl Session {
     }
 }
 
-/// Where a rule stands in the configuration.
+/// The place of a rule in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RulePlace {
     /// The file, by its number in [`World::file_name`].
@@ -135,13 +136,13 @@ pub struct RulePlace {
 /// What a stream waits for (`waiting_entity`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// A rule's action goes on later.
+    /// The action of a rule, which continues later.
     Rule(RulePlace),
     /// `option http-buffer-request`.
     Body,
 }
 
-/// Which contexts of those that expressions ask for (`otel.context`) a filter has extracted from this stream.
+/// The contexts that a filter has extracted from this stream, among those that expressions read (`otel.context`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextFacts {
     known: u64,
@@ -149,10 +150,10 @@ pub struct ContextFacts {
 }
 
 impl ContextFacts {
-    /// Contexts that a configuration may ask for.
+    /// Most contexts of a configuration.
     pub const MAX: usize = u64::BITS as usize;
 
-    /// A context was extracted; it names a span or not.
+    /// Records that a context was extracted, and whether it is valid.
     pub fn extracted(&mut self, slot: u8, valid: bool) {
         self.forget(slot);
         self.known |= bit(slot);
@@ -161,13 +162,13 @@ impl ContextFacts {
         }
     }
 
-    /// A context is no more.
+    /// Removes a context.
     pub fn forget(&mut self, slot: u8) {
         self.known &= !bit(slot);
         self.valid &= !bit(slot);
     }
 
-    /// Whether a context is valid; none where there is none.
+    /// Whether a context is valid; None if it was not extracted.
     #[must_use]
     pub fn get(self, slot: u8) -> Option<bool> {
         (self.known & bit(slot) != 0).then_some(self.valid & bit(slot) != 0)
@@ -178,62 +179,62 @@ fn bit(slot: u8) -> u64 {
     1_u64.checked_shl(u32::from(slot)).unwrap_or(0)
 }
 
-/// What is known of a body besides its bytes that are at hand.
+/// Facts about a body other than its available bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyFacts {
-    /// How its length was announced.
+    /// How its length is announced.
     pub framing: Framing,
-    /// Nothing more will come.
+    /// No more bytes will arrive.
     pub is_whole: bool,
-    /// Bytes of the chunk at hand that were announced and did not come yet.
+    /// Announced bytes of the current chunk that have not arrived yet.
     pub announced: u64,
 }
 
-/// Facts of a stream (one request and its answer, or one TCP session).
+/// Facts of a stream (one request and its response, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
-    /// Since the start of the process, for `%rt` and the default `unique-id`.
+    /// The number since the start of the process, for `%rt` and the default `unique-id`.
     pub id: u64,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
-    /// It ended before its request was read: HAProxy has no stream for it, and so no status and no unique id.
+    /// It ended before its request was read. HAProxy has no stream in this case, so there is no status and no unique id.
     pub unread: bool,
     /// The frontend or backend works in mode HTTP.
     pub is_http: bool,
-    /// The request takes us for a proxy, and `option http-use-proxy-header` heeds it: credentials are those for a proxy.
+    /// The request addresses a proxy, and `option http-use-proxy-header` is set: the credentials are those for a proxy.
     pub is_proxied: bool,
     /// First request of its client connection (`http_first_req`).
     pub first_request: bool,
     /// Method of the request line as received.
     pub method: http::Method,
-    /// Request line as received, for `%r`: method, URI, version, one space between. Empty before, and for a request
-    /// that was not understood (`<BADREQ>`).
+    /// The request line as received, for `%r`: method, URI, version, separated by one space. Empty before it is known, and for a
+    /// request that is not valid (`<BADREQ>`).
     pub request_line: Vec<u8>,
-    /// Status sent to the client, 0 before.
+    /// Status sent to the client; 0 before.
     pub status: u16,
-    /// Status received from the server, 0 before (`server_status`).
+    /// Status received from the server; 0 before (`server_status`).
     pub server_status: u16,
-    /// Backend's index in [`World`]; none before the switch.
+    /// The backend's index in [`World`]; None before it is chosen.
     pub backend: Option<u32>,
     /// Server's index in its backend.
     pub server: Option<u32>,
     /// Name of the internal service that answered instead of a server (`STATS`): `<STATS>` in `%s`.
     pub service: Option<&'static str>,
-    /// Address that the server side connects from.
+    /// The source address of the server connection.
     pub server_src: Option<Addr>,
-    /// The client's address for this stream alone, where a rule of it set one.
+    /// The client's address for this stream alone, if one of its rules set one.
     pub src: Option<Addr>,
-    /// The local address, likewise.
+    /// The local address, in the same case.
     pub dst: Option<Addr>,
-    /// Address that the server side connects to.
+    /// The destination address of the server connection.
     pub server_dst: Option<Addr>,
-    /// The server connection was a reused one (`bc_reused`).
+    /// The server connection was reused (`bc_reused`).
     pub server_reused: bool,
-    /// What TLS of the server connection is known to be; none on a clear one.
+    /// Facts about TLS of the server connection; None without TLS.
     pub server_tls: Option<Arc<TlsFacts>>,
-    /// Oddities of the server connection's HTTP/2 so far (`bc_glitches`).
+    /// Protocol anomalies of the server connection's HTTP/2 so far (`bc_glitches`).
     pub server_glitches: u32,
-    /// How the response is compressed (`res.comp_algo`).
+    /// The compression algorithm of the response (`res.comp_algo`).
     pub compressed: Option<&'static str>,
     /// Why the last attempt to connect failed (`bc_err`).
     pub server_error: ConnError,
@@ -247,49 +248,49 @@ pub struct Txn {
     pub bytes_from_server: u64,
     /// Connection retries.
     pub retries: u32,
-    /// Another server was taken after the retries: `+` before `%rc`.
+    /// Another server was used after the retries: `+` before `%rc`.
     pub redispatched: bool,
-    /// Position in the server's queue when it waited (`%sq`).
+    /// Position in the server's queue, if it waited there (`%sq`).
     pub server_queue: u32,
-    /// Position in the backend's queue when it waited (`%bq`).
+    /// Position in the backend's queue, if it waited there (`%bq`).
     pub backend_queue: u32,
-    /// The termination state of `%ts`/`%tsc`: who ended it and when, two characters each. NUL bytes are written as `-`.
+    /// The termination state of `%ts`/`%tsc`: cause and phase, then two characters for cookies. NUL bytes are written as `-`.
     pub termination: [u8; 4],
     /// The final rule that decided last (`last_rule_file`, `last_rule_line`).
     pub last_rule: Option<RulePlace>,
-    /// What it waits for, or waited for when its time was over.
+    /// What it waits for, or what it waited for when its timeout expired.
     pub waits: Option<Waits>,
-    /// Class in the queues, the lowest first (`prio_class`, `set-priority-class`); from -2047 to 2047.
+    /// Class in the queues, lowest first (`prio_class`, `set-priority-class`); from -2047 to 2047.
     pub prio_class: i16,
-    /// Milliseconds by which it came later, as the queues see it (`prio_offset`); from -524287 to 524287.
+    /// Offset in milliseconds that the queues add to its arrival time (`prio_offset`); from -524287 to 524287.
     pub prio_offset: i32,
     /// Captured request headers, in the order of their slots.
     pub captured_request: CaptureSlots,
     /// Captured response headers, in the order of their slots.
     pub captured_response: CaptureSlots,
-    /// What converters captured: settled into the slots by [`Txn::settle`].
+    /// Captures by converters; [`Txn::settle`] moves them into the slots.
     pub captured: Captured,
     /// `capture cookie` of the request (`%CC`).
     pub captured_request_cookie: Capture,
     /// `capture cookie` of the response (`%CS`).
     pub captured_response_cookie: Capture,
-    /// The unique id, once it was made (`%ID`, `unique-id`).
+    /// The unique id, after it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
-    /// What rules set of the stream's timeouts (`set-timeout`).
+    /// Timeouts that rules set for the stream (`set-timeout`).
     pub timeouts: Timeouts,
-    /// The number of retries that a rule set (`set-retries`), in place of the backend's.
+    /// The number of retries that a rule set (`set-retries`), instead of the backend's.
     pub retries_max: Option<u32>,
-    /// The request's body, besides what of it is in [`Scope::request_data`].
+    /// Facts about the request's body, other than the bytes in [`Scope::request_data`].
     pub request_body: BodyFacts,
-    /// The same of the response.
+    /// The same for the response.
     pub response_body: BodyFacts,
-    /// In TCP: the bytes at hand are no HTTP request, and no more of them will make one.
+    /// In mode TCP: the received bytes are not an HTTP request and cannot become one.
     pub never_http: bool,
-    /// Times that the engine has worked on this stream (`cpu_calls`).
+    /// The number of times that the engine has worked on this stream (`cpu_calls`).
     pub turns: u32,
     /// `set-priority-class` and `set-priority-offset`.
     pub priority: (i32, i32),
-    /// Moments of the stream.
+    /// Times of the stream's phases.
     pub timing: Timing,
     /// Variables of scope `txn`.
     pub txn_vars: Vars,
@@ -297,21 +298,21 @@ pub struct Txn {
     pub req_vars: Vars,
     /// Variables of scope `res`.
     pub res_vars: Vars,
-    /// Variables of scope `check`; none of a stream.
+    /// Variables of scope `check`; None for a stream.
     pub check_vars: Option<Box<Vars>>,
-    /// What converters assigned to them.
+    /// Assignments by converters that are not in these variables yet.
     pub assigned: Assigned,
-    /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
-    /// of `req` ([`Txn::end_request_vars`]).
+    /// A server connection or a local response was started: from now on, variables of scope `res` exist instead of `req`
+    /// ([`Txn::end_request_vars`]).
     pub responding: bool,
-    /// Contexts of traces that came with it (`otel.context`).
+    /// Trace contexts that arrived with it (`otel.context`).
     pub contexts: ContextFacts,
     /// Entries of stick tables that its own rules track.
     pub tracked: Tracked,
 }
 
 impl Txn {
-    /// Back to a fresh state, the memory of texts and variables kept. Every field is named, so that a new one cannot be
+    /// Resets all fields and keeps the memory of texts and variables. Every field is named, so that a new one cannot be
     /// forgotten.
     pub fn reset(&mut self) {
         let Txn {
@@ -421,13 +422,13 @@ impl Txn {
         assigned.settle(|_, _| {});
     }
 
-    /// Variables of scope `req` end. Set [`Txn::responding`] with it.
+    /// Ends the variables of scope `req`. Set [`Txn::responding`] as well.
     pub fn end_request_vars(&mut self) {
         self.settle();
         self.req_vars.clear();
     }
 
-    /// Moves what converters assigned into the variables, and what they captured into the slots.
+    /// Moves assignments by converters into the variables, and their captures into the slots.
     pub fn settle(&mut self) {
         let Txn {
             captured,
@@ -467,78 +468,78 @@ impl Txn {
         });
     }
 
-    /// What the variables of the stream count in [`VarLimits`](crate::vars::VarLimits).
+    /// The size of the stream's variables for [`VarLimits`](crate::vars::VarLimits).
     #[must_use]
     pub fn var_bytes(&self) -> usize {
         self.txn_vars.bytes() + self.req_vars.bytes() + self.res_vars.bytes()
     }
 }
 
-/// Timeouts of a stream in place of those of its proxies, in milliseconds; 0 is none at all.
+/// Timeouts of a stream that replace those of its proxies, in milliseconds; 0 means no timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
     /// Inactivity of the client.
     pub client: Option<u32>,
-    /// A connection to a server.
+    /// Connecting to a server.
     pub connect: Option<u32>,
-    /// A place in a queue.
+    /// Waiting in a queue.
     pub queue: Option<u32>,
     /// Inactivity of the server.
     pub server: Option<u32>,
-    /// A tarpitted request.
+    /// Holding a tarpitted request.
     pub tarpit: Option<u32>,
     /// Inactivity of a tunnel.
     pub tunnel: Option<u32>,
 }
 
-/// Moments of a stream in monotonic milliseconds; none where it did not come that far.
+/// Times of a stream's phases in monotonic milliseconds; None for a phase that was not reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
-    /// The first byte of the request: wall clock for `%tr`, monotonic for what counts from it.
+    /// The first byte of the request: wall clock for `%tr`, monotonic for durations.
     pub request_start: Option<Now>,
-    /// Start of the stream: the accept with its handshakes done, or, on a kept-alive connection, the end of the previous
-    /// request. `%Ti`, `%Tq` and `%Tt` count from it.
+    /// Start of the stream: the end of the handshakes after the accept, or the end of the previous request on a kept-alive
+    /// connection. `%Ti`, `%Tq` and `%Tt` count from it.
     pub start: Now,
-    /// The request's head was complete.
+    /// The request's head is complete.
     pub request_complete_ms: Option<u64>,
-    /// It left the queue, a server connection was about to be made.
+    /// The stream left the queue, before the server connection was started.
     pub queued_ms: Option<u64>,
-    /// The server connection stood.
+    /// The server connection is established.
     pub connected_ms: Option<u64>,
-    /// The response's head was complete.
+    /// The response's head is complete.
     pub response_start_ms: Option<u64>,
-    /// The last byte was sent.
+    /// The last byte is sent.
     pub data_end_ms: Option<u64>,
 }
 
-/// Everything one evaluation may look at. Cheap to make for each; all of it is borrowed.
+/// All data that one evaluation may read. Cheap to create; everything is borrowed.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// The time of this round.
+    /// The time of this round of the event loop.
     pub now: Now,
     /// Names and counters.
     pub world: &'a dyn World,
     /// The client connection.
     pub session: &'a Session,
-    /// The stream; none in `tcp-request connection|session`.
+    /// The stream; None in `tcp-request connection|session`.
     pub txn: Option<&'a Txn>,
-    /// The request's head, when there is one.
+    /// The request's head, if there is one.
     pub request: Option<&'a Head>,
-    /// The response's head, when there is one.
+    /// The response's head, if there is one.
     pub response: Option<&'a Head>,
-    /// Bytes waiting in the request channel (`req.len`, `req.payload`); in HTTP, the payload of the body so far (`req.body`).
+    /// Bytes in the request channel (`req.len`, `req.payload`); in mode HTTP, the body received so far (`req.body`).
     pub request_data: &'a [u8],
-    /// The same of the response channel.
+    /// The same for the response channel.
     pub response_data: &'a [u8],
-    /// The expression stands on the response's way: what `hdr` and `payload` mean without saying it.
+    /// The expression is evaluated for the response: this is the default direction of `hdr` and `payload`.
     pub from_server: bool,
-    /// No more data will come before the rule must decide: what is missing now stays missing
-    /// (`wait_end`; [`crate::Condition::test`] then never answers `Wait`).
+    /// No more data will arrive before the rule must decide: missing data stays missing (`wait_end`; [`crate::Condition::test`]
+    /// then never returns `Wait`).
     pub last_chance: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// That of a session without a stream, and without bytes that wait.
+    /// The scope of a session without a stream, and without received bytes.
     #[must_use]
     #[inline]
     pub fn without_stream(now: Now, world: &'a dyn World, session: &'a Session) -> Scope<'a> {
@@ -556,20 +557,20 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The entry that a counter tracks (`sc0_…`): the stream's own, else the session's.
+    /// The entry that a counter tracks (`sc0_…`): the stream's own, otherwise the session's.
     #[must_use]
     pub fn tracked(&self, counter: usize) -> Option<&'a Held> {
         let own = self.txn.and_then(|txn| txn.tracked.get(counter));
         own.or_else(|| self.session.tracked.get(counter))
     }
 
-    /// The client's address (`src`): the stream's own, else the session's.
+    /// The client's address (`src`): the stream's own, otherwise the session's.
     #[must_use]
     pub fn src(&self) -> &'a Addr {
         self.session.src_of(self.txn)
     }
 
-    /// The address that the client connected to (`dst`), likewise.
+    /// The address that the client connected to (`dst`): the stream's own, otherwise the session's.
     #[must_use]
     pub fn dst(&self) -> &'a Addr {
         self.session.dst_of(self.txn)

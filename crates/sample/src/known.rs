@@ -1,4 +1,4 @@
-//! Every name that HAProxy 3.5 knows, so that one which has no entry here yet is told from a typing mistake.
+//! Every name of HAProxy 3.5, so that a name that is not implemented yet is distinguished from a typing mistake.
 
 /// Sample fetches.
 pub(crate) const FETCHES: &[&str] = &[

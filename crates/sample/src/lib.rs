@@ -1,15 +1,15 @@
 //! The expression language: sample fetches, converters, ACL conditions, log formats, compiled when the
 //! configuration is loaded.
 //!
-//! The way of an expression: words → [`Compiler`] (names, arguments, types, places are checked here, once) →
-//! [`Expr`], [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain facts, as often as requests come.
-//! What a name means stands in static tables, one entry a name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`. What an
-//! evaluation sees is [`facts`]; what ACLs and maps compare with is [`pattern`]; variables are slots ([`vars`]); the first
-//! bytes of a connection are read by [`sniff`]; passwords by [`auth`].
+//! The stages of an expression: words → [`Compiler`], which checks names, arguments, types and places once → [`Expr`],
+//! [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain facts for each request. The names are defined in
+//! static tables, one entry per name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`. The facts are in [`facts`]; the patterns of
+//! ACLs and maps in [`pattern`]; variables, which are slots, in [`vars`]; the parsers of a connection's first bytes in [`sniff`];
+//! passwords in [`auth`].
 //!
-//! Invariants: an evaluation never panics, its work is bounded by the bytes it looks at, and a value it makes is at
-//! most [`SAMPLE_BYTES_MAX`] long. In the steady state it takes no memory from the heap: bytes that a converter makes
-//! lie in recycled buffers ([`bytes`]).
+//! Invariants: an evaluation never panics, its work is bounded by the bytes that it reads, and a value that it makes has at most
+//! [`SAMPLE_BYTES_MAX`] bytes. In the steady state it allocates nothing: the bytes that a converter makes are in recycled buffers
+//! ([`bytes`]).
 #![forbid(unsafe_code)]
 
 pub mod acl;
@@ -48,12 +48,12 @@ mod timers;
 mod unique_id;
 mod zone;
 
-/// Header values as fetches and rules take them apart.
+/// How fetches and rules split header values.
 pub mod values {
     pub use crate::fetch::http::values::{trim, value_end};
 }
 
-/// The hash functions of converters, for what else hashes as they do.
+/// The hash functions of converters, for other code that needs equal hashes.
 pub mod hashes {
     pub use crate::convert::hash::{crc32_ieee, djb2, full_avalanche, sdbm, wt6};
     pub use xxhash_rust::xxh64::xxh64;

@@ -1,24 +1,24 @@
-//! The moments at which log lines are written: the steps of `log-profile` and `log-steps`, and what `%OG` says.
+//! The events that write log lines: the steps of `log-profile` and `log-steps`, and the values of `%OG`.
 
 /// Why a log line is written (manual §8.2.6 `%OG`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogOrigin {
-    /// Not in a log.
+    /// Not for a log.
     #[default]
     Unspecified,
     /// The session failed before a stream began.
     SessionError,
-    /// The session was killed before it was one.
+    /// The session was rejected before it began.
     SessionKilled,
     /// A stream began.
     Accept,
     /// The request's head is complete.
     Request,
-    /// The server connection stands.
+    /// The server connection is established.
     Connect,
     /// The response's head is complete.
     Response,
-    /// The end.
+    /// The stream ended.
     Close,
     /// `tcp-request connection do-log`
     TcpConnection,
@@ -37,10 +37,10 @@ pub enum LogOrigin {
 }
 
 impl LogOrigin {
-    /// How many there are.
+    /// The number of variants.
     pub const COUNT: usize = LogOrigin::HttpAfterResponse as usize + 1;
 
-    /// The steps that `on` of `log-profile` and `log-steps` name, but `error` and `any`.
+    /// The steps that `on` of `log-profile` and `log-steps` name, except `error` and `any`.
     pub const STEPS: &[(&'static str, LogOrigin)] = &[
         ("accept", LogOrigin::Accept),
         ("request", LogOrigin::Request),
@@ -56,7 +56,7 @@ impl LogOrigin {
         ("http-after-res", LogOrigin::HttpAfterResponse),
     ];
 
-    /// What `%OG` says.
+    /// The value of `%OG`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl LogOrigin {
         }
     }
 
-    /// The line tells of an error: the step `error` of a profile.
+    /// Whether the line reports an error: the step `error` of a profile.
     #[must_use]
     pub fn is_error(self) -> bool {
         matches!(self, LogOrigin::SessionError | LogOrigin::SessionKilled)

@@ -1,4 +1,4 @@
-//! The names that expressions refer to: variables, proxies, servers, ACLs.
+//! Names to which expressions refer: variables, proxies, servers, ACLs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ struct ProxyName {
     servers: Vec<String>,
 }
 
-/// What was declared so far.
+/// The declarations so far.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     proxies: Vec<ProxyName>,
     vars: HashMap<(VarScope, String), u32>,
     counts: SlotCounts,
-    /// Servers that expressions name.
+    /// The servers that expressions name.
     pub named_servers: Vec<(u32, u32)>,
-    /// Backends that expressions name.
+    /// The backends that expressions name.
     pub named_backends: Vec<u32>,
-    /// Contexts that `otel.context` asks for, by their slots.
+    /// The contexts that `otel.context` reads, by their slots.
     pub contexts: Vec<String>,
     userlists: HashMap<String, Arc<Userlist>>,
     tables: HashMap<String, Arc<tables::Table>>,
@@ -37,7 +37,7 @@ pub(crate) struct Names {
     pub acls: Acls,
 }
 
-/// Whether a text that may be a variable is one: it begins with a scope and goes on as a name does.
+/// Whether a text has the form of a variable: a scope, and then the characters of a name.
 pub(crate) fn names_variable(text: &str) -> bool {
     VarScope::PREFIXES
         .iter()
@@ -93,7 +93,7 @@ impl Names {
         table.ok_or_else(|| format!("unable to find table '{name}'"))
     }
 
-    /// The slot of a context, given on first sight.
+    /// The slot of a context. A new name gets a new slot.
     pub(crate) fn context(&mut self, name: &str) -> Result<u8, String> {
         let known = self.contexts.iter().position(|known| known == name);
         let slot = known.unwrap_or(self.contexts.len());
@@ -111,7 +111,7 @@ impl Names {
         self.counts
     }
 
-    /// The slot of a variable, given on first sight.
+    /// The slot of a variable. A new name gets a new slot.
     pub(crate) fn var(&mut self, full: &str) -> Result<VarRef, String> {
         if full.is_empty() {
             return Err("Empty variable name cannot be accepted".into());

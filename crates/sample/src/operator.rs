@@ -1,13 +1,13 @@
-//! Integer operators (`add`, `sub`, …), and runs of them.
+//! Integer operators (`add`, `sub`, …), and sequences of them.
 //!
-//! They are what configurations compute with, often one after the other, so a run of them keeps its number in a register and
-//! looks variables up by their slots, without making a sample of each result.
+//! Configurations compute with these operators, often with several in a row. A sequence keeps its number in a register and reads
+//! variables by their slots. It makes no sample for each result.
 
 use crate::args::Arg;
 use crate::vars::Entry;
 use crate::{Kind, Scope, Value, VarRef, VarScope};
 
-/// What an integer operator does with its input and its operand (manual §7.3.1).
+/// The operation on the input and the operand (manual §7.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operator {
     Add,
@@ -21,7 +21,7 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// Sums, differences and products saturate; a division by 0 gives the largest integer, its remainder is 0.
+    /// Sums, differences and products saturate. A division by 0 gives the largest integer; its remainder is 0.
     #[inline]
     pub(crate) fn apply(self, left: i64, right: i64) -> i64 {
         match self {
@@ -51,7 +51,7 @@ enum Operand {
 }
 
 impl Operation {
-    /// From an operator and its compiled argument; none for an argument of another kind.
+    /// An operation from an operator and its compiled argument; None for an argument of another kind.
     pub(crate) fn new(operator: Operator, arg: &Arg) -> Option<Operation> {
         let operand = match arg {
             Arg::Int(value) => Operand::Int(*value),
@@ -62,9 +62,9 @@ impl Operation {
     }
 }
 
-/// Applies one operator after the other; none when a variable is no integer.
+/// Applies the operators one after the other; None if a variable is not an integer.
 pub(crate) fn run(operations: &[Operation], mut number: i64, scope: &Scope<'_>) -> Option<i64> {
-    // Variables of one scope mostly follow each other.
+    // Variables of one scope mostly follow each other, so the scope's entries are kept.
     let (mut entries, mut of) = (&[][..], VarScope::Parent);
     for operation in operations {
         let operand = match operation.operand {
@@ -84,7 +84,7 @@ pub(crate) fn run(operations: &[Operation], mut number: i64, scope: &Scope<'_>) 
     Some(number)
 }
 
-/// An integer argument, or a variable's value as one.
+/// An integer argument, or the value of a variable as an integer.
 pub(crate) fn int_of(arg: &Arg, scope: &Scope<'_>) -> Option<i64> {
     match arg {
         Arg::Int(value) => Some(*value),

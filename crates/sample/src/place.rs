@@ -1,13 +1,13 @@
-//! Where an expression stands, and so which facts it can count on.
+//! The place of an expression, which determines the available facts.
 
 use std::ops::BitOr;
 
-/// A set of moments in a stream's life: for an expression, those it is evaluated at; for a fetch, those it works at.
-/// A rule of a `listen` section stands at the frontend's and the backend's moment: unite them with `|`.
+/// A set of phases in a stream's life: for an expression, those in which it is evaluated; for a fetch, those in which its data
+/// exists. A rule of a `listen` section belongs to the phase of the frontend and to that of the backend: combine them with `|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 
-/// One row: the moment's constant, its bit, and how HAProxy's messages name it.
+/// One row: the phase's constant, its bit, and its name in HAProxy's messages.
 macro_rules! places {
     ($($name:ident $bit:literal $text:literal;)*) => {
         impl Place {
@@ -43,31 +43,31 @@ places! {
 }
 
 impl Place {
-    /// Every moment.
+    /// Every phase.
     pub const ALL: Place = Place((1 << 22) - 1);
 
-    /// Every moment from the first to the last of two neighbours in the order above.
+    /// Every phase from the first to the last of two, in the order above.
     pub(crate) const fn span(first: Place, last: Place) -> Place {
         Place((last.0 << 1).wrapping_sub(first.0))
     }
 
-    /// Both sets, in constants.
+    /// The union of both sets, for constants.
     pub(crate) const fn with(self, other: Place) -> Place {
         Place(self.0 | other.0)
     }
 
-    /// Whether the two sets share a moment.
+    /// Whether the two sets share a phase.
     #[must_use]
     pub const fn meets(self, other: Place) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Each moment with its name in HAProxy's listings, in their order.
+    /// Each phase with its name in HAProxy's listings, in order.
     pub fn moments() -> impl ExactSizeIterator<Item = (Place, &'static str)> {
         Place::NAMES.iter().copied()
     }
 
-    /// The first moment's name in HAProxy's messages.
+    /// The name of the first phase in HAProxy's messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         Place::NAMES

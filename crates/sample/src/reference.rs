@@ -1,28 +1,28 @@
-//! What the tables hold, for the generated reference and for completeness counts.
+//! The content of the tables, for the generated reference and for counts of completeness.
 
 use crate::acl::keywords::KEYWORDS;
 use crate::args::Spec;
 use crate::pattern::method::Method;
 use crate::{Kind, Place, convert, fetch, known, logformat};
 
-/// A fetch or a converter of the tables.
+/// A fetch or a converter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name in the configuration.
     pub name: &'static str,
-    /// Types of the arguments, as `integer[,string]`; empty for none.
+    /// Types of the arguments, such as `integer[,string]`; empty for none.
     pub args: String,
-    /// The type a converter takes; none for a fetch.
+    /// The input type of a converter; None for a fetch.
     pub from: Option<Kind>,
-    /// The type it gives.
+    /// The output type.
     pub to: Kind,
-    /// Where it may stand.
+    /// The places where it is valid.
     pub places: Place,
-    /// One line that says what it is.
+    /// One line of description.
     pub doc: &'static str,
 }
 
-/// Every sample fetch that is served.
+/// Every sample fetch that is implemented.
 pub fn fetches() -> impl Iterator<Item = Entry> {
     fetch::all().map(|fetch| Entry {
         name: fetch.name,
@@ -34,7 +34,7 @@ pub fn fetches() -> impl Iterator<Item = Entry> {
     })
 }
 
-/// Every converter that is served.
+/// Every converter that is implemented.
 pub fn converters() -> impl Iterator<Item = Entry> {
     convert::all().map(|convert| Entry {
         name: convert.name,
@@ -46,23 +46,23 @@ pub fn converters() -> impl Iterator<Item = Entry> {
     })
 }
 
-/// Every log-format alias but `%o`: its name and what it writes.
+/// Every log-format alias except `%o`: its name and its description.
 pub fn aliases() -> impl Iterator<Item = (&'static str, &'static str)> {
     logformat::alias::ALIASES
         .iter()
         .map(|alias| (alias.name, alias.doc))
 }
 
-/// An ACL keyword that is not a fetch's name alone.
+/// An ACL keyword other than the plain name of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclKeyword {
     /// The name in the configuration.
     pub name: &'static str,
     /// The fetch it stands for.
     pub fetch: &'static str,
-    /// How it matches, as after `-m`.
+    /// Its matching method, in the syntax of `-m`.
     pub method: &'static str,
-    /// Its fetch is served.
+    /// Whether its fetch is implemented.
     pub is_served: bool,
 }
 
@@ -76,13 +76,13 @@ pub fn acl_keywords() -> impl Iterator<Item = AclKeyword> {
     })
 }
 
-/// The fetches that HAProxy 3.5 has and that are not served yet.
+/// The fetches of HAProxy 3.5 that are not implemented yet.
 pub fn missing_fetches() -> impl Iterator<Item = &'static str> {
     let names = known::FETCHES.iter().copied();
     names.filter(|name| fetch::find(name).is_none())
 }
 
-/// The converters, likewise.
+/// The converters of HAProxy 3.5 that are not implemented yet.
 pub fn missing_converters() -> impl Iterator<Item = &'static str> {
     let names = known::CONVERTERS.iter().copied();
     names.filter(|name| convert::find(name).is_none())
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Of the filter `opentelemetry`, which is not HAProxy's own.
+    /// Fetches of the filter `opentelemetry`, which are not HAProxy's own.
     const OF_FILTER: [&str; 3] = ["otel.bytes_in", "otel.bytes_out", "otel.context"];
 
     #[test]

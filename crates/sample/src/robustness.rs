@@ -1,4 +1,4 @@
-//! No request makes an expression panic, loop, or make more than its bound: every entry of the tables against odd bytes.
+//! No request makes an expression panic, loop, or exceed its size limit: every table entry is tested against odd bytes.
 
 use crate::args::{ArgKind, Spec};
 use crate::pattern::Output;
@@ -21,7 +21,7 @@ impl Random {
         self.next() & 1 == 1
     }
 
-    /// Bytes, mostly of those that grammars care for.
+    /// Random bytes, mostly those that have a meaning in grammars.
     fn bytes(&mut self, len_max: u64) -> Vec<u8> {
         const SPECIAL: &[u8] = b",;=\"\\:/?&%+[]{}$@#. \t-_09aAfFzZ\0\xff\xc3";
         let len = self.next() % (len_max + 1);
@@ -33,7 +33,7 @@ impl Random {
             .collect()
     }
 
-    /// What may stand in a request target.
+    /// A random request target.
     fn target(&mut self) -> Vec<u8> {
         let mut bytes = self.bytes(30);
         bytes.retain(u8::is_ascii_graphic);
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// An argument list that suits a table entry.
+/// An argument list that is valid for a table entry.
 fn arguments(spec: Spec, full: bool) -> String {
     let count = if full {
         spec.kinds.len()
@@ -51,7 +51,7 @@ fn arguments(spec: Spec, full: bool) -> String {
     };
     let texts = spec.kinds.iter().take(count).map(|kind| match kind {
         ArgKind::Int | ArgKind::IntOrVar => "2",
-        // The default of a map of addresses is an address.
+        // The default of a map of addresses must be an address.
         ArgKind::Str if matches!(spec.kinds[0], ArgKind::Map(_, Output::Ip)) => "::1",
         ArgKind::Str => "a",
         ArgKind::Ipv4 => "10.0.0.1",
@@ -79,7 +79,7 @@ fn arguments(spec: Spec, full: bool) -> String {
     }
 }
 
-/// Argument lists of entries that take only certain texts.
+/// Argument lists of entries that accept only certain texts.
 const PARTICULAR: &[(&str, &str)] = &[
     ("bool", "(1)"),
     ("bin", "(6162)"),
@@ -152,7 +152,7 @@ fn bounded(value: &Value<'_>, expr: &str) {
     }
 }
 
-/// Facts of any bytes; the certificate is a real one but for one byte.
+/// Facts with random bytes; the certificate is a real one with one byte changed.
 fn tls(random: &mut Random) -> TlsFacts {
     let mut certificate = include_bytes!("x509/data/client.der").to_vec();
     let at = random

@@ -1,4 +1,4 @@
-//! Samples as keys of stick tables, and keys as samples (manual §11.1).
+//! Converts samples to keys of stick tables, and keys to samples (manual §11.1).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use tables::{Definition, KeyType};
 use crate::cast::{Cast, cast, cast_of, written};
 use crate::{Expr, Kind, Value};
 
-/// The type that a sample is cast to.
+/// The type to which a sample is cast.
 fn kind_of(key: KeyType) -> Kind {
     match key {
         KeyType::Ip => Kind::Ipv4,
@@ -18,13 +18,13 @@ fn kind_of(key: KeyType) -> Kind {
     }
 }
 
-/// Whether what an expression gives can be a key of a table.
+/// Whether the result of an expression can be a key of a table.
 #[must_use]
 pub fn is_compatible(expr: &Expr, key: KeyType) -> bool {
     cast_of(expr.kind(), kind_of(key)) != Cast::Never
 }
 
-/// Works with the bytes of a sample as a key; none where it cannot be one.
+/// Calls `work` with the bytes of a sample as a key; None if it cannot be a key.
 pub fn with_key<R>(
     value: Value<'_>,
     table: &Definition,
@@ -39,7 +39,7 @@ pub fn with_key<R>(
     })
 }
 
-/// A kept key as a sample.
+/// A stored key as a sample.
 #[must_use]
 pub fn sample_of(key: &[u8], table: &Definition) -> Option<Value<'static>> {
     Some(match table.key {

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a world, a session, a stream.
+//! Shared parts of this crate's tests: a world, a session, a stream.
 
 use std::net::IpAddr;
 
@@ -157,7 +157,7 @@ impl World for TestWorld {
     }
 }
 
-/// Everything a scope lends.
+/// The data of a scope.
 pub(crate) struct Facts {
     pub world: TestWorld,
     pub session: Session,
@@ -184,7 +184,7 @@ pub(crate) fn addr(text: &str) -> Addr {
 }
 
 impl Facts {
-    /// A connection from 10.0.1.2:33317 to 10.0.3.31:8080, without a stream's doing yet.
+    /// A connection from 10.0.1.2:33317 to 10.0.3.31:8080, before any action of a stream.
     pub(crate) fn new() -> Facts {
         let mut txn = Txn {
             first_request: true,
@@ -215,7 +215,7 @@ impl Facts {
         }
     }
 
-    /// With a request as it came from the wire.
+    /// With a request as received.
     pub(crate) fn with_request(text: &str) -> Facts {
         let mut facts = Facts::new();
         facts.request = Some(request(text));
@@ -238,13 +238,13 @@ impl Facts {
         }
     }
 
-    /// Moves what converters assigned into the variables.
+    /// Moves the assignments by converters into the variables.
     pub(crate) fn settle(&mut self) {
         self.txn.settle();
         self.session.settle();
     }
 
-    /// What an anonymous ACL of these words comes to.
+    /// The result of an anonymous ACL with these words.
     pub(crate) fn verdict(&self, words: &str) -> Verdict {
         let words: Vec<&str> = ["{"]
             .into_iter()
@@ -257,7 +257,7 @@ impl Facts {
             .test(&self.scope())
     }
 
-    /// The text of an expression; none without a value.
+    /// The text of an expression; None without a value.
     pub(crate) fn text(&self, expr: &str) -> Option<String> {
         let mut compiler = compiler();
         let (expr, _) = compiler
@@ -321,7 +321,7 @@ pub(crate) fn compiler() -> Compiler {
     compiler
 }
 
-/// A table of texts that stores everything.
+/// A table with text keys that stores all data types.
 pub(crate) fn counters(name: &str) -> tables::Definition {
     let mut definition = tables::Definition::new(name, tables::KeyType::String, 100);
     definition.expire_ms = Some(60_000);

@@ -1,4 +1,4 @@
-//! Numbers and addresses read from bytes and written into byte vectors, without the formatting machinery.
+//! Parses numbers and addresses from bytes, and writes them into byte vectors, without the formatting machinery.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Appends a decimal number.
 #[inline]
 pub fn push_uint(out: &mut Vec<u8>, number: u64) {
-    // Most numbers of a log line have one digit.
+    // Most numbers in a log line have one digit.
     if number < 10 {
         out.push(b'0' + number as u8);
     } else {
@@ -29,7 +29,7 @@ fn push_digits(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(decimal(number, &mut [0; 20]));
 }
 
-/// The decimal digits of a number, in a buffer of the caller's.
+/// The decimal digits of a number, in the caller's buffer.
 pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     while number >= 10 {
@@ -84,7 +84,7 @@ pub fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => push_ipv4(out, ip),
         IpAddr::V6(ip) => match ip.segments() {
-            // As C's inet_ntop, which writes a compatible address (RFC 4291 §2.5.5.1) like a mapped one.
+            // C's inet_ntop writes a compatible address (RFC 4291 §2.5.5.1) like a mapped one.
             [0, 0, 0, 0, 0, 0, high, _] if high != 0 => {
                 out.extend_from_slice(b"::");
                 push_ipv4(out, Ipv4Addr::from(u128::from(ip) as u32));
@@ -104,8 +104,8 @@ fn push_ipv4(out: &mut Vec<u8>, ip: Ipv4Addr) {
     }
 }
 
-/// Reads a number as HAProxy does: as many digits as there are, 0 without any; saturates.
-/// Gives it and the number of bytes it took.
+/// Parses a number like HAProxy: as many digits as there are, 0 without any; saturates. Returns the number and the number of
+/// bytes consumed.
 pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
     let (negative, start) = match bytes.first() {
         Some(b'-') => (true, 1),
@@ -127,8 +127,8 @@ pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
     (value, if at == start { 0 } else { at })
 }
 
-/// The IPv4 address that a text begins with, and its length: four numbers, leading zeros mean nothing, and neither a digit
-/// nor a dot follows.
+/// The IPv4 address at the beginning of a text, and its length: four numbers. Leading zeros are allowed, and neither a digit nor
+/// a dot may follow.
 pub(crate) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
     let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
     let end = text.iter().position(is_end).unwrap_or(text.len());
@@ -144,7 +144,7 @@ pub(crate) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
     (count == 4).then_some((octets.into(), end))
 }
 
-/// Reads all bytes as decimal digits, whatever they are, as HAProxy does where it trusts them; wraps.
+/// Parses all bytes as decimal digits without a check, like HAProxy in places where it trusts them; wraps.
 pub(crate) fn read_ui(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0_u32, |sum, byte| {
         let digit = u32::from(*byte).wrapping_sub(u32::from(b'0'));
@@ -152,13 +152,13 @@ pub(crate) fn read_ui(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Reads a whole text as a number; none when it is not one, or does not fit.
+/// Parses a whole text as a number; None if it is not a number, or does not fit.
 pub(crate) fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Reads an integer as C's `strtoll` does with base 0: `0x` begins hexadecimal digits, another `0` octal ones; saturates.
-/// Gives it and the number of bytes it took, 0 without any digit.
+/// Parses an integer like C's `strtoll` with base 0: `0x` begins hexadecimal digits, another `0` octal ones; saturates. Returns
+/// the integer and the number of bytes consumed, 0 without any digit.
 pub(crate) fn read_c_int(bytes: &[u8]) -> (i64, usize) {
     let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
     let (base, start) = match &bytes[sign..] {

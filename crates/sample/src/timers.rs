@@ -1,25 +1,25 @@
-//! The timers of a stream (manual §8.4), in milliseconds; -1 for what did not happen.
+//! The timers of a stream (manual §8.4), in milliseconds; -1 for a phase that was not reached.
 
 use crate::Scope;
 
-/// Milliseconds from the accept (or the end of the previous request) to each moment; -1 where it did not come that far.
+/// Milliseconds from the accept (or the end of the previous request) to the end of each phase; -1 if it was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timers {
     /// Duration of the handshakes (`%Th`).
     pub handshake: i64,
     /// Duration of the idle time before the request (`%Ti`).
     pub idle: i64,
-    /// To the complete request (`%Tq`).
+    /// Up to the complete request (`%Tq`).
     pub request: i64,
     queue: i64,
     connect: i64,
     response: i64,
-    /// To the end, or to now (`%Tt`).
+    /// Up to the end, or until now (`%Tt`).
     pub close: i64,
 }
 
 impl Timers {
-    /// The timers as they stand.
+    /// The current timers.
     pub(crate) fn of(scope: &Scope<'_>) -> Timers {
         let handshake = i64::from(scope.session.handshake_ms);
         let Some(txn) = scope.txn else {
@@ -58,7 +58,7 @@ impl Timers {
         }
     }
 
-    /// `%TR`: the request's head.
+    /// `%TR`: the time for the request's head.
     pub(crate) fn request_head(&self) -> i64 {
         if self.request < 0 {
             -1
@@ -67,22 +67,22 @@ impl Timers {
         }
     }
 
-    /// `%Tw`: in queues.
+    /// `%Tw`: the time in queues.
     pub(crate) fn waited(&self) -> i64 {
         between(self.request, self.queue)
     }
 
-    /// `%Tc`: connecting.
+    /// `%Tc`: the time to connect.
     pub(crate) fn connecting(&self) -> i64 {
         between(self.queue, self.connect)
     }
 
-    /// `%Tr`: the server's answer.
+    /// `%Tr`: the time until the server's response.
     pub(crate) fn response_head(&self) -> i64 {
         between(self.connect, self.response)
     }
 
-    /// `%Td`: the transfer. In TCP mode it begins with the connection.
+    /// `%Td`: the time of the transfer. In mode TCP, it begins with the connection.
     pub(crate) fn data(&self, is_http: bool) -> i64 {
         let from = if is_http { self.response } else { self.connect };
         if from < 0 {
@@ -92,7 +92,7 @@ impl Timers {
         }
     }
 
-    /// `%Ta`: active.
+    /// `%Ta`: the active time.
     pub(crate) fn active(&self) -> i64 {
         if self.idle < 0 {
             self.close
@@ -101,14 +101,14 @@ impl Timers {
         }
     }
 
-    /// `%Tu`: as the user sees it.
+    /// `%Tu`: the time as the user sees it.
     pub(crate) fn user(&self) -> i64 {
         self.close - self.idle.max(0)
     }
 }
 
-/// From one moment to a later one; -1 when that did not come. HAProxy subtracts even the -1 of an earlier moment that
-/// was not seen: a TCP stream, which has no request, shows `%Tw` one larger.
+/// The time from one phase to a later one; -1 if the later one was not reached. HAProxy also subtracts the -1 of an earlier phase
+/// that was not reached. So a TCP stream, which has no request, shows a `%Tw` that is one larger.
 fn between(from: i64, to: i64) -> i64 {
     if to < 0 { -1 } else { to - from }
 }

@@ -1,25 +1,25 @@
-//! The unique id of a stream: made when it is first asked for, then the same to the end (manual §4.2 unique-id-format).
+//! The unique id of a stream: created at its first use, then constant (manual §4.2 unique-id-format).
 
 use std::cell::{Cell, OnceCell};
 
 use crate::Scope;
 
-/// See the module. Readers have the facts shared, so it is made behind a cell.
+/// See the module. Readers share the facts, so the id is created behind a cell.
 #[derive(Clone, Debug, Default)]
 pub struct UniqueId {
     made: OnceCell<Box<[u8]>>,
-    /// Its format is being rendered: a format that asks for the id itself finds none.
+    /// The id's format is being rendered. A format that contains the id itself gets no value.
     busy: Cell<bool>,
 }
 
 impl UniqueId {
-    /// The id, if it was made.
+    /// The id, if it was created.
     #[must_use]
     pub fn get(&self) -> Option<&[u8]> {
         self.made.get().map(|id| &**id)
     }
 
-    /// The id, made by `make` unless it was before; none while it is being made.
+    /// The id; `make` creates it at the first call. None while it is being created.
     pub fn get_or_make(&self, make: impl FnOnce(&mut Vec<u8>)) -> Option<&[u8]> {
         if self.made.get().is_none() {
             if self.busy.replace(true) {
@@ -28,14 +28,14 @@ impl UniqueId {
             let mut id = Vec::new();
             make(&mut id);
             self.busy.set(false);
-            // Nobody else can have set it meanwhile.
+            // No other code can have set it meanwhile.
             let _ = self.made.set(id.into());
         }
         self.get()
     }
 }
 
-/// The id of a scope's stream, made from its frontend's format if need be.
+/// The id of the scope's stream; created from its frontend's format at the first use.
 pub(crate) fn unique_id<'a>(scope: &Scope<'a>) -> Option<&'a [u8]> {
     let txn = scope.txn.filter(|txn| !txn.unread)?;
     let id = &txn.unique_id;

@@ -1,4 +1,4 @@
-//! Typed samples: what a fetch gives and a converter changes.
+//! Typed samples: the output of fetches and converters.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,13 +7,13 @@ use crate::Bytes;
 /// The type of a sample (manual §7.3, HAProxy's `SMP_T_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Known only when it is evaluated (`var`), or anything goes.
+    /// The type is known only at evaluation (`var`), or any type is accepted.
     Any,
     /// A boolean.
     Bool,
     /// A signed 64-bit integer.
     Int,
-    /// IPv4 or IPv6, known when it is evaluated.
+    /// IPv4 or IPv6; known at evaluation.
     Addr,
     /// An IPv4 address.
     Ipv4,
@@ -21,7 +21,7 @@ pub enum Kind {
     Ipv6,
     /// Text.
     Str,
-    /// Bytes; written as hexadecimal where text is wanted.
+    /// Bytes; converted to text as hexadecimal.
     Bin,
     /// A request method.
     Method,
@@ -38,7 +38,7 @@ pub enum Value<'a> {
     Ipv4(Ipv4Addr),
     /// An IPv6 address.
     Ipv6(Ipv6Addr),
-    /// Text, in whatever encoding it came.
+    /// Text in any encoding.
     Str(Bytes<'a>),
     /// Binary data.
     Bin(Bytes<'a>),
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
         Value::Str(bytes.into())
     }
 
-    /// Appends it as text, as HAProxy casts it to a string.
+    /// Appends the value as text, like HAProxy's cast to a string.
     pub fn append_text(&self, out: &mut Vec<u8>) {
         crate::cast::append_text(self, out);
     }
@@ -71,7 +71,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Bytes of its text; 0 for numbers and addresses.
+    /// The length of its text; 0 for numbers and addresses.
     #[must_use]
     #[inline]
     pub fn text_len(&self) -> usize {
@@ -81,7 +81,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value, free of what it was borrowed from: to be kept in [`crate::Vars`] or across a change of the facts.
+    /// The same value without a borrow, to be kept in [`crate::Vars`] or across a change of the facts.
     #[must_use]
     pub fn detach(self) -> Value<'static> {
         match self {

@@ -1,8 +1,8 @@
 //! Variables: names become slots when the configuration is loaded; at run time a variable is an index.
 //!
-//! [`Vars`] holds the values of one scope. An [`Assignment`] is what `set-var` and its kin do; it computes a [`Change`] from a
-//! scope, and the engine that owns the scope's facts makes it. Converters cannot change what they are lent: what they
-//! assign is kept in [`Assigned`], which reads look at first, until the engine moves it to its place.
+//! [`Vars`] holds the values of one scope. An [`Assignment`] implements `set-var` and related actions. It computes a [`Change`]
+//! from a scope, and the engine, which owns the scope's facts, applies the change. Converters cannot change the facts, which are
+//! borrowed. Their assignments are kept in [`Assigned`], which reads check first, until the engine applies them.
 
 mod assigned;
 mod assignment;
@@ -12,27 +12,27 @@ pub use assignment::{Assignment, Change, SetConditions, Source};
 
 use crate::Value;
 
-/// Where a variable lives and dies (manual §2.8).
+/// The lifetime of a variable (manual §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VarScope {
     /// The process.
     Proc,
     /// The client connection.
     Sess,
-    /// The request and its answer.
+    /// The request and its response.
     Txn,
-    /// While the request is processed.
+    /// The processing of the request.
     Req,
-    /// While the response is processed.
+    /// The processing of the response.
     Res,
     /// A health check.
     Check,
-    /// A parent stream's: nothing here has one, so such a variable is never set.
+    /// A parent stream's. No stream here has a parent, so such a variable is never set.
     Parent,
 }
 
 impl VarScope {
-    /// Scopes by the prefix that names them.
+    /// Scopes by their prefixes.
     pub const PREFIXES: &'static [(&'static str, VarScope)] = &[
         ("proc.", VarScope::Proc),
         ("sess.", VarScope::Sess),
@@ -52,11 +52,11 @@ impl VarScope {
 pub struct VarRef {
     /// Its scope.
     pub scope: VarScope,
-    /// Its place in the [`Vars`] of that scope.
+    /// Its index in the [`Vars`] of that scope.
     pub slot: u32,
 }
 
-/// How many variables the configuration names, by scope.
+/// The number of variables in the configuration, by scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
     /// Of scope `proc`.
@@ -85,31 +85,31 @@ impl VarNames {
         self.names.push((var, name.to_owned()));
     }
 
-    /// Variables of a scope with their names, in the order in which they first stood in the configuration.
+    /// Variables of a scope with their names, in the order of their first occurrence in the configuration.
     pub fn of(&self, scope: VarScope) -> impl Iterator<Item = (u32, &str)> {
         let named = self.names.iter().filter(move |(var, _)| var.scope == scope);
         named.map(|(var, name)| (var.slot, name.as_str()))
     }
 }
 
-/// Memory that variables may take in bytes, 0 for no limit (`tune.vars.*-max-size`). A variable counts
-/// [`VAR_BYTES`] and what its value needs beyond; one that finds no room is not set.
+/// Limits of the memory of variables in bytes; 0 means no limit (`tune.vars.*-max-size`). The size of a variable is [`VAR_BYTES`]
+/// plus the size of its text. A variable that does not fit is not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VarLimits {
     /// All variables of the process, all workers together: the lower one of `global-max-size` and `proc-max-size`.
     pub process: u32,
-    /// Of a client connection, its stream included.
+    /// Variables of a client connection, including its stream.
     pub sess: u32,
-    /// Of a stream, scopes `req` and `res` included.
+    /// Variables of a stream, including scopes `req` and `res`.
     pub txn: u32,
-    /// Of scopes `req` and `res` of a stream.
+    /// Variables of scopes `req` and `res` of a stream.
     pub reqres: u32,
-    /// Of a health check.
+    /// Variables of a health check.
     pub check: u32,
 }
 
 impl VarLimits {
-    /// Whether there is any limit on what traffic sets.
+    /// Whether any limit applies to variables that traffic sets.
     #[must_use]
     pub fn any(&self) -> bool {
         *self
@@ -120,10 +120,10 @@ impl VarLimits {
     }
 }
 
-/// What a variable counts in [`VarLimits`] besides its text.
+/// The fixed part of a variable's size in [`VarLimits`].
 pub const VAR_BYTES: usize = 64;
 
-/// A variable's state. One that was unset differs from one that never was set (`ifexists`).
+/// A variable's state. A variable that was unset differs from one that was never set (`ifexists`).
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Entry {
     #[default]
@@ -152,13 +152,13 @@ impl Vars {
         }
     }
 
-    /// All, by slot.
+    /// All entries, by slot.
     #[inline]
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether it was ever set, even if it was unset since.
+    /// Whether the variable was ever set, even if it was unset since.
     #[must_use]
     pub fn exists(&self, slot: u32) -> bool {
         !matches!(self.entries.get(slot as usize), None | Some(Entry::Absent))
@@ -181,7 +181,7 @@ impl Vars {
         }
     }
 
-    /// Makes `slot` the next to be pushed.
+    /// Adds entries so that `slot` is the next one.
     #[inline]
     fn make_room(&mut self, slot: usize) {
         if self.entries.len() < slot {
@@ -199,7 +199,7 @@ impl Vars {
         }
     }
 
-    /// Makes a change.
+    /// Applies a change.
     #[inline]
     pub fn change(&mut self, slot: u32, change: Change) {
         match change {
@@ -209,7 +209,7 @@ impl Vars {
         }
     }
 
-    /// Forgets all variables and keeps the storage.
+    /// Removes all variables and keeps the storage.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.bytes = 0;
@@ -221,7 +221,7 @@ impl Vars {
         self.entries.is_empty()
     }
 
-    /// What they count in [`VarLimits`].
+    /// Their size for [`VarLimits`].
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

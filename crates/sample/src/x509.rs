@@ -1,4 +1,4 @@
-//! Certificates (RFC 5280) as expressions show them: in OpenSSL's names and forms. The only place that knows the library.
+//! Certificates (RFC 5280) for expressions, with OpenSSL's names and formats. Only this module uses the certificate library.
 
 mod shown;
 
@@ -18,10 +18,10 @@ pub use shown::{
     ocsp_uri, shown_certificate, shown_name, shown_revocations, shown_time,
 };
 
-/// A certificate that was read.
+/// A parsed certificate.
 pub(crate) struct Certificate(CertificateInner<Raw>);
 
-/// How a name is written.
+/// The format of a distinguished name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameFormat {
     /// `/C=FR/CN=x`
@@ -37,7 +37,7 @@ impl Certificate {
         CertificateInner::from_der(der).ok().map(Certificate)
     }
 
-    /// The version's number as people say it: 3.
+    /// The version's number as users know it: 3.
     pub(crate) fn version(&self) -> i64 {
         self.0.tbs_certificate().version() as i64 + 1
     }
@@ -75,7 +75,7 @@ impl Certificate {
         Dn::of(self.0.tbs_certificate().subject())
     }
 
-    /// The alternative names with commas between them.
+    /// The alternative names, separated by commas.
     pub(crate) fn alternative_names(&self) -> Option<String> {
         let found = self.0.tbs_certificate().get_extension();
         let (_, SubjectAltName(names)) = found.ok()??;
@@ -92,7 +92,7 @@ impl Certificate {
     }
 }
 
-/// `YYMMDDhhmmssZ`, as HAProxy writes it: nothing for another century.
+/// `YYMMDDhhmmssZ`, as in HAProxy; None for another century.
 fn written_time(time: &Time) -> Option<String> {
     let (date, is_short) = match time {
         Time::UtcTime(time) => (time.to_date_time(), true),
@@ -146,11 +146,11 @@ struct Entry {
     /// OpenSSL's short name, or the identifier.
     name: String,
     is_known: bool,
-    /// Its bytes without their type.
+    /// Its bytes without the type.
     value: Vec<u8>,
-    /// Its bytes with their type.
+    /// Its bytes with the type.
     der: Vec<u8>,
-    /// It belongs to the same set as the entry before.
+    /// It belongs to the same set as the previous entry.
     is_further: bool,
 }
 
@@ -172,7 +172,7 @@ impl Dn {
         Dn(entries.collect())
     }
 
-    /// The value of one of the entries of this name: the first is 1, the last is -1.
+    /// The value of an entry with this name, by occurrence: the first is 1, the last is -1.
     pub(crate) fn entry(&self, name: &[u8], occurrence: i64) -> Option<Vec<u8>> {
         let is_named = |entry: &&Entry| entry.name.as_bytes().eq_ignore_ascii_case(name);
         let mut of_name = self.0.iter().filter(is_named);
@@ -214,7 +214,7 @@ impl Dn {
         out
     }
 
-    /// From the last entry to the first.
+    /// Writes the entries from the last to the first.
     fn rfc2253(&self, out: &mut Vec<u8>) {
         let mut follows_set = false;
         for (index, entry) in self.0.iter().rev().enumerate() {
@@ -237,7 +237,7 @@ impl Dn {
     }
 }
 
-/// A value of RFC 2253 §2.4, in ASCII.
+/// Escapes a value (RFC 2253 §2.4), in ASCII.
 fn escaped(value: &[u8], out: &mut Vec<u8>) {
     for (index, byte) in value.iter().enumerate() {
         let is_first = index == 0;
@@ -255,7 +255,7 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The key of a certificate (DER): its `SubjectPublicKeyInfo`.
+/// The public key of a certificate (DER): its `SubjectPublicKeyInfo`.
 pub(crate) fn public_key(der: &[u8]) -> Option<Vec<u8>> {
     let certificate = Certificate::parse(der)?;
     let key = certificate.0.tbs_certificate().subject_public_key_info();
@@ -272,7 +272,7 @@ fn name_of(names: Names, identifier: &ObjectIdentifier) -> Option<&'static str> 
         .map(|(_, name)| *name)
 }
 
-/// OpenSSL's names of algorithms of keys and of signatures.
+/// OpenSSL's names of key and signature algorithms.
 const ALGORITHMS: Names = &[
     ("1.2.840.113549.1.1.1", "rsaEncryption"),
     ("1.2.840.113549.1.1.4", "RSA-MD5"),
@@ -293,7 +293,7 @@ const ALGORITHMS: Names = &[
     ("1.3.101.113", "ED448"),
 ];
 
-/// OpenSSL's short names of the entries of names.
+/// OpenSSL's short names of the entries in distinguished names.
 const ENTRIES: Names = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),

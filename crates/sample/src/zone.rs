@@ -1,4 +1,4 @@
-//! Time zones, and dates as text in the form of `strftime`.
+//! Time zones, and dates as text in a format of `strftime`.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -14,11 +14,11 @@ use jiff::tz::TimeZone;
 #[derive(Clone, Debug)]
 pub struct Zone {
     rules: TimeZone,
-    /// Tells zones apart in caches.
+    /// Identifies the zone in caches.
     id: u32,
 }
 
-/// UTC by the name that the C library gives it in `strftime`.
+/// UTC with the name that the C library uses in `strftime`.
 static UTC: LazyLock<Zone> =
     LazyLock::new(|| Zone::new(TimeZone::posix("GMT0").unwrap_or(TimeZone::UTC)));
 
@@ -37,24 +37,26 @@ impl Zone {
         &UTC
     }
 
-    /// The local time of this process: `TZ`, or `/etc/localtime`; UTC where neither is a zone. Reads files: call it before `chroot`.
+    /// The local time of this process: `TZ`, or `/etc/localtime`; UTC if neither is a valid zone. Reads files, so call it before
+    /// `chroot`.
     #[must_use]
     pub fn local() -> Zone {
         TimeZone::try_system().map_or_else(|_| UTC.clone(), Zone::new)
     }
 
-    /// A zone in the form of POSIX `TZ`, such as `CET-1CEST,M3.5.0,M10.5.0/3`; none for any other text.
+    /// A zone in the format of POSIX `TZ`, such as `CET-1CEST,M3.5.0,M10.5.0/3`; None for any other text.
     #[must_use]
     pub fn posix(text: &str) -> Option<Zone> {
         TimeZone::posix(text).ok().map(Zone::new)
     }
 
-    /// Appends a moment in a form of `strftime` (C locale). Moments outside the years -9999 to 9999 are the nearest one inside.
+    /// Appends a time in a format of `strftime` (C locale). Times outside of the years -9999 to 9999 become the nearest valid
+    /// one.
     pub fn write(&self, out: &mut Vec<u8>, seconds: i64, form: impl AsRef<[u8]>) {
         self.write_precise(out, (seconds, 0), form);
     }
 
-    /// The same with nanoseconds, which `%N` writes.
+    /// The same with nanoseconds, for `%N`.
     pub(crate) fn write_precise(
         &self,
         out: &mut Vec<u8>,
@@ -94,13 +96,13 @@ impl Default for Zone {
     }
 }
 
-/// `20/Nov/2026:13:01:02 +0000`, as logs write dates.
+/// `20/Nov/2026:13:01:02 +0000`, the date format of logs.
 const LOG_DATE: &str = "%d/%b/%Y:%H:%M:%S %z";
-/// Bytes of it up to the offset.
+/// The length of the date up to the offset.
 const DATE_BYTES: usize = 20;
 const ZONED_BYTES: usize = 26;
 
-/// The text of a second in a zone.
+/// The cached text of a second in a zone.
 #[derive(Clone, Copy)]
 struct LogDate {
     zone: u32,
@@ -109,14 +111,14 @@ struct LogDate {
 }
 
 thread_local! {
-    // Two entries: a line often has an accept and a request date of different seconds.
+    // Two entries: a line often has the dates of an accept and of a request in different seconds.
     static DATES: Cell<[LogDate; 2]> = const {
         Cell::new([LogDate { zone: 0, seconds: 0, text: [0; ZONED_BYTES] }; 2])
     };
 }
 
 impl Zone {
-    /// A second since 1970 as `20/Nov/2026:13:01:02`.
+    /// A time in seconds since 1970 as `20/Nov/2026:13:01:02`.
     #[must_use]
     pub fn log_date(&self, seconds: i64) -> String {
         String::from_utf8_lossy(&log_date(seconds, self)[..DATE_BYTES]).into_owned()
@@ -133,7 +135,7 @@ pub(crate) fn push_zoned_log_date(out: &mut Vec<u8>, seconds: i64, zone: &Zone) 
     out.extend_from_slice(&log_date(seconds, zone));
 }
 
-/// `20/Nov/2026:13:01:02 +0000`: a time, seconds after the UNIX epoch, as logs write dates.
+/// `20/Nov/2026:13:01:02 +0000`: a time in seconds after the UNIX epoch, in the date format of logs.
 #[must_use]
 pub fn zoned_log_date(seconds: u64, zone: &Zone) -> String {
     let mut out = Vec::new();
@@ -147,7 +149,7 @@ fn log_date(seconds: i64, zone: &Zone) -> [u8; ZONED_BYTES] {
     if (kept.zone, kept.seconds) == (zone.id, seconds) {
         return kept.text;
     }
-    // Only years before 0 and offsets with seconds make it longer; then its end is missing.
+    // Only years before 0 and offsets with seconds make it longer; then it is truncated.
     let _ = zone.format(&mut kept.text[..], (seconds, 0), LOG_DATE);
     (kept.zone, kept.seconds) = (zone.id, seconds);
     let text = kept.text;
@@ -167,7 +169,7 @@ mod tests {
         String::from_utf8(out).expect("text")
     }
 
-    /// As `date` of the GNU system prints them.
+    /// The output of GNU `date`.
     #[test]
     fn forms() {
         for (form, wanted) in [

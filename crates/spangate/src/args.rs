@@ -41,9 +41,9 @@ enum Does {
     Terminate,
     OldSocket,
     Files,
-    /// What it turns off does not exist here: pollers, splicing, kernel TLS and the like.
+    /// Accepted without effect: the feature that it turns off does not exist here (pollers, splicing, kernel TLS and the like).
     Nothing,
-    /// Known to HAProxy and not implemented here yet: refused, so that nobody counts on it.
+    /// An option of HAProxy that is not implemented here yet. It is refused, so that nobody relies on it.
     Later,
 }
 
@@ -68,38 +68,38 @@ const OPTIONS: &[(Does, Opt)] = &[
     (Does::Branch, flag("-vqs", "only displays short version")),
     (Does::Branch, flag("-vqb", "only displays branch")),
     (Does::Check, flag("-c", "checks the configuration files and exits")),
-    (Does::Verbose, flag("-V", "with -c: says so when the files are valid")),
+    (Does::Verbose, flag("-V", "with -c: prints a message if the files are valid")),
     (Does::Condition, with("-cc", "\"<condition>\"", "evaluates a condition and exits: 0 true, 1 false, 2 error")),
     (Does::Foreground, flag("-d", "stays in the foreground")),
     (Does::Foreground, flag("-db", "only disables background mode")),
     (Does::WarningsAreErrors, flag("-dW", "fails if any warning is emitted")),
-    (Does::Remarks, flag("-dD", "shows remarks on suspicious lines too")),
-    (Does::Listing, joined("-dC", "[key][,line]", "shows the configuration without comments; with a key names and addresses are hashes")),
+    (Does::Remarks, flag("-dD", "also prints remarks on suspicious lines")),
+    (Does::Listing, joined("-dC", "[key][,line]", "prints the configuration without comments; with a key, hashes replace names and addresses")),
     (Does::Keywords, joined("-dK", "{class[,...]}", "lists the known keywords (use 'help' for the classes)")),
     (Does::IgnoreResolution, flag("-dr", "ignores server address resolution failures")),
     (Does::Quiet, flag("-q", "quiet mode: displays no messages")),
-    (Does::Daemon, flag("-D", "goes daemon")),
+    (Does::Daemon, flag("-D", "runs in the background")),
     (Does::Master, flag("-W", "master-worker mode: SIGUSR2 reloads")),
     (Does::NotifyingMaster, flag("-Ws", "master-worker mode that notifies the service manager")),
-    (Does::MasterSocket, with("-S", "<bind>[,<bind options>...]", "runtime interface of the master")),
-    (Does::Maxconn, with("-n", "<maxconn>", "sets the maximum total # of connections (uses ulimit -n)")),
-    (Does::ProxyMaxconn, with("-N", "<maxpconn>", "sets the default, per-proxy maximum # of connections")),
-    (Does::LocalPeer, with("-L", "<name>", "sets the local peer name (default to hostname)")),
+    (Does::MasterSocket, with("-S", "<bind>[,<bind options>...]", "address of the master's runtime interface")),
+    (Does::Maxconn, with("-n", "<maxconn>", "sets the maximum total number of connections (uses ulimit -n)")),
+    (Does::ProxyMaxconn, with("-N", "<maxpconn>", "sets the default maximum number of connections per proxy")),
+    (Does::LocalPeer, with("-L", "<name>", "sets the local peer name (default: the host name)")),
     (Does::Memory, with("-m", "<max megs>", "limits the usable amount of memory (in MB)")),
     (Does::Pidfile, file("-p", "<pidfile>", "writes pids of all children to this file")),
-    (Does::Directory, file("-C", "<dir>", "changes to this directory before the files are read")),
-    (Does::Finish, pids("-sf", "old pids finish what they serve")),
-    (Does::Terminate, pids("-st", "old pids end at once")),
-    (Does::OldSocket, file("-x", "<unix_socket>", "takes the listening sockets over from the process at this socket")),
-    (Does::Nothing, flag("-4", "accepted without effect: IPv4 responses of resolvers only")),
-    (Does::Nothing, joined("-dM", "[<byte>,...]", "accepted without effect: debugging of memory")),
-    (Does::Nothing, flag("-de", "accepted without effect: without epoll")),
-    (Does::Nothing, flag("-dp", "accepted without effect: without poll")),
-    (Does::Nothing, flag("-dS", "accepted without effect: without splicing")),
-    (Does::Nothing, flag("-dF", "accepted without effect: without fast forwarding")),
-    (Does::Nothing, flag("-dZ", "accepted without effect: without zero-copy forwarding")),
-    (Does::Nothing, flag("-dT", "accepted without effect: without kernel TLS")),
-    (Does::Nothing, flag("-dI", "accepted without effect: with insecure forks")),
+    (Does::Directory, file("-C", "<dir>", "changes to this directory before it reads the files")),
+    (Does::Finish, pids("-sf", "asks these processes to end after their open connections")),
+    (Does::Terminate, pids("-st", "asks these processes to end at once")),
+    (Does::OldSocket, file("-x", "<unix_socket>", "takes over the listening sockets of the process behind this socket")),
+    (Does::Nothing, flag("-4", "no effect (would limit resolvers to IPv4)")),
+    (Does::Nothing, joined("-dM", "[<byte>,...]", "no effect (would debug memory)")),
+    (Does::Nothing, flag("-de", "no effect (would disable epoll)")),
+    (Does::Nothing, flag("-dp", "no effect (would disable poll)")),
+    (Does::Nothing, flag("-dS", "no effect (would disable splicing)")),
+    (Does::Nothing, flag("-dF", "no effect (would disable fast forwarding)")),
+    (Does::Nothing, flag("-dZ", "no effect (would disable zero-copy forwarding)")),
+    (Does::Nothing, flag("-dT", "no effect (would disable kernel TLS)")),
+    (Does::Nothing, flag("-dI", "no effect (would allow insecure forks)")),
     (Does::Later, flag("-dA", "collection of libraries")),
     (Does::Later, flag("-dG", "resolution without getaddrinfo()")),
     (Does::Later, flag("-dL", "dump of loaded libraries")),
@@ -111,16 +111,16 @@ const OPTIONS: &[(Does, Opt)] = &[
     (Does::Usage, flag("--help", "displays this text")),
     (Does::Documentation, flag("--documentation", "prints the reference of all configuration keywords")),
     (Does::Manual, flag("--manual", "prints the manual page, for man(1)")),
-    (Does::Completions, with("--completions", "bash|zsh|fish", "prints the completion script of a shell")),
+    (Does::Completions, with("--completions", "bash|zsh|fish", "prints the completion script for a shell")),
 ];
 
-/// The options that can be used.
+/// The options that have an effect here.
 pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {
     let usable = OPTIONS.iter().filter(|(does, _)| *does != Does::Later);
     usable.map(|(_, option)| option)
 }
 
-/// What `-h` prints.
+/// The text of `-h`.
 pub(crate) fn usage() -> String {
     let mut text = "Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]\n        \
                     [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]\n"
@@ -138,7 +138,7 @@ pub(crate) fn usage() -> String {
     text
 }
 
-/// The entry of a word: the option itself, or the one that the word begins with where that takes its value in the same word.
+/// The option that a word names. Where an option takes its value in the same word, the word only has to begin with its name.
 fn entry(word: &str) -> Option<&'static (Does, Opt)> {
     let exact = OPTIONS.iter().find(|(_, option)| option.name == word);
     exact.or_else(|| {
@@ -149,7 +149,7 @@ fn entry(word: &str) -> Option<&'static (Does, Opt)> {
     })
 }
 
-/// What to do.
+/// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Command {
     #[default]
@@ -159,7 +159,7 @@ pub(crate) enum Command {
     Version {
         details: bool,
     },
-    /// `-vq`, or with `branch` `-vqs` and `-vqb`: a number alone.
+    /// `-vq`, or with `branch` `-vqs` and `-vqb`: prints the version number alone.
     BareVersion {
         branch: bool,
     },
@@ -171,10 +171,10 @@ pub(crate) enum Command {
     Completions(Shell),
 }
 
-/// How old processes are told to go (`-sf`, `-st`).
+/// How old processes are told to end (`-sf`, `-st`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OldProcesses {
-    /// `-sf`: they finish what they serve.
+    /// `-sf`: they finish their open connections first.
     pub gracefully: bool,
     pub pids: Vec<i32>,
 }
@@ -184,25 +184,25 @@ pub(crate) struct OldProcesses {
 pub(crate) enum Master {
     /// `-W`.
     Plain,
-    /// `-Ws`: the service manager is told what happens.
+    /// `-Ws`: the master notifies the service manager of its state.
     Notifying,
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Args {
     pub command: Command,
     pub files: Vec<String>,
     pub verbose: bool,
     pub quiet: bool,
-    /// `-d`, `-db`: never detach, whatever the configuration says.
+    /// `-d`, `-db`: stays in the foreground, whatever the configuration says.
     pub foreground: bool,
     pub daemon: bool,
     pub warnings_are_errors: bool,
     pub remarks: bool,
-    /// `-dC`: the files are shown, and nothing is started.
+    /// `-dC`: prints the files and starts nothing.
     pub listing: Option<config::listing::Form>,
-    /// `-dK`: the classes of keywords to list once the files are read.
+    /// `-dK`: the classes of keywords to list after the files are read.
     pub keywords: Option<String>,
     pub ignore_resolution_failures: bool,
     pub pidfile: Option<String>,
@@ -212,10 +212,10 @@ pub(crate) struct Args {
     pub local_peer: Option<String>,
     pub directory: Option<String>,
     pub old: Option<OldProcesses>,
-    /// `-x`: the runtime interface of a process whose listening sockets are taken over.
+    /// `-x`: the runtime interface of the process that hands over its listening sockets.
     pub old_socket: Option<String>,
     pub master: Option<Master>,
-    /// `-S`: where the master's runtime interface listens.
+    /// `-S`: the addresses of the master's runtime interface.
     pub master_sockets: Vec<String>,
 }
 

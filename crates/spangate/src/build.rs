@@ -1,24 +1,24 @@
-//! What this program says of itself: `-v`, `-vv`, and what conditions ask about.
+//! What this program reports about itself: `-v`, `-vv`, and the values that conditions ask for.
 
 use config::condition::BuildInfo;
 
-/// The HAProxy version whose configuration language is spoken.
+/// The HAProxy version whose configuration language this program implements.
 const COMPATIBLE: &str = "3.5-dev5";
-/// What takes regular expressions (cargo feature `pcre2`).
+/// The regular expression engine (cargo feature `pcre2`).
 const REGEX: &str = match cfg!(feature = "pcre2") {
     true => "linear time; PCRE2 for look-around and back-references",
     false => "linear time, without look-around and back-references (PCRE2 was not built in)",
 };
-/// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
+/// The features by HAProxy's names, with `+` where they are present and `-` where they are absent.
 const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE +LINUX_CAP -LINUX_SPLICE +LINUX_TPROXY -LUA -NS \
                         -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 +PROMEX -QUIC \
                         -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD +TPROXY -WURFL +ZLIB";
 
-/// What encrypts. Conditions ask for its name, and for the versions of the interfaces that such a library has.
+/// The TLS library. Conditions ask for its name and for the versions of its interfaces.
 const TLS_LIBRARY: &str = "AWS-LC (rustls)";
-/// The version of OpenSSL whose interface AWS-LC follows.
+/// The version of OpenSSL whose interface AWS-LC implements.
 const OPENSSL_API: &str = "1.1.1";
-/// The version of AWS-LC's own interface from which HAProxy offers what is served here.
+/// The version of AWS-LC's own interface from which HAProxy offers the TLS features that exist here.
 const AWSLC_API: i64 = 35;
 
 /// See [`BuildInfo`].
@@ -43,7 +43,7 @@ fn features() -> String {
     }
 }
 
-/// The text of `-vq`: the version, or with `branch` what stands before its dash.
+/// The text of `-vq`: the version, or with `branch` the part before its dash.
 pub(crate) fn bare_version(branch: bool) -> String {
     let version = match branch {
         true => COMPATIBLE.split('-').next().unwrap_or(COMPATIBLE),
@@ -52,7 +52,7 @@ pub(crate) fn bare_version(branch: bool) -> String {
     format!("{version}\n")
 }
 
-/// The text of `-v`, or with `details` of `-vv`. Scripts look for the lines `HAProxy version …` and `TARGET  = …`.
+/// The text of `-v`, or with `details` of `-vv`. Scripts search for the lines `HAProxy version …` and `TARGET  = …`.
 pub(crate) fn version_text(details: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text =

@@ -2,15 +2,15 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `command` | what an entry of the tables is, what a command is given and what it answers |
+//! | `command` | the entries of the command tables, the input of a command and its reply |
 //! | `doors` | the sockets and their threads |
-//! | `request` | bytes → command lines and payloads |
+//! | `request` | turns bytes into command lines and payloads |
 //! | `session` | one connection: its modes, its prompt, its commands one after another |
-//! | `help` | what is listed, and what is proposed for an unknown command |
-//! | others | a family of commands each: a table `COMMANDS`, named in [`FAMILIES`] |
+//! | `help` | the list of commands, and the proposals for an unknown command |
+//! | others | one family of commands each: a table `COMMANDS`, named in [`FAMILIES`] |
 //!
-//! One thread per socket and one per connection, off the data path. Commands read and change what workers share; they never hold a
-//! lock while they write to a client.
+//! One thread per socket and one per connection, off the data path. Commands read and change the state that workers share. They
+//! never hold a lock while they write to a client.
 
 mod add_server;
 mod anon;
@@ -92,7 +92,7 @@ const FAMILIES: &[&[Command]] = &[
     vars::COMMANDS,
 ];
 
-/// What commands are about.
+/// The parts of the process that commands read and change.
 pub(crate) struct Subjects {
     pub running: Arc<Running>,
     pub exports: Option<Arc<Exports>>,
@@ -103,7 +103,7 @@ pub(crate) struct Subjects {
     pub frontends: Arc<Frontends>,
     pub ocsp: Arc<health::OcspUpdates>,
     pub crier: Arc<Crier>,
-    /// The key that `set anon on` uses when it names none (`anonkey`). 0: there is none.
+    /// The key that `set anon on` uses when it names none (`anonkey`). 0: no key is configured.
     pub anon_key: AtomicU32,
     pub dynamic_cookies: DynamicCookies,
 }

@@ -1,4 +1,4 @@
-//! `spangate collect`: the collector as a program.
+//! `spangate collect`: the collector as a program of its own.
 
 pub(crate) mod log;
 pub(crate) mod options;
@@ -17,10 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) use options::COMMAND;
 use options::{Command, Options};
 
-/// What `validate` gives where a pipeline would not be started.
+/// The exit code of `validate` for a pipeline that would not be started.
 const EXIT_NOT_STARTED: u8 = 3;
 
-/// Runs the command with the arguments behind it.
+/// Runs the command with its arguments.
 pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let options = match Options::parse(arguments) {
         Ok(options) => options,
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     }
 }
 
-/// Reads the configuration; says what is wrong with it, and what is strange.
+/// Reads the configuration and prints its errors and warnings. None after an error.
 fn load(options: &Options) -> Option<Config> {
     let sources: Vec<&str> = options.sources.iter().map(String::as_str).collect();
     let judged = config::Options {
@@ -67,7 +67,7 @@ fn load(options: &Options) -> Option<Config> {
             let receivers = config.receivers.iter();
             for one in receivers.filter(|one| one.settings == Receiver::Proxy) {
                 crate::say_error(&format!(
-                    "warning: {}: the receiver '{}' gets nothing outside of a proxy\n",
+                    "warning: {}: the receiver '{}' receives nothing outside a proxy\n",
                     one.place, one.id
                 ));
             }
@@ -106,17 +106,17 @@ fn serve(options: &Options, config: Config) -> ExitCode {
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            crate::say_error(&format!("error: no runtime: {error}\n"));
+            crate::say_error(&format!("error: cannot start the runtime: {error}\n"));
             return ExitCode::FAILURE;
         }
     };
     let exit = runtime.block_on(live(options, config));
-    // What has not ended by now hangs on somebody else.
+    // Tasks that still run wait for another process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     exit
 }
 
-/// A configuration that runs.
+/// A running configuration.
 struct Running {
     config: Config,
     log: Log,
@@ -124,7 +124,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a configuration, with the traces of the one before; says why it cannot be.
+    /// Starts a configuration, which takes over `traces` from the one before. Prints why it cannot start.
     fn start(options: &Options, config: Config, traces: Option<Arc<Store>>) -> Option<Running> {
         let log = match log::open(&config.telemetry.logs) {
             Ok(log) => log,
@@ -162,8 +162,8 @@ impl Running {
         })
     }
 
-    /// Ends it, and tells its account; what ran, and whether all of its records found their end. None: it was interrupted
-    /// meanwhile.
+    /// Ends the collector and logs its account. Returns its configuration and log, and whether every record is accounted for.
+    /// None: a signal interrupted the end.
     async fn end(self, interrupt: &mut Signals) -> Option<(Config, Log, bool)> {
         let Running {
             config,
@@ -179,7 +179,7 @@ impl Running {
                 balances = &mut ended => break balances,
                 _ = waits.tick() => tell_waiting(&log, &view.waiting()),
                 _ = interrupt.recv() => {
-                    log.error("SIGINT: what was pending is lost");
+                    log.error("SIGINT: pending records are lost");
                     return None;
                 }
             }
@@ -188,32 +188,33 @@ impl Running {
         Some((config, log, is_whole))
     }
 
-    /// Reads the configuration again, ends what runs as at the end of the process, and starts what was read. One that is
-    /// wrong changes nothing; one that does not start makes way for what ran before. None: nothing runs any more.
+    /// Reads the configuration again, ends the running collector as at the end of the process, and starts the new configuration.
+    /// A faulty configuration changes nothing. If the new one does not start, the previous one starts again. None: nothing runs
+    /// any more.
     async fn reload(self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
-        self.log.info("SIGHUP: the configuration is read again");
+        self.log.info("SIGHUP: reading the configuration again");
         let Some(next) = load(options) else {
             self.log
-                .error("the configuration is wrong: what runs goes on");
+                .error("the configuration is invalid: the running one stays active");
             return Some(self);
         };
         let traces = self.collector.view.traces.clone();
         let (before, log, _) = self.end(interrupt).await?;
         Running::start(options, next, traces.clone()).or_else(|| {
-            log.error("the new configuration does not start: the one before does again");
+            log.error("the new configuration does not start: the previous one starts again");
             Running::start(options, before, traces)
         })
     }
 }
 
-/// What an end waits for is told as often as this.
+/// The interval of the messages about what the end of the collector waits for.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// Says what an end waits for, and how to end at once.
+/// Logs what the end of the collector waits for, and how to end at once.
 fn tell_waiting(log: &Log, waiting: &[String]) {
     if !waiting.is_empty() {
         log.info(&format!(
-            "waiting {} s at most for {}; SIGINT ends at once and loses them",
+            "waiting at most {} s for {}; SIGINT ends at once and loses them",
             END_MAX.as_secs(),
             waiting.join(", ")
         ));
@@ -231,7 +232,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
     let [interrupt, terminate, hangup] = signals.map(signal);
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup)
     else {
-        crate::say_error("error: signals cannot be taken\n");
+        crate::say_error("error: cannot install the signal handlers\n");
         return ExitCode::FAILURE;
     };
     let Some(mut running) = Running::start(options, config, None) else {
@@ -247,7 +248,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
             },
         }
     }
-    let why = "nothing more is accepted, pending traces are decided, and what is kept is sent";
+    let why = "no new records are accepted, pending traces are decided, and kept records are sent";
     running.log.info(&format!("ending: {why}"));
     match running.end(&mut interrupt).await {
         Some((_, _, true)) => ExitCode::SUCCESS,
@@ -255,7 +256,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
     }
 }
 
-/// Tells the accounts of a collector that has ended, by signal; whether nothing was lost by its end.
+/// Logs the accounts of a collector that has ended, by signal. Returns whether its end lost nothing.
 pub(crate) fn tell_accounts(log: &Log, balances: &[Balance; 3]) -> bool {
     for (records, balance) in ["spans", "data points", "log records"].iter().zip(balances) {
         if *balance != Balance::default() {
@@ -265,7 +266,7 @@ pub(crate) fn tell_accounts(log: &Log, balances: &[Balance; 3]) -> bool {
     balances.iter().all(|balance| balance.shutdown == 0)
 }
 
-/// The account in words.
+/// The account as text.
 pub(crate) fn account(balance: &Balance) -> String {
     let Balance {
         accepted,

@@ -1,6 +1,6 @@
-//! Collectors within the proxy's process (sections `collector`): each on a thread of its own with its own runtime, which the
-//! exporters of the filters reach without a socket. They start before privileges are dropped and end after the last
-//! exports, so that the workers' last spans are decided with the others.
+//! Collectors within the proxy's process (sections `collector`). Each has a thread and a runtime of its own. The filters'
+//! exporters reach it without a socket. Collectors start before privileges are dropped. They end after the last exports, so that
+//! sampling decisions include the workers' last spans.
 
 mod door;
 mod ports;
@@ -26,13 +26,13 @@ use crate::collect::{account, log, options, tell_accounts};
 use crate::sys::{self, Signals};
 use crate::warning;
 
-/// Per cent of the memory that the waiting traces of all collectors may take, where no `memory_limiter` says less: the proxy
-/// needs the rest.
+/// Per cent of the memory that the pending traces of all collectors may take, unless a `memory_limiter` sets a lower limit. The
+/// proxy needs the rest.
 const MEMORY_PERCENT: u64 = 30;
-/// What hangs on somebody else is not waited for longer.
+/// Most time to wait at the end for tasks that depend on other processes.
 const RUNTIME_END_MAX: Duration = Duration::from_secs(1);
 
-/// A collector of the process: its name, and what it knows of itself.
+/// A collector of the process: its name and its view for reports.
 pub(crate) type Watched = (String, Arc<View>);
 
 /// The collectors of the process.
@@ -49,17 +49,17 @@ struct Running {
 }
 
 enum Order {
-    /// Another process listens.
+    /// Another process listens now.
     StopListening,
-    /// Nothing more comes.
+    /// No more records arrive.
     End,
 }
 
 impl Collectors {
-    /// Starts each section's collector; threads only where there is one. `ended` is called by each at its end.
+    /// Starts the collector of each section; starts no thread without one. Each collector calls `ended` at its end.
     ///
     /// # Errors
-    /// What cannot be started, and why.
+    /// Which collector cannot be started, and why.
     pub fn start(config: &Config, read: Vec<Read>, ended: fn()) -> Result<Collectors, String> {
         let sections = &config.collectors;
         let alive = Arc::new(AtomicUsize::new(0));
@@ -100,7 +100,7 @@ impl Collectors {
         Ok(collectors)
     }
 
-    /// The ways of exporters into them, by name.
+    /// The connections from exporters to the collectors, by name.
     pub fn doors(&self) -> export::Collectors {
         let door = |one: &Running| {
             let door: Arc<dyn export::InProcess> = Arc::<Door>::clone(&one.door);
@@ -109,43 +109,44 @@ impl Collectors {
         self.running.iter().map(door).collect()
     }
 
-    /// What each knows of itself, by name.
+    /// The views of the collectors, by name.
     pub fn views(&self) -> Vec<Watched> {
         let view = |one: &Running| (one.name.clone(), Arc::clone(&one.view));
         self.running.iter().map(view).collect()
     }
 
-    /// They listen no more; what the proxy records is still taken.
+    /// Closes the listeners of the collectors. They still accept what the proxy records.
     pub fn stop_listening(&self) {
         self.order(|| Order::StopListening);
     }
 
-    /// Has them decide on what waits and send it, within the bounds of a collector's end. A second SIGINT gives it up, if it
-    /// may: one that a terminal sends to a worker comes from its master again.
+    /// Has the collectors decide on pending traces and send them, within the time limits of a collector's end. With
+    /// `may_give_up`, a second SIGINT aborts this. A worker must not abort: the SIGINT that a terminal sends reaches it a second
+    /// time from its master.
     pub fn end(self, signals: &Signals, may_give_up: bool) {
         self.order(|| Order::End);
         while self.alive.load(Ordering::Acquire) > 0 {
             if signals.wait() == Some(libc::SIGINT) && may_give_up {
-                return warning("Interrupted again : what waits in collectors is lost.");
+                return warning("Interrupted again : records that wait in collectors are lost.");
             }
         }
     }
 
     fn order(&self, order: impl Fn() -> Order) {
         for one in &self.running {
-            // One that has ended hears nothing.
+            // A collector that has ended ignores orders.
             let _ = one.orders.send(order());
         }
     }
 }
 
-/// Panics that ended a request to a collector.
+/// The panics that ended a request to a collector.
 pub(crate) fn panics((_, view): &Watched) -> u64 {
     let balances = view.accounts.iter().map(|account| account.balance());
     balances.map(|balance| balance.panics).sum()
 }
 
-/// A collector's accounts, as `show collectors` shows them.
+/// Writes a collector's accounts in the format of `show collectors`.
 pub(crate) fn describe((name, view): &Watched, out: &mut String) -> fmt::Result {
     writeln!(out, "collector '{name}'")?;
     let signals = Signal::ALL.into_iter().zip(&view.accounts);
@@ -168,7 +169,7 @@ pub(crate) fn describe((name, view): &Watched, out: &mut String) -> fmt::Result 
     writeln!(out, "  memory   : {used} of {most} bytes")
 }
 
-/// Counts a thread until it ends, however it does.
+/// Counts a running thread; the drop at its end counts it down, after a panic too.
 struct Alive(Arc<AtomicUsize>, fn());
 
 impl Drop for Alive {
@@ -178,7 +179,7 @@ impl Drop for Alive {
     }
 }
 
-/// The kernel keeps fifteen bytes of it.
+/// The kernel keeps fifteen bytes of the name.
 fn thread_name(name: &str) -> String {
     format!("collector-{name}")
 }
@@ -219,7 +220,7 @@ fn open(
     Ok((log, collector))
 }
 
-/// The life of a collector's thread.
+/// Runs a collector on its thread until it ends.
 fn live(
     runtime: Runtime,
     collector: Collector,

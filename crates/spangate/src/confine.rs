@@ -1,5 +1,5 @@
-//! What the process gives up once its sockets and files are open: the file system outside `chroot`, its group, its user, and all
-//! capabilities but those of `setcap`.
+//! Drops rights after sockets and files are open: access outside of `chroot`, the group, the user, and all capabilities except
+//! those of `setcap`.
 
 use std::ffi::CString;
 use std::io;
@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use config::model::{Capability, Global};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-/// Takes the capabilities that `setcap` names and the program's file permits, where another user than root starts it (management
-/// guide §13.1). Those that are not permitted are missed by what needs them.
+/// Raises the capabilities that `setcap` names and that the program's file permits, if the process starts as another user than
+/// root (management guide §13.1). If one is not permitted, the features that need it fail later.
 ///
 /// # Errors
 /// `errno` of `capget` or `capset`, in HAProxy's words.
@@ -26,8 +26,8 @@ pub(crate) fn raise_permitted(global: &Global) -> Result<(), String> {
     thread::set_capabilities(None, sets).map_err(failed)
 }
 
-/// Confines the process: chroot, then group, then user; each only where asked for. Of the threads that run already none keeps a
-/// capability.
+/// Confines the process: chroot, then group, then user; each only if configured. Threads that already run lose their capabilities
+/// too.
 ///
 /// # Errors
 /// The step that failed.

@@ -1,4 +1,4 @@
-//! The filters' exporters: made of what `otel.yml` says, started before privileges are dropped.
+//! The filters' exporters: built from `otel.yml`, and started before privileges are dropped.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -17,28 +17,29 @@ use telemetry::settings;
 use crate::pace::pace;
 use crate::{sys, warning};
 
-/// Time for what the runtime interface has exported at once, all filters together; workers have as much to hand it over.
+/// Time budget of a flush that the runtime interface asks for, all filters together. The workers have the same time to hand over
+/// their records.
 pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
-/// Time for the last exports when the process ends, all together, as HAProxy's filter has it.
+/// Time budget of the last exports when the process ends, all together, as in HAProxy's filter.
 const FLUSH_BUDGET: Duration = Duration::from_secs(1);
-/// Buckets and scale of exponential histograms, as the SDKs have them.
+/// Buckets and scale of exponential histograms, as in the SDKs.
 const EXPONENTIAL: Aggregation = Aggregation::ExponentialHistogram {
     max_size: 160,
     max_scale: 20,
 };
 
-/// The exporters of all filters, and what each filter gives them.
+/// The exporters of all filters, and their input from each filter.
 pub(crate) struct Exports {
     exporters: Exporters,
-    /// What is not [`Exports::connect`]ed yet.
+    /// The filters that wait for [`Exports::connect`].
     filters: Vec<FilterExport>,
-    /// By filter: its pipelines.
+    /// The indexes of each filter's pipelines.
     places: Vec<Vec<usize>>,
     statistics: Arc<Statistics>,
 }
 
 impl Exports {
-    /// Starts the exporters; none where no filter is configured. Some may send to `collectors` of this process.
+    /// Starts the exporters; none if no filter is configured. Some may send to `collectors` of this process.
     ///
     /// # Errors
     /// Which pipeline cannot work, and why.
@@ -55,7 +56,7 @@ impl Exports {
         plan.collectors = collectors;
         let mut parts: Vec<Part> = Vec::new();
         for (number, filter) in config.otel.iter().enumerate() {
-            // `option tracing` of several proxies goes one way.
+            // Proxies whose `option tracing` has equal settings share one exporter.
             let alike = |other: &OtelFilter| {
                 filter.program.follows_requests
                     && other.program.follows_requests
@@ -125,20 +126,20 @@ impl Exports {
         Ok(Some(exports))
     }
 
-    /// Says to the filters of a configuration where their records go.
+    /// Tells the filters of a configuration where to send their records.
     pub fn connect(&mut self, running: &mut Running) {
         for (filter, export) in self.filters.drain(..).enumerate() {
             running.export_filter(filter, export);
         }
     }
 
-    /// Says whose statistics are exported (`stats otlp`).
+    /// Sets the process whose statistics are exported (`stats otlp`).
     pub fn watch(&self, running: &Arc<Running>, shared: &Arc<proxy::Shared>) {
-        // There is one process.
+        // It is set once: there is one process.
         let _ = self.statistics.0.set((running.clone(), shared.clone()));
     }
 
-    /// What became of a filter's records, as `flt-otel status` shows it.
+    /// Writes the account of a filter's records in the format of `flt-otel status`.
     pub fn describe(&self, filter: usize, out: &mut String) -> fmt::Result {
         self.pipelines(filter)
             .try_for_each(|one| describe(one, out))
@@ -157,7 +158,7 @@ impl Exports {
         }
     }
 
-    /// Exports now what waits in the queues of filters; whether all of it was done with in time.
+    /// Exports the queued records of filters now. Returns whether all were finished in time.
     pub fn flush(&self, filters: &[usize]) -> bool {
         let places = filters.iter().filter_map(|filter| self.places.get(*filter));
         let mut places: Vec<usize> = places.flatten().copied().collect();
@@ -166,7 +167,7 @@ impl Exports {
         self.exporters.flush_some(&places, FLUSH_NOW_BUDGET)
     }
 
-    /// Exports what waits, for a bounded time; tells what was lost.
+    /// Exports the queued records within a time limit, and reports what was lost.
     pub fn finish(&self) {
         let accounts: Vec<_> = self.exporters.pipelines().iter().map(account).collect();
         self.exporters.shutdown(FLUSH_BUDGET);
@@ -196,11 +197,11 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
     let (queue, health) = (&pipeline.queue, &pipeline.health);
     let account = &queue.account;
     let sampled = account.lost(Loss::SampledOut);
-    // What was not to be kept is not lost.
+    // A span that sampling drops is not counted as lost.
     let causes = Loss::ALL.iter().filter(|why| **why != Loss::SampledOut);
     let lost: u64 = causes.clone().map(|why| account.lost(*why)).sum();
     let (started, exported, flying) = (account.started(), account.exported(), account.in_flight());
-    // The counters are read one after the other, while others count.
+    // The counters are read one after the other while other threads change them.
     let waiting = started.saturating_sub(exported + sampled + lost + flying);
     writeln!(out, "  pipeline     : {}", health.name())?;
     writeln!(
@@ -223,14 +224,14 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "    requests   : {} taken, {} given up, {} attempts again",
+        "    requests   : {} accepted, {} abandoned, {} retries",
         health.requests_taken(),
         health.requests_failed(),
         health.attempts_again(),
     )?;
     match health.since_taken() {
-        Some(since) => writeln!(out, "    last taken : {} s ago", since.as_secs())?,
-        None => writeln!(out, "    last taken : never")?,
+        Some(since) => writeln!(out, "    last sent  : {} s ago", since.as_secs())?,
+        None => writeln!(out, "    last sent  : never")?,
     }
     match health.last_error().as_str() {
         "" => writeln!(out, "    last error : none"),
@@ -260,7 +261,7 @@ impl MetricSource for Statistics {
     }
 }
 
-/// What a filter's exports are made of.
+/// What a filter's exporters are built from.
 #[derive(Clone)]
 struct Part {
     settings: settings::Settings,
@@ -268,11 +269,11 @@ struct Part {
     places: export::Places,
 }
 
-/// What a filter measures, for the pipelines of its metrics.
+/// The measurements of a filter, for its metrics pipelines.
 #[derive(Clone)]
 struct Meters {
     instruments: Arc<Instruments>,
-    /// With delta temporality one a pipeline, for each has its own last time; else one for all.
+    /// With delta temporality one per pipeline, because each has its own last export time; otherwise one for all.
     shared: Vec<Arc<Shared>>,
 }
 

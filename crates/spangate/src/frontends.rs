@@ -12,10 +12,11 @@ use crate::handover::Exposed;
 /// One listening socket.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendSocket {
-    /// The place of its frontend in the configuration.
+    /// The index of its frontend in the configuration.
     pub frontend: usize,
     pub fd: Arc<OwnedFd>,
-    /// Others may have it, or it has no port: it goes on to listen while its frontend is paused, and connections wait.
+    /// Another process may share the socket, or it has no port. It keeps listening while its frontend is paused, and connections
+    /// wait.
     pub keeps_listening: bool,
     pub backlog: i32,
 }
@@ -33,13 +34,13 @@ impl Frontends {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frontend accepts nothing for now, and its ports refuse connections.
+    /// Pauses a frontend: it accepts nothing, and its ports refuse connections.
     ///
     /// # Errors
-    /// Of the kernel.
+    /// The kernel refuses.
     pub fn pause(&self, frontend: usize, shared: &Shared) -> io::Result<()> {
         let sockets = self.sockets();
-        // Workers are to see that first: a listener that does not listen looks like one with a connection.
+        // Workers must see the pause first: a poll reports a socket that no longer listens like one with a new connection.
         shared.set_door(frontend, Door::Paused);
         let own = sockets.iter().filter(|socket| socket.frontend == frontend);
         for socket in own.filter(|socket| !socket.keeps_listening) {
@@ -48,10 +49,10 @@ impl Frontends {
         Ok(())
     }
 
-    /// It accepts again. The workers have to be given a round.
+    /// Resumes a frontend. The caller has to wake the workers.
     ///
     /// # Errors
-    /// Of the kernel: somebody else may have a port.
+    /// The kernel refuses: another process may have taken a port.
     pub fn resume(&self, frontend: usize, shared: &Shared) -> io::Result<()> {
         let sockets = self.sockets();
         let own = sockets.iter().filter(|socket| socket.frontend == frontend);
@@ -62,10 +63,10 @@ impl Frontends {
         Ok(())
     }
 
-    /// It is about to be closed: a paused one accepts again, so that workers find its listeners empty.
+    /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to accept.
     pub fn close(&self, frontend: usize, shared: &Shared, exposed: &Exposed) {
         if shared.door(frontend) == Door::Paused {
-            // A port that is somebody else's by now has nothing to accept.
+            // A port that another process took meanwhile has nothing to accept here.
             let _ = self.resume(frontend, shared);
         }
         let mut sockets = self.sockets();
@@ -75,7 +76,7 @@ impl Frontends {
         shared.set_door(frontend, Door::Closed);
     }
 
-    /// All are about to be closed.
+    /// Prepares for closing all frontends.
     pub fn close_all(&self, shared: &Shared) {
         let frontends: Vec<usize> = self.sockets().iter().map(|one| one.frontend).collect();
         for frontend in frontends {

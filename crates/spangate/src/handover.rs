@@ -1,9 +1,10 @@
-//! Listening sockets handed from one process to the next, so that a reload loses no connection that waits to be accepted.
+//! Hands listening sockets from one process to the next, so that a reload loses no connection that waits to be accepted.
 //!
-//! Two ways, one protocol, HAProxy's: `-x` names a UNIX socket of the runtime interface with `expose-fd listeners`
-//! (management guide §3); a master gives a new worker a channel to the one before it. Who asks sends `_getsocks` and gets the number
-//! of sockets as an `int` of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each answered with another `int`.
-//! For each descriptor a message has, as a byte and a text each, a network namespace and an interface, and four bytes of zeros.
+//! There are two ways, with HAProxy's protocol. `-x` names a UNIX socket of the runtime interface with `expose-fd listeners`
+//! (management guide §3). A master gives a new worker a channel to the previous one. The new process sends `_getsocks`. The
+//! answer is the number of sockets as an `int` of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each
+//! acknowledged with another `int`. For each descriptor, a message holds a network namespace and an interface, each as a length
+//! byte and a text, and four zero bytes.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,23 +20,23 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// Messages on a [`Channel`]: with each comes a connection.
+/// Messages on a [`Channel`]: each carries a connection.
 const ASKS_FOR_SOCKETS: &[u8] = b"+";
 const BRINGS_COMMANDS: &[u8] = b"c";
 
-/// What asks for the sockets.
+/// The command that requests the sockets.
 pub(crate) const COMMAND: &str = "_getsocks";
-/// Descriptors of a message: HAProxy's, and one less than the system's limit.
+/// Most descriptors of a message: HAProxy's number, and one less than the system's limit.
 const FDS_A_MESSAGE: usize = 252;
-/// Sockets that are taken over at most.
+/// Most sockets that are taken over.
 const SOCKETS_MAX: usize = 1 << 16;
-/// Bytes that describe a socket at most: two texts of at most 255 bytes with their lengths, and the zeros.
+/// Most bytes that describe a socket: two texts of at most 255 bytes with their lengths, and the zeros.
 const RECORD_BYTES_MAX: usize = 2 * (1 + 255) + RESERVED_BYTES;
 const RESERVED_BYTES: usize = 4;
 /// How long the other side may be silent.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// What this process listens on, for the process that comes after it.
+/// The listening sockets of this process, for the process that follows it.
 #[derive(Debug, Default)]
 pub(crate) struct Exposed {
     sockets: Mutex<Vec<ExposedSocket>>,
@@ -60,25 +61,25 @@ impl Exposed {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of the sockets. They close with whoever else holds them.
+    /// Drops the sockets. One that another owner holds stays open.
     pub fn clear(&self) {
         self.sockets().clear();
     }
 
-    /// Lets go of one.
+    /// Drops one socket.
     pub fn remove(&self, fd: &Arc<OwnedFd>) {
         self.sockets().retain(|one| !Arc::ptr_eq(&one.fd, fd));
     }
 
-    /// Whether another process has them too.
+    /// Whether another process holds the sockets too.
     pub fn is_given(&self) -> bool {
         self.given.load(Ordering::Relaxed)
     }
 
-    /// Answers a process that asked.
+    /// Answers a process that requests the sockets.
     ///
     /// # Errors
-    /// It has gone, or does not answer.
+    /// The process has ended, or does not answer.
     pub fn give(&self, to: &UnixStream) -> io::Result<()> {
         to.set_read_timeout(Some(ANSWER_TIME))?;
         to.set_write_timeout(Some(ANSWER_TIME))?;
@@ -140,7 +141,7 @@ fn receive_with(from: impl AsFd, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io
     Ok(received.bytes)
 }
 
-/// The sockets of the process before, as far as nobody has taken them. What is left closes with it.
+/// The sockets of the previous process that are not in use yet. The unused ones close on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Taken(Vec<TakenSocket>);
 
@@ -153,18 +154,18 @@ struct TakenSocket {
 }
 
 impl Taken {
-    /// Asks the process at a socket of the runtime interface (`-x`).
+    /// Requests the sockets from the process at a socket of the runtime interface (`-x`).
     ///
     /// # Errors
-    /// In words.
+    /// The failure as text.
     pub fn from_path(path: &str) -> io::Result<Self> {
         Taken::ask(UnixStream::connect(path)?)
     }
 
-    /// Asks the worker behind a channel.
+    /// Requests the sockets from the worker at the other end of a channel.
     ///
     /// # Errors
-    /// It has gone, or does not answer.
+    /// The worker has ended, or does not answer.
     pub fn from_channel(channel: &Channel) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         send_with(&channel.0, ASKS_FOR_SOCKETS, &[theirs.as_fd()])?;
@@ -187,7 +188,7 @@ impl Taken {
         let count = usize::try_from(i32::from_ne_bytes(count))
             .ok()
             .filter(|count| *count <= SOCKETS_MAX)
-            .ok_or_else(|| io::Error::other("it names an impossible number of sockets"))?;
+            .ok_or_else(|| io::Error::other("it reports an invalid number of sockets"))?;
         let (mut records, mut fds) = (Vec::new(), Vec::new());
         while fds.len() < count {
             let mut bytes = vec![0; FDS_A_MESSAGE * RECORD_BYTES_MAX];
@@ -197,7 +198,7 @@ impl Taken {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
             records.extend_from_slice(&bytes[..received]);
-            // A message may come in parts, of which the first one has the descriptors.
+            // A message may arrive in parts; the first part carries the descriptors.
             if fds.len() > before {
                 from.write_all(&(fds.len() as i32).to_ne_bytes())?;
             }
@@ -208,7 +209,7 @@ impl Taken {
         Ok(Taken(sockets.into_iter().flatten().collect()))
     }
 
-    /// Takes all sockets with an address. `v6only`: refuses IPv4, where the address is of IPv6.
+    /// Takes all sockets with an address. `v6only`: whether an IPv6 socket refuses IPv4.
     pub fn take(
         &mut self,
         addr: &Addr,
@@ -227,7 +228,7 @@ impl Taken {
     }
 }
 
-/// What is known of a socket; none of one that is no listener of ours.
+/// Reads the properties of a socket; None if it is not a listener of Spangate.
 fn taken(fd: OwnedFd, records: &mut Records<'_>) -> io::Result<Option<TakenSocket>> {
     let (namespace, interface) = records.next().ok_or(ErrorKind::UnexpectedEof)?;
     let raw = fd.as_raw_fd();
@@ -248,8 +249,8 @@ fn is_ipv6(addr: &Addr) -> bool {
     addr.ip().is_some_and(|ip| ip.is_ipv6())
 }
 
-/// Whether a bound address is the one that is asked for. A UNIX socket keeps the name under which it was bound first
-/// (`PATH.PID.tmp`), and is only the same while its path is a socket.
+/// Whether a bound address equals the wanted one. A UNIX socket keeps the name under which it was first bound (`PATH.PID.tmp`).
+/// It counts as equal only while its path is a socket.
 fn is_same(bound: &Addr, wanted: &Addr) -> bool {
     let (Addr::Unix(bound), Addr::Unix(wanted)) = (bound, wanted) else {
         return bound == wanted;
@@ -267,11 +268,11 @@ fn is_same(bound: &Addr, wanted: &Addr) -> bool {
     (suffix.is_empty() || is_temporary() == Some(true)) && net::listen::is_socket(wanted)
 }
 
-/// The descriptions that come along with descriptors.
+/// The descriptions that arrive with the descriptors.
 struct Records<'a>(&'a [u8]);
 
 impl<'a> Records<'a> {
-    /// Namespace and interface of the next one.
+    /// Namespace and interface of the next descriptor.
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let texts = (self.text()?, self.text()?);
         self.0 = self.0.get(RESERVED_BYTES..)?;
@@ -286,7 +287,8 @@ impl<'a> Records<'a> {
     }
 }
 
-/// One end of what connects a worker with its master. Each message is a connection to somebody who asks for the sockets.
+/// One end of the connection between a worker and its master. Each message carries a connection from a client that wants the
+/// sockets or the runtime interface.
 #[derive(Debug)]
 pub(crate) struct Channel(OwnedFd);
 
@@ -305,21 +307,21 @@ impl Channel {
         Ok((Channel(one), Channel(other)))
     }
 
-    /// A session of the runtime interface with the process at the other end.
+    /// Opens a session of the runtime interface with the process at the other end.
     ///
     /// # Errors
-    /// It has gone.
+    /// The process has ended.
     pub fn open_cli(&self) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         send_with(&self.0, BRINGS_COMMANDS, &[theirs.as_fd()])?;
         Ok(ours)
     }
 
-    /// Answers whoever asks, on a thread of its own, until the other end is closed. `commands` is given sessions of the runtime
-    /// interface.
+    /// Answers requests for the sockets on a thread of its own, until the other end is closed. `commands` receives the sessions
+    /// of the runtime interface.
     ///
     /// # Errors
-    /// No thread could be made.
+    /// The thread cannot be started.
     pub fn serve(
         self,
         exposed: Arc<Exposed>,
@@ -337,7 +339,7 @@ impl Channel {
                     if message == BRINGS_COMMANDS {
                         commands(stream);
                     } else {
-                        // Who asks tells of a failure.
+                        // The process that requests the sockets reports a failure.
                         let _ = answer(stream, &exposed);
                     }
                 }
@@ -440,7 +442,7 @@ mod tests {
         }
         drop(listener);
         std::fs::remove_dir_all(&folder).expect("removed");
-        // Nobody could connect to it.
+        // No client could connect to the socket.
         assert!(!is_same(&unix(".17.tmp"), &unix("")));
     }
 }

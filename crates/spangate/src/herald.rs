@@ -1,4 +1,4 @@
-//! Tells of changes of servers: in the logs of their backends, on standard error, to workers and to checks.
+//! Reports changes of servers: to the logs of their backends, to standard error, to workers and to checks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::serve::Inboxes;
 /// See the module.
 pub(crate) struct Crier {
     pub running: Arc<Running>,
-    /// By the numbers of the targets.
+    /// The log sinks, by the numbers of the targets.
     pub sinks: Mutex<Vec<LogSink>>,
     pub dropped: Arc<Dropped>,
     pub workers: Inboxes,

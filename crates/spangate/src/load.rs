@@ -1,4 +1,4 @@
-//! From the command line to a configuration that can run, with everything that is wrong with it printed.
+//! Turns the command line into a configuration that can run, and prints every fault in it.
 
 use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
@@ -10,37 +10,37 @@ use proxy::Tls;
 use crate::args::{Args, Command};
 use crate::{alert, build, collectors, pages, say, say_error};
 
-/// The configuration was refused; what is wrong was printed.
+/// The configuration was refused; its faults were printed.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
-/// What the files say.
+/// The content of the files.
 pub(crate) struct Loaded {
     pub config: Config,
-    /// What its certificates came to.
+    /// The certificates and keys.
     pub tls: Tls,
-    /// What the sections `collector` run, in the order of [`Config::collectors`].
+    /// The configurations of the sections `collector`, in the order of [`Config::collectors`].
     pub collectors: Vec<collectors::Read>,
-    /// What the dashboard shows of the files.
+    /// The texts that the dashboard shows.
     pub sources: pages::Sources,
-    /// Something is strange about them; that was printed.
+    /// Warnings were printed.
     pub has_warnings: bool,
 }
 
 /// Reads the files.
 ///
 /// # Errors
-/// Everything that is wrong was printed.
+/// Every fault was printed.
 pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
     let mut diagnostics = Diagnostics::new();
     let inputs = read_inputs(args, &mut diagnostics)?;
     load_inputs(args, inputs, diagnostics)
 }
 
-/// Reads texts that are in no file.
+/// Reads texts instead of files.
 ///
 /// # Errors
-/// Everything that is wrong was printed.
+/// Every fault was printed.
 pub(crate) fn load_texts(args: &Args, texts: Vec<Input>) -> Result<Loaded, Refused> {
     load_inputs(args, texts, Diagnostics::new())
 }
@@ -48,7 +48,7 @@ pub(crate) fn load_texts(args: &Args, texts: Vec<Input>) -> Result<Loaded, Refus
 /// The texts of the files.
 ///
 /// # Errors
-/// Everything that is wrong was printed.
+/// Every fault was printed.
 pub(crate) fn inputs(args: &Args) -> Result<Vec<Input>, Refused> {
     let mut diagnostics = Diagnostics::new();
     let inputs = read_inputs(args, &mut diagnostics)?;
@@ -61,10 +61,10 @@ pub(crate) fn inputs(args: &Args) -> Result<Vec<Input>, Refused> {
     }
 }
 
-/// Texts that were accepted before, as another configuration of this process.
+/// Reads texts that were accepted before, as another configuration of this process.
 ///
 /// # Errors
-/// What is wrong now with the first faulty line: a file that it names may have gone.
+/// The first fault: a file that the texts name may no longer exist.
 #[cfg(feature = "export")]
 pub(crate) fn again(inputs: &[Input]) -> Result<Config, String> {
     let info = build::info();
@@ -103,7 +103,7 @@ fn load_inputs(
         version: &info.version,
         local_peer: args.local_peer.as_deref().unwrap_or(&hostname),
         files: &files,
-        // A check starts no master.
+        // `-c` starts no master.
         master_worker: args.master.is_some() && args.command != Command::Check,
     });
     let options = LoadOptions {
@@ -147,7 +147,7 @@ fn load_inputs(
             })
         }
         _ => {
-            // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.
+            // Without an alert, the reason is warnings, which `-dW` or `zero-warning` refuses.
             say_error(&diagnostics.render_closing(&rendering, true));
             Err(Refused)
         }
@@ -186,10 +186,10 @@ fn rendering(args: &Args) -> Rendering {
     }
 }
 
-/// Shows the files (`-dC`).
+/// Prints the files (`-dC`).
 ///
 /// # Errors
-/// A line cannot be read; that was printed.
+/// A line cannot be read; this was printed.
 pub(crate) fn list(args: &Args, form: config::listing::Form) -> Result<(), Refused> {
     let mut diagnostics = Diagnostics::new();
     let inputs = read_inputs(args, &mut diagnostics)?;
@@ -207,10 +207,10 @@ pub(crate) fn list(args: &Args, form: config::listing::Form) -> Result<(), Refus
     }
 }
 
-/// What the lines `stats socket` of a section `global` say.
+/// Parses the lines `stats socket` of a section `global`.
 ///
 /// # Errors
-/// What is wrong with the first faulty one.
+/// What is wrong with the first faulty line.
 pub(crate) fn sockets(text: String) -> Result<Vec<Bind>, String> {
     let input = Input {
         name: "master-socket".to_owned(),
@@ -233,7 +233,7 @@ pub(crate) fn sockets(text: String) -> Result<Vec<Bind>, String> {
     }
 }
 
-/// Reads certificates and what else TLS needs.
+/// Reads certificates and the other files that TLS needs.
 fn load_tls(config: &Config, diagnostics: &mut Diagnostics) -> Tls {
     let now = std::time::Duration::from_nanos(net::sys::now().wall_ns);
     let (tls, findings) = Tls::load(config, now);

@@ -1,4 +1,4 @@
-//! The places that log messages go to: what the workers' sinks share, and what is told when messages are lost.
+//! Log targets: the state that the workers' sinks share, and the reports of lost messages.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,22 +12,22 @@ use proxy::{Running, Shared};
 
 use crate::status_lines;
 
-/// The severity of a message that something stops.
+/// The severity of a message about a stop.
 const SEVERITY_WARNING: u8 = 4;
-/// That of one that was asked for.
+/// The severity of a message that the user requested.
 const SEVERITY_NOTICE: u8 = 5;
 
 /// See the module.
 pub(crate) struct Logs {
     running: Arc<Running>,
     writers: HashMap<WriteTo, Arc<Writer>>,
-    /// By the numbers of the targets.
+    /// The reachability of the targets, by their numbers.
     reaches: Vec<Arc<Reach>>,
     dropped: Arc<Dropped>,
 }
 
 impl Logs {
-    /// `wake` is called when there is something to tell.
+    /// `wake` is called when [`Logs::tell`] has something to report.
     pub fn new(running: &Arc<Running>, wake: fn()) -> Self {
         Logs {
             running: Arc::clone(running),
@@ -45,7 +45,7 @@ impl Logs {
     /// The sinks of one thread, by the numbers of the targets.
     ///
     /// # Errors
-    /// No socket, or no thread that writes.
+    /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open(&mut self) -> std::io::Result<Vec<LogSink>> {
         let (writers, dropped) = (&mut self.writers, &self.dropped);
         let mut written = |to: WriteTo, reach: &Arc<Reach>| {
@@ -65,20 +65,20 @@ impl Logs {
             }
             LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
             LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
-            // Its servers are sinks of their own.
+            // The servers of a log backend are targets of their own.
             LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
         let targets = self.running.logs.iter().zip(&self.reaches);
         targets.map(open).collect()
     }
 
-    /// Tells which targets cannot be reached, and which can be again.
+    /// Reports targets that became unreachable, and those that are reachable again.
     pub fn tell(&self) {
         for reach in &self.reaches {
             let name = reach.name();
             match reach.news() {
                 Some(News::Fails(why)) => crate::warning(&format!(
-                    "log target {name} cannot be reached : {why} ; messages are lost until it can."
+                    "log target {name} cannot be reached : {why} ; messages are lost until it is reached again."
                 )),
                 Some(News::Works { lost }) => crate::notice(&format!(
                     "log target {name} is reached again ; {lost} messages were lost."
@@ -88,7 +88,7 @@ impl Logs {
         }
     }
 
-    /// Says of every proxy that it stops, on standard error and in its logs.
+    /// Reports that every proxy stops, on standard error and in the proxies' logs.
     pub fn tell_of_stop(&mut self, shared: &Shared) {
         self.tell_of_proxies(SEVERITY_WARNING, |index, proxy| {
             let (front, back) = shared.cumulated(index);
@@ -98,7 +98,7 @@ impl Logs {
         });
     }
 
-    /// Says how every proxy and its servers are, on standard error and in their logs.
+    /// Reports the state of every proxy and its servers, on standard error and in their logs.
     pub fn tell_of_states(&mut self, shared: &Shared) {
         crate::warning("SIGHUP received, dumping servers states.");
         self.tell_of_proxies(SEVERITY_NOTICE, |index, proxy| {
@@ -109,9 +109,9 @@ impl Logs {
         });
     }
 
-    /// Says `lines` of every proxy that is not disabled.
+    /// Reports `lines` for every proxy that is not disabled.
     fn tell_of_proxies(&mut self, severity: u8, lines: impl Fn(usize, &Proxy) -> Vec<String>) {
-        // Without them there is standard error.
+        // Without sinks, the lines only go to standard error.
         let mut sinks = self.open().unwrap_or_default();
         let proxies = self.running.config.proxies.iter().enumerate();
         for (index, proxy) in proxies.filter(|(_, proxy)| !proxy.disabled) {
@@ -130,7 +130,7 @@ impl Logs {
         }
     }
 
-    /// Waits for the last lines, and tells what was lost.
+    /// Waits until the last lines are written, and reports what was lost.
     pub fn close(self) {
         for writer in self.writers.values() {
             writer.close();
@@ -148,7 +148,7 @@ impl Logs {
     }
 }
 
-/// What a target is called in messages, and what is known of it.
+/// The name of a target in messages, and its reachability.
 fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
     let (name, quiet) = match to {
         LogTo::Udp(addr @ Addr::Inet(_)) => (addr.to_string(), DATAGRAM_QUIET),

@@ -1,6 +1,6 @@
-//! `spangate`: reads HAProxy's configuration and serves it.
+//! `spangate`: reads HAProxy's configuration and serves its traffic.
 //!
-//! This crate owns the command line, the life of the process and the wiring of the parts; the data path is crate `proxy`.
+//! This crate owns the command line, the life cycle of the process and the wiring of the parts. The data path is crate `proxy`.
 
 mod args;
 mod build;
@@ -45,13 +45,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use args::{Args, Command};
 
-/// What a shell gets for a condition that could not be evaluated (`-cc`).
+/// The exit code for a condition that cannot be evaluated (`-cc`).
 const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
     panics::hook();
     let mut arguments = std::env::args_os().skip(1);
-    // HAProxy has no words here: they name programs of their own.
+    // These commands are programs of their own, so HAProxy's options do not apply.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("collect") => return collect::run(arguments),
         Some("explain") => return explain::run(arguments),
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `-cc`: 0 for true, 1 for false, 2 for what is no condition.
+/// `-cc`: exits with 0 for true, 1 for false, 2 for an invalid condition.
 fn evaluate(condition: &str) -> ExitCode {
     let environment = config::environment::Environment::of_process();
     match config::condition::evaluate_argument(condition.as_bytes(), &build::info(), &environment) {
@@ -138,7 +138,7 @@ fn evaluate(condition: &str) -> ExitCode {
     }
 }
 
-/// Writes to standard output; a reader that has gone is no reason to fail.
+/// Writes to standard output; a closed reader is not a failure.
 pub(crate) fn say(text: &str) {
     use std::io::Write as _;
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -151,7 +151,7 @@ pub(crate) fn say_error(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// An alert without a place, in HAProxy's form.
+/// Prints an alert without a place, in HAProxy's format.
 pub(crate) fn alert(message: &str) {
     say_error(&format!(
         "[ALERT]    ({}) : {message}\n",
@@ -159,10 +159,10 @@ pub(crate) fn alert(message: &str) {
     ));
 }
 
-/// `-q`: notices and warnings without a place are not displayed.
+/// `-q`: notices and warnings without a place are suppressed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// A notice without a place, in HAProxy's form.
+/// Prints a notice without a place, in HAProxy's format.
 pub(crate) fn notice(message: &str) {
     if QUIET.load(Ordering::Relaxed) {
         return;
@@ -173,7 +173,7 @@ pub(crate) fn notice(message: &str) {
     ));
 }
 
-/// A warning without a place, in HAProxy's form.
+/// Prints a warning without a place, in HAProxy's format.
 pub(crate) fn warning(message: &str) {
     if QUIET.load(Ordering::Relaxed) {
         return;

@@ -1,9 +1,10 @@
-//! Master-worker mode (`-W`, `-Ws`; management guide §4): a master that serves nothing, and a worker that does.
+//! Master-worker mode (`-W`, `-Ws`; management guide §4): the master supervises a worker, and the worker serves the traffic.
 //!
-//! The master starts a worker, tells the service manager when it is ready (`-Ws`), and passes signals on. SIGUSR2 and
-//! SIGHUP reload: a second worker reads the files anew and takes over the ports, and only once it serves is the first told to finish what
-//! it has. A configuration that does not start changes nothing. A worker that dies unasked ends the master with its exit
-//! code, so that the service manager starts all anew, unless `no-exit-on-failure` keeps the others alive.
+//! The master starts a worker, notifies the service manager when the worker is ready (`-Ws`), and forwards signals. SIGUSR2 and
+//! SIGHUP reload: a second worker reads the files again and takes over the ports. Only when it serves does the first one get the
+//! signal to finish its connections. A configuration that does not start changes nothing. If a worker dies unexpectedly, the
+//! master ends with the worker's exit code, so that the service manager restarts everything, unless `no-exit-on-failure` keeps
+//! the other workers alive.
 
 mod board;
 mod cli;
@@ -25,13 +26,13 @@ use crate::process::{self, WATCHED};
 use crate::sys::{self, Background, Child, Signals};
 use crate::{alert, notice, say_error, startup, warning};
 
-/// Exit codes of a master that a signal ended, as a shell would give them.
+/// Base of the exit codes of a master that a signal ended, as in a shell.
 const EXIT_SIGNALLED: u8 = 128;
-/// Of a worker that was asked to end, which is no failure.
+/// The exit code of a worker that was asked to end. This is not a failure.
 const EXIT_INTERRUPTED: u8 = EXIT_SIGNALLED + libc::SIGINT as u8;
 const EXIT_TERMINATED: u8 = EXIT_SIGNALLED + libc::SIGTERM as u8;
 
-/// Runs the master until it is told to end, or its worker ends.
+/// Runs the master until it is told to end or its worker ends.
 pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
     serve(args, loaded).unwrap_or_else(|message| {
         alert(&message);
@@ -68,7 +69,7 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     let binds = cli::binds(&args.master_sockets)?;
     cli::start(&binds, &master.board, facts)?;
     if !master.start(None, || Ok(loaded))? {
-        // It has said why.
+        // The worker has printed the reason.
         return Ok(ExitCode::FAILURE);
     }
     master.tell_manager(&[
@@ -101,20 +102,20 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     }
 }
 
-/// The workers of a master: the one that serves and those that finish.
+/// The workers of a master: the serving one and the leaving ones.
 struct Processes<'a> {
     args: &'a Args,
     board: Arc<Board>,
-    /// The one that serves.
+    /// The process number of the serving worker.
     current: Option<i32>,
-    /// What its files say of the master.
+    /// The settings for the master in the worker's files.
     tune: MasterTune,
-    /// What to end with once no worker is left.
+    /// The exit code for when no worker is left.
     exit: Option<u8>,
 }
 
 impl Processes<'_> {
-    /// Starts a worker, which serves in place of the one before it. False when it ended instead.
+    /// Starts a worker that replaces the previous one. Returns false if it ended before it served.
     fn start(
         &mut self,
         before: Option<&Channel>,
@@ -157,7 +158,7 @@ impl Processes<'_> {
             Ok(true) => {
                 let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
                 if let Some(old) = old {
-                    // It may have ended just now.
+                    // The old worker may just have ended.
                     let _ = sys::kill(old, signal);
                 }
                 self.end_overdue();
@@ -172,7 +173,7 @@ impl Processes<'_> {
         self.settle(success);
     }
 
-    /// A start or reload is over: who asked for it is told.
+    /// Reports the end of a start or reload to those who wait for it.
     fn settle(&self, success: bool) {
         startup::is_over();
         let messages = startup::messages();
@@ -181,14 +182,14 @@ impl Processes<'_> {
         state.failed_reloads = if success { 0 } else { state.failed_reloads + 1 };
         for asked in state.asked.drain(..) {
             let messages = messages.clone();
-            // Who asked may have gone.
+            // The client may have disconnected.
             let _ = asked.outcome.try_send(Outcome { success, messages });
         }
     }
 
     fn reload_failed(&self, why: &str) {
         say_error(&format!(
-            "[WARNING]  ({}) : Failed to load worker: {why} ; the old one goes on.\n",
+            "[WARNING]  ({}) : Failed to load worker: {why} ; the old worker keeps running.\n",
             std::process::id()
         ));
         self.tell_manager(&[
@@ -197,7 +198,7 @@ impl Processes<'_> {
         ]);
     }
 
-    /// Collects children that have ended. The code to end with, when the serving one did.
+    /// Collects children that have ended. Returns the exit code of the master if the serving worker ended.
     fn reap(&mut self) -> Option<u8> {
         while let Some((pid, code)) = sys::reap() {
             self.board.lock().remove(pid);
@@ -216,7 +217,7 @@ impl Processes<'_> {
         })
     }
 
-    /// The worker that served has ended: what it ended with is what the master ends with.
+    /// The serving worker has ended: the master will end with its exit code.
     fn current_ended(&mut self, pid: i32, code: u8) {
         alert(&format!("Current worker ({pid}) exited with code {code}"));
         if code == 0 || code == EXIT_TERMINATED {
@@ -230,7 +231,7 @@ impl Processes<'_> {
         }
     }
 
-    /// Ends old workers that have survived more reloads than they may.
+    /// Ends old workers that have survived more reloads than allowed.
     fn end_overdue(&self) {
         let reloads_max = self.tune.reloads_max;
         let state = self.board.lock();
@@ -239,14 +240,14 @@ impl Processes<'_> {
             .iter()
             .filter(|worker| worker.reloads > reloads_max)
         {
-            // One that has ended hears nothing.
+            // A worker that has ended ignores signals.
             let _ = sys::kill(worker.pid, libc::SIGTERM);
         }
     }
 
     fn signal_all(&self, signal: libc::c_int) {
         for worker in &self.board.lock().workers {
-            // One that has ended hears nothing.
+            // A worker that has ended ignores signals.
             let _ = sys::kill(worker.pid, signal);
         }
     }
@@ -263,14 +264,15 @@ impl Processes<'_> {
 
     fn tell_manager(&self, states: &[sd_notify::NotifyState<'_>]) {
         if self.args.master == Some(Master::Notifying) {
-            // Without a manager there is nobody to tell.
+            // Without a service manager, the notification goes nowhere.
             let _ = sd_notify::notify(states);
         }
     }
 }
 
-/// Forks a worker and waits until it serves: its number, and what asks it for its listening sockets. `before` leads to the
-/// worker that has them now. None when it ended instead, else with what its files say of the master.
+/// Forks a worker and waits until it serves. `before` is the channel to the worker that holds the listening sockets now. Returns
+/// the new worker's process number, the channel to it, and the settings for the master in its files; None if it ended before it
+/// served.
 fn start_worker(
     args: &Args,
     board: &Board,
@@ -284,7 +286,7 @@ fn start_worker(
         .map_err(|error| format!("Cannot make a pipe : {error}."))?;
     let (ours, channel) =
         Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
-    // What the threads of the runtime interface hold is not half done in the child.
+    // The lock ensures that threads of the runtime interface leave no half-made change in the child.
     let state = board.lock();
     let is_reload = state.reloads > 0;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
@@ -303,7 +305,7 @@ fn start_worker(
                 Ok(loaded) => process::run(args, loaded, Some(master)),
                 Err(()) => ExitCode::FAILURE,
             };
-            // Read only where the worker did not get as far as to serve.
+            // The master reads this only if the worker did not start to serve.
             let _ = (&failed).write_all(startup::messages().as_bytes());
             sys::end_worker(code)
         }

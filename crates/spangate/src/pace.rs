@@ -1,11 +1,11 @@
-//! How soon workers hand over what a filter records.
+//! How soon workers hand over the records of a filter.
 
 use telemetry::settings::{Pipeline, Processor, Settings};
 
-/// A record waits no longer in a worker, in milliseconds; in its queue it may.
+/// Most milliseconds that a record waits in a worker. In its queue it may wait longer.
 const WORKER_DELAY_MS_MAX: u64 = 1000;
 
-/// Records that a worker hands over at once, and the milliseconds that it may keep one.
+/// The number of records that a worker hands over at once, and the most milliseconds that it keeps one.
 pub(crate) fn pace(settings: &Settings) -> (u32, u64) {
     let of = |pipelines: &[Pipeline]| {
         let paces = pipelines.iter().map(|pipeline| match pipeline.processor {

@@ -1,4 +1,4 @@
-//! The dashboard of this process (section `dashboard`): its sockets, what it is told, and what it may change.
+//! The dashboard of this process (section `dashboard`): its sockets, its data, and the changes that it may make.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::serve::shown;
 use crate::sockets::Sockets;
 use crate::{explain, notice, sys};
 
-/// Connections that wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 
-/// What the dashboard shows of the configuration's files. Empty where there is none.
+/// The configuration files that the dashboard shows. Empty without a dashboard.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     texts: Vec<Text>,
@@ -27,7 +27,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// The files of a configuration, and what was said of them.
+    /// The files of a configuration, and the diagnostics about them.
     pub fn of(config: Option<&Config>, inputs: Vec<Input>, found: &Diagnostics) -> Sources {
         if config.is_none_or(|config| config.dashboard.is_none()) {
             return Sources::default();
@@ -64,12 +64,12 @@ pub(crate) struct Pages {
     addresses: Vec<String>,
 }
 
-/// A dashboard that runs.
+/// A running dashboard.
 pub(crate) type Served = Dashboard;
 
 impl Pages {
     /// # Errors
-    /// A socket that cannot be bound, in words.
+    /// Why a socket cannot be bound.
     pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Pages, String> {
         let mut pages = Pages {
             section: config.dashboard.clone(),
@@ -110,10 +110,10 @@ impl Pages {
         Ok(())
     }
 
-    /// Serves the pages; none where no section asks for them.
+    /// Serves the pages; nothing runs without a section `dashboard`.
     ///
     /// # Errors
-    /// No thread could be made.
+    /// A thread cannot be started.
     pub fn start(
         self,
         subjects: &Arc<Subjects>,
@@ -145,7 +145,7 @@ impl Pages {
     }
 }
 
-/// Changes servers by the commands of the runtime interface.
+/// Changes servers with commands of the runtime interface.
 fn change(subjects: &Arc<Subjects>) -> Box<Change> {
     let subjects = Arc::clone(subjects);
     Box::new(move |backend, server, action| {
@@ -162,7 +162,7 @@ fn change(subjects: &Arc<Subjects>) -> Box<Change> {
     })
 }
 
-/// Explains requests with the texts that run, in a configuration of its own: what rules change is not what others see.
+/// Explains requests with the running texts, in a separate configuration, so that no rule changes the state of the running one.
 fn explainer(texts: &[Text]) -> Box<Explain> {
     let input = |text: &Text| Input {
         name: text.name.clone(),
@@ -181,7 +181,7 @@ fn explainer(texts: &[Text]) -> Box<Explain> {
     })
 }
 
-/// What the collectors of this process say of their sampling, and what they make of other policies.
+/// The sampling of this process's collectors, and their results with other policies.
 fn sampling(subjects: &Arc<Subjects>) -> Sampling {
     let subjects = Arc::clone(subjects);
     Sampling {

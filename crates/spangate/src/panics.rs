@@ -1,19 +1,19 @@
-//! What is said of a panic: one alert with its place, once for each place.
+//! Reports a panic: one alert with its place, once for each place.
 //!
-//! A panic is a fault of this program. It ends the connection or the request that it happened on (crate `proxy`, `engine/contain`;
-//! crate `collector`, `run/receive`), so the same one may come again with every request.
+//! A panic is a fault of this program. It ends the connection or the request on which it happened (crate `proxy`,
+//! `engine/contain`; crate `collector`, `run/receive`). So the same panic may repeat with every request.
 
 use std::collections::BTreeSet;
 use std::panic::PanicHookInfo;
 use std::sync::{Mutex, PoisonError};
 
-/// Places that are told; the panics of others are only counted.
+/// Most places that are reported; panics in others are only counted.
 const PLACES_MAX: usize = 64;
 
-/// The places that were told.
+/// The places that were reported.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// From now on panics are told this way.
+/// Installs this report for all panics.
 pub(crate) fn hook() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string);
@@ -30,13 +30,13 @@ fn text(place: &str, info: &PanicHookInfo<'_>) -> String {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("without a name").to_owned();
     let message = info.payload_as_str().unwrap_or("no message");
-    // A worker and a receiver end what they were at, and go on. Frames have names where the symbols are.
+    // The frames have names only if the program has its symbols.
     let trace = std::backtrace::Backtrace::capture();
     let trace = match trace.status() {
         std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
         _ => String::new(),
     };
     format!(
-        "Internal error at {place} in thread {thread} : {message}. What it happened on is ended; please report it. This place is not reported again.{trace}"
+        "Internal error at {place} in thread {thread} : {message}. The affected work ends. Please report this error. This place is not reported again.{trace}"
     )
 }

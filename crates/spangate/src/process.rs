@@ -1,4 +1,4 @@
-//! The life of the process: limits, listeners, privileges, workers, signals, end.
+//! The life cycle of the process: limits, listeners, privileges, workers, signals, end.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,16 +23,16 @@ use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
 use crate::{alert, cli, confine, stats_file, warning};
 
-/// A worker or a collector has ended; sent to ourselves.
+/// The process sends this signal to itself when a worker or a collector has ended.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
-/// Descriptors that are neither connections nor listeners: standard streams, files, signals, the runtime interface.
+/// Descriptors other than connections and listeners: standard streams, files, signals, the runtime interface.
 const DESCRIPTORS_RESERVED: u64 = 32;
-/// Those of each worker: its poll, its wake-up, its log sockets.
+/// Descriptors of each worker: its poll, its wake-up, its log sockets.
 const DESCRIPTORS_OF_A_WORKER: u64 = 4;
 
-/// Descriptors that are asked for at most without `fd-hard-limit`, as HAProxy's.
+/// Most descriptors that are requested without `fd-hard-limit`, as in HAProxy.
 const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
-/// Signals that are waited for, never handled.
+/// The signals that the process waits for. They have no handlers.
 pub(crate) const WATCHED: [libc::c_int; 6] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -42,18 +42,18 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
     SIGNAL_ENDED,
 ];
 
-/// What a worker has of its master.
+/// A worker's connections to its master.
 pub(crate) struct Master<'a> {
-    /// Takes what is said of the start, and that the worker serves.
+    /// Receives the messages of the start, and the report that the worker serves.
     pub ready: std::io::PipeWriter,
-    /// Brings who asks for the listening sockets.
+    /// Delivers requests for the listening sockets.
     pub channel: Channel,
-    /// Leads to the worker that serves until this one does.
+    /// The channel to the worker that serves until this one does.
     pub before: Option<&'a Channel>,
 }
 
-/// Runs a configuration until a signal ends it. A worker has a master that waits for it to be ready, and that wrote the
-/// pidfile and went to the background itself.
+/// Runs a configuration until a signal ends it. In master-worker mode, the master waits until the worker is ready. The master
+/// writes the pidfile and goes to the background itself.
 pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> ExitCode {
     match start(args, loaded, master) {
         Ok(code) => code,
@@ -79,7 +79,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             .map_err(|error| format!("Cannot limit memory : {error}."))?;
     }
     apply_arguments(args, config);
-    // From here on a signal waits until it is understood.
+    // From here on, signals are blocked until the main loop reads them.
     let signals =
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
     let global = &config.global;
@@ -115,7 +115,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
-    // Files may be out of reach after a chroot.
+    // After a chroot, the file may be out of reach.
     let stats_file = stats_file::read(config.global.stats_file.as_deref());
     let local_time = sample::Zone::local();
     let states = States::read(config);
@@ -202,7 +202,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         if daemon {
             sys::leave_standard_streams();
         }
-        // A master that has gone takes this process with it.
+        // If the master has ended, this process ends too.
         let tune = running.config.global.master;
         let _ = tell_master(ready, &crate::startup::messages(), tune);
     }
@@ -250,9 +250,9 @@ fn apply_arguments(args: &Args, config: &mut Config) {
     }
 }
 
-/// Gives how many server connections there should be at most.
+/// Sets `maxconn`, and returns the limit of server connections.
 ///
-/// Without `maxconn`: as many connections as there are descriptors for, of which each takes two where there are servers.
+/// Without `maxconn`: as many connections as the descriptors allow. A connection takes two descriptors where there are servers.
 fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
     let sides = match config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
         true => 2,
@@ -262,7 +262,7 @@ fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u
     let fits = u32::try_from(fits).unwrap_or(u32::MAX);
     match config.global.maxconn {
         Some(maxconn) if maxconn > fits => warning(&format!(
-            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; 'ulimit-n' or the system's limit should be raised.",
+            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; raise 'ulimit-n' or the system's limit.",
             u64::from(maxconn) * sides + reserved
         )),
         Some(_) => {}
@@ -277,28 +277,28 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Leaves this process' number where a daemon or a master is asked to.
+/// Writes the process number to the file if the process is a daemon or a master and is asked to.
 pub(crate) fn write_pidfile(args: &Args, config: &Config) -> Result<(), String> {
     let of_args = args.pidfile.as_ref().map(Path::new);
     let Some(path) = of_args.or(config.global.pidfile.as_deref()) else {
         return Ok(());
     };
-    // An old one may belong to another user, or be a link to elsewhere.
+    // An old file may belong to another user, or be a link to another place.
     drop(std::fs::remove_file(path));
     std::fs::write(path, format!("{}\n", std::process::id()))
         .map_err(|error| format!("Cannot create pidfile {} : {error}.", path.display()))
 }
 
-/// How far a soft stop is.
+/// The progress of a soft stop.
 #[derive(Clone, Copy)]
 enum Stop {
     NotAsked,
-    /// The listeners close then, in nanoseconds of the monotonic clock.
+    /// The time at which the listeners close, in nanoseconds of the monotonic clock.
     At(u64),
     Told,
 }
 
-/// A process that serves.
+/// A serving process.
 struct Serving {
     workers: Workers,
     checks: Option<health::Checks>,
@@ -306,14 +306,14 @@ struct Serving {
     running: Arc<Running>,
     exposed: Arc<Exposed>,
     frontends: Arc<Frontends>,
-    /// The runtime interface accepts connections.
+    /// The running runtime interface.
     doors: Option<cli::Doors>,
-    /// The dashboard.
+    /// The running dashboard.
     pages: Option<Served>,
 }
 
 impl Serving {
-    /// Waits for signals until the workers have ended or must end.
+    /// Handles signals until the workers have ended or must end.
     fn wait(&mut self, signals: &Signals) {
         let grace = self.running.config.global.grace.unwrap_or_default();
         let mut stop = Stop::NotAsked;
@@ -349,14 +349,14 @@ impl Serving {
         }
     }
 
-    /// Servers are not checked any more.
+    /// Ends the health checks of servers.
     fn end_checks(&mut self) {
         if let Some(checks) = self.checks.take() {
             checks.stop();
         }
     }
 
-    /// Begins a soft stop: the process that comes after has the ports.
+    /// Begins a soft stop, after which the next process has the ports.
     fn stop_listening(&mut self, grace: Duration) {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let hard_stop = self.running.config.global.hard_stop_after;
@@ -369,7 +369,7 @@ impl Serving {
         });
         self.end_checks();
         self.collectors.stop_listening();
-        // The runtime interface and the dashboard go on as long as no other process has its sockets.
+        // The runtime interface and the dashboard continue until another process has their sockets.
         if self.exposed.is_given() {
             self.doors = None;
             self.pages = None;
@@ -377,7 +377,7 @@ impl Serving {
     }
 }
 
-/// Starts the checks of servers, and of the status of certificates.
+/// Starts the health checks of servers and the updates of certificate status.
 fn start_checks(
     workers: &Workers,
     crier: &Arc<Crier>,
@@ -399,10 +399,10 @@ fn start_checks(
     })
 }
 
-/// The listening sockets of the process before: of a master's worker, or of the one that `-x` names.
+/// The listening sockets of the previous process: a master's worker, or the process that `-x` names.
 ///
 /// # Errors
-/// That process does not hand them over. A new worker opens its own then.
+/// The previous process does not hand them over. A new worker then opens its own.
 fn take_over(args: &Args, before: Option<&Channel>) -> Result<Taken, String> {
     let failed = |error: std::io::Error| {
         let why = net::sys::plain_error(&error);

@@ -1,4 +1,4 @@
-//! Workers: their listening sockets, their threads, the way to tell them things.
+//! Workers: their listening sockets, their threads, and their order channels.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,17 +19,17 @@ use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
 use crate::sockets::Sockets;
 
-/// The kernel's queue of a listener without `backlog` and `maxconn`.
+/// The accept queue of a listener without `backlog` and `maxconn`.
 const BACKLOG_DEFAULT: i32 = 4096;
-/// Addresses in the message of what is listened on.
+/// Most addresses in the message about the listeners.
 const ADDRESSES_TOLD_MAX: usize = 16;
-/// Stack of a worker; its buffers are on the heap.
+/// The stack of a worker; its buffers are on the heap.
 const STACK_BYTES: usize = 512 << 10;
 
 /// The listening sockets of every worker, opened before privileges are dropped.
 pub(crate) struct Listening {
     by_worker: Vec<Vec<Listener>>,
-    /// Each address with its proxy.
+    /// Each address with the name of its proxy.
     addresses: Vec<String>,
     sockets: Vec<FrontendSocket>,
 }
@@ -38,7 +38,7 @@ impl Listening {
     /// Opens every bind line.
     ///
     /// # Errors
-    /// Some lines cannot be bound; each was told, in HAProxy's form.
+    /// Some lines cannot be bound; each was reported in HAProxy's format.
     pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, String> {
         let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut errors = Vec::new();
@@ -102,7 +102,7 @@ impl Listening {
         Err("Some listeners could not be started.".to_owned())
     }
 
-    /// Descriptors of the listeners.
+    /// The number of the listeners' descriptors.
     pub fn descriptors(&self) -> u64 {
         let all = self.by_worker.iter().flatten();
         let all: BTreeSet<_> = all.map(|listener| listener.fd.as_raw_fd()).collect();
@@ -114,7 +114,7 @@ impl Listening {
         Frontends::new(self.sockets.clone())
     }
 
-    /// Says what is listened on, in one line.
+    /// Reports the listening addresses in one line.
     pub fn tell(&self) {
         let count = self.addresses.len();
         let told = count.min(ADDRESSES_TOLD_MAX);
@@ -127,7 +127,7 @@ impl Listening {
     }
 }
 
-/// An address as messages have it.
+/// An address in the format of messages.
 pub(crate) fn shown(address: &BindAddress) -> String {
     match address {
         BindAddress::Addr(addr) => addr.to_string(),
@@ -165,21 +165,21 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
     }
 }
 
-/// The ways to tell each worker something.
+/// The order channels of the workers.
 #[derive(Clone, Default)]
 pub(crate) struct Inboxes(Vec<(Sender<Order>, Arc<OwnedFd>)>);
 
 impl Inboxes {
-    /// Tells every worker something.
+    /// Sends an order to every worker.
     pub fn tell(&self, order: &Order) {
         for (sender, wake) in &self.0 {
-            // A worker that has ended hears nothing.
+            // A worker that has ended ignores orders.
             let _ = sender.send(order.clone());
             net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
         }
     }
 
-    /// Tells one worker something. One that has ended lets go of it.
+    /// Sends an order to one worker. A worker that has ended drops it.
     pub fn tell_one(&self, worker: WorkerId, order: Order) {
         if let Some((sender, wake)) = self.0.get(worker.0 as usize) {
             let _ = sender.send(order);
@@ -187,30 +187,30 @@ impl Inboxes {
         }
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Gives workers a round.
+    /// Wakes some workers.
     pub fn wake(&self, workers: &[WorkerId]) {
         for (_, wake) in workers.iter().filter_map(|one| self.0.get(one.0 as usize)) {
             net::sys::eventfd_ring(wake.as_raw_fd());
         }
     }
 
-    /// Gives every worker a round.
+    /// Wakes every worker.
     pub fn wake_all(&self) {
         for (_, wake) in &self.0 {
             net::sys::eventfd_ring(wake.as_raw_fd());
         }
     }
 
-    /// Has the workers hand over what filters have recorded; whether all did in time.
+    /// Has the workers hand over the records of the filters. Returns whether all did in time.
     pub fn hand_over(&self, within: Duration) -> bool {
         let (sender, done) = mpsc::channel();
         self.tell(&Order::HandOver(sender));
-        // Who has ended let go of its inbox, and has nothing any more.
+        // A worker that has ended dropped its inbox, and has no records any more.
         done.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
     }
 }
@@ -225,10 +225,10 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts them; `ended` is called by each at its end, and when there is something to tell of a log target.
+    /// Starts the threads. Each calls `ended` at its end, and when [`Workers::tell_of_logs`] has something to report.
     ///
     /// # Errors
-    /// What could not be had, in words.
+    /// What is missing, as text.
     pub fn start(
         running: &Arc<Running>,
         shared: Arc<Shared>,
@@ -295,17 +295,17 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Tells every worker something.
+    /// Sends an order to every worker.
     pub fn tell(&self, order: &Order) {
         self.inboxes.tell(order);
     }
 
-    /// For others that have something to tell them.
+    /// The order channels, for other threads that send orders.
     pub fn inboxes(&self) -> &Inboxes {
         &self.inboxes
     }
 
-    /// What the workers share.
+    /// The state that the workers share.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
@@ -313,7 +313,7 @@ impl Workers {
     /// The log targets, for another thread.
     ///
     /// # Errors
-    /// No socket, or no thread that writes.
+    /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open_logs(&mut self) -> std::io::Result<Vec<net::logs::LogSink>> {
         self.logs.open()
     }
@@ -323,12 +323,12 @@ impl Workers {
         self.logs.dropped()
     }
 
-    /// Whether all have ended.
+    /// Whether all workers have ended.
     pub fn all_ended(&self) -> bool {
         self.alive.load(Ordering::Acquire) == 0
     }
 
-    /// Waits for them and for the last log lines.
+    /// Waits for the workers and for the last log lines.
     pub fn finish(self) {
         for thread in self.threads {
             let _ = thread.join();
@@ -336,17 +336,17 @@ impl Workers {
         self.logs.close();
     }
 
-    /// Tells what there is to tell of the log targets.
+    /// Reports changes of the log targets.
     pub fn tell_of_logs(&self) {
         self.logs.tell();
     }
 
-    /// Says of every proxy that it stops.
+    /// Reports that every proxy stops.
     pub fn tell_of_stop(&mut self) {
         self.logs.tell_of_stop(&self.shared);
     }
 
-    /// Says how every proxy and its servers are.
+    /// Reports the state of every proxy and its servers.
     pub fn tell_of_states(&mut self) {
         self.logs.tell_of_states(&self.shared);
     }

@@ -1,5 +1,5 @@
-//! Files with the state of servers (management guide §9.3 "show servers state"; manual §3.1 server-state-file): what one process
-//! wrote, the next one begins with.
+//! Files with the state of servers (management guide §9.3 "show servers state"; manual §3.1 server-state-file): one process
+//! writes the file, the next one starts from it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,30 +12,30 @@ use proxy::{Checker, ServerChange, ServerRecord, Shared};
 
 use crate::{notice, warning};
 
-/// The one version of the format.
+/// The only version of the format.
 pub(crate) const VERSION: &str = "1";
 /// The names of the fields, in their order.
 pub(crate) const FIELDS: &str = "be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port";
-/// Fields of a line: those of version 1, and those that came later.
+/// The least number of fields on a line: those of version 1. Later ones follow them.
 const FIELDS_MIN: usize = 20;
 const FIELDS_MAX: usize = 25;
-/// Bytes of a file.
+/// Most bytes of a file.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Bytes of a line, as in HAProxy.
+/// Most bytes of a line, as in HAProxy.
 const LINE_BYTES_MAX: usize = 2000;
 
 /// Flags of `srv_admin_state`.
 const FORCED_MAINTENANCE: u32 = 0x01;
 const CONFIGURED_MAINTENANCE: u32 = 0x04;
 const FORCED_DRAIN: u32 = 0x08;
-/// Those that a file does not decide: inherited, unresolved, a name that was changed.
+/// Flags that a file does not set: inherited, unresolved, a changed name.
 const NOT_KEPT: u32 = 0x02 | 0x10 | 0x20 | 0x40;
 
 /// Flags of a check: the configuration has it, and it is enabled.
 const CHECK_CONFIGURED: i64 = 0x02;
 const CHECK_BITS: i64 = CHECK_CONFIGURED | 0x04;
 
-/// A server as a file has it.
+/// A server's state in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     stopped: bool,
@@ -43,12 +43,12 @@ struct Line {
     weight: u32,
     initial_weight: u32,
     port: Option<u16>,
-    /// Checks that the configuration had and the user had stopped.
+    /// The configuration had checks, and the user stopped them.
     stopped_checks: bool,
     stopped_agent: bool,
 }
 
-/// By names of backend and server: the fields from `srv_addr` on.
+/// By the names of backend and server: the fields from `srv_addr` on.
 type Lines = HashMap<(String, String), Vec<String>>;
 
 /// Why a file is not used.
@@ -56,11 +56,11 @@ type Lines = HashMap<(String, String), Vec<String>>;
 enum Unusable {
     Empty,
     Version,
-    /// By its number, the first one after the version being 1.
+    /// The line's number; the line after the version is 1.
     CorruptLine(usize),
 }
 
-/// Reads the text of a file. `backend`: of lines with another name nothing is kept.
+/// Parses the text of a file. `backend`: only lines with this name are kept.
 fn read_text(text: &str, backend: Option<&str>) -> Result<Lines, Unusable> {
     let mut lines = text.split_inclusive('\n');
     match lines.next() {
@@ -91,10 +91,10 @@ fn read_text(text: &str, backend: Option<&str>) -> Result<Lines, Unusable> {
     Ok(found)
 }
 
-/// What the fields from `srv_addr` on say.
+/// Parses the fields from `srv_addr` on.
 ///
 /// # Errors
-/// Everything that is wrong, as HAProxy tells it.
+/// Every fault, in HAProxy's words.
 fn read_fields(fields: &[String]) -> Result<Line, String> {
     let mut wrong = String::new();
     let mut number = |place: usize, name: &str, is_valid: &dyn Fn(i64) -> bool| {
@@ -139,8 +139,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
     }
 }
 
-/// How a server changes from what the configuration says to what a file says. Where the configuration has changed since, it
-/// decides.
+/// The changes from the server's configured state to its state in the file. Where the configuration has changed since the file
+/// was written, the configuration wins.
 fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     let mut changes = Vec::new();
     if line.stopped && line.admin & (FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE) == 0 {
@@ -149,7 +149,7 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     let was_disabled = line.admin & CONFIGURED_MAINTENANCE != 0;
     let was_in_maintenance = line.admin & FORCED_MAINTENANCE != 0;
     let in_maintenance = match was_disabled == server.disabled {
-        // What the user did since decides.
+        // The configured state is unchanged, so the user's last command wins.
         true => was_in_maintenance,
         false => server.disabled,
     };
@@ -157,7 +157,7 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
         changes.push(ServerChange::Maintenance(in_maintenance));
     }
     let drained = line.admin & FORCED_DRAIN != 0;
-    // A weight of 0 that the configuration does not have any more was the reason to drain.
+    // Not if the drain came from a configured weight of 0 and the configuration now has another weight.
     if drained && !in_maintenance && (line.initial_weight > 0 || server.weight == 0) {
         changes.push(ServerChange::Drain(true));
     }
@@ -173,7 +173,7 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     changes
 }
 
-/// Where a server is whose port a file has.
+/// The server's address with the port from the file.
 fn moved(line: &Line, server: &ServerRecord) -> Option<ServerAddress> {
     let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
         return None;
@@ -185,7 +185,7 @@ fn moved(line: &Line, server: &ServerRecord) -> Option<ServerAddress> {
 }
 
 fn path(config: &Config, name: &Path) -> PathBuf {
-    // A name that begins with a slash stays as it is.
+    // An absolute path is used as it is.
     let base = config.global.server_state_base.as_deref();
     base.map_or_else(|| name.to_owned(), |base| base.join(name))
 }
@@ -198,15 +198,15 @@ fn read_file(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whose file it is.
+/// The owner of a file.
 enum Origin<'a> {
     Global,
-    /// A proxy's own.
+    /// The file of one proxy, by its name.
     Local(&'a str),
 }
 
 impl Origin<'_> {
-    /// How messages begin, and what they call the file.
+    /// The beginning of messages, and their name for the file.
     fn names(&self) -> (String, &'static str) {
         match self {
             Origin::Global => ("config: ".to_owned(), "global server state file"),
@@ -215,7 +215,7 @@ impl Origin<'_> {
     }
 }
 
-/// The lines of a file; what is wrong with it is told.
+/// The lines of a file; faults are reported.
 fn load(path: &Path, origin: &Origin<'_>) -> Option<Lines> {
     let (begin, what) = origin.names();
     let shown = path.display();
@@ -250,16 +250,16 @@ fn load(path: &Path, origin: &Origin<'_>) -> Option<Lines> {
     None
 }
 
-/// The files, read before the process gives up its rights to them.
+/// The files, read before the process drops its rights.
 #[derive(Debug, Default)]
 pub(crate) struct States {
     global: Lines,
-    /// By backend, its own.
+    /// The file of each backend, by its index.
     local: HashMap<usize, Lines>,
 }
 
 impl States {
-    /// Reads what the configuration names; what is wrong is told.
+    /// Reads the files that the configuration names; faults are reported.
     pub fn read(config: &Config) -> Self {
         let mut states = States::default();
         if let Some(name) = &config.global.server_state_file {
@@ -279,7 +279,7 @@ impl States {
         states
     }
 
-    /// Brings the servers to the states that the files have.
+    /// Sets the servers to the states in the files.
     pub fn apply(mut self, config: &Config, shared: &Shared) {
         let tables = shared.server_tables();
         for (backend, proxy) in config
@@ -304,7 +304,7 @@ impl States {
                 match read_fields(&fields) {
                     Ok(line) => {
                         for change in changes(&line, server) {
-                            // No worker runs yet.
+                            // No worker has to be woken: none runs yet.
                             drop(shared.change_server(backend, place, change));
                         }
                         if let Some(address) = moved(&line, server) {
@@ -328,7 +328,7 @@ impl States {
     }
 }
 
-/// Whether a proxy has servers whose states may be in a file.
+/// Whether a file may hold the state of a proxy's servers.
 fn is_loaded(proxy: &Proxy) -> bool {
     proxy.is_backend && !proxy.disabled && !proxy.servers.is_empty()
 }

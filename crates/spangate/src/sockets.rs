@@ -1,5 +1,5 @@
-//! The listening sockets of this process: taken over from the process before it, inherited, or opened; and kept for the process
-//! after it.
+//! The listening sockets of this process: taken over from the previous process, inherited, or opened. They are kept for the next
+//! process.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::handover::{Exposed, ExposedSocket, Taken};
 #[derive(Default)]
 pub(crate) struct Sockets {
     taken: Taken,
-    /// Whose descriptors were named (`fd@`), by their numbers.
+    /// The inherited descriptors that `fd@` names, by number.
     inherited: HashMap<i32, Arc<OwnedFd>>,
     exposed: Vec<ExposedSocket>,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Sockets {
 /// The sockets of one address.
 pub(crate) struct Opened {
     pub local: Addr,
-    /// One for each worker; or none, when all are shared.
+    /// One socket for each worker; empty if all sockets are shared.
     pub own: Vec<Arc<OwnedFd>>,
-    /// All workers accept from these.
+    /// Sockets from which all workers accept.
     pub shared: Vec<Arc<OwnedFd>>,
 }
 
@@ -38,11 +38,12 @@ impl Sockets {
         }
     }
 
-    /// The sockets of an address, for so many workers. Of TCP each has its own, so that the kernel spreads connections. Where the
-    /// process before had more, all workers share the others: the kernel goes on to give them connections.
+    /// Opens the sockets of an address for `workers` workers. For TCP, each worker has its own socket, so that the kernel
+    /// distributes the connections. If the previous process had more sockets, all workers share the rest, because the kernel
+    /// continues to give them connections.
     ///
     /// # Errors
-    /// Of the kernel, with the step that failed.
+    /// The kernel's error, with the step that failed.
     pub fn open(
         &mut self,
         address: &BindAddress,
@@ -72,7 +73,7 @@ impl Sockets {
         Ok(opened)
     }
 
-    /// What the process after this one may have. The sockets of the process before that nobody wanted are closed.
+    /// The sockets that the next process may take. Unused sockets of the previous process are closed.
     pub fn into_exposed(self) -> Exposed {
         Exposed::new(self.exposed)
     }
@@ -83,7 +84,7 @@ impl Sockets {
         while own.len() < workers {
             match fresh(addr, options) {
                 Ok(fd) => own.push(fd),
-                // The old ones may not share their port (SO_REUSEPORT): then the workers share them.
+                // The old sockets may not share their port (SO_REUSEPORT). Then the workers share the old sockets.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && !own.is_empty() => {
                     shared.append(&mut own);
                     break;

@@ -1,8 +1,8 @@
-//! What was said on standard error until the process served: `show startup-logs` tells it again.
+//! Keeps the messages on standard error from before the process served. `show startup-logs` prints them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are kept; the first ones.
+/// Most bytes that are kept; later ones are dropped.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 struct Messages {
@@ -19,7 +19,7 @@ fn lock() -> MutexGuard<'static, Messages> {
     MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something was said.
+/// Adds a message.
 pub(crate) fn note(text: &str) {
     let mut messages = lock();
     if !messages.is_over && messages.text.len() + text.len() <= KEPT_BYTES_MAX {
@@ -27,12 +27,12 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// The process serves: what is said from now on is not of the start.
+/// The process serves: later messages do not belong to the start.
 pub(crate) fn is_over() {
     lock().is_over = true;
 }
 
-/// A start begins: nothing was said yet.
+/// A start begins: drops earlier messages.
 pub(crate) fn begin() {
     *lock() = Messages {
         text: String::new(),
@@ -40,7 +40,7 @@ pub(crate) fn begin() {
     };
 }
 
-/// What was said.
+/// The messages of the start.
 pub(crate) fn messages() -> String {
     lock().text.clone()
 }

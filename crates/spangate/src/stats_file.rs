@@ -10,12 +10,12 @@ use crate::warning;
 
 /// A file that was read.
 pub(crate) struct StatsFile {
-    /// As the configuration names it.
+    /// The path in the configuration.
     path: String,
     text: String,
 }
 
-/// Reads the file that the configuration names, before the process can no longer reach it. What is wrong with it is told.
+/// Reads the file that the configuration names, before the process loses access to it. Faults are reported.
 pub(crate) fn read(path: Option<&Path>) -> Option<StatsFile> {
     let (path, shown) = (path?, path?.display().to_string());
     match read_file(path) {
@@ -39,7 +39,7 @@ fn read_file(path: &Path) -> Result<String, &'static str> {
 }
 
 impl StatsFile {
-    /// Adds what the file has to the counters.
+    /// Adds the file's values to the counters.
     pub fn apply(&self, running: &Running, shared: &Shared) {
         match file::read(&self.text) {
             Ok(loaded) => statistics::load_file(running, shared, &loaded),

@@ -1,9 +1,9 @@
-//! What a process says of its proxies and their servers on SIGHUP (management guide §4).
+//! The lines about proxies and their servers that a process writes on SIGHUP (management guide §4).
 
 use config::model::Proxy;
 use proxy::{OpState, Shared};
 
-/// The lines of a proxy: of its servers, and of itself.
+/// The lines of a proxy: about its servers, then about itself.
 pub(crate) fn of_proxy(shared: &Shared, place: usize, proxy: &Proxy) -> Vec<String> {
     let name = &proxy.name;
     let tables = shared.server_tables();

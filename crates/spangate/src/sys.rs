@@ -1,4 +1,4 @@
-//! The system calls of the process' life: the one module of this crate with `unsafe` code.
+//! The system calls of the process's life cycle. Only this module and `confine` have `unsafe` code in this crate.
 
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -39,7 +39,7 @@ impl Signals {
         }
     }
 
-    /// Waits for one of them, for so long.
+    /// Waits for one of the signals, for at most `left`.
     pub fn wait_for(&self, left: Duration) -> Option<libc::c_int> {
         let left = libc::timespec {
             tv_sec: left.as_secs() as _,
@@ -50,13 +50,13 @@ impl Signals {
         (signal > 0).then_some(signal)
     }
 
-    /// Lets them do again what they do by default.
+    /// Unblocks the signals, so that their default actions apply again.
     pub fn release(&self) {
         // SAFETY: the pointer describes the set.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     pub fn wait(&self) -> Option<libc::c_int> {
         // SAFETY: the pointer describes the set; no info is asked for.
         let signal = unsafe { libc::sigwaitinfo(&self.0, std::ptr::null_mut()) };
@@ -70,13 +70,14 @@ pub(crate) fn kill(pid: i32, signal: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Makes the main thread's wait see a signal of this process' own.
+/// Sends a signal to this process, for the wait of the main thread.
 pub(crate) fn signal_self(signal: libc::c_int) {
     // SAFETY: no pointers.
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// Sets the limit of descriptors to `wanted`, or to all that may be had, but not to more than `most`; how many there are now.
+/// Sets the limit of descriptors to `wanted`, or to the highest allowed value, but to no more than `most`. Returns the limit that
+/// holds now.
 pub(crate) fn limit_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
@@ -116,35 +117,36 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }).map(drop)
 }
 
-/// Which side of [`go_to_background`] this is.
+/// The side of [`go_to_background`] on which the caller runs.
 pub(crate) enum Background {
-    /// The process that was started. It ends with this code: 0 once the daemon serves, otherwise the daemon's.
+    /// The process that the user started. It ends with this code: 0 when the daemon serves, otherwise the daemon's exit code.
     Starter(ExitCode),
     /// The process in the background.
     Daemon(Detached),
 }
 
-/// A daemon that still has the standard streams of who started it, and makes that one wait.
+/// A daemon that still has the standard streams of the process that the user started, and makes that process wait.
 pub(crate) struct Detached(io::PipeWriter);
 
 impl Detached {
-    /// The daemon serves: lets go of the standard streams, and the process that was started ends well. Dropped without it, that one
-    /// waits for the end of this process.
+    /// Reports that the daemon serves: the daemon closes the standard streams, and the waiting process ends with success. If this
+    /// value is dropped instead, the waiting process waits for the end of the daemon.
     pub fn ready(mut self) {
         use io::Write as _;
         leave_standard_streams();
-        // Nobody may be waiting any more.
+        // The other process may not wait any more.
         let _ = self.0.write_all(b"R");
     }
 }
 
-/// Goes on in a process in the background; what this one waits for is that process' [`Detached::ready`]. No thread may run yet.
+/// Forks a process that continues in the background. This process waits for [`Detached::ready`] of that one. No thread may run
+/// yet.
 ///
 /// # Errors
 /// `errno` of `pipe` or `fork`.
 pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
     let (reader, writer) = io::pipe()?;
-    // SAFETY: this process has one thread, so the child may do anything.
+    // SAFETY: this process has one thread, so the child may call any function.
     match check(unsafe { libc::fork() })? {
         0 => {
             drop(reader);
@@ -164,7 +166,7 @@ pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
     }
 }
 
-/// Makes the standard streams of a daemon lead nowhere.
+/// Redirects the standard streams of a daemon to /dev/null.
 pub(crate) fn leave_standard_streams() {
     // SAFETY: a NUL-terminated path and descriptors of our own.
     unsafe {
@@ -178,20 +180,20 @@ pub(crate) fn leave_standard_streams() {
     }
 }
 
-/// Which side of a fork this is.
+/// The side of a fork on which the caller runs.
 pub(crate) enum Child {
     Me,
     Other(i32),
 }
 
-/// Forks a worker, which ends when its master does. No thread may run yet.
+/// Forks a worker, which ends when its master ends. No thread may run yet, except those of the master's runtime interface.
 ///
 /// # Errors
 /// `errno` of `fork`.
 pub(crate) fn fork_worker() -> io::Result<Child> {
     let master = std::process::id() as i32;
-    // SAFETY: other threads of a master are those of its runtime interface, which hold no lock that the child takes; the allocator's
-    // are made whole by the C library.
+    // SAFETY: the only other threads of a master are those of its runtime interface. They hold no lock that the child takes. The
+    // C library restores the allocator's locks in the child.
     match check(unsafe { libc::fork() })? {
         0 => {
             // SAFETY: no pointers.
@@ -217,7 +219,7 @@ pub(crate) fn end_worker(code: ExitCode) -> ! {
     std::process::exit(i32::from(code != ExitCode::SUCCESS))
 }
 
-/// Ends the process as it is (`debug dev exit`).
+/// Ends the process at once, without cleanup (`debug dev exit`).
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing is to be put in order: that is what is asked for"
@@ -226,26 +228,26 @@ pub(crate) fn exit_now(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Waits for a byte; false when the other side was closed without one.
+/// Waits for a byte. Returns false if the other side closed without one.
 pub(crate) fn read_byte(mut pipe: &io::PipeReader) -> bool {
     use std::io::Read as _;
     pipe.read_exact(&mut [0]).is_ok()
 }
 
-/// Closes descriptors that threads of the process before a fork owned. Nothing in this process owns them.
+/// Closes descriptors that belonged to threads of the process before a fork. Nothing in this process owns them.
 pub(crate) fn close_inherited(descriptors: &[std::os::fd::RawFd]) {
     for fd in descriptors {
-        // SAFETY: the threads that owned it do not exist in this process, so nobody uses or closes it.
+        // SAFETY: the owning threads do not exist in this process, so nothing else uses or closes the descriptor.
         unsafe { libc::close(*fd) };
     }
 }
 
-/// A child that has ended, and its exit code (128 and the signal's number for one that a signal ended).
+/// A child that has ended, and its exit code (128 plus the signal's number after a signal).
 pub(crate) fn reap() -> Option<(i32, u8)> {
     wait_with(libc::WNOHANG)
 }
 
-/// Waits for any child to end; none is left when there is no answer.
+/// Waits for any child to end. None: there is no child left.
 pub(crate) fn wait_for_child() -> Option<(i32, u8)> {
     wait_with(0)
 }
@@ -278,16 +280,16 @@ pub(crate) fn random_seed() -> u64 {
     seed
 }
 
-/// Free memory up to this is kept rather than given back.
+/// Free memory up to this size is kept instead of returned to the kernel.
 #[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_BYTES_MAX: libc::c_int = 64 << 20;
-/// Pieces up to this are of the memory that is kept; the most that glibc takes.
+/// Allocations up to this size use the kept memory; glibc allows no higher value.
 #[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_PIECE_BYTES_MAX: libc::c_int = 32 << 20;
 
-/// Lets the allocator keep what is freed for what is asked for next. Bodies of requests come and go by the hundred
-/// kilobytes, and glibc gives such pieces back to the kernel each time, which zeroes them each time: for a receiver that is
-/// more work than all else.
+/// Makes the allocator keep freed memory for later allocations. Request bodies are allocated and freed in pieces of hundreds of
+/// kilobytes. By default, glibc returns such pieces to the kernel each time, and the kernel zeroes them each time. For a receiver
+/// this costs more than all other work.
 #[cfg(feature = "export")]
 pub(crate) fn keep_memory() {
     // SAFETY: no pointers; called before there are other threads.
@@ -298,7 +300,7 @@ pub(crate) fn keep_memory() {
     }
 }
 
-/// Bytes of memory in use: what the allocator has given out.
+/// Bytes of memory in use: the sum of live allocations.
 #[cfg(all(target_env = "gnu", feature = "export"))]
 pub(crate) fn memory_used_bytes() -> u64 {
     // SAFETY: no pointers.

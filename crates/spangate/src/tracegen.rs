@@ -1,4 +1,4 @@
-//! `spangate tracegen`: a load of traces for whatever takes OTLP.
+//! `spangate tracegen`: generates a load of traces for any OTLP receiver.
 
 mod options;
 mod send;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) use options::COMMAND;
 use options::{Command, Options};
 
-/// Runs the command with the arguments behind it.
+/// Runs the command with its arguments.
 pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let options = match Options::parse(arguments) {
         Ok(options) => options,
@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     match runtime {
         Ok(runtime) => runtime.block_on(send::run(&options)),
         Err(error) => {
-            crate::say_error(&format!("spangate tracegen: no runtime: {error}\n"));
+            crate::say_error(&format!(
+                "spangate tracegen: cannot start the runtime: {error}\n"
+            ));
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,6 @@
-//! The proxy alone (without the cargo feature `export`): what stands for the exporters and the collector.
+//! The proxy alone (without the cargo feature `export`): replacements for the exporters and the collector.
 //!
-//! Filters record and encode as always; their queues have no room, so that every record is dropped and counted.
+//! Filters record and encode as usual. Their queues have no capacity, so every record is dropped and counted.
 
 use std::process::ExitCode;
 
@@ -31,10 +31,10 @@ pub(crate) mod collectors {
 
     use crate::sys::Signals;
 
-    /// A collector's configuration: there is none.
+    /// A collector's configuration: no value of it exists.
     pub(crate) enum Read {}
 
-    /// A collector that runs: there is none.
+    /// A running collector: no value of it exists.
     pub(crate) type Watched = std::convert::Infallible;
 
     pub(crate) fn read(config: &Config, _: &Environment, out: &mut Diagnostics) -> Vec<Read> {
@@ -100,7 +100,7 @@ pub(crate) mod pages {
 
     pub(crate) struct Pages;
 
-    /// A dashboard that runs: there is none.
+    /// A running dashboard: no value of it exists.
     pub(crate) enum Served {}
 
     impl Pages {
@@ -114,7 +114,7 @@ pub(crate) mod pages {
     }
 }
 
-/// Exporters that take nothing.
+/// Exporters that accept nothing.
 pub(crate) mod exports {
     use std::fmt;
     use std::sync::Arc;
@@ -128,7 +128,7 @@ pub(crate) mod exports {
 
     use crate::pace::pace;
 
-    /// Time for the workers to hand over what they have.
+    /// Time budget for the workers to hand over their records.
     pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
 
     pub(crate) struct Exports(());
@@ -139,7 +139,7 @@ pub(crate) mod exports {
                 return Ok(None);
             }
             crate::warning(&format!(
-                "{} ; what filters record and 'stats otlp' tells is dropped.",
+                "{} ; the records of filters and of 'stats otlp' are dropped.",
                 super::absent("exporters")
             ));
             Ok(Some(Exports(())))

@@ -1,4 +1,4 @@
-//! What connections cost. Alone in its program: it needs most of the descriptors that there are.
+//! The memory of connections. This test has a program of its own, because it needs most of the available descriptors.
 
 #[path = "it/common/mod.rs"]
 mod common;
@@ -11,17 +11,17 @@ use common::http::Client;
 use common::origin::Origin;
 use common::{DEFAULTS, Proxy, address, listener};
 
-/// Idle connections that are held, and what else this test has open.
+/// The idle connections, and the other descriptors of this test.
 const IDLE: usize = 10_000;
 const SPARE: u64 = 500;
-/// Bytes of private memory that an idle connection may cost.
+/// Most bytes of private memory per idle connection.
 const BYTES_A_CONNECTION: usize = 1024;
-/// Memory of its own of a process that has served nothing yet. Pages of the program are the page cache's, and a program that
-/// was just built has more of them resident.
+/// Most private memory of a process that has served nothing yet. The program's pages belong to the page cache, and a newly built
+/// program has more of them resident.
 const OWN_BYTES_AT_START: usize = 3 << 20;
 
-/// The memory that a process has of its own, bytes. Pages of a program that was just built are not written to the disk yet and
-/// count as private and dirty, so only anonymous memory is told.
+/// The private memory of a process in bytes. Pages of a newly built program are not written to the disk yet and count as private
+/// and dirty, so only anonymous memory is counted.
 fn own_memory(pid: u32) -> usize {
     let text =
         fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the kernel's summary");
@@ -63,36 +63,36 @@ fn idle_connections_cost_little() {
         client.reader.rest = Vec::new();
         client
     };
-    // What the first requests cost is no connection's.
+    // The memory that the first requests need does not belong to a connection.
     let warm: Vec<Client> = (0..50).map(|_| connect()).collect();
     drop(warm);
     let before = own_memory(pid);
     let mut clients: Vec<Client> = (0..IDLE).map(|_| connect()).collect();
     let each = own_memory(pid).saturating_sub(before) / IDLE;
     assert!(each <= BYTES_A_CONNECTION, "{each} bytes a connection");
-    // They are all still there.
+    // All connections are still open.
     for client in clients.iter_mut().step_by(97) {
         assert_eq!(client.get("/again").status, 200);
     }
     proxy.stop();
 }
 
-/// Clients whose uploads nobody reads, and heads that do not end.
+/// Clients whose uploads are not read, and heads that do not end.
 const STALLED: usize = 200;
-/// Bytes of private memory that each may cost: `tune.bufsize` and what belongs to it, on both sides; of a head, what came of it.
+/// Most bytes of private memory for each: `tune.bufsize` and its related data, on both sides; for a head, the bytes received.
 const BYTES_AN_UPLOAD: usize = 48 << 10;
 const BYTES_A_HEAD: usize = 24 << 10;
 const HEAD_BYTES: usize = 14 << 10;
-/// What the kernel holds for each on its way.
+/// The bytes that the kernel holds for each in transit.
 const KERNEL_BYTES: i32 = 16 << 10;
 
-/// Sends what is taken without waiting.
+/// Sends as many bytes as possible without waiting.
 fn offer(mut stream: &TcpStream, bytes: &[u8]) {
     stream.set_nonblocking(true).expect("a mode");
     let _ = stream.write(bytes);
 }
 
-/// Memory of the proxy for each of clients that do something, so many times.
+/// The proxy's memory for each of `times` clients that do something.
 fn memory_of_each(config: &str, times: usize, act: impl Fn(&TcpStream)) -> usize {
     let front = listener();
     let proxy = Proxy::start(config, &[("FRONT", &front)]);
@@ -104,11 +104,11 @@ fn memory_of_each(config: &str, times: usize, act: impl Fn(&TcpStream)) -> usize
     let clients: Vec<TcpStream> = (0..STALLED).map(connect).collect();
     for _ in 0..times {
         clients.iter().for_each(&act);
-        // One worker: what came before this request has been read.
+        // With one worker, all earlier input has been read at this point.
         assert_eq!(probe.get("/ready").status, 200);
     }
     let each = own_memory(pid).saturating_sub(before) / STALLED;
-    // What is stalled would hold up a soft stop.
+    // A stalled client would delay a soft stop.
     drop(proxy);
     each
 }
@@ -121,7 +121,7 @@ fn stalled_peers_cost_no_more_than_their_buffers() {
         eprintln!("skipped: it needs {needed} descriptors");
         return;
     }
-    // The kernel accepts for it; nobody reads.
+    // The kernel accepts connections, and the test reads nothing.
     let deaf = listener();
     common::sys::hold_little(&deaf, KERNEL_BYTES);
     let tune =

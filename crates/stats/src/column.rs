@@ -1,5 +1,5 @@
-//! The one table of the fields that frontends, listeners, servers and backends have: names, order and types are HAProxy's
-//! (management guide §9.1).
+//! The table of all fields of frontends, listeners, servers and backends. Names, order and types are HAProxy's (management guide
+//! §9.1).
 
 use crate::row::Kind;
 use crate::tags::Nature::{
@@ -9,7 +9,7 @@ use crate::tags::Origin::{self, Config, Key, Metric, Status};
 use crate::tags::Scope::{Process, Service};
 use crate::tags::Tags;
 
-/// Which kinds of things have a field.
+/// The kinds of objects that have a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -22,7 +22,7 @@ const B_BIT: u8 = bit(Kind::Backend);
 const S_BIT: u8 = bit(Kind::Server);
 const L_BIT: u8 = bit(Kind::Listener);
 
-/// Keys and texts, which no exporter of numbers shows.
+/// Keys and texts, which exporters of numbers do not show.
 const NONE: Kinds = Kinds(0);
 const ALL: Kinds = Kinds(F_BIT | B_BIT | S_BIT | L_BIT);
 const LFB: Kinds = Kinds(L_BIT | F_BIT | B_BIT);
@@ -35,7 +35,7 @@ const B: Kinds = Kinds(B_BIT);
 const S: Kinds = Kinds(S_BIT);
 
 impl Kinds {
-    /// Whether things of this kind have it.
+    /// Whether objects of this kind have it.
     #[must_use]
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & bit(kind) != 0
@@ -57,15 +57,15 @@ impl Kinds {
 /// A field.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// As CSV names it.
+    /// Its name in CSV.
     pub name: &'static str,
-    /// What it is.
+    /// The properties of its value.
     pub tags: Tags,
-    /// Who has it.
+    /// The kinds that have it.
     pub kinds: Kinds,
-    /// As Prometheus names it; empty for what is not exported.
+    /// Its name in Prometheus; empty if it is not exported.
     pub metric: &'static str,
-    /// Several processes may count it together, and a file may bring it along.
+    /// Several processes may count it together, and a file may set its initial value.
     pub is_shared: bool,
     /// One line of description.
     pub about: &'static str,
@@ -103,7 +103,7 @@ const fn shared(
 
 macro_rules! columns {
     ($($column:ident: $field:expr;)*) => {
-        /// A field, by its place.
+        /// A field, by its index.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Column { $($column),* }
@@ -112,7 +112,7 @@ macro_rules! columns {
         pub const FIELDS: &[Field] = &[$($field),*];
 
         impl Column {
-            /// All of them in their order.
+            /// All fields in order.
             pub const ALL: &[Column] = &[$(Column::$column),*];
         }
     };
@@ -239,22 +239,22 @@ columns! {
     ResIn: shared("resbin", (Metric, Counter, Process), ALL, "res_bytes_in_total", "Bytes of responses received from servers");
     ResOut: shared("resbout", (Metric, Counter, Process), ALL, "res_bytes_out_total", "Bytes of responses sent to clients");
     CacheHintHits: shared("cache_hint_hits", (Metric, Counter, Process), FB, "http_cache_hint_hits_total", "Requests whose early hints came from the cache");
-    // Beyond HAProxy's, which ends here.
+    // Fields beyond HAProxy's, whose list ends here.
     RetrRefused: own("retr_refused", (Metric, Counter, Process), BS, "retries_refused_total", "Retries that the budget of the backend refused (retry-budget)");
     Ejections: own("ejections", (Metric, Counter, Process), S, "ejections_total", "How often traffic took the server out (outlier-ejection)");
 }
 
-/// How many fields there are.
+/// The number of fields.
 pub const COUNT: usize = FIELDS.len();
 
 impl Column {
-    /// What the table says of it.
+    /// The entry of the table.
     #[must_use]
     pub const fn field(self) -> &'static Field {
         &FIELDS[self as usize]
     }
 
-    /// What it is in a row of this kind: three fields of backends or servers are something else than those of others.
+    /// Its properties in a row of this kind. Three fields have other properties for backends or servers.
     #[must_use]
     pub fn tags(self, kind: Kind) -> Tags {
         match (self, kind) {

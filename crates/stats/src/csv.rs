@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::column::{Column, FIELDS};
 use crate::row::{Row, Value};
 
-/// The line that names the fields. Behind the last of them stands `-`, where HAProxy's fields of modules begin.
+/// The line with the names of the fields. `-` follows the last one, where HAProxy's fields of modules begin.
 pub fn header(out: &mut String) {
     out.push_str("# ");
     for field in FIELDS {
@@ -26,7 +26,7 @@ pub fn row(row: &Row<'_>, out: &mut String) {
     out.push_str("-,\n");
 }
 
-/// Quotes what would else break its line (RFC 4180).
+/// Quotes a value that would otherwise break its line (RFC 4180).
 fn write_value(value: &Value<'_>, out: &mut String) {
     match value {
         Value::Text(text) if text.contains(['"', ',', '\n', '\r']) => {

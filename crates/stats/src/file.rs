@@ -1,18 +1,18 @@
-//! Files of counters: `dump stats-file` writes them, `stats-file` of section `global` reads them (manual §3.1, management guide
-//! §9.3).
+//! Files with counters: `dump stats-file` writes them, and `stats-file` of section `global` reads them (manual §3.1, management
+//! guide §9.3).
 //!
-//! A line `#fe guid,stot,…` or `#be guid,…` names the fields of the lines that follow it; each of those begins with the name
-//! that identifies its object for ever.
+//! A line `#fe guid,stot,…` or `#be guid,…` names the fields of the following lines. Each of these begins with the permanent name
+//! of its object.
 
 use std::fmt::Write as _;
 
 use crate::column::{Column, FIELDS};
 use crate::row::Row;
 
-/// Longest file that is read, bytes.
+/// The largest accepted file in bytes.
 pub const BYTES_MAX: u64 = 64 << 20;
 
-/// Which side a part of a file is about.
+/// The side of a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Frontends and listeners.
@@ -43,7 +43,7 @@ impl Side {
     }
 }
 
-/// The line that names the fields of a side.
+/// The line with the names of a side's fields.
 pub fn header(side: Side, out: &mut String) {
     out.push_str(side.word());
     out.push_str(" guid,");
@@ -68,26 +68,26 @@ pub fn row(side: Side, guid: &str, row: &Row<'_>, out: &mut String) {
     out.push('\n');
 }
 
-/// A counter that a file brings along.
+/// A counter in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loaded<'a> {
-    /// Where it stands.
+    /// The side of its part.
     pub side: Side,
-    /// Whose it is.
+    /// The permanent name of its object.
     pub guid: &'a str,
-    /// Which one it is.
+    /// The field.
     pub column: Column,
     /// Its value.
     pub value: u64,
 }
 
-/// Reads a file. What is not known, or is no number, is left out, as in HAProxy.
+/// Parses a file. Unknown fields and values that are not numbers are skipped, as in HAProxy.
 ///
 /// # Errors
-/// The number of a line before which no line names the fields.
+/// The number of a line with values before any line with field names.
 pub fn read(text: &str) -> Result<Vec<Loaded<'_>>, usize> {
     let mut loaded = Vec::new();
-    // None: nothing was named yet; `Some(None)`: of a side that is not known.
+    // None: no line with names yet; `Some(None)`: the names of an unknown side.
     let mut part: Option<Option<(Side, Vec<Option<Column>>)>> = None;
     for (place, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -117,7 +117,7 @@ pub fn read(text: &str) -> Result<Vec<Loaded<'_>>, usize> {
     Ok(loaded)
 }
 
-/// The side and the fields that a line names.
+/// The side and the fields in a line with names.
 fn named(line: &str) -> Option<(Side, Vec<Option<Column>>)> {
     let (word, names) = line.split_once(' ')?;
     let side = [Side::Front, Side::Back]

@@ -8,7 +8,7 @@ use crate::column::Column;
 use crate::row::{Row, Value};
 use crate::tags::Tags;
 
-/// A row: an array of its fields. Rows stand in an array, with commas between them.
+/// A row: an array of its fields. Rows are elements of an array, separated by commas.
 pub fn row(row: &Row<'_>, out: &mut String) {
     let (iid, sid) = (row.number(Column::Iid), row.number(Column::Sid));
     out.push('[');
@@ -32,7 +32,7 @@ pub fn row(row: &Row<'_>, out: &mut String) {
     out.push(']');
 }
 
-/// The rest of an object that is about a field: its place and name, what it is, its value. Closes the object.
+/// The rest of an object for a field: its index and name, its properties, its value. Closes the object.
 pub fn field((place, name): (usize, &str), tags: Tags, value: &Value<'_>, out: &mut String) {
     let (origin, nature, scope) = tags;
     let shown = match value {
@@ -55,7 +55,7 @@ pub fn field((place, name): (usize, &str), tags: Tags, value: &Value<'_>, out: &
     );
 }
 
-/// The schema (draft 4) of what `show info json` and `show stat json` give.
+/// The schema (draft 4) of the output of `show info json` and `show stat json`.
 #[must_use]
 pub fn schema() -> String {
     let kinds = ["Frontend", "Backend", "Listener", "Server", "Unknown"];

@@ -1,11 +1,11 @@
-//! Histograms of the times of streams: their buckets, their parts, and what is known of them at a moment.
+//! Histograms of the times of streams: their buckets, their parts, and their values at a time.
 
-/// The upper bounds of buckets, milliseconds; what is longer falls into a last bucket.
+/// The upper bounds of buckets in milliseconds; longer times belong to the last bucket.
 pub const BOUNDS_MS: [u64; 15] = [
     1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000,
 ];
 
-/// How many buckets there are, the last one included.
+/// The number of buckets, including the last one.
 pub const BUCKETS: usize = BOUNDS_MS.len() + 1;
 
 /// The bucket of a time.
@@ -18,7 +18,7 @@ pub fn bucket(ms: u64) -> usize {
 /// A part of a stream's time.
 #[derive(Clone, Copy, Debug)]
 pub struct PartField {
-    /// As Prometheus names it behind the kind.
+    /// Its name in Prometheus after the kind.
     pub metric: &'static str,
     /// One line of description.
     pub about: &'static str,
@@ -28,7 +28,7 @@ const fn part(metric: &'static str, about: &'static str) -> PartField {
     PartField { metric, about }
 }
 
-/// How many parts there are.
+/// The number of parts.
 pub const PARTS: usize = 4;
 
 /// The parts, in the order of [`Latency::parts`].
@@ -48,36 +48,36 @@ pub const PART_FIELDS: [PartField; PARTS] = [
     ),
 ];
 
-/// A stream that stands for those of its bucket, whose trace is kept.
+/// A stream that represents its bucket; its trace is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exemplar {
     /// The identifier of its trace.
     pub trace_id: [u8; 16],
-    /// How long it took.
+    /// The duration of the stream.
     pub ms: u64,
-    /// When it ended, nanoseconds since the UNIX epoch.
+    /// The end of the stream, in nanoseconds since the UNIX epoch.
     pub unix_ns: u64,
 }
 
 /// One histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// By bucket: streams.
+    /// The number of streams per bucket.
     pub counts: [u64; BUCKETS],
-    /// Milliseconds of all of them.
+    /// The sum of their milliseconds.
     pub sum_ms: u64,
-    /// By bucket: the newest stream whose trace is kept.
+    /// For each bucket, the newest stream whose trace is kept.
     pub exemplars: [Option<Exemplar>; BUCKETS],
 }
 
 impl Histogram {
-    /// Streams in all.
+    /// The number of all streams.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Adds an exemplar, unless there is a newer one.
+    /// Sets an exemplar, unless there is a newer one.
     pub fn offer(&mut self, exemplar: Exemplar) {
         let place = &mut self.exemplars[bucket(exemplar.ms)];
         if place.is_none_or(|known| known.unix_ns <= exemplar.unix_ns) {

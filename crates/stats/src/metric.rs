@@ -1,4 +1,4 @@
-//! Metrics made of rows and histograms: their names, labels and series, for every output format. All series of a metric are written
+//! Metrics from rows and histograms: their names, labels and series, for every output format. All series of a metric are written
 //! together, so rows are sampled first.
 
 use std::ops::Range;
@@ -8,33 +8,33 @@ use crate::latency::{Histogram, Latency, PART_FIELDS};
 use crate::row::{Kind, Row};
 use crate::tags::Nature;
 
-/// States of servers by which metrics are split.
+/// The states of servers that split metrics.
 const SERVER_STATES: &[&str] = &["DOWN", "UP", "MAINT", "DRAIN", "NOLB"];
 const PROXY_STATES: &[&str] = &["DOWN", "UP"];
 const LISTENER_STATES: &[&str] = &["WAITING", "OPEN", "FULL"];
-/// Results of a health check: metrics of checks have one series for each of them.
+/// The results of a health check. Metrics of checks have one series for each of them.
 const CHECK_STATES: &[&str] = &[
     "HANA", "SOCKERR", "L4OK", "L4TOUT", "L4CON", "L6OK", "L6TOUT", "L6RSP", "L7TOUT", "L7RSP",
     "L7OK", "L7OKC", "L7STS", "PROCERR", "PROCTOUT", "PROCOK",
 ];
 
-/// What a row shows, kept until all metrics of its kind are written.
+/// The values of a row, kept until all metrics of its kind are written.
 #[derive(Clone, Debug)]
 pub struct Sample {
     proxy: String,
-    /// Of servers and listeners: the label of their name, and the name.
+    /// For servers and listeners: the label of their name, and the name.
     own: Option<(&'static str, String)>,
-    /// By [`Column`]; NaN where there is none.
+    /// By [`Column`]; NaN if there is no value.
     values: Box<[f64]>,
     status: String,
     check_status: String,
     agent_status: String,
-    /// Of a backend: its servers by state, and by the result of their checks.
+    /// For a backend: its servers by state, and by the result of their checks.
     servers: Option<Box<Aggregates>>,
     latency: Option<Box<Latency>>,
 }
 
-/// How many servers of a backend are in each state.
+/// The number of a backend's servers in each state.
 #[derive(Clone, Debug, Default)]
 pub struct Aggregates {
     states: [u32; SERVER_STATES.len()],
@@ -42,7 +42,7 @@ pub struct Aggregates {
 }
 
 impl Aggregates {
-    /// Counts a server by its row.
+    /// Counts a server.
     pub fn add(&mut self, server: &Row<'_>) {
         let state = server_state(server.text(Column::Status));
         let places = SERVER_STATES.iter().position(|known| *known == state);
@@ -56,7 +56,7 @@ impl Aggregates {
     }
 }
 
-/// The state among [`SERVER_STATES`] that a server's status means.
+/// The state in [`SERVER_STATES`] for a server's status.
 fn server_state(status: &str) -> &'static str {
     match status.split([' ', '/']).next().unwrap_or_default() {
         "UP" | "no" => "UP",
@@ -71,7 +71,7 @@ fn check_state(status: &str) -> &str {
     status.trim_start_matches("* ")
 }
 
-/// The label of a kind of row behind its proxy's.
+/// The label of a kind of row, after its proxy's.
 const fn own_label(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Frontend | Kind::Backend => None,
@@ -81,7 +81,7 @@ const fn own_label(kind: Kind) -> Option<&'static str> {
 }
 
 impl Sample {
-    /// A row as it is now. `servers`: of a backend.
+    /// The current values of a row. `servers`: for a backend.
     #[must_use]
     pub fn of(row: &Row<'_>, servers: Option<Aggregates>) -> Sample {
         let value = |column: &Column| {
@@ -100,7 +100,7 @@ impl Sample {
         }
     }
 
-    /// The labels that all its series have, and their values.
+    /// The labels of all its series, with their values.
     pub fn labels(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let own = self.own.iter().map(|(label, name)| (*label, &**name));
         [("proxy", &*self.proxy)].into_iter().chain(own)
@@ -120,16 +120,16 @@ pub struct Metric {
     source: Source,
 }
 
-/// Where the series of a metric come from.
+/// The source of a metric's series.
 #[derive(Clone, Debug)]
 enum Source {
     /// These columns.
     Columns(Range<usize>),
-    /// A part of the times of streams.
+    /// A part of the times of streams, by its index.
     Latency(usize),
 }
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// It only grows.
@@ -140,16 +140,16 @@ pub enum Form {
     Histogram,
 }
 
-/// A series of a metric at a moment.
+/// The value of a series.
 #[derive(Clone, Copy, Debug)]
 pub enum Point<'a> {
-    /// A number, with the label that tells it from the other numbers of the metric. NaN: there is no value.
+    /// A number, with the label that distinguishes it from the other numbers of the metric. NaN: there is no value.
     Number(Option<(&'static str, &'a str)>, f64),
     /// A histogram of seconds.
     Histogram(&'a Histogram),
 }
 
-/// What metrics of a kind of rows begin with.
+/// The prefix of the metrics of a kind of rows.
 const fn prefix(kind: Kind) -> &'static str {
     match kind {
         Kind::Frontend => "haproxy_frontend_",
@@ -198,7 +198,7 @@ fn columns(kind: Kind) -> impl Iterator<Item = Metric> {
     })
 }
 
-/// Whether a column holds milliseconds of which the metric tells seconds.
+/// Whether a column has milliseconds and the metric has seconds.
 const fn is_milliseconds(column: Column) -> bool {
     matches!(
         column,
@@ -228,7 +228,7 @@ impl Metric {
         }
     }
 
-    /// What it is.
+    /// Its type.
     #[must_use]
     pub fn form(&self) -> Form {
         match &self.source {
@@ -243,7 +243,7 @@ impl Metric {
         }
     }
 
-    /// The series of a row, by what may split it.
+    /// Passes the series of a row to `each`.
     pub fn points(&self, sample: &Sample, each: &mut dyn FnMut(Point<'_>)) {
         match &self.source {
             Source::Columns(columns) => self.column_points(columns, sample, each),
@@ -280,7 +280,7 @@ impl Metric {
                     states(CHECK_STATES, check_state(&sample.agent_status), each);
                 }
             }
-            // Of servers without checks there is nothing to tell.
+            // A server without checks has no such values.
             (Column::CheckCode | Column::CheckDuration, _) if sample.check_status.is_empty() => {}
             (Column::AgentCode | Column::AgentDuration, _) if sample.agent_status.is_empty() => {}
             (Column::AggSrvStatus | Column::AggSrvCheckStatus, _) => {
@@ -294,7 +294,7 @@ impl Metric {
                 }
             }
             (column @ (Column::CheckCode | Column::AgentCode), _) => {
-                // As HAProxy's exporter: 0 where the result has no code.
+                // 0 if the result has no code, as in HAProxy's exporter.
                 let code = sample.value(column);
                 each(Point::Number(None, if code.is_nan() { 0.0 } else { code }));
             }

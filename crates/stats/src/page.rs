@@ -1,6 +1,6 @@
-//! The statistics page: HTML without scripts, one table per proxy, written piece by piece.
+//! The statistics page: HTML without scripts, one table per proxy, written in pieces.
 //!
-//! Every text of the configuration and of the request is escaped. States are shown by words and by colour.
+//! Every text from the configuration and from the request is escaped. States are shown by words and by colour.
 
 use std::fmt::Write as _;
 
@@ -9,20 +9,20 @@ use crate::row::{Kind, Row};
 
 const STYLE: &str = include_str!("page.css");
 
-/// What stands above the tables.
+/// The values above the tables.
 #[derive(Clone, Debug, Default)]
 pub struct Facts<'a> {
-    /// The product, with its version where that may be shown.
+    /// The product, with its version if that may be shown.
     pub product: &'a str,
-    /// The node, where it is to be shown.
+    /// The node, if it is shown.
     pub node: Option<&'a str>,
-    /// What the process is for, where that is to be shown.
+    /// The description of the process, if it is shown.
     pub description: Option<&'a str>,
     /// Number of the process.
     pub pid: u32,
     /// Seconds since the start.
     pub uptime_s: u64,
-    /// Client connections now, and the most that there may be; 0 for any number.
+    /// Current client connections, and their limit; 0 for no limit.
     pub connections: u32,
     /// See [`Facts::connections`].
     pub maxconn: u32,
@@ -34,28 +34,28 @@ pub struct Facts<'a> {
     pub threads: u32,
     /// Addresses of this page, escaped by the writer.
     pub links: Links,
-    /// What an action came to: a class and a sentence.
+    /// The result of an action: a class and a sentence.
     pub outcome: Option<Outcome>,
 }
 
 /// Addresses of the page in its forms.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    /// What all of them begin with.
+    /// Their common prefix.
     pub uri: String,
-    /// What is asked of the page now: `;up`, `;norefresh`, …
+    /// The current options of the page: `;up`, `;norefresh`, …
     pub options: String,
-    /// What names must contain to be shown.
+    /// The text that shown names must contain.
     pub scope: String,
-    /// Servers that are down are hidden.
+    /// Whether servers that are down are hidden.
     pub hides_down: bool,
     /// Seconds between refreshes; 0 for none.
     pub refresh_s: u32,
-    /// The page is not refreshed now.
+    /// Whether the page is not refreshed now.
     pub norefresh: bool,
 }
 
-/// What an action on servers came to (management guide: the page's `;st=`).
+/// The result of an action on servers (management guide: the page's `;st=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Outcome {
@@ -107,7 +107,7 @@ impl Outcome {
         self.entry().1
     }
 
-    /// The outcome of four letters; any others are unknown.
+    /// The outcome with these four letters; other letters are unknown.
     #[must_use]
     pub fn of(code: &str) -> Outcome {
         let known = Outcome::ALL.iter().find(|(_, letters, _)| *letters == code);
@@ -115,7 +115,7 @@ impl Outcome {
     }
 }
 
-/// Actions that the page offers on servers: their names in requests and on the page.
+/// The actions on servers: their names in requests and on the page.
 pub const ACTIONS: &[(&str, &str)] = &[
     ("ready", "Set to READY"),
     ("drain", "Set to DRAIN"),
@@ -132,7 +132,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("shutdown", "Kill sessions"),
 ];
 
-/// Writes text with what HTML would take for something else replaced.
+/// Writes text with the characters escaped that have a meaning in HTML.
 pub fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -163,7 +163,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// A number that people read: with `k`, `M`, `G` where it is large.
+/// A readable number: with `k`, `M`, `G` if it is large.
 fn short(number: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")];
     for (from, unit) in units {
@@ -175,7 +175,7 @@ fn short(number: f64) -> String {
     format!("{number}")
 }
 
-/// Everything before the tables.
+/// The page before the tables.
 pub fn head(facts: &Facts<'_>, out: &mut String) {
     // Writing to memory does not fail.
     let _ = write_head(facts, out);
@@ -284,7 +284,7 @@ fn write_links(links: &Links, out: &mut String) -> std::fmt::Result {
     for (option, name) in [("csv", "CSV"), ("json", "JSON")] {
         writeln!(out, "<a href=\"{uri};{option}{up}{scope}\">{name}</a>")?;
     }
-    // A form's fields replace the query of its address: what the address has must be fields as well.
+    // A form's fields replace the query of its address, so the query's parameters must be fields too.
     let (path, query) = links.uri.split_once('?').unwrap_or((&links.uri, ""));
     write!(out, "<form method=\"get\" action=\"{}\">", escaped(path))?;
     if !query.is_empty() {
@@ -301,7 +301,7 @@ fn write_links(links: &Links, out: &mut String) -> std::fmt::Result {
     )
 }
 
-/// A proxy's table begins.
+/// A proxy's table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     /// The proxy's name and number.
@@ -310,9 +310,9 @@ pub struct Table<'a> {
     pub iid: u32,
     /// Free text about it.
     pub description: Option<&'a str>,
-    /// Where its form goes; none where servers cannot be changed.
+    /// The address of its form; None if servers cannot be changed.
     pub form: Option<&'a str>,
-    /// Some row has a percentile of latency.
+    /// Whether a row has latency percentiles.
     pub percentiles: bool,
 }
 
@@ -344,7 +344,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("Last", "Since the last stream"),
 ];
 
-/// A proxy begins.
+/// Begins a proxy's table.
 pub fn begin(table: &Table<'_>, out: &mut String) {
     // Writing to memory does not fail.
     let _ = write_begin(table, out);
@@ -374,7 +374,7 @@ fn write_begin(table: &Table<'_>, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// How a state looks.
+/// The style of a state.
 fn class(status: &str) -> &'static str {
     match status.split([' ', '/']).next().unwrap_or_default() {
         "OPEN" | "UP" if status.contains('/') && !status.contains('(') => "warn",
@@ -386,7 +386,7 @@ fn class(status: &str) -> &'static str {
     }
 }
 
-/// The fields of a check that the page shows: its status, code and duration, what the status means, and what was found.
+/// The fields of a check on the page: its status, code and duration, the meaning of the status, and the last output.
 type CheckColumns = [Column; 5];
 
 const CHECK: CheckColumns = [
@@ -404,7 +404,7 @@ const AGENT: CheckColumns = [
     Column::LastAgt,
 ];
 
-/// `L7OK/200 in 2ms`, with what it means as a tooltip; none where the server has no such check.
+/// `L7OK/200 in 2 ms`, with its meaning as a tooltip; None if the server has no such check.
 fn check(row: &Row<'_>, [status, code, duration, meaning, found]: CheckColumns) -> Option<String> {
     let name = row.text(status);
     if name.is_empty() {
@@ -426,10 +426,10 @@ fn check(row: &Row<'_>, [status, code, duration, meaning, found]: CheckColumns) 
     Some(format!(" <small title=\"{reason}\">{shown}</small>"))
 }
 
-/// Percentiles of the latency of a frontend, server or backend, milliseconds.
+/// Latency percentiles of a frontend, server or backend, in milliseconds.
 pub type Percentiles = [f64; 3];
 
-/// A row. `selectable`: its server can be chosen for an action.
+/// A row. `selectable`: its server can be selected for an action.
 pub fn row(
     row: &Row<'_>,
     selectable: bool,
@@ -574,7 +574,7 @@ fn write_row(
     Ok(())
 }
 
-/// A proxy ends. Its form, where it has one, names the proxy behind the servers and the action, as HAProxy's page does.
+/// Ends a proxy's table. Its form, if it has one, has the proxy after the servers and the action, as on HAProxy's page.
 pub fn end(table: &Table<'_>, out: &mut String) {
     out.push_str("</tbody>\n</table></div>\n");
     if table.form.is_some() {
@@ -592,7 +592,7 @@ pub fn end(table: &Table<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Everything behind the tables.
+/// The page after the tables.
 pub fn foot(out: &mut String) {
     out.push_str("</main>\n</body>\n</html>\n");
 }

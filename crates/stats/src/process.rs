@@ -1,4 +1,5 @@
-//! The one table of the facts of the process: names, places, types and metrics are HAProxy's (management guide §9.3, `show info`).
+//! The table of all facts about the process: names, numbers, types and metrics are HAProxy's (management guide §9.3,
+//! `show info`).
 
 use std::fmt::Write as _;
 
@@ -13,13 +14,13 @@ use crate::tags::Tags;
 /// A field of `show info`.
 #[derive(Clone, Copy, Debug)]
 pub struct FactField {
-    /// Its place in HAProxy's list, which never changes; from 1000 on, fields that only this program has.
+    /// Its number in HAProxy's list, which never changes; from 1000 on, fields that only this program has.
     pub place: u32,
-    /// As `show info` names it.
+    /// Its name in `show info`.
     pub name: &'static str,
-    /// What it is.
+    /// The properties of its value.
     pub tags: Tags,
-    /// As Prometheus names it behind `haproxy_process_`; empty for what is not exported.
+    /// Its name in Prometheus after `haproxy_process_`; empty if it is not exported.
     pub metric: &'static str,
     /// One line of description.
     pub about: &'static str,
@@ -43,7 +44,7 @@ const fn fact(
 
 macro_rules! facts {
     ($($fact:ident: $field:expr;)*) => {
-        /// A fact, by its place in [`FACTS`].
+        /// A fact, by its index in [`FACTS`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Fact { $($fact),* }
@@ -52,7 +53,7 @@ macro_rules! facts {
         pub const FACTS: &[FactField] = &[$($field),*];
 
         impl Fact {
-            /// All of them in their order.
+            /// All facts in order.
             pub const ALL: &[Fact] = &[$(Fact::$fact),*];
         }
     };
@@ -136,14 +137,14 @@ impl Fact {
         &FACTS[self as usize]
     }
 
-    /// The name of its metric; none where it is not exported.
+    /// The name of its metric; None if it is not exported.
     #[must_use]
     pub fn metric(self) -> Option<String> {
         let metric = self.field().metric;
         (!metric.is_empty()).then(|| format!("haproxy_process_{metric}"))
     }
 
-    /// What its metric is. Some that `show info` calls gauges only grow, and are counters for Prometheus.
+    /// The type of its metric. Some gauges of `show info` only grow; they are counters for Prometheus.
     #[must_use]
     pub fn form(self) -> Form {
         match self.field().metric.ends_with("_total") {
@@ -152,7 +153,7 @@ impl Fact {
         }
     }
 
-    /// The label that has the value, of a fact that is a text; its metric's value is then 1.
+    /// The label with the value of a fact that is a text; the metric's value is then 1.
     #[must_use]
     pub const fn label(self) -> Option<&'static str> {
         match self {
@@ -164,7 +165,7 @@ impl Fact {
     }
 }
 
-/// The facts of a process at a moment.
+/// The facts of a process at a time.
 #[derive(Clone, Debug)]
 pub struct Facts {
     values: [Option<Value<'static>>; FACTS.len()],
@@ -179,36 +180,36 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// Fills a fact. Numbers that HAProxy tells with a fraction are [`Value::Float`].
+    /// Sets a fact. Numbers that HAProxy prints with a fraction are [`Value::Float`].
     pub fn set(&mut self, fact: Fact, value: impl Into<Value<'static>>) {
         self.values[fact as usize] = Some(value.into());
     }
 
-    /// What a fact is; none for what does not exist here.
+    /// The value of a fact; None if it does not exist here.
     #[must_use]
     pub fn get(&self, fact: Fact) -> Option<&Value<'static>> {
         self.values[fact as usize].as_ref()
     }
 
-    /// All that there are, in the order of the table.
+    /// All facts with a value, in the order of the table.
     pub fn filled(&self) -> impl Iterator<Item = (Fact, &Value<'static>)> {
         let pairs = Fact::ALL.iter().zip(&self.values);
         pairs.filter_map(|(fact, value)| Some((*fact, value.as_ref()?)))
     }
 
-    /// The same without fractions, as `show info` without `float` and the exporter have them.
+    /// The same without fractions, for `show info` without `float` and for the exporter.
     #[must_use]
     pub fn whole(mut self) -> Facts {
         for value in self.values.iter_mut().flatten() {
             if let Value::Float(number) = value {
-                // Fractions are cut, as HAProxy does; the conversion saturates.
+                // Fractions are truncated, as in HAProxy; the conversion saturates.
                 *value = Value::U32(*number as u32);
             }
         }
         self
     }
 
-    /// A line a fact: `show info`, with `typed` and `desc`.
+    /// One line per fact: `show info`, with `typed` and `desc`.
     #[must_use]
     pub fn lines(&self, typed: bool, described: bool) -> String {
         let mut out = String::new();

@@ -1,5 +1,5 @@
-//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`), and OpenMetrics (version 1.0.0), which has
-//! exemplars.
+//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`), and OpenMetrics (version 1.0.0),
+//! which has exemplars.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::metric::{Form, Metric, Point, Sample};
 use crate::process::Fact;
 use crate::row::Value;
 
-/// The forms that Prometheus reads.
+/// The formats that Prometheus reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Version 0.0.4.
@@ -22,7 +22,7 @@ pub enum Format {
 pub const OPENMETRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// The media type of what is written.
+    /// The media type of the output.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Format {
     }
 
     fn lines(self, name: &str, about: &str, form: Form, out: &mut String) {
-        // OpenMetrics names the family, whose counter has the suffix.
+        // OpenMetrics names the family; a counter's sample has the suffix.
         let name = match (self, form) {
             (Format::OpenMetrics, Form::Counter) => name.trim_end_matches("_total"),
             _ => name,
@@ -63,7 +63,7 @@ impl Format {
         }
         let skips_nan = self == Format::OpenMetrics && metric.form() == Form::Counter;
         metric.points(sample, &mut |point| match point {
-            // OpenMetrics has no counter without a number.
+            // In OpenMetrics, a counter must have a number.
             Point::Number(_, value) if skips_nan && value.is_nan() => {}
             Point::Number(split, value) => {
                 let _ = write!(out, "{}{{{labels}", metric.name);
@@ -99,7 +99,7 @@ impl Format {
         let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
     }
 
-    /// A gauge that is not of the table of fields, with its series: labels and value.
+    /// A gauge outside of the table of fields, with its series: labels and value.
     pub fn gauge<'a>(
         self,
         (name, about): (&str, &str),
@@ -118,14 +118,14 @@ impl Format {
         }
     }
 
-    /// What stands behind the last metric.
+    /// The text after the last metric.
     pub fn end(self, out: &mut String) {
         if self == Format::OpenMetrics {
             out.push_str("# EOF\n");
         }
     }
 
-    /// The metric of a fact of the process, with its one series; nothing where it is not exported.
+    /// The metric of a fact of the process, with its single series; nothing if it is not exported.
     pub fn process(self, fact: Fact, value: &Value<'_>, out: &mut String) {
         let Some(name) = fact.metric() else {
             return;
@@ -144,7 +144,7 @@ impl Format {
     }
 }
 
-/// Behind the value of its bucket: its trace, its own value, and when it was.
+/// Writes an exemplar after the value of its bucket: its trace, its own value and its time.
 fn exemplar(exemplar: &Exemplar, out: &mut String) {
     out.push_str(" # {trace_id=\"");
     for byte in exemplar.trace_id {
@@ -155,7 +155,7 @@ fn exemplar(exemplar: &Exemplar, out: &mut String) {
     let _ = write!(out, "\"}} {seconds} {at_s}");
 }
 
-/// Writes a text with what would end it replaced. `quoted`: a quote would.
+/// Writes a text with escaped special characters. `quoted`: quotes are escaped too.
 fn escape(text: &str, quoted: bool, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -167,7 +167,7 @@ fn escape(text: &str, quoted: bool, out: &mut String) {
     }
 }
 
-/// Writes a number as Prometheus reads it. Writing to memory does not fail.
+/// Writes a number in Prometheus's format. Writing to memory does not fail.
 fn number(value: f64, out: &mut String) {
     let _ = match value.is_nan() {
         true => write!(out, "NaN"),

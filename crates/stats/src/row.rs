@@ -6,7 +6,7 @@ use std::fmt;
 use crate::column::{COUNT, Column};
 use crate::latency::Latency;
 
-/// What a row is about. Its number is the value of the field `type`.
+/// The object of a row. The number is the value of the field `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -64,7 +64,7 @@ impl Value<'_> {
         }
     }
 
-    /// The number, where it is one.
+    /// The value as a number, if it is one.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -122,15 +122,15 @@ impl From<u64> for Value<'_> {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
-    /// What it is about.
+    /// The kind of its object.
     pub kind: Kind,
-    /// The histograms of its streams' times, where they are measured.
+    /// The histograms of its streams' times, if they are measured.
     pub latency: Option<Box<Latency>>,
     values: [Option<Value<'a>>; COUNT],
 }
 
 impl<'a> Row<'a> {
-    /// A row whose fields are all empty but its type.
+    /// A row with only its type set.
     #[must_use]
     pub fn new(kind: Kind) -> Row<'a> {
         let mut row = Row {
@@ -142,29 +142,29 @@ impl<'a> Row<'a> {
         row
     }
 
-    /// Fills a field.
+    /// Sets a field.
     pub fn set(&mut self, column: Column, value: impl Into<Value<'a>>) {
         self.values[column as usize] = Some(value.into());
     }
 
-    /// Fills a field, where there is something to fill it with.
+    /// Sets a field, if there is a value.
     pub fn set_some(&mut self, column: Column, value: Option<impl Into<Value<'a>>>) {
         self.values[column as usize] = value.map(Into::into);
     }
 
-    /// What a field has.
+    /// The value of a field.
     #[must_use]
     pub fn get(&self, column: Column) -> Option<&Value<'a>> {
         self.values[column as usize].as_ref()
     }
 
-    /// The number that a field has; 0 where it has none.
+    /// The number in a field; 0 if it has none.
     #[must_use]
     pub fn number(&self, column: Column) -> f64 {
         self.get(column).and_then(Value::number).unwrap_or(0.0)
     }
 
-    /// The text that a field has; empty where it has none.
+    /// The text in a field; empty if it has none.
     #[must_use]
     pub fn text(&self, column: Column) -> &str {
         match self.get(column) {

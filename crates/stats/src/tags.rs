@@ -1,6 +1,6 @@
-//! What a value is and how values of several processes go together (management guide §9.2).
+//! The properties of a value, and how values of several processes are combined (management guide §9.2).
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Origin {
@@ -11,7 +11,7 @@ pub enum Origin {
     Product,
 }
 
-/// What it represents.
+/// The meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Nature {
@@ -27,7 +27,7 @@ pub enum Nature {
     Average,
 }
 
-/// Who else has the same value.
+/// The scope of a value: which processes share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Scope {
@@ -35,7 +35,7 @@ pub enum Scope {
     Service,
 }
 
-/// The three together.
+/// All three properties.
 pub type Tags = (Origin, Nature, Scope);
 
 impl Origin {

@@ -1,11 +1,11 @@
-//! A line a field, with what the field is: `show stat typed`.
+//! One line per field, with its properties: `show stat typed`.
 
 use std::fmt::Write as _;
 
 use crate::column::Column;
 use crate::row::Row;
 
-/// The lines of a row; none for empty fields. `described`: with the fields' descriptions.
+/// The lines of a row; empty fields have none. `described`: with the fields' descriptions.
 pub fn row(row: &Row<'_>, described: bool, out: &mut String) {
     let (iid, sid) = (row.number(Column::Iid), row.number(Column::Sid));
     for (column, value) in row.filled() {

@@ -1,15 +1,15 @@
-//! `%` escapes (RFC 3986 section 2.1), as URLs, forms and a few variables of the environment have them.
+//! `%` escapes (RFC 3986 section 2.1) in URLs, forms and a few environment variables.
 
-/// What a `+` is.
+/// The meaning of `+`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plus {
-    /// Itself.
+    /// A plus sign.
     Plus,
     /// A space (`application/x-www-form-urlencoded`).
     Space,
 }
 
-/// The bytes that a text stands for; none where an escape is none.
+/// The decoded bytes of a text; None if an escape is invalid.
 #[must_use]
 pub fn unescaped(text: &str, plus: Plus) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());

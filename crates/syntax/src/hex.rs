@@ -9,7 +9,7 @@ pub fn digits(byte: u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
 }
 
-/// The digits of `N` bytes, of which there are `M`: twice as many; in lower case. Without a table, so that all are made at once.
+/// The `M` digits of `N` bytes, twice as many, in lower case. It uses no table, so that all digits can be computed at once.
 #[inline]
 #[must_use]
 pub fn array<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u8; M] {
@@ -24,7 +24,7 @@ pub fn array<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u8; M] {
 /// Appends two digits for each byte, in lower case.
 #[inline]
 pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Identifiers of spans and of traces.
+    // Identifiers of spans and of traces are common.
     if let Ok(id) = <&[u8; 8]>::try_from(bytes) {
         return out.extend_from_slice(&array::<8, 16>(id));
     }
@@ -46,7 +46,7 @@ pub fn text(bytes: &[u8]) -> String {
     digits.map(char::from).collect()
 }
 
-/// The bytes of digits of either case; none for an odd number of them, or for anything else.
+/// The bytes of hexadecimal digits in either case; None for an odd number of digits, or for other characters.
 #[must_use]
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);

@@ -1,5 +1,5 @@
-//! What the configuration languages share: YAML as a tree that knows its places, text as bytes, hexadecimal digits, the nearest known word, and `%`
-//! escapes.
+//! Shared parts of the configuration languages: YAML as a tree with source places, text as bytes, hexadecimal digits, the nearest
+//! known word, and `%` escapes.
 #![forbid(unsafe_code)]
 
 pub mod escape;

@@ -1,10 +1,10 @@
-//! "Did you mean": the candidate that looks most like a word that is not known.
+//! "Did you mean": the candidate that is most similar to an unknown word.
 
-/// Longest word that is compared, in bytes; longer ones have no near miss worth showing.
+/// The longest word that is compared, in bytes; a suggestion for a longer one is not useful.
 const MAX_WORD_BYTES: usize = 64;
 
-/// The candidate nearest to `word` by edits (insert, delete, replace, swap of neighbours), if it is near enough that a slip of
-/// the hand explains it: at most a third of the word's length. The first of equals wins. Work: `|word| · |candidate|` each.
+/// The candidate with the smallest edit distance to `word` (insert, delete, replace, swap of neighbours), if a typing mistake
+/// explains it: at most a third of the word's length. The first of equal candidates wins. Work: `|word| · |candidate|` each.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD_BYTES {
         return None;
@@ -17,7 +17,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             best = Some((distance, candidate));
         }
     }
-    // A word of one or two letters is one edit from very many things.
+    // A word of one or two letters is one edit away from too many words.
     best.filter(|(distance, candidate)| *distance < candidate.len().min(word.len()))
         .map(|(_, candidate)| candidate)
 }
@@ -27,7 +27,7 @@ fn distance_within(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit || b.len() > MAX_WORD_BYTES {
         return None;
     }
-    // Three rows of the table, the current one last.
+    // Three rows of the matrix, the current one last.
     let mut rows = [[0usize; MAX_WORD_BYTES + 1]; 3];
     rows[2]
         .iter_mut()

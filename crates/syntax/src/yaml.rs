@@ -1,7 +1,7 @@
-//! YAML text as a tree that knows where everything was written.
+//! YAML text as a tree with source places.
 //!
-//! Built from the parser's events, so that every bound is ours: an alias shares the node it names (no text grows by
-//! aliases), and no branch is deeper than [`Rules::depth_max`]. Scalars stay text: what they mean is for the reader.
+//! The tree is built from the parser's events, so that all limits are our own. An alias shares the node that it names (aliases do
+//! not multiply text), and no branch is deeper than [`Rules::depth_max`]. Scalars stay text; the caller interprets them.
 
 mod flow;
 
@@ -11,18 +11,18 @@ use std::rc::Rc;
 use flow::Pushed;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-/// What is read, and how much of it.
+/// The limits and options of parsing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Bytes of a text.
+    /// Most bytes of a text.
     pub bytes_max: usize,
-    /// Levels of maps and lists within each other.
+    /// Most nested maps and lists.
     pub depth_max: usize,
-    /// Whether an empty text in quotes is as absent as nothing at all.
+    /// Whether an empty quoted text counts as absent.
     pub empty_is_absent: bool,
 }
 
-/// Where something stands, both from 1, the column in characters.
+/// A place; line and column are counted from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
     /// Line.
@@ -40,17 +40,17 @@ impl From<Span> for At {
     }
 }
 
-/// Something wrong, and where.
+/// A fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where.
+    /// The place.
     pub at: At,
-    /// What.
+    /// The message.
     pub message: String,
 }
 
 impl At {
-    /// An error here.
+    /// An error at this place.
     pub fn error(self, message: impl Into<String>) -> Error {
         Error {
             at: self,
@@ -59,29 +59,29 @@ impl At {
     }
 }
 
-/// A value and where it begins.
+/// A value and its start.
 #[derive(Debug)]
 pub struct Node {
     /// Its first character.
     pub at: At,
-    /// What it is.
+    /// The value.
     pub value: Value,
-    /// Whether a text stands without quotes or a tag, so that it may mean a number or a flag.
+    /// Whether a text has no quotes and no tag, so that it may be a number or a flag.
     pub plain: bool,
-    /// Levels below, itself included.
+    /// The number of levels including itself.
     height: usize,
 }
 
-/// What was written.
+/// The written value.
 #[derive(Debug)]
 pub enum Value {
-    /// Nothing, `~` or `null` (and an empty text, by [`Rules::empty_is_absent`]): as if the key were not there.
+    /// Nothing, `~` or `null` (and an empty text, by [`Rules::empty_is_absent`]): like a missing key.
     Absent,
     /// A scalar.
     Text(String),
     /// A list.
     List(Vec<Rc<Node>>),
-    /// In the order of the file; no key is there twice.
+    /// Entries in the order of the file, without duplicate keys.
     Map(Vec<(Key, Rc<Node>)>),
 }
 
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// A map's entries; none of what is no map.
+    /// The entries of a map; empty for other values.
     #[must_use]
     pub fn entries(&self) -> &[(Key, Rc<Node>)] {
         match &self.value {
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, where one is written.
+    /// The value of a key, if there is one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Rc<Node>> {
         let (_, node) = self.entries().iter().find(|(k, _)| k.text == key)?;
@@ -130,13 +130,13 @@ impl Node {
 /// The first document of a text.
 #[derive(Debug)]
 pub struct Document {
-    /// Its value: an empty map for an empty document.
+    /// Its value; an empty map for an empty document.
     pub root: Rc<Node>,
-    /// Where another document begins, which is not read.
+    /// The start of another document, which is not read.
     pub next: Option<At>,
 }
 
-/// The first document of a text. What is wrong is added to `errors`; nothing is given where the text is no YAML.
+/// Parses the first document of a text. Faults are added to `errors`; None if the text is not YAML.
 pub fn parse(text: &str, rules: &Rules, errors: &mut Vec<Error>) -> Option<Document> {
     let start = At { line: 1, column: 1 };
     if text.len() > rules.bytes_max {
@@ -163,10 +163,10 @@ pub fn parse(text: &str, rules: &Rules, errors: &mut Vec<Error>) -> Option<Docum
     }
 }
 
-/// What the parser says of a line within a flow list or map that stands too far left, and of nothing else.
+/// The parser's message for a line in a flow list or map with too little indentation, and for no other fault.
 const FLOW_INDENTATION: &str = "invalid indentation";
 
-/// The first document, with some lines pushed.
+/// Parses the first document, with some lines indented.
 fn attempt(
     text: &str,
     pushed: &Pushed,
@@ -201,7 +201,7 @@ fn attempt(
     Ok(Document { root, next })
 }
 
-/// Where the next document begins; what it holds may be anything.
+/// The start of the next document, whose content is not checked.
 fn following(parser: &mut Parser<'_, saphyr_parser::StrInput<'_>>) -> Option<At> {
     match parser.next_event()? {
         Ok((Event::DocumentStart(_), span)) => Some(span.into()),
@@ -226,7 +226,7 @@ struct Builder<'e> {
     root: Option<Rc<Node>>,
 }
 
-/// A map or a list that is being read.
+/// A map or a list during parsing.
 struct Open {
     at: At,
     anchor: usize,
@@ -244,7 +244,7 @@ enum What {
 }
 
 impl Builder<'_> {
-    /// Takes the next event; false after the first document.
+    /// Processes the next event; false after the first document.
     fn event(&mut self, event: Event<'_>, at: At) -> Result<bool, Error> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -315,7 +315,7 @@ impl Builder<'_> {
         self.put(Rc::new(Node::new(open.at, value, open.height)), open.anchor)
     }
 
-    /// A whole value: a key, a value of a map, an item of a list, or the document.
+    /// Adds a complete value: a key, a value of a map, an item of a list, or the document.
     fn put(&mut self, node: Rc<Node>, anchor: usize) -> Result<(), Error> {
         if anchor != 0 {
             self.anchors.insert(anchor, Rc::clone(&node));
@@ -324,7 +324,7 @@ impl Builder<'_> {
             self.root = Some(node);
             return Ok(());
         };
-        // An alias may be as deep as what it names.
+        // An alias is as deep as the node that it names.
         open.height = open.height.max(node.height + 1);
         if open.height > self.rules.depth_max {
             return Err(self.too_deep(node.at));
@@ -354,7 +354,7 @@ impl Builder<'_> {
     }
 }
 
-/// `!` or `!!str`: a text, whatever it looks like.
+/// `!` or `!!str`: a text, whatever its content.
 fn is_text(tag: &Tag) -> bool {
     tag.is_yaml_core_schema() && tag.suffix == "str" || tag.handle.is_empty() && tag.suffix == "!"
 }
@@ -387,7 +387,7 @@ mod tests {
         );
         let deep = "a: [[[[]]]]";
         assert_eq!(errors(deep), [(1, 7, "deeper than 4 levels".to_owned())]);
-        // An alias adds the levels of what it names.
+        // An alias adds the levels of the node that it names.
         let alias = "a: &a [[]]\nb: [[*a]]";
         assert_eq!(errors(alias), [(2, 4, "deeper than 4 levels".to_owned())]);
         let own = "a: &a [*a]";

@@ -1,27 +1,27 @@
-//! What queries answer, as it is serialized to JSON. Times are milliseconds of the UNIX epoch, durations milliseconds;
-//! identifiers are lower-case hexadecimal.
+//! The answers to queries, which are serialized to JSON. Times are milliseconds of the UNIX epoch, durations are milliseconds,
+//! and identifiers are lower-case hexadecimal.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What the store holds.
+/// The content of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeldNow {
-    /// Traces.
+    /// The number of traces.
     pub traces: u64,
-    /// Their spans.
+    /// The number of their spans.
     pub spans: u64,
-    /// Bytes that they take in memory, with what they share.
+    /// Bytes that they take in memory, including shared texts.
     pub bytes: u64,
-    /// The most bytes.
+    /// The limit of these bytes.
     pub bytes_max: u64,
-    /// The greatest age of a trace.
+    /// The maximum age of a trace.
     pub age_max_ms: u64,
-    /// When the oldest trace came; none: there is none.
+    /// The arrival of the oldest trace; None if there is none.
     pub oldest_ms: Option<u64>,
-    /// Spans that could not be read, since the start.
+    /// Spans that could not be parsed, since the start.
     pub unreadable: u64,
-    /// Spans that their traces had no room for, since the start.
+    /// Spans that did not fit in their traces, since the start.
     pub left_out: u64,
 }
 
@@ -32,38 +32,38 @@ pub struct TraceRow {
     pub id: String,
     /// The earliest start of its spans.
     pub start_ms: f64,
-    /// From there to their latest end.
+    /// The time from there to their latest end.
     pub duration_ms: f64,
-    /// Service of its root, or of the earliest span where the root did not come.
+    /// The service of its root span, or of the earliest span if the root has not arrived.
     pub service: String,
-    /// Name of that span.
+    /// The name of that span.
     pub name: String,
     /// Its `http.route`.
     pub route: Option<String>,
-    /// Its status of HTTP.
+    /// Its HTTP status.
     pub status: Option<u16>,
-    /// A span has the status `Error`.
+    /// Whether a span has the status `Error`.
     pub error: bool,
-    /// Spans that are held.
+    /// The number of stored spans.
     pub spans: u64,
-    /// Whether it was kept; none: it was not decided yet.
+    /// Whether it was kept; None if it is not decided yet.
     pub kept: Option<bool>,
     /// The policy that decided.
     pub policy: Option<String>,
 }
 
-/// Traces that a query matches, the newest first.
+/// The traces that match a query, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceList {
-    /// As many as the query asked for.
+    /// At most as many as the query requested.
     pub traces: Vec<TraceRow>,
-    /// All that match.
+    /// The number of all matches.
     pub matched: u64,
-    /// What is held in all.
+    /// The content of the store.
     pub held: HeldNow,
 }
 
-/// One trace with everything that is known of it.
+/// One trace with all its data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceDetail {
     /// Its identifier.
@@ -74,11 +74,11 @@ pub struct TraceDetail {
     pub policy: Option<String>,
     /// The earliest start.
     pub start_ms: f64,
-    /// From there to the latest end.
+    /// The time from there to the latest end.
     pub duration_ms: f64,
-    /// Spans that it had no room for.
+    /// The number of spans that did not fit.
     pub left_out: u64,
-    /// In the order of their starts.
+    /// The spans in the order of their starts.
     pub spans: Vec<SpanDetail>,
 }
 
@@ -87,7 +87,7 @@ pub struct TraceDetail {
 pub struct SpanDetail {
     /// Its identifier.
     pub id: String,
-    /// Its parent's; none of a root.
+    /// The identifier of its parent; None for a root.
     pub parent: Option<String>,
     /// `service.name` of its resource.
     pub service: String,
@@ -95,11 +95,11 @@ pub struct SpanDetail {
     pub name: String,
     /// `internal`, `server`, `client`, `producer`, `consumer` or `unspecified`.
     pub kind: &'static str,
-    /// When it began.
+    /// Its start.
     pub start_ms: f64,
-    /// How long after the start of the trace, exact to the nanosecond.
+    /// The time from the start of the trace, exact to the nanosecond.
     pub offset_ms: f64,
-    /// How long it took.
+    /// Its duration.
     pub duration_ms: f64,
     /// Its status.
     pub status: Status,
@@ -111,7 +111,7 @@ pub struct SpanDetail {
     pub links: Vec<Link>,
     /// Attributes of its resource.
     pub resource: Map<String, Value>,
-    /// What recorded it.
+    /// The instrumentation scope.
     pub scope: Scope,
     /// `tracestate`
     pub trace_state: String,
@@ -122,7 +122,7 @@ pub struct SpanDetail {
 pub struct Status {
     /// `unset`, `ok` or `error`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
@@ -131,9 +131,9 @@ pub struct Status {
 pub struct EventDetail {
     /// Its name.
     pub name: String,
-    /// When it was.
+    /// Its time.
     pub time_ms: f64,
-    /// How long after the start of the trace.
+    /// The time from the start of the trace.
     pub offset_ms: f64,
     /// Its attributes.
     pub attributes: Map<String, Value>,
@@ -159,29 +159,29 @@ pub struct Scope {
     pub version: String,
 }
 
-/// Latency over time: how many traces began in each column and took as long as each row says.
+/// Latency over time: the number of traces that began in each column and have the duration of each row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeatMap {
-    /// Where the first column begins.
+    /// The start of the first column.
     pub since: u64,
-    /// Where the last one ends.
+    /// The end of the last column.
     pub until: u64,
-    /// Edges of the rows, one more than there are rows: row `i` holds durations from edge `i` on and below edge `i + 1`.
+    /// Bounds of the rows, one more than there are rows: row `i` has the durations from bound `i` to below bound `i + 1`.
     pub bounds_ms: Vec<f64>,
     /// The columns from left to right, each with its rows from the shortest durations on.
     pub columns: Vec<Vec<u32>>,
-    /// Of those, traces with an error.
+    /// The traces with an error among them.
     pub errors: Vec<Vec<u32>>,
-    /// All of them.
+    /// The number of all matches.
     pub matched: u64,
 }
 
-/// Words for the search fields.
+/// Values for the search fields.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Services {
-    /// By name.
+    /// Sorted by name.
     pub services: Vec<Service>,
-    /// Policies that decided on traces that are held, by name.
+    /// Policies that decided on stored traces, sorted by name.
     pub policies: Vec<String>,
 }
 
@@ -196,43 +196,43 @@ pub struct Service {
     pub routes: Vec<String>,
 }
 
-/// What policies would have kept.
+/// The result of other policies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DryRun {
-    /// Traces that were evaluated.
+    /// Evaluated traces.
     pub traces: u64,
-    /// Those that the policies keep.
+    /// Traces that the policies keep.
     pub kept: u64,
-    /// Spans of all.
+    /// Spans of all evaluated traces.
     pub spans: u64,
-    /// Spans of those that the policies keep.
+    /// Spans of the traces that the policies keep.
     pub kept_spans: u64,
     /// Bytes of all spans, as OTLP.
     pub bytes: u64,
-    /// Bytes of those that the policies keep.
+    /// Bytes of the spans that the policies keep.
     pub kept_bytes: u64,
-    /// Of the same traces, those that the running configuration kept.
+    /// Traces among the evaluated ones that the running configuration kept.
     pub running_kept: u64,
-    /// And those that it has not decided yet.
+    /// Traces among them on which it has not decided yet.
     pub undecided: u64,
-    /// Each policy, those that drop first.
+    /// The policies; those that drop come first.
     pub policies: Vec<PolicyOutcome>,
-    /// When the oldest evaluated trace came.
+    /// The arrival of the oldest evaluated trace.
     pub since_ms: u64,
-    /// Older traces of the time asked for were passed over, because enough spans were evaluated.
+    /// Whether older traces of the requested period were skipped, because enough spans were evaluated.
     pub is_cut: bool,
-    /// Some of the traces that are kept, the newest first.
+    /// Some of the kept traces, newest first.
     pub sample: Vec<TraceRow>,
 }
 
-/// What one policy said.
+/// The result of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PolicyOutcome {
     /// Its name.
     pub name: String,
-    /// Traces that are kept by it: of those that sample a trace, the policy that is recorded for it.
+    /// Traces for which this policy is recorded as the one that keeps them.
     pub kept: u64,
-    /// Traces that it votes to keep, also where another one is recorded.
+    /// Traces that it votes to keep, including those for which another policy is recorded.
     pub sampled: u64,
     /// Traces that it drops.
     pub dropped: u64,

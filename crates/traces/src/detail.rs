@@ -1,4 +1,4 @@
-//! One trace with everything that is known of it.
+//! One trace with all its data.
 
 use std::ops::Range;
 
@@ -27,12 +27,12 @@ pub(crate) struct Copy {
     pub end_ns: u64,
     pub left_out: u64,
     pub bytes: Vec<u8>,
-    /// Where each span is, and the place of its header.
+    /// The range of each span, and the index of its header.
     pub spans: Vec<(Range<usize>, usize)>,
     pub headers: Vec<Vec<u8>>,
 }
 
-/// The trace as it is answered.
+/// The answer for a trace.
 pub(crate) fn detail(copy: &Copy) -> TraceDetail {
     let mut spans: Vec<(u64, SpanDetail)> = copy
         .spans
@@ -40,7 +40,7 @@ pub(crate) fn detail(copy: &Copy) -> TraceDetail {
         .filter_map(|(range, header)| {
             let message = copy.bytes.get(range.clone())?;
             let header = copy.headers.get(*header)?;
-            // What cannot be read was not taken.
+            // Spans that cannot be parsed were not stored.
             let span = span(message, &mut ()).ok()?;
             Some((span.start_ns, span_detail(&span, header, copy.start_ns)))
         })

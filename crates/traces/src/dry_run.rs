@@ -1,8 +1,8 @@
-//! A dry run: what other policies would have kept of the traces that are held.
+//! A dry run: evaluates other policies on the stored traces.
 //!
-//! The policies are the sampler's own ([`tail::policy`]). Each trace is decided as if it were whole, at its end, and traces
-//! in the order of their ends, so that policies that count spans or bytes a second see them as the sampler would. A policy
-//! that draws goes by the trace's identifier: the same traces are kept in every run.
+//! The policies are the sampler's own ([`tail::policy`]). Each trace is decided as if it were complete, at its end, and traces
+//! are decided in the order of their ends. So policies that count spans or bytes per second see them like the sampler does. A
+//! probabilistic policy uses the trace's identifier: every run keeps the same traces.
 
 use std::collections::HashMap;
 
@@ -16,20 +16,20 @@ use crate::answer::{DryRun, PolicyOutcome};
 use crate::intern::part;
 use crate::store::{Fate, Held, Store, Trace};
 
-/// Traces that came before are not evaluated.
+/// Traces that arrived earlier are not evaluated.
 pub const WINDOW_MS: u64 = 10 * 60 * 1000;
-/// Spans that one dry run evaluates, about: that of the newest traces.
+/// Approximate number of spans that one dry run evaluates, from the newest traces on.
 pub const SPANS_MAX: u64 = 1_000_000;
-/// Spans that are evaluated before others get the lock.
+/// Spans that are evaluated before the lock is released for others.
 const SLICE_SPANS: u64 = 4096;
-/// Kept traces that are shown.
+/// Most kept traces in the answer.
 const SAMPLE_MAX: usize = 20;
 
-/// A trace, as policies see it.
+/// The input of policies for a trace.
 struct Evaluated {
     id: [u8; 16],
     bits: u64,
-    /// Further words of bits, where the program has more than one.
+    /// Further words of bits, if the program has more than one.
     more: Vec<u64>,
     spans: u64,
     bytes: u64,
@@ -44,7 +44,7 @@ pub(crate) fn dry_run(
     settings: &TailSampling,
     now_ms: u64,
 ) -> Result<DryRun, Refusal> {
-    // Shards divide rates; here is one.
+    // Shards divide rates; there is one shard here.
     let settings = TailSampling {
         shards: 1,
         ..settings.clone()
@@ -80,7 +80,7 @@ pub(crate) fn dry_run(
     Ok(run)
 }
 
-/// Decides on all, in this order; what is kept, in the same.
+/// Decides on all traces in this order. Returns the kept ones in the same order.
 fn decide(program: &mut Program, traces: &[Evaluated], run: &mut DryRun) -> Vec<[u8; 16]> {
     let mut kept = Vec::new();
     let mut kept_by: HashMap<u16, u64> = HashMap::new();
@@ -114,7 +114,7 @@ fn decide(program: &mut Program, traces: &[Evaluated], run: &mut DryRun) -> Vec<
     kept
 }
 
-/// The traces that came since then, from the newest on, in slices; and whether some were passed over.
+/// The traces that arrived since then, from the newest on, read in slices. Returns also whether some were skipped.
 fn evaluate(store: &Store, program: &Program, since_ms: u64) -> (Vec<Evaluated>, bool) {
     let mut evaluated = Vec::new();
     let mut spans = 0;
@@ -146,7 +146,7 @@ fn evaluate(store: &Store, program: &Program, since_ms: u64) -> (Vec<Evaluated>,
     }
 }
 
-/// Reads traces for a program, as long as the store does not change.
+/// Reads traces for a program, while the store does not change.
 struct Evaluator<'p, 'h> {
     program: &'p Program,
     held: &'h Held,
@@ -178,7 +178,7 @@ impl<'p, 'h> Evaluator<'p, 'h> {
                 resource: part(header, 0),
                 scope: part(header, 1),
             };
-            // As the sampler sizes traces: a header counts once for spans that follow each other.
+            // The size is computed like in the sampler: a header counts once for consecutive spans.
             bytes += message.len() + 1 + varint_len(message.len() as u64);
             if last_header != Some(number) {
                 bytes += header.len();

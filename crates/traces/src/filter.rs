@@ -1,14 +1,14 @@
-//! A query, prepared for a walk over all traces.
+//! A query, prepared for a scan of all traces.
 
 use crate::intern::part;
 use crate::query::{StatusRange, TraceQuery};
 use crate::store::{Held, Trace};
 
-/// What a trace must be. Texts were looked up in the store's tables, so that it holds only as long as they do not change.
+/// The conditions for a trace. Texts were looked up in the store's tables, so the filter is valid only while these do not change.
 pub(crate) struct Filter {
-    /// Operations that match, by number; none: any trace does.
+    /// Matching operations, by number; None: any trace matches.
     operations: Option<Vec<bool>>,
-    /// Policies that match, likewise.
+    /// Matching policies, by number; None: any trace matches.
     policies: Option<Vec<bool>>,
     status: Option<StatusRange>,
     error: Option<bool>,
@@ -48,7 +48,7 @@ impl Filter {
             policies,
             status: query.status,
             error: query.error,
-            // Conversions of floating-point numbers to integers stop at the greatest.
+            // Conversions of floating-point numbers to integers saturate.
             min_ns: (query.min_ms.unwrap_or(0.0) * 1e6) as u64,
             max_ns: query.max_ms.map_or(u64::MAX, |ms| (ms * 1e6) as u64),
             since_ns: query.since_ms.unwrap_or(0).saturating_mul(1_000_000),
@@ -82,10 +82,10 @@ impl Filter {
     }
 }
 
-/// Whether a text is a pattern's, in which `*` stands for any bytes. In time of the product of both lengths at most.
+/// Whether a text matches a pattern, in which `*` stands for any bytes. The time is at most the product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // The last star, and what it stands for so far.
+    // The last star, and the part of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         match pattern.get(at) {

@@ -1,13 +1,13 @@
-//! The heat map: traces by when they began and how long they took.
+//! The heat map: traces by their start and their duration.
 
 use crate::answer::HeatMap;
 use crate::filter::Filter;
 use crate::query::{COLUMNS_MAX, HeatMapQuery, ROWS_MAX, TraceQuery};
 use crate::store::Held;
 
-/// Durations below count as this one.
+/// Shorter durations count as this one.
 const DURATION_MIN_MS: f64 = 0.01;
-/// Durations above count as this one: a day.
+/// Longer durations count as this one: a day.
 const DURATION_MAX_MS: f64 = 86_400_000.0;
 
 /// A trace in the map.
@@ -29,8 +29,8 @@ pub(crate) fn points(held: &Held, query: &TraceQuery) -> Vec<Point> {
     points.collect()
 }
 
-/// The map: from `since` (the first start that there is) to `until` (now), from a power of ten below the shortest duration
-/// to one above the longest, so that its axes rest while traces come.
+/// The map from `since` (the first start if absent) to `until` (now). The rows reach from a power of ten below the shortest
+/// duration to one above the longest, so that the axes stay constant while traces arrive.
 pub(crate) fn heat_map(query: &HeatMapQuery, points: &[Point], now_ms: u64) -> HeatMap {
     let columns = query.columns.clamp(1, COLUMNS_MAX);
     let rows = query.rows.clamp(1, ROWS_MAX);
@@ -52,7 +52,7 @@ pub(crate) fn heat_map(query: &HeatMapQuery, points: &[Point], now_ms: u64) -> H
     };
     let width_ms = until.saturating_sub(since).max(1) as f64 / columns as f64;
     for point in points {
-        // Clocks of other machines may run ahead.
+        // Clocks of other machines may be ahead.
         if point.start_ms < since || point.start_ms >= until {
             continue;
         }
@@ -66,7 +66,7 @@ pub(crate) fn heat_map(query: &HeatMapQuery, points: &[Point], now_ms: u64) -> H
     map
 }
 
-/// Powers of ten around all durations; a decade at least.
+/// Powers of ten around all durations; at least one decade.
 fn decades(points: &[Point]) -> (f64, f64) {
     let durations = || points.iter().map(|point| point.duration_ms);
     let low = durations().min_by(f64::total_cmp).unwrap_or(1.0);

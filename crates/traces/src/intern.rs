@@ -1,12 +1,12 @@
-//! Texts that many traces share: each is held once, as long as a trace names it.
+//! Texts that many traces share: each is stored once, while a trace refers to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of a text in memory beside its own: its slot, its place in the index and its counts.
+/// Bytes of an entry in memory in addition to its text: its slot, its place in the index and its counts.
 pub(crate) const ENTRY_BYTES: u64 = 96;
 
-/// A table of counted texts, which are numbered.
+/// A table of reference-counted texts, which have numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Interned {
     slots: Vec<Slot>,
@@ -23,12 +23,12 @@ struct Slot {
 }
 
 impl Interned {
-    /// The number of a text that is held.
+    /// The number of a stored text.
     pub fn find(&self, text: &[u8]) -> Option<u32> {
         self.index.get(text).copied()
     }
 
-    /// The number of a text, for one more holder.
+    /// The number of a text; adds a reference.
     pub fn hold(&mut self, text: &[u8]) -> u32 {
         if let Some(number) = self.find(text) {
             self.slots[number as usize].holders += 1;
@@ -54,7 +54,7 @@ impl Interned {
         number
     }
 
-    /// One holder less; the last one takes the text with it.
+    /// Removes a reference; removing the last one drops the text.
     pub fn release(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(number as usize) else {
             debug_assert!(false, "what is released was held");
@@ -70,7 +70,7 @@ impl Interned {
         }
     }
 
-    /// The text of a number; empty where there is none.
+    /// The text with a number; empty if there is none.
     pub fn text(&self, number: u32) -> &[u8] {
         let slot = self.slots.get(number as usize);
         slot.and_then(|slot| slot.text.as_deref())
@@ -83,7 +83,7 @@ impl Interned {
         slots.filter_map(|(number, slot)| Some((number, slot.text.as_deref()?)))
     }
 
-    /// Numbers go up to here.
+    /// All numbers are below this.
     pub fn end(&self) -> usize {
         self.slots.len()
     }
@@ -93,10 +93,10 @@ impl Interned {
         self.bytes
     }
 
-    /// How many hold each, where all is as it is counted.
+    /// The number of references of each text, after a check of all counts.
     ///
     /// # Panics
-    /// Where it is not.
+    /// A count is wrong.
     pub fn holders(&self) -> HashMap<u32, u32> {
         let counted: u64 = self.iter().map(|(_, t)| t.len() as u64 + ENTRY_BYTES).sum();
         assert_eq!(counted, self.bytes);
@@ -108,7 +108,7 @@ impl Interned {
     }
 }
 
-/// Puts texts together so that [`part`] finds each again, into `out`.
+/// Joins texts into `out`, so that [`part`] finds each again.
 pub(crate) fn join(parts: &[&[u8]], out: &mut Vec<u8>) {
     out.clear();
     for part in parts {
@@ -117,7 +117,7 @@ pub(crate) fn join(parts: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// One of the texts that were put together; empty where there is none.
+/// One of the joined texts; empty if there is none.
 pub(crate) fn part(mut joined: &[u8], at: usize) -> &[u8] {
     for left in (0..=at).rev() {
         let Some((len, rest)) = joined.split_first_chunk::<4>() else {

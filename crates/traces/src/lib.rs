@@ -1,10 +1,10 @@
 //! The embedded trace store: the traces of the last minutes, in memory, for the dashboard.
 //!
-//! Spans come as encoded OTLP and stay encoded. A [`Store`] holds them bounded in bytes and in age, and forgets the oldest
-//! traces first. Beside its spans a trace has what searches compare: its times, its root's name, route and status, and which
-//! operations it has, as numbers of texts that all traces share. So a search walks over the traces and reads no span.
+//! Spans arrive as encoded OTLP and stay encoded. A [`Store`] limits their bytes and their age, and removes the oldest traces
+//! first. In addition to its spans, a trace has the values that searches compare: its times, its root's name, route and status,
+//! and its operations, as numbers of texts that all traces share. So a search scans the traces and reads no span.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers: every call that needs the time is told it, in
+//! Nothing here does I/O, reads a clock or uses random numbers. A call that needs the time gets it as an argument, in
 //! milliseconds of the UNIX epoch.
 #![forbid(unsafe_code)]
 

@@ -1,47 +1,47 @@
-//! Queries, typed, and read from the parameters of a URL.
+//! Typed queries, and their parser for the parameters of a URL.
 
 use syntax::hex;
 
-/// Traces of a list at most.
+/// Most traces of a list.
 pub const LIST_MAX: usize = 200;
-/// Traces of a list where nothing is asked for.
+/// The default number of traces of a list.
 const LIST_DEFAULT: usize = 50;
-/// Columns of a heat map at most.
+/// Most columns of a heat map.
 pub const COLUMNS_MAX: usize = 400;
 const COLUMNS_DEFAULT: usize = 80;
-/// Rows of a heat map at most.
+/// Most rows of a heat map.
 pub const ROWS_MAX: usize = 100;
 const ROWS_DEFAULT: usize = 24;
-/// Bytes of a text that is compared.
+/// Most bytes of a text in a query.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Which traces are asked for: those for which all that is set holds.
+/// Selects traces: those that meet all conditions that are set.
 ///
-/// Texts are compared as a whole; `*` stands for any characters. `service`, `name` and `route` are those of one span of the
-/// trace, any of them.
+/// Texts are compared as a whole; `*` stands for any characters. `service`, `name` and `route` must match one and the same span
+/// of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceQuery {
     /// A span's `service.name`.
     pub service: Option<String>,
-    /// Its name.
+    /// The span's name.
     pub name: Option<String>,
-    /// Its `http.route`.
+    /// The span's `http.route`.
     pub route: Option<String>,
     /// The HTTP status of the trace's root.
     pub status: Option<StatusRange>,
     /// Whether a span has the status `Error`.
     pub error: Option<bool>,
-    /// The trace takes at least so long.
+    /// The shortest duration of the trace.
     pub min_ms: Option<f64>,
-    /// The trace takes at most so long.
+    /// The longest duration of the trace.
     pub max_ms: Option<f64>,
     /// The policy that decided.
     pub policy: Option<String>,
-    /// It begins at this time or later.
+    /// The trace begins at this time or later.
     pub since_ms: Option<u64>,
-    /// It begins before this time.
+    /// The trace begins before this time.
     pub until_ms: Option<u64>,
-    /// It was kept, or it was decided not to be.
+    /// Whether it was kept; a trace without a decision does not match.
     pub kept: Option<bool>,
     /// Rows of the list, up to [`LIST_MAX`].
     pub limit: usize,
@@ -66,7 +66,7 @@ impl Default for TraceQuery {
     }
 }
 
-/// Statuses of HTTP: one, or a class of them.
+/// HTTP statuses: one, or a class of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusRange {
     /// The least.
@@ -76,7 +76,7 @@ pub struct StatusRange {
 }
 
 impl StatusRange {
-    /// Reads `404`, `5xx` or `500-599`.
+    /// Parses `404`, `5xx` or `500-599`.
     #[must_use]
     pub fn parse(text: &str) -> Option<StatusRange> {
         let status = |text: &str| {
@@ -96,14 +96,14 @@ impl StatusRange {
     }
 }
 
-/// What a heat map shows.
+/// The query for a heat map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMapQuery {
-    /// Of which traces.
+    /// The traces.
     pub filter: TraceQuery,
-    /// How many columns, up to [`COLUMNS_MAX`].
+    /// The number of columns, up to [`COLUMNS_MAX`].
     pub columns: usize,
-    /// How many rows, up to [`ROWS_MAX`].
+    /// The number of rows, up to [`ROWS_MAX`].
     pub rows: usize,
 }
 
@@ -118,7 +118,7 @@ impl Default for HeatMapQuery {
 }
 
 impl TraceQuery {
-    /// Reads a query from the names and values of a URL, decoded. An empty value asks for nothing.
+    /// Reads a query from the decoded names and values of a URL. An empty value sets no condition.
     ///
     /// # Errors
     /// Which parameter is unknown or has a wrong value.
@@ -134,10 +134,10 @@ impl TraceQuery {
         Ok(query)
     }
 
-    /// Sets one parameter; false where there is none of this name.
+    /// Sets one parameter; false if there is none with this name.
     ///
     /// # Errors
-    /// What is wrong with its value.
+    /// The fault in its value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
         if value.is_empty() {
             return Ok(PARAMETERS.contains(&name));
@@ -171,7 +171,7 @@ const PARAMETERS: &[&str] = &[
 ];
 
 impl HeatMapQuery {
-    /// As [`TraceQuery::from_pairs`], with `columns` and `rows`.
+    /// Like [`TraceQuery::from_pairs`], with `columns` and `rows`.
     ///
     /// # Errors
     /// Which parameter is unknown or has a wrong value.

@@ -1,39 +1,39 @@
-//! Reading a request: where its spans are, and what the store remembers beside their bytes.
+//! Parses a request: the places of its spans, and the values that the store keeps for searches.
 
 use tail::scan::{
     Any, Attributes, Malformed, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES, Scanner, Spot, Visitor, span,
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Bytes of a service, a name, a route or a policy that are remembered for searches.
+/// Most bytes of a service, a name, a route or a policy that are kept for searches.
 pub(crate) const TEXT_BYTES_MAX: usize = 256;
-/// The attribute that samplers record their policy in.
+/// The attribute in which samplers record their policy.
 const POLICY: &[u8] = b"tailsampling.policy";
 
-/// A span as it was found.
+/// A parsed span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note<'a> {
     /// Its trace.
     pub trace: [u8; 16],
     /// Its message.
     pub message: &'a [u8],
-    /// What it is recognised by when it comes again; 0: it is not.
+    /// Identifies the span if it arrives again; 0: it is not identified.
     pub print: u64,
-    /// Its header, among those of the request.
+    /// The index of its header in the request.
     pub header: u32,
     pub start_ns: u64,
     pub end_ns: u64,
     pub name: &'a [u8],
     pub route: &'a [u8],
-    /// Status of HTTP; 0: none.
+    /// The HTTP status; 0: none.
     pub status: u16,
     pub is_root: bool,
     pub is_error: bool,
-    /// The policy that it says it was kept by.
+    /// The policy recorded in the span, which kept it.
     pub policy: &'a [u8],
 }
 
-/// What stands around spans.
+/// The context of spans in a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header<'a> {
     /// The message `Resource`.
@@ -45,17 +45,17 @@ pub(crate) struct Header<'a> {
     policy: &'a [u8],
 }
 
-/// A request that was read.
+/// A parsed request.
 #[derive(Debug, Default)]
 pub(crate) struct Notes<'a> {
     pub spans: Vec<Note<'a>>,
     pub headers: Vec<Header<'a>>,
-    /// Spans that could not be read; what cannot be told apart counts as one.
+    /// The number of spans that could not be parsed; a part that cannot be split counts as one.
     pub unreadable: u64,
     current: Header<'a>,
 }
 
-/// Reads a request as far as it goes.
+/// Parses a request as far as possible.
 pub(crate) fn read(request: &[u8]) -> Notes<'_> {
     let mut notes = Notes::default();
     if Scanner::default().walk(request, &mut notes).is_err() {
@@ -109,7 +109,7 @@ impl<'a> Visitor<'a> for Notes<'a> {
     }
 }
 
-/// Attributes that the store remembers.
+/// Attributes that the store keeps.
 #[derive(Debug, Default)]
 struct Wanted<'a> {
     route: &'a [u8],
@@ -144,7 +144,7 @@ impl<'a> Spot<'a> for Wanted<'a> {
     fn attribute(&mut self, key: &'a [u8], value: &'a [u8]) {
         match key {
             b"http.route" => self.route = text(Some(Any::read(value))),
-            // The second is the name of the conventions before they were stable.
+            // The second name is from before the conventions became stable.
             b"http.response.status_code" | b"http.status_code" => {
                 if let Any::Int(status) = Any::read(value) {
                     self.status = u16::try_from(status).unwrap_or(0);
@@ -158,7 +158,7 @@ impl<'a> Spot<'a> for Wanted<'a> {
     fn put(&mut self, _: u8, _: &'a [u8]) {}
 }
 
-/// A text of an attribute, shortened; empty where it is none.
+/// The text of an attribute, shortened; empty if it is not a text.
 fn text(value: Option<Any<'_>>) -> &[u8] {
     match value {
         Some(Any::Text(text)) => shortened(text),
@@ -176,8 +176,8 @@ pub(crate) fn shortened(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(TEXT_BYTES_MAX)]
 }
 
-/// A number for a span that another span hardly has. Client and server may share an identifier (Zipkin), so that its kind
-/// and its times count too.
+/// A number that two spans hardly ever share. Client and server may share an identifier (Zipkin), so the kind and the times are
+/// included.
 fn print(id: &[u8], kind: i32, start_ns: u64, end_ns: u64) -> u64 {
     if id.iter().all(|byte| *byte == 0) {
         return 0;

@@ -1,4 +1,4 @@
-//! Words for the search fields.
+//! Values for the search fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use crate::answer::{Service, Services};
 use crate::intern::part;
 use crate::store::Held;
 
-/// Services that are told at most.
+/// Most services in the answer.
 const SERVICES_MAX: usize = 1000;
-/// Names, and routes, of a service that are told at most.
+/// Most names, and most routes, of a service in the answer.
 const WORDS_MAX: usize = 1000;
 
 /// The services, span names, routes and policies of all traces.

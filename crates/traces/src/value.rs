@@ -4,10 +4,10 @@ use serde_json::{Map, Number, Value};
 use syntax::hex;
 use tail::scan::{Any, Attributes};
 
-/// Whole numbers beyond are written as texts: JavaScript has no others.
+/// Larger integers are written as text: JavaScript cannot represent them exactly.
 const EXACT_MAX: i64 = 1 << 53;
 
-/// Milliseconds of a time in nanoseconds, to the microsecond: as exact as a number of JSON is.
+/// A time in nanoseconds as milliseconds, exact to the microsecond, like a JSON number.
 pub(crate) fn time_ms(ns: u64) -> f64 {
     (ns / 1000) as f64 / 1000.0
 }
@@ -17,7 +17,7 @@ pub(crate) fn duration_ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Milliseconds from one time to another, which may be before.
+/// Milliseconds from one time to another, which may be earlier.
 pub(crate) fn between_ms(from_ns: u64, to_ns: u64) -> f64 {
     match to_ns.checked_sub(from_ns) {
         Some(ns) => duration_ms(ns),
@@ -25,12 +25,12 @@ pub(crate) fn between_ms(from_ns: u64, to_ns: u64) -> f64 {
     }
 }
 
-/// Text that may be no UTF-8.
+/// Bytes as text; they may not be UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Attributes by name; of several with one name the first.
+/// Attributes by name; the first of several with the same name counts.
 pub(crate) fn attributes(attributes: Attributes<'_>) -> Map<String, Value> {
     let mut map = Map::new();
     for (key, value) in attributes {
@@ -40,7 +40,7 @@ pub(crate) fn attributes(attributes: Attributes<'_>) -> Map<String, Value> {
     map
 }
 
-/// A value. Bytes are hexadecimal. The scanner bounds how deep it is.
+/// A value as JSON. Bytes are hexadecimal. The scanner limits the depth.
 fn json(value: Any<'_>) -> Value {
     match value {
         Any::Empty => Value::Null,

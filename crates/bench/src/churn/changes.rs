@@ -1,4 +1,4 @@
-//! What is changed under load, one entry a kind of change. All of it is HAProxy's: signals, and commands of its runtime interface.
+//! The changes under load, one entry each. They use HAProxy's means: signals, and commands of its runtime interface.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,14 +11,14 @@ use crate::Failure;
 use crate::clock::Deadline;
 use crate::sys;
 
-/// How long an answer of the runtime interface may take; a reload replaces the process that would answer.
+/// Most time for an answer of the runtime interface; a reload replaces the process that would answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the worker of a reload may take until it serves.
+/// Most time until the worker of a reload serves.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
-/// How often a state that has no event is looked at.
+/// The polling interval for a state without an event.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The proxy as those who change it see it.
+/// The proxy, for the functions that change it.
 pub struct Subject {
     /// The master's process.
     pub master: u32,
@@ -34,13 +34,13 @@ pub struct Subject {
 
 /// One kind of change.
 pub struct Change {
-    /// In the table.
+    /// The name in the table.
     pub name: &'static str,
-    /// Makes it once, the `n`th time.
+    /// Makes the change for the `n`th time.
     pub make: fn(&Subject, u32) -> Result<(), Failure>,
 }
 
-/// All of them. The first changes nothing, to compare with.
+/// All changes. The first changes nothing and is the baseline.
 pub const ALL: &[Change] = &[
     Change {
         name: "nothing",
@@ -81,7 +81,7 @@ pub const ALL: &[Change] = &[
         make: |subject, n| {
             let file = subject.certificates[0].display();
             let pem = fs::read_to_string(&subject.certificates[(n as usize + 1) % 2])?;
-            // Keys of a new line end the payload.
+            // An empty line would end the payload.
             let pem: String = pem
                 .lines()
                 .filter(|line| !line.is_empty())
@@ -117,7 +117,7 @@ impl Subject {
         self.worker_other_than(Some(before)).map(drop)
     }
 
-    /// The number of the worker that answers, as soon as it is another one.
+    /// Waits for another worker than `before`. Returns its process number.
     fn worker_other_than(&self, before: Option<u32>) -> Result<u32, Failure> {
         let deadline = Deadline::after(RELOAD_PATIENCE);
         loop {
@@ -129,7 +129,7 @@ impl Subject {
         }
     }
 
-    /// The number of the worker that answers now.
+    /// The process number of the current worker.
     fn worker(&self) -> Result<u32, Failure> {
         let info = self.ask("show info")?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
@@ -178,7 +178,7 @@ impl Subject {
 /// Writes the configuration, in HAProxy's language.
 ///
 /// # Errors
-/// When it cannot be written.
+/// The file cannot be written.
 pub fn write_config(
     dir: &Path,
     listen: SocketAddr,

@@ -1,4 +1,4 @@
-//! Clients of HTTP/1.1: a request at a time on each connection.
+//! HTTP/1.1 clients: one request at a time on each connection.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::https::{Offer, config, connect, request};
 /// Sends requests until `stop` is set.
 ///
 /// # Errors
-/// When the client cannot be set up.
+/// The client cannot be set up.
 pub fn run(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Tally, Failure> {
     let config = config(Offer::Usual, &["http/1.1"], true)?;
     load::run(plan, plan.connections, stop, |tasks, sender| {
@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    /// Keeps the connection where the answer permits it.
+    /// Keeps the connection if the answer permits it.
     async fn exchange_on(&mut self, mut stream: TlsStream<TcpStream>) -> io::Result<()> {
         stream.write_all(&request(self.plan.path, false)).await?;
         stream.flush().await?;

@@ -1,4 +1,4 @@
-//! Clients of HTTP/2 at a steady rate: connections that several requests share at a time, as a browser or another proxy has them.
+//! HTTP/2 clients at a steady rate: several requests share a connection, as in a browser or another proxy.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::load::{self, Broken, Plan, Tally};
 use crate::Failure;
 use crate::https::{Offer, config, connect};
 
-/// Requests at a time on one connection.
+/// Most requests at a time on one connection.
 const STREAMS: u32 = 8;
 
 /// Sends requests until `stop` is set.
 ///
 /// # Errors
-/// When the client cannot be set up.
+/// The client cannot be set up.
 pub fn run(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Tally, Failure> {
     let config = config(Offer::Usual, &["h2"], true)?;
     load::run(plan, plan.connections * STREAMS, stop, |tasks, sender| {
@@ -41,7 +41,7 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Tally, Failure> {
     })
 }
 
-/// A connection that is made anew when the other side has asked to go away.
+/// A connection that is replaced when the other side sends GOAWAY.
 struct Connection {
     plan: Plan,
     config: Arc<ClientConfig>,
@@ -76,7 +76,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What sends a request: of the connection that there is, or of a new one.
+    /// The sender of the existing connection, or of a new one.
     async fn sender(&self) -> Result<SendRequest<Bytes>, Broken> {
         let mut kept = self.sender.lock().await;
         if let Some(sender) = kept.take()
@@ -87,7 +87,7 @@ impl Connection {
         }
         let stream = connect(self.plan.address, &self.config).await?;
         let (sender, connection) = handshake(stream).await?;
-        // Its errors are those of its requests.
+        // Errors of the connection are reported by its requests.
         spawn_local(async { drop(connection.await) });
         let sender = sender.ready().await?;
         *kept = Some(sender.clone());

@@ -1,4 +1,4 @@
-//! Clients at a steady rate over kept connections: what of their requests failed, and what they sent again.
+//! Clients at a steady rate over kept connections. Counts requests that failed, and requests that were sent again.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -14,43 +14,43 @@ use crate::Failure;
 use crate::https::PATIENCE;
 use crate::https::latency::Latencies;
 
-/// What is run.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Where the proxy listens.
+    /// The address of the proxy.
     pub address: SocketAddr,
-    /// What is fetched.
+    /// The requested path.
     pub path: &'static str,
     /// Kept connections.
     pub connections: u32,
-    /// Requests a second, of all connections together.
+    /// Requests per second, all connections together.
     pub per_second: u32,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// The time of each request that was answered.
     pub latencies: Latencies,
     /// Requests that the client sent again, because the proxy closed the connection before it processed them.
     pub repeated: u64,
-    /// Requests that were answered with an error, in part, or not at all.
+    /// Requests with an error or a partial answer, or without any.
     pub failed: u64,
-    /// The first failure, for people.
+    /// The first failure as text.
     pub example: Option<String>,
 }
 
-/// How a request ended without an answer.
+/// Why a request has no answer.
 #[derive(Debug)]
 pub enum Broken {
-    /// The proxy did not work on it: a client sends it again. Over HTTP/1.1 the kept connection was closed before a byte of an answer
-    /// (RFC 9112 §9.3.1); over HTTP/2 the stream was refused or came after GOAWAY (RFC 9113 §8.7).
+    /// The proxy did not process it, so a client sends it again. Over HTTP/1.1, the kept connection closed before the first byte
+    /// of an answer (RFC 9112 §9.3.1). Over HTTP/2, the stream was refused or came after GOAWAY (RFC 9113 §8.7).
     Unprocessed,
-    /// Anything else, for people.
+    /// Any other reason, as text.
     Failed(String),
 }
 
-/// One of those who send requests, each at its share of the rate.
+/// A sender of requests, with its share of the rate.
 #[derive(Clone)]
 pub struct Sender {
     pause: Duration,
@@ -59,7 +59,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends a request at each tick until the load is stopped. `exchange` sends one and reads its answer.
+    /// Sends a request at each tick until the load is stopped. `exchange` sends one request and reads its answer.
     pub async fn run(self, mut exchange: impl AsyncFnMut() -> Result<(), Broken>) {
         let mut in_time = async || match timeout(PATIENCE, exchange()).await {
             Ok(outcome) => outcome,
@@ -78,7 +78,7 @@ impl Sender {
             let mut tally = self.tally.borrow_mut();
             match outcome {
                 Ok(()) => tally.latencies.record(crate::clock::now() - start),
-                Err(Broken::Unprocessed) => tally.fail("not worked on twice".to_owned()),
+                Err(Broken::Unprocessed) => tally.fail("not processed, twice".to_owned()),
                 Err(Broken::Failed(why)) => tally.fail(why),
             }
         }
@@ -88,7 +88,7 @@ impl Sender {
 /// Runs `senders` on this thread until `stop` is set. `spawn` starts each of them.
 ///
 /// # Errors
-/// When the runtime cannot be made.
+/// The runtime cannot be created.
 pub fn run(
     plan: &Plan,
     senders: u32,

@@ -1,16 +1,16 @@
-//! What a demo origin answers, and when: by its path, by what the query asks for, and a little by chance.
+//! The answers of a demo origin, and their delay: by the path, the parameters of the query, and a random part.
 
 use std::time::Duration;
 
 use super::random::Random;
 
-/// The longest that a request may ask an answer to take.
+/// The longest delay that a request may ask for.
 const LATENCY_MAX: Duration = Duration::from_secs(20);
-/// Answers that are slow, and that fail, by chance.
+/// The shares of slow and of failed answers, chosen at random.
 const SLOW_SHARE: f64 = 0.01;
 const FAILED_SHARE: f64 = 0.01;
 
-/// By the path's beginning: the route, and the usual time of an answer in milliseconds.
+/// By the beginning of the path: the route, and the usual response time in milliseconds.
 const ROUTES: &[(&str, &str, f64)] = &[
     ("/products/", "/products/{id}", 12.0),
     ("/products", "/products", 20.0),
@@ -24,12 +24,12 @@ const ROUTES: &[(&str, &str, f64)] = &[
 
 /// A demo origin.
 pub struct Site {
-    /// As it calls itself.
+    /// Its displayed name.
     pub name: &'static str,
     slowness: f64,
 }
 
-/// What becomes of a request.
+/// The planned answer to a request.
 pub struct Plan {
     pub route: &'static str,
     pub latency: Duration,
@@ -37,12 +37,12 @@ pub struct Plan {
 }
 
 impl Site {
-    /// `slowness`: how many times the usual time its answers take.
+    /// `slowness`: the factor of its response times.
     pub fn new(name: &'static str, slowness: f64) -> Site {
         Site { name, slowness }
     }
 
-    /// What a request for this target comes to. `?latency=` (milliseconds) and `?status=` leave nothing to chance.
+    /// Plans the answer for this target. `?latency=` (milliseconds) and `?status=` fix the result.
     pub fn plan(&self, target: &str, random: &mut Random) -> Plan {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let found = ROUTES.iter().find(|(begin, ..)| path.starts_with(begin));
@@ -102,7 +102,7 @@ impl Site {
             &*body
         };
         let status = plan.status;
-        // No body belongs to these (RFC 9110 §15).
+        // These have no body (RFC 9110 §15).
         let (length, shown) = match status {
             204 | 304 => (String::new(), ""),
             _ => (format!("content-length: {}\r\n", body.len()), shown),

@@ -1,4 +1,4 @@
-//! A light load, so that there is something to see.
+//! A light load, so that the dashboard has data to show.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,16 +10,16 @@ use std::time::Duration;
 use super::random::Random;
 use crate::sys;
 
-/// Connections, each of which has one request under way at a time.
+/// Connections, each with one request at a time.
 const CLIENTS: u32 = 6;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest pause, so that the end is noticed.
+/// The longest pause, so that a client notices the end.
 const PAUSE_MAX_S: f64 = 2.0;
-/// Before a connection that failed is tried again.
+/// Pause before a failed connection is retried.
 const AGAIN: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// What is asked for, and how often.
+/// The requested targets, and their frequency.
 const TARGETS: &[(&str, f64)] = &[
     ("/", 20.0),
     ("/products", 20.0),
@@ -37,10 +37,10 @@ pub struct Load {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts it: so many requests a second in all.
+/// Starts the load: this many requests per second in total.
 ///
 /// # Errors
-/// No thread could be made.
+/// A thread cannot be started.
 pub fn start(to: SocketAddr, rate: u32) -> io::Result<Load> {
     let mut load = Load {
         ended: Arc::default(),
@@ -67,13 +67,13 @@ impl Load {
     pub fn end(self) {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            // A thread that panicked was told.
+            // A panic of the thread was reported.
             let _ = thread.join();
         }
     }
 }
 
-/// One connection, until it breaks.
+/// Serves one connection until it breaks.
 fn client(to: SocketAddr, pause_s: f64, ended: &AtomicBool, random: &mut Random) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -124,7 +124,7 @@ fn answer(stream: &mut TcpStream) -> io::Result<()> {
         }
         let count = stream.read(&mut piece)?;
         if count == 0 || came.len() > ANSWER_BYTES_MAX {
-            return Err(io::Error::other("the answer is cut short or too large"));
+            return Err(io::Error::other("the response is truncated or too large"));
         }
         came.extend_from_slice(&piece[..count]);
     }

@@ -1,4 +1,4 @@
-//! A demo origin: one thread a connection, since its answers take their time.
+//! A demo origin: one thread per connection, because its answers are delayed.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,19 +11,19 @@ use super::random::Random;
 use super::spans::{Served, Spans};
 use crate::sys;
 
-/// Connections at once; more are closed.
+/// Most connections at a time; more are closed.
 const CONNECTIONS_MAX: usize = 512;
-/// A connection that says nothing for so long is closed.
+/// An idle connection closes after this time.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Bytes of a body, which are thrown away.
+/// Most bytes of a body, which is discarded.
 const BODY_BYTES_MAX: usize = 1 << 20;
 const STACK_BYTES: usize = 128 << 10;
 
 /// Serves a site on a free loopback port until the process ends.
 ///
 /// # Errors
-/// When it cannot listen, or not start a thread.
+/// It cannot listen, or a thread cannot be started.
 pub fn start(site: Site, spans: Spans) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -39,7 +39,7 @@ pub fn start(site: Site, spans: Spans) -> io::Result<SocketAddr> {
             let builder = std::thread::Builder::new().name("demo-conn".to_owned());
             let own = Arc::clone(&shared);
             let spawned = builder.stack_size(STACK_BYTES).spawn(move || {
-                // Who has gone is told nothing.
+                // A client that has gone needs no message.
                 let _ = serve(stream, &own.0, &own.1);
                 own.2.fetch_sub(1, Ordering::Relaxed);
             });
@@ -89,7 +89,7 @@ fn serve(mut stream: TcpStream, site: &Site, spans: &Spans) -> io::Result<()> {
     Ok(())
 }
 
-/// The next head, with its empty line; none at the end. What follows it stays in `came`.
+/// The next head, with its empty line; None at the end. Bytes after it stay in `came`.
 fn head(stream: &mut TcpStream, came: &mut Vec<u8>) -> io::Result<Option<String>> {
     let mut piece = [0; 4096];
     loop {
@@ -106,7 +106,7 @@ fn head(stream: &mut TcpStream, came: &mut Vec<u8>) -> io::Result<Option<String>
     }
 }
 
-/// Reads a body and throws it away.
+/// Reads a body and discards it.
 fn skip(stream: &mut TcpStream, came: &mut Vec<u8>, length: usize) -> io::Result<()> {
     if length > BODY_BYTES_MAX {
         return Err(io::Error::other("the body is too large"));
@@ -131,7 +131,7 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Since the UNIX epoch.
+/// The time since the UNIX epoch.
 #[expect(clippy::disallowed_methods, reason = "spans tell real times")]
 fn now() -> Duration {
     SystemTime::now()

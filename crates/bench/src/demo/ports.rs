@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use crate::Failure;
 
-/// All of them, on the loopback address.
+/// All ports, on the loopback address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     http: u16,
@@ -28,7 +28,7 @@ impl Ports {
     /// Four ports from this one on.
     ///
     /// # Errors
-    /// There are not so many.
+    /// There are not enough ports.
     pub fn from(text: &str) -> Result<Ports, Failure> {
         let first: u16 = text.parse().unwrap_or(0);
         match first {
@@ -38,7 +38,7 @@ impl Ports {
                 dashboard: first + 2,
                 otlp: first + 3,
             }),
-            _ => Err(format!("PORT={text} is no port from 1 to 65532").into()),
+            _ => Err(format!("PORT={text} is not a port from 1 to 65532").into()),
         }
     }
 
@@ -54,12 +54,12 @@ impl Ports {
         local(self.dashboard)
     }
 
-    /// Where the origins send their spans.
+    /// The address for the origins' spans.
     pub fn otlp(self) -> SocketAddr {
         local(self.otlp)
     }
 
-    /// The variables that carry them into the configuration.
+    /// The variables with the ports for the configuration.
     pub fn variables(self) -> [(&'static str, String); 4] {
         [
             ("SPANGATE_PORT_HTTP", self.http.to_string()),
@@ -69,15 +69,15 @@ impl Ports {
         ]
     }
 
-    /// Looks whether all of them are free.
+    /// Checks that all ports are free.
     ///
     /// # Errors
-    /// The first that is not, and what to do.
+    /// The first port that is in use, and what to do.
     pub fn check(self) -> Result<(), Failure> {
         for address in [self.http(), self.https(), self.dashboard(), self.otlp()] {
             TcpListener::bind(address).map_err(|error| {
                 format!(
-                    "port {} cannot be used ({error}): `make demo PORT=9000` takes 9000 to 9003 instead",
+                    "port {} cannot be used ({error}): `make demo PORT=9000` uses 9000 to 9003 instead",
                     address.port()
                 )
             })?;

@@ -1,4 +1,4 @@
-//! Random numbers for what the demo shows: nothing depends on their quality.
+//! Random numbers for the demo; their quality does not matter.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -17,12 +17,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to 1, without 1.
+    /// A number from 0 (included) to 1 (excluded).
     pub fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Times between events that come by themselves, around a mean.
+    /// A random time between independent events with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.share()).ln()
     }

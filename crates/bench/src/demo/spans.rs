@@ -1,4 +1,4 @@
-//! The origins' own spans, sent to the collector as OTLP in JSON: so that a trace has more than the proxy's part.
+//! The origins' own spans, sent to the collector as OTLP in JSON, so that a trace has more than the proxy's spans.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use super::answer::Plan;
 use super::random::Random;
 
-/// Spans that wait to be sent; more are lost.
+/// Most spans that wait to be sent; more are lost.
 const WAITING_MAX: usize = 4096;
-/// Spans of one request.
+/// Most spans of one request.
 const BATCH_MAX: usize = 256;
-/// How long a batch waits to be filled.
+/// Most time that a batch waits for more spans.
 const BATCH_TIME: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Takes spans. Where the collector does not, they are lost: this is a demo's origin.
+/// Accepts spans. If the collector does not accept them, they are lost: this is only a demo.
 #[derive(Clone)]
 pub struct Spans(SyncSender<(&'static str, Value)>);
 
-/// A request that was served.
+/// A served request.
 pub struct Served<'a> {
     pub origin: &'static str,
     pub method: &'a str,
@@ -30,16 +30,16 @@ pub struct Served<'a> {
     pub plan: &'a Plan,
     /// The field `traceparent`.
     pub parent: &'a str,
-    /// Since the UNIX epoch.
+    /// The start, since the UNIX epoch.
     pub began: Duration,
     pub ended: Duration,
 }
 
 impl Spans {
-    /// Sends to this address what is taken, on a thread of its own.
+    /// Sends the accepted spans to this address, on a separate thread.
     ///
     /// # Errors
-    /// No thread could be made.
+    /// A thread cannot be started.
     pub fn start(to: SocketAddr) -> io::Result<Spans> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let builder = std::thread::Builder::new().name("demo-spans".to_owned());
@@ -47,7 +47,7 @@ impl Spans {
         Ok(Spans(sender))
     }
 
-    /// The spans of a request: its own, and one of the work behind it.
+    /// Adds the spans of a request: its own, and one for the work behind it.
     pub fn served(&self, served: &Served<'_>, random: &mut Random) {
         let mut parts = served.parent.split('-');
         let (Some("00"), Some(trace), Some(parent)) = (parts.next(), parts.next(), parts.next())
@@ -112,7 +112,7 @@ impl Spans {
             }]);
         }
         for one in [server, query] {
-            // A full queue loses it.
+            // If the queue is full, the span is lost.
             let _ = self.0.try_send((served.origin, one));
         }
     }
@@ -145,7 +145,7 @@ fn send_all(to: SocketAddr, receiver: &Receiver<(&'static str, Value)>) {
         {
             batch.push(span);
         }
-        // A collector that is not there, or has no room, loses them.
+        // If the collector is missing or full, the spans are lost.
         let _ = send(to, &request(std::mem::take(&mut batch)));
     }
 }
@@ -179,7 +179,7 @@ fn send(to: SocketAddr, body: &str) -> io::Result<()> {
     );
     stream.write_all(head.as_bytes())?;
     stream.write_all(body.as_bytes())?;
-    // Whatever the answer is: it has been taken then, or is lost.
+    // The content of the answer does not matter: the spans were accepted or are lost.
     let mut answer = [0; 512];
     stream.read(&mut answer).map(drop)
 }

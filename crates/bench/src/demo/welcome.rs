@@ -1,11 +1,11 @@
-//! What the demo prints.
+//! The output of the demo.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::ports::Ports;
 
-/// The configuration that runs, without its comments.
+/// The running configuration, without its comments.
 pub fn configuration(path: &Path, text: &str) -> String {
     let mut out = format!("\nSpangate runs {}:\n\n", path.display());
     for line in text.lines() {
@@ -17,7 +17,7 @@ pub fn configuration(path: &Path, text: &str) -> String {
     out
 }
 
-/// Where to look, and at what. `authority`: the file of the certificate authority, where HTTPS is served.
+/// The addresses to visit. `authority`: the file of the certificate authority, if HTTPS is served.
 pub fn addresses(ports: Ports, authority: Option<&Path>, load: u32) -> String {
     let (http, dashboard) = (ports.http(), ports.dashboard());
     let port = ports.https().port();
@@ -54,10 +54,10 @@ Requests to try; each is in the access log below, and the slow and failed ones a
 "
     );
     let _ = match load {
-        0 => writeln!(out, "No load is sent (LOAD=0)."),
+        0 => writeln!(out, "The demo sends no requests (LOAD=0)."),
         _ => writeln!(
             out,
-            "A load of {load} requests a second runs; `make demo LOAD=0` leaves it out. Its requests are not logged."
+            "The demo sends {load} requests per second; `make demo LOAD=0` turns this off. These requests are not logged."
         ),
     };
     let _ = writeln!(out, "Ctrl-C stops everything.\n");

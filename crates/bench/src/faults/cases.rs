@@ -1,13 +1,13 @@
-//! The faults, one entry each: who misbehaves, how, and what a client may be told of it.
+//! The faults, one entry each: the misbehaving side, its behaviour, and the results that a client may see.
 
 use super::servers::Server;
 
-/// What a client saw of a request.
+/// The result of a request for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seen {
-    /// A whole response with this status.
+    /// A complete response with this status.
     Status(u16),
-    /// A response that ended before its length.
+    /// A truncated response.
     Cut,
     /// The connection ended without a response.
     Nothing,
@@ -16,7 +16,7 @@ pub enum Seen {
 /// How clients send and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
-    /// A request at a time, each on a connection of its own.
+    /// One request at a time, each on a separate connection.
     Usual,
     /// A byte of the request's head every 100 ms.
     SlowSenders,
@@ -26,17 +26,17 @@ pub enum Clients {
 
 /// One fault.
 pub struct Case {
-    /// In the table.
+    /// The name in the table.
     pub name: &'static str,
     pub server: Server,
     /// Words of the server line.
     pub options: &'static str,
     pub clients: Clients,
-    /// What manual §4 and §8.5 promise for it.
+    /// The results that manual §4 and §8.5 promise.
     pub permitted: &'static [Seen],
 }
 
-/// All of them. The first is none, to compare with.
+/// All faults. The first has no fault and is the baseline.
 pub const ALL: &[Case] = &[
     Case {
         name: "none",
@@ -99,7 +99,7 @@ pub const ALL: &[Case] = &[
         server: Server::Large,
         options: "",
         clients: Clients::SlowReaders,
-        // The client's own pace ends it, not the proxy.
+        // The client's own pace ends the request, not the proxy.
         permitted: &[Seen::Cut],
     },
 ];

@@ -1,4 +1,4 @@
-//! Clients that count what they see.
+//! Clients that count the results.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use tokio::time::sleep;
 
 use super::cases::{Clients, Seen};
 
-/// How often each was seen.
+/// The count of each result.
 pub type Counts = Rc<RefCell<BTreeMap<Seen, u64>>>;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-/// How long slow clients wait between two steps.
+/// The pause of slow clients between two steps.
 const STEP: Duration = Duration::from_millis(100);
-/// What a slow reader reads in a step, bytes, and the steps after which it goes away.
+/// The bytes that a slow reader reads in a step, and the steps after which it disconnects.
 const SIP: usize = 16 << 10;
 const SIPS: usize = 20;
 
-/// Asks again and again.
+/// Sends requests repeatedly.
 pub async fn run(address: SocketAddr, clients: Clients, counts: Counts) {
     loop {
         let seen = match exchange(address, clients).await {
@@ -56,12 +56,12 @@ async fn exchange(address: SocketAddr, clients: Clients) -> io::Result<Seen> {
     Ok(judge(&answer))
 }
 
-/// To its end, whichever that is.
+/// Reads until the connection ends.
 async fn read_all(stream: &mut TcpStream, answer: &mut Vec<u8>) {
     while stream.read_buf(answer).await.is_ok_and(|read| read > 0) {}
 }
 
-/// Until the proxy has had enough.
+/// Sends until the proxy ends the connection.
 async fn send_slowly(stream: &mut TcpStream, answer: &mut Vec<u8>) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
     let send = async {
@@ -78,7 +78,7 @@ async fn send_slowly(stream: &mut TcpStream, answer: &mut Vec<u8>) -> io::Result
     }
 }
 
-/// What an answer to `Connection: close` was.
+/// The result of an answer to `Connection: close`.
 fn judge(answer: &[u8]) -> Seen {
     let Some(head) = memchr::memmem::find(answer, b"\r\n\r\n").map(|end| end + 4) else {
         return Seen::Nothing;

@@ -1,4 +1,4 @@
-//! Servers that misbehave.
+//! Misbehaving servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,20 +9,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-/// How a server behaves.
+/// The behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// It answers.
+    /// It answers normally.
     Good,
-    /// It answers with more than buffers hold.
+    /// It answers with more than the buffers hold.
     Large,
     /// It answers after [`SLOW`].
     Slow,
-    /// Nobody listens.
+    /// No process listens.
     Dead,
-    /// It accepts and reads, and says nothing.
+    /// It accepts and reads, and does not answer.
     Silent,
-    /// It closes once it has read the request.
+    /// It closes after it has read the request.
     HangsUp,
     /// It resets the connection after the head and a part of the body.
     ResetsInBody,
@@ -30,17 +30,17 @@ pub enum Server {
     StallsInBody,
 }
 
-/// How long a slow server takes.
+/// The delay of a slow server.
 const SLOW: Duration = Duration::from_millis(50);
-/// How long a server that stalls keeps its connection: longer than any timeout of the proxy.
+/// How long a stalling server keeps its connection: longer than any timeout of the proxy.
 const STALL: Duration = Duration::from_secs(30);
-/// The body that is announced where it does not come whole, and the part that comes, bytes.
+/// The announced length of an incomplete body, and the bytes that are sent.
 const ANNOUNCED: usize = 100_000;
 const PART: usize = 10_000;
 /// The body of a large answer, bytes.
 const LARGE: usize = 64 << 20;
 
-/// Starts it on this thread's tasks. Gives its address.
+/// Starts it on this thread's tasks. Returns its address.
 pub async fn start(server: Server) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -49,7 +49,7 @@ pub async fn start(server: Server) -> io::Result<SocketAddr> {
     }
     spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A client that goes away is none of its faults.
+            // A client that disconnects is not a fault of the server.
             spawn_local(async move { drop(serve(server, stream).await) });
         }
     });
@@ -86,7 +86,7 @@ async fn serve(server: Server, mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Sends a head that announces so many bytes, and so many of them.
+/// Sends a head that announces `announced` bytes, and `sent` of them.
 async fn answer(stream: &mut TcpStream, announced: usize, sent: usize) -> io::Result<()> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {announced}\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use super::{Findings, html};
 use crate::all::EXPERIMENTS;
 
-/// Where the parts of the page lie, of which each experiment writes its own.
+/// The folder of the page's parts, one per experiment.
 const PARTS: &str = "parts";
 
-/// Writes the files of an experiment into `dir`, and the page of all that have run; the page's path.
+/// Writes the files of an experiment into `dir`, and the page of all experiments that have run. Returns the page's path.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// A file cannot be written.
 pub fn write(findings: &Findings, dir: &Path) -> io::Result<PathBuf> {
     let parts = dir.join(PARTS);
     fs::create_dir_all(&parts)?;

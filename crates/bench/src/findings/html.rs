@@ -1,4 +1,4 @@
-//! Findings as a page: one file that needs no other, light or dark as the reader's system is.
+//! Findings as a page: one self-contained file, light or dark like the reader's system.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{Findings, Table, date};
 
 const STYLE: &str = include_str!("report.css");
 
-/// The page of experiments, by name each with its part.
+/// The page of experiments: each name with its part.
 pub fn page(parts: &[(&str, String)]) -> String {
     let mut links = String::new();
     let mut body = String::new();
@@ -20,9 +20,9 @@ pub fn page(parts: &[(&str, String)]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Spangate: the experiments</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
          <h1>Spangate: the experiments</h1>\n\
-         <p>Each reproduces a published experiment and runs all programs in turn in the same run. Take ratios within one \
-         experiment, not figures of different runs. CPU is the user and system time of the whole process tree: a closed loop \
-         hides in its throughput what the load generator takes, CPU per request does not.</p>\n\
+         <p>Each reproduces a published experiment and runs all programs in turn in the same run. Compare ratios within one \
+         experiment, not figures of different runs. CPU is the user and system time of the whole process tree: the throughput of a closed \
+         loop also depends on the CPU that the load generator uses, but the CPU per request does not.</p>\n\
          <nav aria-label=\"Experiments\">{links}</nav>\n</header>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 }
@@ -120,7 +120,7 @@ fn list(out: &mut String, class: &str, items: &[String]) {
     out.push_str("</ul>\n");
 }
 
-/// Text that HTML and SVG take as such.
+/// Escapes text for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

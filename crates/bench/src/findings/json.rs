@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Cell, Findings, Plot, Table, date};
 
 impl Findings {
-    /// Everything, each single run included.
+    /// Everything, including every run.
     pub fn json(&self) -> String {
         let machine = &self.machine;
         let versions: serde_json::Map<String, Value> = self

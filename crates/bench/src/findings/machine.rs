@@ -1,24 +1,24 @@
-//! The machine that an experiment runs on.
+//! The machine of an experiment.
 
 use std::fs;
 
-/// What figures depend on.
+/// Properties on which figures depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// Cores that this process may use.
+    /// The cores available to this process.
     pub cores: usize,
     /// Memory in MiB.
     pub memory_mib: u64,
     /// The system and its kernel.
     pub system: String,
-    /// The load average of the last minute at the start: above 0.5 others were at work, and figures of time are doubtful.
+    /// The load average of the last minute at the start. Above 0.5, other processes were busy, and time figures are doubtful.
     pub load: String,
 }
 
 impl Machine {
-    /// This one, now.
+    /// The current machine.
     pub fn look() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (cpu, memory, release) = (
@@ -49,7 +49,7 @@ impl Machine {
     }
 }
 
-/// What stands behind `name` and `separator` on the first such line.
+/// The text after `name` and `separator` on the first such line.
 fn value<'a>(text: &'a str, name: &str, separator: char) -> &'a str {
     let mut lines = text.lines().filter_map(|line| line.split_once(separator));
     let found = lines.find(|(key, _)| key.trim() == name);

@@ -1,4 +1,4 @@
-//! The options that every experiment has.
+//! Options that every experiment has.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use lexopt::{Arg, ValueExt};
 use crate::Failure;
 use crate::peers::{self, Installed};
 
-/// The help text of an experiment: what it measures, its own options, then those that every one has.
+/// The help text of an experiment: the measured quantity, its own options, then those of every experiment.
 macro_rules! help {
     ($what:literal, $own:literal) => {
         concat!(
@@ -15,25 +15,25 @@ macro_rules! help {
             $what,
             "\n",
             $own,
-            "--quick            the smallest run that shows something, in less than a minute\n",
-            "--report DIR       where text, JSON, plots and index.html go (report)\n",
+            "--quick            the smallest useful run, in less than a minute\n",
+            "--report DIR       folder for text, JSON, plots and index.html (report)\n",
             "--subject PATH     the Spangate to measure (beside this program)\n",
-            "--haproxy PATH     the HAProxy to compare with (that of the system)"
+            "--haproxy PATH     the HAProxy to compare with (the installed one)"
         )
     };
 }
 pub(crate) use help;
 
-/// What every experiment is told.
+/// The common options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// As little as shows something.
+    /// Runs as little as possible.
     pub quick: bool,
     /// The folder for the report.
     pub report: PathBuf,
-    /// The Spangate to measure, where it is not beside this program.
+    /// The Spangate to measure, if it is not beside this program.
     pub subject: Option<PathBuf>,
-    /// The HAProxy to compare with, where it is not that of the system.
+    /// The HAProxy to compare with, if it is not the system's.
     pub haproxy: Option<PathBuf>,
 }
 
@@ -49,11 +49,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Takes an option that is one of these, its value from `parser`, and hands back any other. The option is its name, since an
-    /// [`Arg`] holds on to the parser.
+    /// Reads an option if it is one of these; `parser` provides its value. Returns whether it is. The option is given by name,
+    /// because an [`Arg`] borrows the parser.
     ///
     /// # Errors
-    /// When the value is missing.
+    /// The value is missing.
     pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
         match name {
             "quick" => self.quick = true,
@@ -65,11 +65,12 @@ impl Options {
         Ok(true)
     }
 
-    /// Reads the options of an experiment: those that every one has, and its own, of which `own` takes the name and the parser and says
-    /// whether it knows it. `--quick` is told to `quick` first, wherever it stands, so that other options win over it.
+    /// Reads the options of an experiment: the common ones, and its own. `own` gets the name and the parser of an own option, and
+    /// returns whether it knows the option. `--quick` is applied with `quick` first, at any position, so that other options
+    /// override it.
     ///
     /// # Errors
-    /// When an option is not understood.
+    /// An option is invalid.
     pub fn parse<T>(
         mut parser: lexopt::Parser,
         mut own: T,
@@ -94,19 +95,19 @@ impl Options {
         Ok((options, own))
     }
 
-    /// The proxies that are installed, the subject first.
+    /// The installed proxies, the subject first.
     ///
     /// # Errors
-    /// When there is no subject.
+    /// There is no subject.
     pub fn proxies(&self) -> Result<Vec<Installed>, Failure> {
         peers::with_haproxy(self.subject.clone(), self.haproxy.clone())
     }
 }
 
-/// The value of an option, parsed.
+/// The parsed value of an option.
 ///
 /// # Errors
-/// When it is missing or not understood.
+/// It is missing or invalid.
 pub fn value<T: std::str::FromStr>(parser: &mut lexopt::Parser) -> Result<T, Failure>
 where
     T::Err: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over numbers, bars over names. The colours follow the reader's system, light or dark.
+//! Plots as SVG: lines for numbers, bars for names. The colours follow the reader's system, light or dark.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use super::{Axis, Plot, Scale, Series};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 380.0;
-/// Where the figures lie: left, top, right, bottom.
+/// The area of the figures: left, top, right, bottom.
 const AREA: (f64, f64, f64, f64) = (72.0, 14.0, 570.0, 326.0);
-/// The share of a name's room that its bars take.
+/// The share of a name's width that its bars take.
 const BARS_SHARE: f64 = 0.8;
-/// About how many marks an axis has.
+/// Approximate number of marks on an axis.
 const MARKS: f64 = 6.0;
-/// The most decimals of a number beside a mark.
+/// Most decimals of a number beside a mark.
 const MARK_DECIMALS: usize = 6;
-/// Colours of the series, light and dark; they begin again where there are more series.
+/// Colours of the series, light and dark; they repeat if there are more series.
 const COLOURS: &[(&str, &str)] = &[
     ("#0b57d0", "#8ab4f8"),
     ("#b3261e", "#f28b82"),
@@ -27,7 +27,7 @@ const COLOURS: &[(&str, &str)] = &[
     ("#b0185b", "#ff8bcb"),
 ];
 
-/// Values between two ends, and where they lie between 0 and 1.
+/// A range of values, which is mapped to 0 to 1.
 struct Range {
     log: bool,
     low: f64,
@@ -50,7 +50,7 @@ impl Range {
                 (value.min(low), value.max(high))
             });
         match (log, low <= high) {
-            // Nothing to show.
+            // There are no values.
             (true, false) => Self {
                 log,
                 low: 1.0,
@@ -116,7 +116,7 @@ impl Range {
 }
 
 impl Plot {
-    /// The plot, whole.
+    /// The complete plot.
     pub fn svg(&self) -> String {
         let values = |axis: fn(&(f64, f64)) -> f64| {
             self.series

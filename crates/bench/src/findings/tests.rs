@@ -138,7 +138,7 @@ fn bars_and_lines_lie_in_the_area() {
     );
     let svg = lines.svg();
     let (across, up) = (numbers(&svg, "cx"), numbers(&svg, "cy"));
-    // What is 0 has no place on a scale of powers.
+    // A value of 0 cannot be placed on a logarithmic scale.
     assert_eq!((across.len(), up.len()), (2, 2), "{svg}");
     assert!(across[0] < across[1] && up[0] > up[1], "{svg}");
     assert!(
@@ -178,7 +178,7 @@ fn the_page_has_what_ran_before_and_nothing_from_elsewhere() {
     };
     folder::write(&other, dir.path()).unwrap();
     let text = std::fs::read_to_string(page).unwrap();
-    // In the order of the experiments, whichever ran first.
+    // The order is that of the experiments, not of the runs.
     let place = |words: &str| text.find(words).unwrap();
     assert!(place("<section id=\"variables\"") < place("<section id=\"routing\""));
     assert!(text.contains("Routing &lt;by&gt; Host") && text.contains("&lt;direct&gt;"));

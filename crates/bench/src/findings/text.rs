@@ -6,11 +6,11 @@ use super::{Cell, Findings, Table, date, number};
 
 /// Columns of a paragraph.
 const WIDTH: usize = 100;
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
 impl Findings {
-    /// Everything but the pictures and the single runs.
+    /// Everything except plots and single runs.
     pub fn text(&self) -> String {
         let mut out = format!(
             "{}\n{}\n\n",
@@ -79,14 +79,14 @@ impl Table {
         out
     }
 
-    /// Whether a column holds words, which stand at its left.
+    /// Whether a column has text, which is aligned to the left.
     pub(super) fn is_text(&self, column: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| row.get(column));
         cells.any(|cell| matches!(cell, Cell::Text(_)))
     }
 }
 
-/// Words in lines of at most [`WIDTH`] columns, the second line and those after it set in.
+/// Text in lines of at most [`WIDTH`] columns; lines after the first are indented.
 fn paragraph(out: &mut String, text: &str) {
     let mut used = 0;
     for word in text.split_whitespace() {
@@ -104,7 +104,7 @@ fn paragraph(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// A cell as it is shown.
+/// A cell as text.
 pub(super) fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => text.clone(),

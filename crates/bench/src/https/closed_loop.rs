@@ -1,4 +1,4 @@
-//! Load by new connections: each request on one of its own, with a full handshake or a resumed one.
+//! A load of new connections: each request has a separate connection, with a full handshake or a resumed one.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,38 +20,38 @@ use crate::clock::{self, Deadline};
 use crate::sys;
 use crate::wrk::Outcome;
 
-/// What is run.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Where the proxy listens.
+    /// The address of the proxy.
     pub address: SocketAddr,
-    /// What is fetched.
+    /// The requested path.
     pub path: &'static str,
     /// Connections at a time.
     pub connections: u32,
-    /// For how long.
+    /// The duration.
     pub seconds: u32,
-    /// Handshakes resume the session of the connection before; that they do not is an error.
+    /// Whether handshakes resume the session of the previous connection; a handshake that does not is then an error.
     pub resumes: bool,
 }
 
-/// How long a client that failed waits before it connects again.
+/// How long a failed client waits before it connects again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// From this share of a core on the client may be what limits the rate.
+/// From this share of a core on, the client may limit the rate.
 const CLIENT_SHARE_MAX: f64 = 0.95;
 
 #[derive(Default)]
 struct Tally {
     latencies: Latencies,
     errors: u64,
-    /// The first error, for people.
+    /// The first error as text.
     example: Option<String>,
 }
 
-/// Runs it on one thread. A latency is that of the connection, the handshake and the request.
+/// Runs it on one thread. A latency includes the connection, the handshake and the request.
 ///
 /// # Errors
-/// When the client cannot be set up.
+/// The client cannot be set up.
 pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -60,7 +60,7 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     let clients = LocalSet::new();
     let (start, busy) = (clock::now(), sys::thread_time());
     for _ in 0..plan.connections {
-        // A store of sessions for each: a session resumes one connection.
+        // Each client has its own session store: a session resumes one connection.
         let config = config(Offer::Measured, &[], plan.resumes)?;
         clients.spawn_local(client(*plan, config, Rc::clone(&tally)));
     }
@@ -69,14 +69,14 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     let share = (sys::thread_time() - busy).as_secs_f64() / seconds;
     if share > CLIENT_SHARE_MAX {
         eprintln!(
-            "the client used {:.0} % of its core: it may limit the rate; CPU per request is not touched",
+            "the client used {:.0} % of its core and may limit the rate; this does not affect the CPU per request",
             100.0 * share
         );
     }
     let mut tally = tally.take();
     if let Some(example) = tally.example {
         let (errors, answers) = (tally.errors, tally.latencies.count());
-        eprintln!("{errors} errors beside {answers} answers; the first: {example}");
+        eprintln!("{errors} errors and {answers} responses; the first error: {example}");
     }
     let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
     Ok(Outcome {
@@ -88,7 +88,7 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     })
 }
 
-/// One client: connects, asks, reads to the end, and again.
+/// One client: connects, sends a request, reads to the end, and repeats.
 async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>) {
     let deadline = Deadline::after(Duration::from_secs(u64::from(plan.seconds)));
     let request = request(plan.path, true);
@@ -106,7 +106,7 @@ async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>
             let problem = match outcome {
                 Ok((time, resumed)) => {
                     tally.latencies.record(time);
-                    // The first one has no session to resume.
+                    // The first connection has no session to resume.
                     let other = !first && resumed != plan.resumes;
                     other.then(|| format!("resumed: {resumed}"))
                 }
@@ -124,7 +124,7 @@ async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>
     }
 }
 
-/// One connection: how long it took until the answer was there, and whether it resumed a session.
+/// One connection. Returns the time until the answer, and whether it resumed a session.
 async fn once(
     plan: &Plan,
     config: &Arc<ClientConfig>,
@@ -136,7 +136,7 @@ async fn once(
     exchange(&mut stream, request, buffer).await?;
     let time = clock::now() - start;
     let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-    // The proxy closes. Who closes before it has read that resets the connection.
+    // The proxy closes. If the client closed with unread data, it would reset the connection.
     while stream.read_buf(buffer).await.is_ok_and(|count| count > 0) {}
     Ok((time, resumed))
 }

@@ -1,4 +1,4 @@
-//! A TLS connection of a client: what it offers, and whether it resumes.
+//! A client's TLS connection: its offer, and whether it resumes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,22 +15,22 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Failure;
 
-/// Sessions that a client keeps. Each connection takes one and is given others.
+/// Sessions that a client stores. Each connection consumes one and receives new ones.
 const SESSIONS_MAX: usize = 8;
 
-/// What a client offers.
+/// A client's offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// One cipher suite and one group ([`super::CIPHER`], [`super::GROUP`]).
     Measured,
-    /// What OpenSSL 3 offers by itself, in its order; the proxy chooses.
+    /// The defaults of OpenSSL 3, in its order; the proxy chooses.
     Usual,
 }
 
-/// The configuration of a client that prefers the protocols of `alpn` (none: it does without ALPN) and resumes sessions, or never.
+/// The configuration of a client that offers the protocols of `alpn` (empty: no ALPN), and that always or never resumes sessions.
 ///
 /// # Errors
-/// When the library refuses its own parts.
+/// The library refuses the settings.
 pub fn config(offer: Offer, alpn: &[&str], resumes: bool) -> Result<Arc<ClientConfig>, Failure> {
     use aws_lc_rs::{cipher_suite as suite, kx_group as group};
     let (cipher_suites, kx_groups) = match offer {
@@ -70,10 +70,10 @@ pub fn config(offer: Offer, alpn: &[&str], resumes: bool) -> Result<Arc<ClientCo
     Ok(Arc::new(config))
 }
 
-/// Connects to `address` and finishes the handshake.
+/// Connects to `address` and completes the handshake.
 ///
 /// # Errors
-/// Those of both.
+/// Those of the connection and of the handshake.
 pub async fn connect(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -86,7 +86,7 @@ pub async fn connect(
         .await
 }
 
-/// Believes every certificate: it is our own, and checking its signature would cost this machine more than the proxy's signing.
+/// Accepts every certificate: the certificate is ours, and verifying its signature would cost more CPU than the proxy's signing.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

@@ -6,10 +6,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::client;
 
-/// Sends `request` over `stream` and reads the answer, which must be a 200, to its end. `buffer` is scratch.
+/// Sends `request` over `stream` and reads the complete answer, which must be a 200. `buffer` is scratch space.
 ///
 /// # Errors
-/// When the stream fails or ends, or the answer is another.
+/// The stream fails or ends, or the answer is not a 200.
 pub async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     request: &[u8],
@@ -26,7 +26,7 @@ pub async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// A request for `path`, the last one of its connection where `close` is set.
+/// A request for `path`; the last one of its connection if `close` is set.
 pub fn request(path: &str, close: bool) -> Vec<u8> {
     let close = if close { "Connection: close\r\n" } else { "" };
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{close}\r\n").into_bytes()

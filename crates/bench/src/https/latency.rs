@@ -1,4 +1,4 @@
-//! Measured times, exactly, and their percentiles.
+//! Measured times, stored exactly, and their percentiles.
 
 use std::time::Duration;
 
@@ -7,23 +7,24 @@ use std::time::Duration;
 pub struct Latencies(Vec<u32>);
 
 impl Latencies {
-    /// Adds one. What is more than 71 minutes counts as that.
+    /// Adds a time; times above 71 minutes count as 71 minutes.
     pub fn record(&mut self, time: Duration) {
         self.0
             .push(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// Adds all of `other`.
+    /// Adds all times of `other`.
     pub fn merge(&mut self, other: Latencies) {
         self.0.extend(other.0);
     }
 
-    /// How many there are.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// The percentiles `wanted`, in microseconds: each the least time that so many of 100 do not pass (nearest rank); 0 of none.
+    /// The percentiles `wanted`, in microseconds: each is the smallest time that so many of 100 do not exceed (nearest rank); 0
+    /// without times.
     pub fn percentiles<const N: usize>(&mut self, wanted: [u32; N]) -> [f64; N] {
         self.0.sort_unstable();
         let count = self.0.len() as u64;

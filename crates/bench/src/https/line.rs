@@ -1,13 +1,13 @@
-//! Requests that are due and wait for a connection: a list with a bound. What finds it full is dropped and counted.
+//! A bounded queue of due requests that wait for a connection. If it is full, a request is dropped and counted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The list, and how many connections are free to take from it.
+/// The queue, and the number of free connections.
 #[derive(Debug, Default)]
 pub struct Line {
     waiting: VecDeque<Duration>,
-    /// How many may wait beside those for whom a connection is free.
+    /// Most waiting requests, in addition to one for each free connection.
     waiting_max: usize,
     free: usize,
     closed: bool,
@@ -15,7 +15,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty one for at most `waiting_max`.
+    /// An empty queue for at most `waiting_max`.
     pub fn new(waiting_max: usize) -> Self {
         Self {
             waiting_max,
@@ -23,7 +23,7 @@ impl Line {
         }
     }
 
-    /// Adds a request that was due at `due`, or drops it. Whether it was added.
+    /// Adds a request that was due at `due`, or drops it. Returns whether it was added.
     pub fn offer(&mut self, due: Duration) -> bool {
         let room = self.waiting.len() < self.waiting_max + self.free;
         if room {
@@ -39,27 +39,27 @@ impl Line {
         self.waiting.pop_front()
     }
 
-    /// A connection has nothing to do.
+    /// A connection becomes free.
     pub fn enter(&mut self) {
         self.free += 1;
     }
 
-    /// It is no longer free, or has been told to look.
+    /// A connection is no longer free, or was told to check the queue.
     pub fn leave(&mut self) {
         self.free -= 1;
     }
 
-    /// Nothing is added any more.
+    /// Closes the queue: no request is added any more.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Whether nothing is added any more.
+    /// Whether the queue is closed.
     pub fn closed(&self) -> bool {
         self.closed
     }
 
-    /// How many were dropped.
+    /// The number of dropped requests.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,5 +1,5 @@
-//! Load at a constant rate over kept connections. Each request has a time at which it is due, whatever the proxy does; its latency counts from
-//! then, so that a proxy that stands still is not asked less (no coordinated omission).
+//! Load at a constant rate over kept connections. Each request has a scheduled time, whatever the proxy does. Its latency counts
+//! from that time, so that a stalled proxy does not get fewer requests (no coordinated omission).
 
 use std::cell::RefCell;
 use std::io;
@@ -28,35 +28,36 @@ use crate::Failure;
 use crate::clock;
 use crate::sys::{self, Timer};
 
-/// What is run.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Where the proxy listens.
+    /// The address of the proxy.
     pub address: SocketAddr,
-    /// What is fetched.
+    /// The requested path.
     pub path: &'static str,
-    /// Requests a second, of all threads together.
+    /// Requests per second, all threads together.
     pub per_second: u32,
-    /// For how long.
+    /// The duration.
     pub seconds: u32,
-    /// Kept connections, of all threads together.
+    /// Kept connections, all threads together.
     pub connections: u32,
     /// Threads of the generator.
     pub threads: u32,
-    /// How many requests may wait for a connection, of all threads together.
+    /// Most requests that wait for a connection, all threads together.
     pub waiting_max: u32,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// From when each was due until its answer was there.
+    /// From the scheduled time of each request to its answer.
     pub latencies: Latencies,
-    /// From when each was due until the generator looked at it. It is part of the latency, and not the proxy's.
+    /// From the scheduled time of each request until the generator processed it. It is part of the latency, but not caused by the
+    /// proxy.
     pub lateness: Latencies,
-    /// Requests that were not answered well within [`PATIENCE`].
+    /// Requests without a good answer within [`PATIENCE`].
     pub errors: u64,
-    /// Requests that found all connections busy and the list full.
+    /// Requests that were dropped, because all connections were busy and the queue was full.
     pub dropped: u64,
 }
 
@@ -69,10 +70,10 @@ impl Tally {
     }
 }
 
-/// Connects, calls `begin`, runs, and returns what came of it with what `begin` returned.
+/// Connects, calls `begin` and runs the load. Returns its result and that of `begin`.
 ///
 /// # Errors
-/// When a connection cannot be made, or the generator cannot be set up.
+/// A connection cannot be made, or the generator cannot be set up.
 pub fn run<T>(plan: &Plan, begin: impl FnOnce() -> T) -> Result<(Tally, T), Failure> {
     let (readiness, ready) = mpsc::channel();
     thread::scope(|scope| {
@@ -92,7 +93,7 @@ pub fn run<T>(plan: &Plan, begin: impl FnOnce() -> T) -> Result<(Tally, T), Fail
         let _ = ready.recv();
         let started = begin();
         for (_, go) in &threads {
-            // One that failed no longer listens; its result tells.
+            // A failed thread no longer listens; its result has the error.
             let _ = go.send(());
         }
         let mut all = Tally::default();
@@ -104,7 +105,7 @@ pub fn run<T>(plan: &Plan, begin: impl FnOnce() -> T) -> Result<(Tally, T), Fail
     })
 }
 
-/// One thread of the generator. It drops `readiness` when it has connected, and runs when `begun` has a message.
+/// One thread of the generator. It drops `readiness` after it has connected, and starts when `begun` has a message.
 fn generator(
     plan: &Plan,
     number: u32,
@@ -152,7 +153,7 @@ fn prepare(plan: &Plan, connections: u32) -> io::Result<(Runtime, Arc<ClientConf
         for _ in 0..connections {
             let one = async {
                 let mut stream = connect(plan.address, &config).await?;
-                // The proxy's connection to the origin is made as well.
+                // This also makes the proxy's connection to the origin.
                 exchange(&mut stream, &request, &mut buffer).await?;
                 io::Result::Ok(stream)
             };
@@ -163,7 +164,7 @@ fn prepare(plan: &Plan, connections: u32) -> io::Result<(Runtime, Arc<ClientConf
     Ok((runtime, config, streams))
 }
 
-/// What the tasks of one thread share.
+/// State that the tasks of one thread share.
 struct Shared {
     plan: Plan,
     config: Arc<ClientConfig>,
@@ -173,7 +174,7 @@ struct Shared {
     tally: RefCell<Tally>,
 }
 
-/// Puts each request into the line when it is due.
+/// Adds each request to the queue at its scheduled time.
 async fn arrivals(shared: Rc<Shared>, mut schedule: Schedule) -> io::Result<()> {
     let timer = Timer::new()?;
     while let Some(next) = schedule.due() {
@@ -191,7 +192,7 @@ async fn arrivals(shared: Rc<Shared>, mut schedule: Schedule) -> io::Result<()> 
                 shared.wake.notify_one();
             }
         }
-        // Behind the schedule there is always a next one: the connections must have their turn.
+        // When the generator is late, the next request is always due: the connections must get a turn.
         tokio::task::yield_now().await;
     }
     shared.line.borrow_mut().close();
@@ -199,7 +200,7 @@ async fn arrivals(shared: Rc<Shared>, mut schedule: Schedule) -> io::Result<()> 
     Ok(())
 }
 
-/// One connection: takes requests from the line until that is closed and empty.
+/// One connection: takes requests from the queue until it is closed and empty.
 async fn serve(shared: Rc<Shared>, stream: Stream) {
     let request = request(shared.plan.path, false);
     let mut stream = Some(stream);
@@ -234,7 +235,7 @@ async fn serve(shared: Rc<Shared>, stream: Stream) {
 impl Shared {
     async fn next(&self) -> Option<Duration> {
         loop {
-            // Made before the look, so that no wake-up between both is lost.
+            // Created before the check, so that no wake-up in between is lost.
             let woken = self.wake.notified();
             {
                 let mut line = self.line.borrow_mut();

@@ -1,4 +1,4 @@
-//! What a proxy negotiates: asked once, before anything is measured.
+//! The negotiation of a proxy, checked once before anything is measured.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ pub struct Facts {
     version: String,
     cipher: String,
     group: String,
-    /// The protocol by ALPN.
+    /// The protocol that ALPN selected.
     alpn: Option<String>,
 }
 
@@ -36,18 +36,18 @@ impl Facts {
     }
 }
 
-/// Both offers made to one proxy.
+/// The results of both offers to one proxy.
 pub struct Probed {
-    /// To what the measured load offers.
+    /// With the offer of the measured load.
     pub measured: Facts,
-    /// To what OpenSSL offers by itself.
+    /// With OpenSSL's default offer.
     pub usual: Facts,
 }
 
-/// Makes both offers, with HTTP/2 and HTTP/1.1 by ALPN where `http2` is set, else without ALPN.
+/// Makes both offers, with HTTP/2 and HTTP/1.1 by ALPN if `http2` is set, otherwise without ALPN.
 ///
 /// # Errors
-/// When a handshake fails.
+/// A handshake fails.
 pub fn tls(address: SocketAddr, http2: bool) -> Result<Probed, Failure> {
     let alpn: &[&str] = if http2 { &["h2", "http/1.1"] } else { &[] };
     Ok(Probed {
@@ -79,15 +79,15 @@ fn handshake(address: SocketAddr, offer: Offer, alpn: &[&str]) -> Result<Facts, 
     })
 }
 
-/// What a client that knows that the other side speaks HTTP/2 sends first, and an empty SETTINGS frame (RFC 9113, 3.4).
+/// The first bytes of a client with prior knowledge of HTTP/2, and an empty SETTINGS frame (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// The type of a SETTINGS frame (RFC 9113, 6.5), which stands behind the length of 3 bytes.
+/// The type of a SETTINGS frame (RFC 9113, 6.5), which follows the 3-byte length.
 const SETTINGS: u8 = 4;
 
 /// Whether `address` speaks HTTP/2 with prior knowledge: its first frame is SETTINGS.
 ///
 /// # Errors
-/// When there is no connection.
+/// There is no connection.
 pub fn clear_http2(address: SocketAddr) -> io::Result<bool> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,20 +1,20 @@
-//! When requests of a constant rate are due. No clock inside: times are those since the start.
+//! The schedule of requests at a constant rate. It reads no clock: times are relative to the start.
 
 use std::time::Duration;
 
-/// The arrivals that one of several threads sends: every `threads`-th of a common schedule.
+/// The arrivals for one of several threads: every `threads`-th arrival of a common schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     per_second: u64,
-    /// The next arrival's number in the common schedule.
+    /// The number of the next arrival in the common schedule.
     next: u64,
     step: u64,
-    /// As many arrivals has the common schedule.
+    /// The number of arrivals in the common schedule.
     end: u64,
 }
 
 impl Schedule {
-    /// `per_second` arrivals a second for `seconds`, equally far apart; of them those of thread `thread` of `threads`.
+    /// `per_second` equally spaced arrivals per second for `seconds`; of these, the ones of thread `thread` of `threads`.
     pub fn new(per_second: u32, seconds: u32, thread: u32, threads: u32) -> Self {
         Self {
             per_second: u64::from(per_second),
@@ -24,13 +24,13 @@ impl Schedule {
         }
     }
 
-    /// When the next arrival is due; `None` after the last one.
+    /// The time of the next arrival; `None` after the last one.
     pub fn due(&self) -> Option<Duration> {
         (self.next < self.end)
             .then(|| Duration::from_nanos(self.next * 1_000_000_000 / self.per_second))
     }
 
-    /// Takes the next arrival if it is due at `now`; returns when it was.
+    /// Takes the next arrival if it is due at `now`; returns its scheduled time.
     pub fn take(&mut self, now: Duration) -> Option<Duration> {
         let due = self.due().filter(|&due| due <= now)?;
         self.next += self.step;
@@ -54,7 +54,7 @@ mod tests {
             (schedule.take(ms(249)), schedule.due()),
             (None, Some(ms(250)))
         );
-        // Nobody looked for 700 ms: each keeps the time it was due at.
+        // After a pause of 700 ms, each arrival keeps its scheduled time.
         let late: Vec<_> = std::iter::from_fn(|| schedule.take(ms(950))).collect();
         assert_eq!(late, [ms(250), ms(500), ms(750)]);
         let rest: Vec<_> = std::iter::from_fn(|| schedule.take(ms(60_000))).collect();

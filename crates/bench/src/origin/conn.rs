@@ -1,4 +1,4 @@
-//! One connection of the origin: reads a head, throws away its body, writes the answer, and again.
+//! One connection of the origin: reads a head, discards its body, writes the answer, and repeats.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Write};
@@ -11,30 +11,30 @@ const TOO_LARGE: &[u8] =
 const LENGTH_REQUIRED: &[u8] =
     b"HTTP/1.1 411 Length Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// What becomes of the connection after a step.
+/// The next step of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It waits for its next event.
     Wait,
-    /// It is over.
+    /// It closes.
     Close,
 }
 
-/// A connection's state: nothing is allocated while it idles.
+/// The state of a connection: it allocates nothing while idle.
 pub struct Conn {
     stream: TcpStream,
-    /// The bytes of a head that is not complete yet.
+    /// The bytes of an incomplete head.
     partial: Vec<u8>,
-    /// An answer that the kernel did not take whole, and how much of it is sent.
+    /// An answer that the kernel did not accept completely, and the number of bytes sent.
     unsent: Option<(Cow<'static, [u8]>, usize)>,
-    /// How much of the request's body is still to come.
+    /// The bytes of the request's body that have not arrived yet.
     body_left: u64,
-    /// Close when the answer is sent.
+    /// The connection closes after the answer.
     closing: bool,
 }
 
 impl Conn {
-    /// A fresh connection.
+    /// A new connection.
     pub fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -45,7 +45,7 @@ impl Conn {
         }
     }
 
-    /// Does all there is to do now.
+    /// Does all work that is possible now.
     pub fn step<S: Site>(&mut self, site: &S, buffer: &mut [u8]) -> Next {
         if let Some((answer, sent)) = self.unsent.take()
             && self.write(answer, sent) == Next::Close
@@ -66,7 +66,7 @@ impl Conn {
             if self.take(&buffer[..count], site) == Next::Close {
                 return Next::Close;
             }
-            // A short read has drained the socket: an edge tells of more.
+            // A short read has emptied the socket: an edge event reports more data.
             if count < buffer.len() && !self.closing {
                 return Next::Wait;
             }
@@ -74,7 +74,7 @@ impl Conn {
         Next::Wait
     }
 
-    /// Takes the bytes of one read.
+    /// Processes the bytes of one read.
     fn take<S: Site>(&mut self, data: &[u8], site: &S) -> Next {
         let skip = usize::try_from(self.body_left)
             .unwrap_or(usize::MAX)
@@ -122,7 +122,7 @@ impl Conn {
         self.write(Cow::Borrowed(answer), 0)
     }
 
-    /// Sends `answer` from `sent` on; what does not fit waits for the next event.
+    /// Sends `answer` from `sent` on; the rest waits for the next event.
     fn write(&mut self, answer: Cow<'static, [u8]>, mut sent: usize) -> Next {
         while sent < answer.len() {
             match self.stream.write(&answer[sent..]) {

@@ -1,8 +1,8 @@
-//! What an origin answers: a [`Site`], and the one the benchmarks use.
+//! The answers of an origin: a [`Site`], and the one for the benchmarks.
 
 use std::borrow::Cow;
 
-/// The sizes of body that [`Bodies`] serves: path and bytes.
+/// The body sizes of [`Bodies`]: path and bytes.
 pub const SIZES: &[(&str, usize)] = &[
     ("/50", 50),
     ("/16k", 16 << 10),
@@ -12,17 +12,17 @@ pub const SIZES: &[(&str, usize)] = &[
 
 /// Answers requests.
 pub trait Site: Send + Sync + 'static {
-    /// The whole answer, head and body, to a request with this head.
+    /// The complete answer, head and body, to a request with this head.
     fn answer(&self, head: &[u8]) -> Cow<'static, [u8]>;
 }
 
-/// Serves a body of the size that the path names ([`SIZES`]), built beforehand; anything else is a 404.
+/// Serves a prebuilt body with the size that the path names ([`SIZES`]); any other path is a 404.
 pub struct Bodies {
     answers: Vec<(&'static [u8], &'static [u8])>,
 }
 
 impl Bodies {
-    /// Builds every answer. They live as long as the process.
+    /// Builds every answer. They exist as long as the process.
     pub fn new() -> Self {
         let build = |&(path, bytes): &(&'static str, usize)| {
             let mut answer = format!(

@@ -10,7 +10,7 @@ fn connect() -> TcpStream {
     TcpStream::connect(address).unwrap()
 }
 
-/// Reads one answer and returns its head and how long its body was.
+/// Reads one answer. Returns its head and the length of its body.
 fn answer(stream: &mut TcpStream) -> (String, usize) {
     let mut head = Vec::new();
     let mut byte = [0];

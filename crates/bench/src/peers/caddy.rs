@@ -22,7 +22,7 @@ pub const PEER: Peer = Peer {
     command,
 };
 
-/// One that `go install` built does not know its version; its module does.
+/// A program built with `go install` does not know its version; its module does.
 fn version(program: &Path) -> String {
     let version = first_line(program, &["version"]);
     if version != "unknown" {
@@ -65,7 +65,7 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Some(host) => format!("{scheme}://{host}:{port}"),
         None => format!("{scheme}://{}, {scheme}://localhost:{port}", setting.listen),
     };
-    // Without a site for a host it answers 200 without a body.
+    // Without a site for a host, it answers 200 without a body.
     let others = match setting.host {
         Some(_) => format!("{scheme}://:{port} {{\n\trespond 404\n}}"),
         None => String::new(),
@@ -92,7 +92,7 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
     command
         .args(["run", "--adapter", "caddyfile", "--config"])
         .arg(&file)
-        // What it keeps of its own goes away with the folder.
+        // Its own data is removed together with the folder.
         .env("XDG_DATA_HOME", dir)
         .env("XDG_CONFIG_HOME", dir);
     if let Some(workers) = setting.workers {

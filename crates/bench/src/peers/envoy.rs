@@ -24,7 +24,7 @@ pub const PEER: Peer = Peer {
     command,
 };
 
-/// Without its path, which it prints first.
+/// The version without the program's path, which it prints first.
 fn version(program: &Path) -> String {
     let line = first_line(program, &["--version"]);
     let path = program.display().to_string();
@@ -78,7 +78,7 @@ fn endpoint(origin: SocketAddr) -> String {
     )
 }
 
-/// The lines of the cluster about its connections.
+/// The lines of the cluster for its connections.
 fn servers(setting: &Setting) -> String {
     let (protocol, requests) = match setting.servers {
         Servers::Default => return String::new(),
@@ -89,7 +89,7 @@ fn servers(setting: &Setting) -> String {
         ),
         Servers::Http2 => ("http2_protocol_options", ""),
     };
-    // By itself it refuses requests above 1,024 at a time.
+    // By default, it refuses more than 1,024 requests at a time.
     let most = setting.connections_max.saturating_mul(2);
     format!(
         "      circuit_breakers:

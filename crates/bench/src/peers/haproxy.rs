@@ -9,7 +9,7 @@ use super::{Listener, Peer, Servers, Setting, fill, first_line, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 
-/// What a frontend has that offers its statistics.
+/// The lines of a frontend that exports its statistics.
 const OBSERVED: &str = "    option socket-stats
     stats enable
     stats uri /stats

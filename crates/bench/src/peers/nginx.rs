@@ -27,7 +27,7 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Some(sink) => format!("    access_log syslog:server={sink},facility=local0;"),
         None => "    access_log off;".to_owned(),
     };
-    // Debian's own configuration has `auto`.
+    // Debian's default configuration has `auto`.
     let workers = setting
         .workers
         .map_or("auto".to_owned(), |count| count.to_string());
@@ -37,7 +37,7 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Listener::Http2(pem) => (" ssl http2", Some(pem)),
         Listener::ClearHttp2 => (" http2", None),
     };
-    // Versions before 1.23.4 do not have TLS 1.3 by themselves.
+    // Versions before 1.23.4 do not enable TLS 1.3 by default.
     let tls = pem
         .map(|pem| {
             format!(
@@ -46,12 +46,12 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         })
         .unwrap_or_default();
     let (keepalive, connection) = match setting.servers {
-        // Without `keepalive` it keeps none, which nobody would compare with.
+        // Without `keepalive` it keeps no connections, which would not be a fair comparison.
         Servers::Kept | Servers::Default => (keepalive(setting.connections_max), ""),
         Servers::Fresh => (String::new(), "close"),
         Servers::Http2 => return Err(io::ErrorKind::Unsupported.into()),
     };
-    // One server block of nginx serves every name: another one must refuse those that are not asked for.
+    // One server block of nginx serves every name, so another block must refuse the other names.
     let (server_name, others) = match setting.host {
         Some(host) => (
             format!("        server_name {host};"),

@@ -1,4 +1,4 @@
-//! Traefik with a configuration equal to HAProxy's: what it starts with, and what it routes, in two files.
+//! Traefik with a configuration equal to HAProxy's, in two files: the static and the dynamic part.
 
 use std::fs;
 use std::io;
@@ -59,7 +59,7 @@ fn fill_routes(setting: &Setting) -> String {
         .origins()
         .map(|origin| format!("{{ url: \"{scheme}://{origin}\" }}"))
         .collect();
-    // Idle connections to each server; by itself it keeps 200. Below 0 it keeps none.
+    // Idle connections to each server; the default is 200. A negative number keeps none.
     let kept = match setting.servers {
         Servers::Kept | Servers::Http2 => i64::from(setting.connections_max),
         Servers::Default => 200,

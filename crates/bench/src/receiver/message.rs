@@ -1,22 +1,22 @@
-//! Requests of exporters: HTTP/1.1 with a length or in chunks, bounded.
+//! Requests of exporters: HTTP/1.1 with a length or in chunks, limited in size.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// The longest head, in bytes.
 const HEAD_BYTES_MAX: u64 = 16 * 1024;
-/// The longest line of a chunk's size, or of a trailer, in bytes.
+/// The longest line with a chunk size, or of a trailer, in bytes.
 const LINE_BYTES_MAX: u64 = 4 * 1024;
 /// The longest body, in bytes.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 
-/// What a body is.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Plain protobuf.
+    /// Uncompressed protobuf.
     Protobuf,
-    /// Plain JSON.
+    /// Uncompressed JSON.
     Json,
-    /// Something else, or compressed.
+    /// Another format, or compressed.
     Other,
 }
 
@@ -27,23 +27,23 @@ pub struct Head {
     pub method: String,
     /// As sent.
     pub path: String,
-    /// What the body is.
+    /// The format of the body.
     pub body: Body,
-    /// The connection ends with the answer.
+    /// The connection ends after the answer.
     pub closes: bool,
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Clone, Copy)]
 enum Length {
     Known(u64),
     Chunked,
 }
 
-/// Reads a request, its body into `body`; none at the end of the connection.
+/// Reads a request, with its body into `body`; None at the end of the connection.
 ///
 /// # Errors
-/// When the connection fails or ends early, and when the request is malformed or too long.
+/// The connection fails or ends early, or the request is malformed or too long.
 pub fn read<S: Read + Write>(
     stream: &mut BufReader<S>,
     body: &mut Vec<u8>,
@@ -130,7 +130,7 @@ fn piece<S: Read>(stream: &mut BufReader<S>, length: u64, body: &mut Vec<u8>) ->
     }
 }
 
-/// The line that begins a head; none at the end of the connection.
+/// The first line of a head; None at the end of the connection.
 fn first_line<S: Read>(stream: &mut BufReader<S>) -> io::Result<Option<String>> {
     match stream.fill_buf()?.is_empty() {
         true => Ok(None),
@@ -138,7 +138,7 @@ fn first_line<S: Read>(stream: &mut BufReader<S>) -> io::Result<Option<String>> 
     }
 }
 
-/// The next line with its end.
+/// The next line, including its end.
 fn line<S: Read>(stream: &mut BufReader<S>, bytes_max: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     stream

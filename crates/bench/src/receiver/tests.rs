@@ -150,7 +150,7 @@ fn ends_the_connection_when_asked_or_not_understood() {
         let mut stream = connect();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // What was sent and not read resets the connection, which ends it too.
+        // Sent bytes that were not read reset the connection, which ends it too.
         let _ = stream.read_to_end(&mut answer);
         let all = String::from_utf8(answer).unwrap();
         assert_eq!(all.contains(" 200 "), head.contains("close"), "{head}");

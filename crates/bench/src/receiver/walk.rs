@@ -1,6 +1,6 @@
-//! OTLP's protobuf, as far as it takes to count records: lengths are followed, contents are not looked at.
+//! OTLP's protobuf, as far as needed to count records: it follows lengths and does not read contents.
 
-/// What a message is of; the number is its place among counters.
+/// The signal of a message; the number is its index in counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Spans.
@@ -11,10 +11,10 @@ pub enum Signal {
     Metrics,
 }
 
-/// The numbers of the fields that lead to records, one level of messages after the other.
+/// The field numbers that lead to records, one level of messages after the other.
 type Path = &'static [&'static [u64]];
 
-/// `resource_spans`, `scope_spans`, `spans`; the names of logs differ, their numbers do not.
+/// `resource_spans`, `scope_spans`, `spans`; logs have other names with the same numbers.
 const RECORDS: Path = &[&[1], &[2], &[2]];
 /// `resource_metrics`, `scope_metrics`, `metrics`; then a gauge, a sum, either histogram or a summary; `data_points`.
 const POINTS: Path = &[&[1], &[2], &[2], &[5, 7, 9, 10, 11], &[1]];
@@ -22,7 +22,7 @@ const POINTS: Path = &[&[1], &[2], &[2], &[5, 7, 9, 10, 11], &[1]];
 /// A varint has at most this many bytes.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// How many records `message`, an export request, holds; `None` when it is malformed.
+/// The number of records in `message`, an export request; `None` if it is malformed.
 pub fn records(signal: Signal, message: &[u8]) -> Option<u64> {
     match signal {
         Signal::Traces | Signal::Logs => walk(message, RECORDS),
@@ -99,7 +99,7 @@ mod tests {
         out
     }
 
-    /// `count` spans of 200 bytes each, behind a resource and before a schema's URL.
+    /// `count` spans of 200 bytes each, after a resource and before a schema URL.
     fn spans(count: usize) -> Vec<u8> {
         let mut scope = field(1, b"a scope");
         (0..count).for_each(|_| scope.extend(field(2, &[7; 200])));
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn refuses_what_is_cut_or_no_protobuf() {
         let whole = spans(2);
-        // Inside the one field of the message every cut leaves a length that is not there.
+        // Within the single field of the message, every cut leaves a length that exceeds the bytes.
         for cut in 1..whole.len() {
             assert_eq!(records(Signal::Traces, &whole[..cut]), None, "{cut}");
         }

@@ -1,4 +1,4 @@
-//! The ways to sample whole traces: in one step, or grouped first.
+//! The ways to sample whole traces: in one step, or after grouping.
 
 use crate::Failure;
 use crate::peers::fill;
@@ -10,11 +10,11 @@ pub struct Arm {
     pub name: &'static str,
     /// Its processors in the pipeline.
     pub chain: &'static str,
-    /// Their sections; `{{wait}}`, `{{storage}}` and `{{policies}}` are to be filled in.
+    /// Their sections; `{{wait}}`, `{{storage}}` and `{{policies}}` are placeholders.
     sections: &'static str,
 }
 
-/// The name of the arm that every collector takes.
+/// The name of the arm that every collector supports.
 pub const TAIL: &str = "tail";
 
 /// Every arm.
@@ -31,7 +31,7 @@ pub const ARMS: &[Arm] = &[
     },
 ];
 
-/// The same for all arms.
+/// The policies of all arms.
 const POLICIES: &str = include_str!("../../templates/policies.yaml");
 
 impl Arm {
@@ -46,17 +46,17 @@ impl Arm {
     }
 }
 
-/// The arms that a list of names means, in the table's order.
+/// The arms in a list of names, in the table's order.
 ///
 /// # Errors
-/// When there is no such arm.
+/// There is no such arm.
 pub fn select(list: &str) -> Result<Vec<&'static Arm>, Failure> {
     let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
     if let Some(unknown) = wanted
         .iter()
         .find(|name| ARMS.iter().all(|arm| arm.name != **name))
     {
-        return Err(format!("there is no arm '{unknown}'").into());
+        return Err(format!("unknown arm '{unknown}'").into());
     }
     Ok(ARMS
         .iter()

@@ -1,10 +1,10 @@
-//! How much is run, by the command's options.
+//! The amount of work, set by the command's options.
 
 use super::arms::{self, ARMS, Arm};
 use crate::Failure;
 use crate::findings;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) arms: Vec<&'static Arm>,
@@ -81,26 +81,26 @@ impl Shape {
         };
         *place = findings::value(parser)?;
         match *place == 0 && !["unique", "down", "limit"].contains(&name) {
-            true => Err(format!("--{name} is at least 1").into()),
+            true => Err(format!("--{name} must be at least 1").into()),
             false => Ok(true),
         }
     }
 
     pub(super) fn method(&self) -> Vec<String> {
         let rate = match self.rate {
-            0 => "as many as are taken".to_owned(),
-            rate => format!("{rate} traces a second"),
+            0 => "as many as the collector accepts".to_owned(),
+            rate => format!("{rate} traces per second"),
         };
         vec![
             format!(
-                "Medians of {} rounds of {} s, fresh processes in turn. spangate tracegen sends traces of 8 spans, {rate}, over {} with {} requests at a time of {} \
-                 spans each; what is refused is sent again. A collector decides {} s later by four policies (errors, slow, an attribute, 5 %) and sends what it keeps in \
-                 requests of up to {} spans over OTLP/HTTP to a receiver in another process, which counts it. Spangate has {} threads, otelcol its default.",
+                "Medians of {} rounds of {} s, fresh processes in turn. spangate tracegen sends traces of 8 spans, {rate}, over {} with {} requests at the same time of {} \
+                 spans each, and repeats refused requests. A collector decides {} s later by four policies (errors, slow, an attribute, 5 %) and sends the kept spans in \
+                 requests of up to {} spans over OTLP/HTTP to a receiver in another process, which counts them. Spangate has {} threads, otelcol its default.",
                 self.rounds, self.seconds, if self.http { "HTTP" } else { "gRPC" }, self.workers, self.batch, self.wait_s, self.send_batch, self.threads
             ),
-            "tail: the processor tail_sampling. grouping: groupbytrace, then policysampling with the same policies. CPU is that of the whole process for each \
-             accepted span. exported: received behind the collector. lost: accepted, neither dropped by a decision (as the collector's account tells, where it has \
-             one) nor exported. Sender, collector and receiver share the cores of the machine. Plots are of the last round."
+            "tail: the processor tail_sampling. grouping: groupbytrace, then policysampling with the same policies. CPU is that of the whole process per \
+             accepted span. exported: received from the collector. lost: accepted, but neither exported nor dropped by a decision (according to the collector's \
+             account, if it has one). Sender, collector and receiver share the cores of the machine. The plots show the last round."
                 .to_owned(),
         ]
     }

@@ -1,4 +1,4 @@
-//! What `tail-sampling` shows: a row a collector and arm, and the course of a run.
+//! The output of `tail-sampling`: one row per collector and arm, and the course of a run.
 
 use serde_json::{Value, json};
 
@@ -11,48 +11,48 @@ use crate::report::median;
 pub struct Row {
     /// The collector.
     pub subject: Subject,
-    /// How it samples.
+    /// The arm.
     pub arm: &'static Arm,
-    /// One a round.
+    /// One per round.
     pub samples: Vec<Sample>,
 }
 
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Spans that were sent.
+    /// Spans sent.
     pub sent: u64,
-    /// Of them, those that were accepted.
+    /// Spans accepted.
     pub accepted: u64,
-    /// How long it was sent.
+    /// The duration of sending.
     pub seconds: f64,
     /// CPU time of the collector.
     pub cpu_us: f64,
-    /// Its memory at most.
+    /// Its maximum memory.
     pub resident_bytes: u64,
-    /// Spans that came to the receiver.
+    /// Spans that arrived at the receiver.
     pub exported: u64,
-    /// What decisions dropped, where the collector tells.
+    /// Spans that decisions dropped, if the collector reports them.
     pub dropped: Option<u64>,
-    /// How it went.
+    /// The course of the run.
     pub course: Vec<Moment>,
-    /// Seconds, and spans that were accepted until then, as the sender tells.
+    /// Seconds, and spans accepted until then, as the sender reports.
     pub pace: Vec<(f64, f64)>,
 }
 
 /// A moment of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moment {
-    /// Since its start.
+    /// Seconds since its start.
     pub seconds: f64,
     /// The collector's memory.
     pub resident_bytes: u64,
-    /// Spans that had come to the receiver.
+    /// Spans that had arrived at the receiver.
     pub exported: u64,
 }
 
 impl Sample {
-    /// Spans that were accepted, and neither dropped by a decision nor received.
+    /// Spans that were accepted, but neither dropped by a decision nor received.
     fn lost(&self) -> Option<i64> {
         let settled = self.exported + self.dropped?;
         Some(self.accepted as i64 - settled as i64)
@@ -138,7 +138,7 @@ pub fn plots(rows: &[Row]) -> Vec<Plot> {
     ]
 }
 
-/// The rates between counts at times.
+/// The rates between counts at given times.
 fn per_second(counts: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let pairs = counts.windows(2).filter_map(|pair| match *pair {
         [(before, had), (now, has)] if now > before => Some((now, (has - had) / (now - before))),

@@ -1,4 +1,4 @@
-//! What `tls-rate` shows: a row a step, latency and losses over the rate.
+//! The output of `tls-rate`: one row per step, latency and losses over the rate.
 
 use serde_json::{Value, json};
 
@@ -10,35 +10,35 @@ use crate::findings::{Axis, Cell, Plot, Scale, Series, Table};
 pub struct Step {
     /// The proxy.
     pub proxy: &'static str,
-    /// Requests a second that were due.
+    /// Scheduled requests per second.
     pub rate: u32,
-    /// How many that were.
+    /// The number of scheduled requests.
     pub intended: u64,
-    /// How many were answered well.
+    /// The number of good answers.
     pub served: u64,
-    /// How many were not.
+    /// The number of failed requests.
     pub errors: u64,
-    /// How many were never sent.
+    /// The number of requests that were never sent.
     pub dropped: u64,
     /// The median latency.
     pub p50_us: f64,
-    /// The latency that 5 of 100 pass.
+    /// The latency that 5 of 100 exceed.
     pub p95_us: f64,
-    /// The latency that 1 of 100 passes.
+    /// The latency that 1 of 100 exceeds.
     pub p99_us: f64,
-    /// How late 1 of 100 was when the generator looked at it.
+    /// The 99th percentile of the generator's lateness.
     pub late_p99_us: f64,
     /// CPU time of the proxy.
     pub cpu_us: f64,
-    /// CPU seconds of the proxy a second.
+    /// CPU seconds of the proxy per second.
     pub cores: f64,
-    /// How busy the whole machine was: 1 is all cores.
+    /// How busy the whole machine was; 1 means all cores.
     pub busy: f64,
 }
 
-/// From this share of the 99th percentile on, the generator's lateness is told: the machine, not the proxy, may be what is slow.
+/// From this share of the 99th percentile on, the generator's lateness is reported: the machine may be slow, not the proxy.
 const LATE_SHARE: f64 = 0.5;
-/// From this share of all cores on, the machine may be what is full.
+/// From this share of all cores on, the machine may be saturated.
 const BUSY_SHARE: f64 = 0.95;
 
 impl Step {
@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl Step {
-    /// The share of the requests that were not answered well, in per cent.
+    /// The percentage of requests without a good answer.
     fn not_served_percent(&self) -> f64 {
         100.0 * (self.errors + self.dropped) as f64 / self.intended.max(1) as f64
     }
@@ -58,7 +58,7 @@ impl Step {
         self.cpu_us / self.served.max(1) as f64
     }
 
-    /// What makes the figures doubtful, or ends the proxy's steps.
+    /// Doubts about the figures, or why the proxy's steps end.
     fn remarks(&self) -> String {
         let all = [
             (
@@ -77,7 +77,7 @@ impl Step {
     }
 }
 
-/// A row a step.
+/// One row per step.
 pub fn table(steps: &[Step]) -> Table {
     let row = |step: &Step| {
         let ms = |us: f64| Cell::Number(us / 1000.0, 2);
@@ -139,7 +139,7 @@ pub fn plots(steps: &[Step]) -> Vec<Plot> {
             Step::not_served_percent,
         ),
         plot(
-            "CPU of a request",
+            "CPU per request",
             "CPU us per request",
             Scale::Linear,
             Step::cpu_per_request,

@@ -1,4 +1,4 @@
-//! What is measured: the configurations, and the levels at which each of them runs.
+//! The measured configurations, and the levels of each.
 
 /// The id of the filter, and its section in its file.
 const FILTER: &str = "bench";
@@ -8,7 +8,7 @@ const FILTER: &str = "bench";
 pub struct Config {
     /// The name in tables and options.
     pub name: &'static str,
-    /// The proxies, the client's first.
+    /// The proxies; the first one is the client's.
     pub tiers: &'static [Tier],
 }
 
@@ -17,35 +17,35 @@ pub struct Config {
 pub struct Tier {
     /// The name of its files.
     pub name: &'static str,
-    /// The file of its filter; `{{settings}}` and `{{level}}` are to be filled in.
+    /// The file of its filter; `{{settings}}` and `{{level}}` are placeholders.
     pub template: &'static str,
     /// Spans of a plain request.
     pub spans: u64,
-    /// Log records likewise.
+    /// Log records of a plain request.
     pub logs: u64,
     /// Its rules run groups.
     pub has_groups: bool,
 }
 
-/// How much is traced.
+/// The amount of tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The name in tables and options.
     pub name: &'static str,
-    /// Lines of the instrumentation of the first proxy; none: it has no filter.
+    /// Lines of the instrumentation of the first proxy; None: it has no filter.
     first: Option<&'static str>,
-    /// Of the proxies behind it, which follow what comes: where the share is a number, the first one draws.
+    /// Lines for the following proxies, which use the received decision. If the share is a number, the first proxy decides.
     others: Option<&'static str>,
-    /// How many spans there will be.
+    /// The share of traced requests.
     pub share: Share,
 }
 
-/// How many of the requests are traced.
+/// Which requests are traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Each.
+    /// All.
     All,
-    /// As a random number or the outcome has it.
+    /// Some, by a random number or the result.
     Some,
     /// None.
     None,
@@ -104,16 +104,16 @@ pub const CONFIGS: &[Config] = &[
     },
 ];
 
-/// The level that the others are compared with.
+/// The level with which the others are compared.
 pub const OFF: &str = "off";
 
-/// Policies that decide at a request's end; nearly no request of the load is kept by the first two.
+/// Policies that decide at the end of a request; the first two keep hardly any request of the load.
 const OUTCOME: &str = "rate-limit 100
         sampling errors status 500-599
         sampling slow duration 250ms
         sampling base probability 1";
 
-/// Every level, the most first.
+/// Every level, the highest first.
 pub const LEVELS: &[Level] = &[
     rate("100", "rate-limit 100", Share::All),
     rate("75", "rate-limit 75", Share::Some),
@@ -151,21 +151,21 @@ impl Config {
         self.tiers.iter().map(|tier| tier.spans).sum()
     }
 
-    /// Log records likewise.
+    /// Log records of such a request.
     pub fn logs(&self) -> u64 {
         self.tiers.iter().map(|tier| tier.logs).sum()
     }
 }
 
 impl Level {
-    /// The lines of the proxy at `place` in a series; none: no filter.
+    /// The lines of the proxy at index `place` in a series; None: no filter.
     pub fn lines(&self, place: usize) -> Option<&'static str> {
         if place == 0 { self.first } else { self.others }
     }
 }
 
 impl Tier {
-    /// The lines of its frontend, its filter's file being `file`.
+    /// The lines of its frontend, with the filter's file `file`.
     pub fn frontend(&self, file: &std::path::Path) -> String {
         let groups = if self.has_groups {
             format!(

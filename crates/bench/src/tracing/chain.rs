@@ -1,4 +1,4 @@
-//! The proxies of a configuration, started one behind the other with what their filters read.
+//! The proxies of a configuration, started in series, with the files of their filters.
 
 use std::fs;
 use std::io;
@@ -13,46 +13,46 @@ use crate::process::Usage;
 
 const SETTINGS: &str = include_str!("../../templates/tracing/exporters.yml");
 
-/// Records that wait in a proxy at most: the most that the filter's settings allow.
+/// Most records that wait in a proxy: the maximum of the filter's settings.
 const QUEUE_RECORDS: u32 = 65_536;
-/// Records of one message to the receiver, at most.
+/// Most records of one message to the receiver.
 const BATCH_RECORDS: u32 = 8192;
-/// Milliseconds that a record waits at most.
+/// Most milliseconds that a record waits.
 pub const DELAY_MS: u32 = 200;
 
-/// Where telemetry goes.
+/// The destination of telemetry.
 #[derive(Clone, Copy, Debug)]
 pub struct To {
-    /// In which form.
+    /// The format.
     pub exporter: Exporter,
-    /// What receives OTLP.
+    /// The receiver of OTLP.
     pub receiver: SocketAddr,
-    /// What takes text.
+    /// The destination of text.
     pub text: TextTo,
 }
 
-/// What all chains of a run share.
+/// State that all chains of a run share.
 pub struct Place<'a> {
     /// A folder for their files.
     pub dir: &'a Path,
-    /// The server behind the last proxy.
+    /// The server after the last proxy.
     pub origin: SocketAddr,
-    /// Where telemetry goes.
+    /// The destination of telemetry.
     pub to: To,
     /// Threads of each proxy.
     pub workers: u32,
-    /// The most client connections at a time.
+    /// Most client connections at a time.
     pub connections_max: u32,
 }
 
-/// Running proxies, the client's first.
+/// Running proxies; the first one is the client's.
 pub struct Chain(Vec<Running>);
 
 impl Chain {
     /// Starts the proxies of `config` at `level`, the last one first.
     ///
     /// # Errors
-    /// When one does not start.
+    /// A proxy does not start.
     pub fn start(
         program: &Installed,
         config: &Config,
@@ -77,17 +77,17 @@ impl Chain {
         Ok(Self(chain))
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn listen(&self) -> Option<SocketAddr> {
         self.0.first().map(|first| first.listen)
     }
 
-    /// What each proxy has used until now.
+    /// The CPU time of each proxy until now.
     pub fn usage(&self) -> Vec<Usage> {
         self.0.iter().map(|proxy| proxy.process.usage()).collect()
     }
 
-    /// What all proxies have used since `earlier`: microseconds, and of them those in user mode.
+    /// The CPU time of all proxies since `earlier`: microseconds, and those in user mode.
     pub fn used_since(&self, earlier: &[Usage]) -> (f64, f64) {
         let used = self.usage().into_iter().zip(earlier);
         used.map(|(now, before)| now.since(*before))
@@ -95,7 +95,7 @@ impl Chain {
     }
 }
 
-/// The lines of the frontend of the proxy at a place in its series, whose files lie in `dir`.
+/// The frontend lines of the proxy at an index of its series, whose files are in `dir`.
 pub fn rules(
     (number, tier): (usize, &Tier),
     level: &Level,
@@ -108,7 +108,7 @@ pub fn rules(
     })
 }
 
-/// Writes the files of a filter; the first of them.
+/// Writes the files of a filter. Returns the first of them.
 fn write(tier: &Tier, level: &str, to: To, dir: &Path) -> io::Result<PathBuf> {
     let (file, settings) = (dir.join("otel.cfg"), dir.join("otel.yml"));
     let values: [(&str, &dyn std::fmt::Display); 2] = [

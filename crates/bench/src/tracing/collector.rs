@@ -1,4 +1,4 @@
-//! The receiver as a process of its own, so that what it takes is not the proxy's; and what it has counted.
+//! The receiver in a separate process, so that its CPU time is not counted for the proxy, and its counts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -13,29 +13,29 @@ use crate::clock::Deadline;
 use crate::peers::{self, Running};
 use crate::sys;
 
-/// Nothing more is on its way when nothing has come for so long: a multiple of [`super::chain::DELAY_MS`].
+/// Nothing is in flight if nothing arrived for this time: a multiple of [`super::chain::DELAY_MS`].
 const QUIET: Duration = Duration::from_millis(800);
-/// How long records may trickle in.
+/// Most time to wait for the last records.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often it is looked.
+/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A running receiver.
 pub struct Collector {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     _running: Running,
     stream: TcpStream,
 }
 
-/// What it has counted.
+/// Its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Spans.
     pub spans: u64,
     /// Log records.
     pub logs: u64,
-    /// Messages that it did not understand.
+    /// Messages that it could not parse.
     pub refused: u64,
 }
 
@@ -43,7 +43,7 @@ impl Collector {
     /// Starts one.
     ///
     /// # Errors
-    /// When it does not start.
+    /// It does not start.
     pub fn start(dir: &Path) -> Result<Self, Failure> {
         let address = peers::free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -56,20 +56,20 @@ impl Collector {
         })
     }
 
-    /// From now on it takes nothing, or takes what comes again.
+    /// Makes it refuse everything from now on, or accept again.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// It does not answer.
     pub fn turn(&mut self, down: bool) -> Result<(), Failure> {
         let path = if down { "/down" } else { "/up" };
         client::get(&mut self.stream, path).map_err(|error| format!("receiver: {error}"))?;
         Ok(())
     }
 
-    /// What it has counted until now.
+    /// The current counts.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// It does not answer.
     pub fn counts(&mut self) -> Result<Counts, Failure> {
         let answer = client::get(&mut self.stream, "/counts")
             .map_err(|error| format!("receiver: {error}"))?;
@@ -85,10 +85,10 @@ impl Collector {
         })
     }
 
-    /// What it has counted once nothing more comes.
+    /// The counts after nothing more arrives.
     ///
     /// # Errors
-    /// When it does not answer, or we are interrupted.
+    /// It does not answer, or this program is interrupted.
     pub fn settled(&mut self) -> Result<Counts, Failure> {
         let patience = Deadline::after(PATIENCE);
         let mut quiet = Deadline::after(QUIET);
@@ -108,7 +108,7 @@ impl Collector {
 }
 
 impl Counts {
-    /// What has come since `earlier`.
+    /// The difference since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             spans: self.spans - earlier.spans,

@@ -1,28 +1,28 @@
-//! Where the filter's telemetry goes, and in which form.
+//! The destination of the filter's telemetry, and its format.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The form of what is exported.
+/// The export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exporter {
     /// OTLP over HTTP in protobuf, to the receiver.
     Otlp,
     /// OTLP over HTTP in JSON, to the receiver.
     Json,
-    /// Text for people, into a file.
+    /// Readable text, into a file.
     Text,
 }
 
-/// Every form by its name in options.
+/// Every format, by its name in options.
 pub const EXPORTERS: &[Exporter] = &[Exporter::Otlp, Exporter::Json, Exporter::Text];
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextTo {
     /// To `/dev/null`, as in HAProxy's own test of its filter.
     Nowhere,
-    /// Into [`TEXT_FILES`] beside the filter's files, to be counted.
+    /// Into [`TEXT_FILES`] beside the filter's files, where it is counted.
     Files,
 }
 
@@ -45,12 +45,12 @@ impl Exporter {
         }
     }
 
-    /// Whether the receiver sees what is exported.
+    /// Whether the receiver gets the exported data.
     pub fn is_received(self) -> bool {
         self != Exporter::Text
     }
 
-    /// The section `exporters` of the filter's settings, with files of text in `dir`.
+    /// The section `exporters` of the filter's settings; text files are in `dir`.
     pub fn section(self, receiver: SocketAddr, text: TextTo, dir: &Path) -> String {
         let one = |place: usize| {
             let options = match (self, text) {

@@ -1,4 +1,4 @@
-//! How much is run, by the command's options.
+//! The amount of work, set by the command's options.
 
 use super::cases::{self, CONFIGS, Config, LEVELS, Level};
 use super::exporters::{EXPORTERS, Exporter};
@@ -6,7 +6,7 @@ use super::{EXACT_REQUESTS, select};
 use crate::Failure;
 use crate::findings;
 
-/// What is run.
+/// The parameters of the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) configs: Vec<&'static Config>,
@@ -33,7 +33,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// One configuration at few levels.
+    /// Reduces the work to one configuration at few levels.
     pub(super) fn quick(&mut self) {
         (self.rounds, self.seconds) = (1, 1);
         self.configs.truncate(1);
@@ -68,7 +68,7 @@ impl Shape {
         };
         *place = findings::value(parser)?;
         match *place {
-            0 => Err(format!("--{name} is at least 1").into()),
+            0 => Err(format!("--{name} must be at least 1").into()),
             _ => Ok(true),
         }
     }
@@ -76,15 +76,15 @@ impl Shape {
     pub(super) fn method(&self) -> Vec<String> {
         vec![
             format!(
-                "Medians of {} rounds of {} s after one second that is not measured; levels in turn, fresh processes for each run. wrk with {} kept connections and a browser's \
-                 headers fetches 50 bytes (closed loop); nbthread {}. CPU is that of the whole process, its exporters' thread included; a run is over when \
-                 nothing more comes. 'added' and '% slower' are against the level 'off' of the same rounds: the same proxy without the filter.",
+                "Medians of {} rounds of {} s after one second that is not measured; levels in turn, fresh processes for each run. wrk with {} persistent connections \
+                 and a browser's headers fetches 50 bytes (closed loop); nbthread {}. CPU is that of the whole process, including the thread of its exporters. A run ends when \
+                 no more spans arrive. 'added' and '% slower' are relative to the level 'off' of the same rounds, which is the same proxy without the filter.",
                 self.rounds, self.seconds, self.connections, self.workers
             ),
             format!(
-                "otlp, json: everything as OTLP over HTTP to a receiver in a process of its own, which counts spans; 'lost' did not come. text: the exporter ostream to \
-                 /dev/null, where nobody counts. Before each configuration {EXACT_REQUESTS} single requests are followed: every span and log record of them must arrive, of \
-                 text in a file, or the command fails."
+                "otlp, json: everything as OTLP over HTTP to a receiver in a separate process, which counts spans; 'lost' spans did not arrive. text: the exporter ostream \
+                 to /dev/null, without counts. Before each configuration {EXACT_REQUESTS} single requests are traced: each of their spans and log records must arrive, \
+                 for text in a file, or the command fails."
             ),
         ]
     }

@@ -1,4 +1,4 @@
-//! What tracing costs, as tables and plots.
+//! The cost of tracing, as tables and plots.
 
 use serde_json::{Value, json};
 
@@ -12,15 +12,15 @@ use crate::report::median;
 pub struct Sample {
     /// Answers that the client received.
     pub requests: u64,
-    /// The same, a second.
+    /// Answers per second.
     pub per_second: f64,
-    /// Answers that were not as they should.
+    /// Wrong answers.
     pub errors: u64,
     /// CPU time of all proxies, in microseconds.
     pub cpu_us: f64,
     /// The part of it in user mode.
     pub user_us: f64,
-    /// Spans that the receiver counted; none where it receives none.
+    /// Spans that the receiver counted; None if the exporter does not send to it.
     pub spans: Option<u64>,
     /// Messages that it refused.
     pub refused: u64,
@@ -29,16 +29,16 @@ pub struct Sample {
 /// All runs of one program at one level.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// See there.
+    /// The level.
     pub level: Level,
     /// The program's name.
     pub program: &'static str,
-    /// One a round.
+    /// One per round.
     pub samples: Vec<Sample>,
 }
 
 impl Row {
-    /// The median of a time, for each request.
+    /// The median of a time per request.
     fn each(&self, time: impl Fn(&Sample) -> f64) -> f64 {
         let times = self.samples.iter();
         median(
@@ -56,7 +56,7 @@ impl Row {
 /// The rows of each configuration.
 pub type Results = [(&'static Config, Vec<Row>)];
 
-/// All that was measured with an exporter. `cut`: requests of a run that the client may have left unfinished at its end.
+/// All results with an exporter. `cut`: requests of a run that the client may have left unfinished at its end.
 pub fn table(exporter: Exporter, results: &Results, cut: u64) -> Table {
     let rows = results
         .iter()
@@ -100,7 +100,8 @@ impl Row {
         )
     }
 
-    /// CPU microseconds for each request, and per cent of the throughput, that the filter takes; none without the row without it.
+    /// The cost of the filter: CPU microseconds per request, and the loss of throughput in percent. None without a row without
+    /// the filter.
     fn added(&self, rows: &[Row]) -> Option<(f64, f64)> {
         let off = off(rows, self).filter(|_| self.level.name != OFF)?;
         let slower = 100.0 * (1.0 - self.per_second() / off.per_second().max(1.0));
@@ -147,7 +148,7 @@ fn cells(config: &Config, rows: &[Row], row: &Row, cut: u64) -> Vec<Cell> {
     ]
 }
 
-/// What the filter adds and takes over the share of requests that it traces.
+/// The cost of the filter over the share of traced requests.
 pub fn plots(exporter: Exporter, results: &Results) -> Vec<Plot> {
     let plot = |title: &str, label, pick: fn((f64, f64)) -> f64| {
         let series = results.iter().map(|(config, rows)| Series {
@@ -206,7 +207,7 @@ pub fn json(exporter: Exporter, results: &Results) -> Vec<Value> {
     .collect()
 }
 
-/// Spans that are missing, and those that are too many, over all runs.
+/// Missing spans and extra spans, over all runs.
 fn balance(config: &Config, row: &Row, cut: u64) -> (u64, u64) {
     let each = match row.level.share {
         Share::All => config.spans(),

@@ -1,4 +1,4 @@
-//! Addresses as `bind`, `server`, `source` and `log` lines write them (manual §2.9).
+//! Addresses in `bind`, `server`, `source` and `log` lines (manual §2.9).
 
 use super::Shared;
 use super::line::{Line, Parse};
@@ -9,23 +9,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use syntax::octets::readable;
 
-/// Longest path of a UNIX socket: `sun_path` less its final NUL.
+/// Longest path of a UNIX socket: the size of `sun_path` without its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
-/// Bytes of an abstract name of `abns@`: all of `sun_path`, as HAProxy has it. One of `abnsz@` ends where it ends.
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as in HAProxy. The name of `abnsz@` is not padded.
 const ABSTRACT_BYTES: usize = 108;
 
-/// Ports that follow a host.
+/// The ports after a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// None written.
+    /// No port.
     None,
-    /// One port, or the first and last one of a range.
+    /// One port, or the first and the last port of a range.
     Range(u16, u16),
     /// `+N` or `-N`.
     Offset(i32),
 }
 
-/// An address before it is known what it is for.
+/// A parsed address, before its use is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A host with ports.
@@ -36,24 +36,24 @@ pub enum Parsed {
     Fd(i32),
 }
 
-/// What becomes of host names.
+/// How host names are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// The system's resolver is asked, once, when the configuration is read.
+    /// Resolve them once with the system's resolver, when the configuration is read.
     Resolve,
-    /// The unspecified address stands for them.
+    /// Replace them by the unspecified address.
     Ignore,
-    /// This address stands for them.
+    /// Replace them by this address.
     Replace(IpAddr),
-    /// None is taken.
+    /// Refuse them.
     Refuse,
 }
 
-/// The bytes of the address that word `index` is: HAProxy replaces environment variables in it also outside double quotes, by
-/// nothing where they are not set. `title` stands before a message.
+/// The bytes of the address in word `index`. HAProxy expands environment variables in it outside of double quotes too; an unset
+/// one becomes empty. `title` is the beginning of a message.
 ///
 /// # Errors
-/// Nothing is left.
+/// The result is empty.
 pub fn resolved<'l>(
     line: &Line<'l>,
     index: usize,
@@ -73,9 +73,9 @@ pub fn resolved<'l>(
     }
 }
 
-/// Reads one address. `text` is without commas.
+/// Parses one address. `written` has no commas.
 pub fn parse(written: &[u8], names: Names) -> Result<Parsed, String> {
-    // What everything that is served here is.
+    // `stream+` is the only socket type here, so it changes nothing.
     let bare = written.strip_prefix(b"stream+").unwrap_or(written);
     let (family, path) = match memchr::memchr(b'@', bare) {
         Some(at) => (&bare[..at], &bare[at + 1..]),
@@ -120,7 +120,7 @@ fn unix_path(path: &[u8]) -> Result<Parsed, String> {
     }
 }
 
-/// `filled`: the bytes to which NULs fill the name up.
+/// `filled`: the length to which the name is padded with NULs.
 fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
     let mut bytes = [b"\0", name].concat();
     if bytes.len() > UNIX_PATH_BYTES_MAX {
@@ -133,9 +133,9 @@ fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
     Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
-/// `v6`: the family that a prefix demands.
+/// `v6`: the address family that a prefix requires.
 fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
-    // As HAProxy: the port follows the last colon unless a bracket comes later, so `::1:80` is `::1` and 80.
+    // As in HAProxy, the port follows the last colon, unless a bracket follows it. So `::1:80` is `::1` with port 80.
     let (host, port) = match text.rfind([':', ']']) {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
         _ => (text, ""),
@@ -215,7 +215,7 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
     }
 }
 
-/// An address for TCP with several paths (`mptcp@`), as one for TCP.
+/// The plain TCP address of a multipath TCP address (`mptcp@`).
 fn single_path(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let families: [(&[u8], &[u8]); 3] = [
         (b"mptcp@", b"tcp@"),
@@ -227,7 +227,7 @@ fn single_path(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     known.find_map(|(family, single)| Some([single, text.strip_prefix(*family)?].concat().into()))
 }
 
-/// Whether an address is for TCP with several paths.
+/// Whether an address is for multipath TCP.
 pub fn is_multipath(text: &[u8]) -> bool {
     single_path(text).is_some()
 }
@@ -235,13 +235,13 @@ pub fn is_multipath(text: &[u8]) -> bool {
 /// An address of a `bind` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// Where.
+    /// The address.
     pub address: BindAddress,
-    /// TCP with several paths.
+    /// Multipath TCP.
     pub multipath: bool,
 }
 
-/// The addresses of a `bind` line: a comma list with port ranges. `prefix` goes before UNIX paths (`unix-bind prefix`).
+/// The addresses of a `bind` line: separated by commas, with port ranges. `prefix` is put before UNIX paths (`unix-bind prefix`).
 pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
     let mut all = Vec::new();
     for part in text.split(|byte| *byte == b',') {
@@ -299,7 +299,7 @@ pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
     })
 }
 
-/// A single address with an optional port, 0 where there is none, and the range where one is allowed (`source`).
+/// A single address with an optional port (0 if there is none), and the range if one is written (`source`).
 pub fn single(text: &[u8]) -> Result<(Addr, Option<(u16, u16)>), String> {
     let shown = readable(text);
     match parse(text, Names::Resolve)? {

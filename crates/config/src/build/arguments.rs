@@ -1,4 +1,4 @@
-//! Checks the words after keywords without an effect ([`Args`]).
+//! Checks the words after keywords that have no effect ([`Args`]).
 
 use super::Shared;
 use super::line::{Cursor, Parse};
@@ -7,7 +7,7 @@ use crate::keywords::arguments::Args;
 use sample::Place;
 
 impl Args {
-    /// Takes the arguments of `name`, which the cursor is behind.
+    /// Consumes the arguments of `name`; the cursor is after the name.
     ///
     /// # Errors
     /// The first word that HAProxy refuses.
@@ -81,7 +81,7 @@ impl Args {
     }
 }
 
-/// Takes an argument, which must be there.
+/// Consumes an argument, which must exist.
 fn argument<'a>(cursor: &mut Cursor<'a>, name: &str) -> Parse<&'a str> {
     cursor
         .line
@@ -89,7 +89,7 @@ fn argument<'a>(cursor: &mut Cursor<'a>, name: &str) -> Parse<&'a str> {
     Ok(cursor.take())
 }
 
-/// As C's `atoi` reads a word, but one that does not begin with a number is refused.
+/// Parses a number like C's `atoi`, but refuses a word that does not begin with a number.
 pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse<i64> {
     let text = argument(cursor, name)?;
     let integer = super::line::leading_integer(text);
@@ -98,7 +98,7 @@ pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Par
             "'{name}' expects an integer argument, got '{text}'."
         )));
     }
-    // More digits than fit are the bound.
+    // A number with too many digits counts as the limit.
     let number = integer.parse().unwrap_or(match text.starts_with('-') {
         true => i64::MIN,
         false => i64::MAX,

@@ -180,7 +180,7 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         )),
     };
     let avalanche = match line.arg(3) {
-        // As HAProxy: a ring without a function mixes.
+        // As in HAProxy, a ring hash without a function is mixed.
         "" => method == HashMethod::Ring && line.arg(2).is_empty(),
         "avalanche" => true,
         _ => {
@@ -313,7 +313,7 @@ fn url_param(line: &Line<'_>) -> Parse<Balance> {
         "check_post" => true,
         _ => return Err(line.fault(3, "balance url_param only accepts check_post modifier.")),
     };
-    // HAProxy takes a number of bytes that it waits for, which has no effect.
+    // HAProxy accepts a number of bytes to wait for, which has no effect.
     line.at_most(4)?;
     Ok(Balance::UrlParam { name, check_post })
 }
@@ -352,7 +352,7 @@ pub fn mark_named(proxies: &mut [Proxy], by_expressions: &[u32]) {
         }));
     }
     for place in named {
-        // The stand-ins of sections `defaults` are no proxies.
+        // The compiler's placeholders for `defaults` sections are not proxies.
         if let Some(proxy) = proxies.get_mut(place) {
             proxy.is_named = true;
         }

@@ -1,4 +1,4 @@
-//! Limits of bandwidth: `filter bwlim-in`, `filter bwlim-out` and the action `set-bandwidth-limit` (manual §9.7, §4.4).
+//! Bandwidth limits: `filter bwlim-in`, `filter bwlim-out` and the action `set-bandwidth-limit` (manual §9.7, §4.4).
 
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
@@ -30,7 +30,7 @@ pub struct Declared {
     is_shared: bool,
 }
 
-/// The limits of a section, in order: rules may name one that stands further down.
+/// The limits of a section, in order. Rules may name one that is declared further down.
 pub fn declared(statements: &[Statement]) -> Vec<Declared> {
     let lines = statements.iter().map(Line::new);
     let limits = lines.filter(|line| {
@@ -139,7 +139,7 @@ fn size(cursor: &mut Cursor<'_>, name: &str) -> Parse<u32> {
     Ok(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
-/// A value that is there and not 0.
+/// A value that must be given and must not be 0.
 fn needed(line: &Line<'_>, value: Option<u32>, kind: &str, name: &str) -> Parse<u32> {
     match value {
         Some(value @ 1..) => Ok(value),

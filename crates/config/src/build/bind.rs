@@ -6,10 +6,10 @@ use super::{Shared, address, did_you_mean, tcp, values};
 use crate::keywords::{self, Places, bind::KEYWORDS, tls::OPTIONS};
 use crate::model::{Bind, BindAddress};
 
-/// Parses one option of a bind line; its name was just taken.
+/// Parses one option of a bind line, after its name was taken.
 pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 
-/// Parses addresses at word `at` and the options after them; one bind an address.
+/// Parses the addresses at word `at` and the options after them. Returns one bind per address.
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
     let written = line.arg(at);
     let statement = line.texts(0)[..at].join(" ");
@@ -28,7 +28,7 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     while !cursor.peek().is_empty() {
         let word = cursor.take();
         let own = keywords::find(KEYWORDS, word);
-        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        // As in HAProxy, a bad option ends the line, because the start of the next option is unknown.
         match (own, tls::find(word, Places::BIND)) {
             (Some(keyword), _) => {
                 if let Some(parser) = shared.use_of(keyword, "bind", &mut cursor)? {
@@ -100,7 +100,7 @@ pub fn blank() -> Bind {
     }
 }
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]

@@ -1,10 +1,10 @@
-//! `setcap` (manual §3.1): the capabilities that the process keeps when it is not root.
+//! `setcap` (manual §3.1): the capabilities that the process keeps without root rights.
 
 use super::global::GlobalBuild;
 use super::line::{Line, Parse};
 use crate::model::Capability;
 
-/// HAProxy's names of the ones that it keeps.
+/// HAProxy's names of the supported capabilities.
 const NAMES: &[(&str, Capability)] = &[
     ("cap_net_raw", Capability::NetRaw),
     ("cap_net_admin", Capability::NetAdmin),

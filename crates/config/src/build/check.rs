@@ -1,5 +1,5 @@
-//! What can only be said of the whole configuration: missing parts, modes that do not meet, what is without effect.
-//! The texts and the conditions are HAProxy's, because `-dW` makes each warning fatal.
+//! Checks that need the whole configuration: missing parts, incompatible modes, settings without effect. The texts and the
+//! conditions are HAProxy's, because `-dW` makes each warning fatal.
 
 use super::Shared;
 use crate::diagnostic::Severity;
@@ -10,7 +10,7 @@ use crate::model::{
 };
 use std::collections::HashMap;
 
-/// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
+/// Checks a configuration. If parts of it could not be built, only faults that do not depend on them are reported.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     ids(config, shared);
     log_targets(config, shared);
@@ -50,7 +50,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     }
 }
 
-/// Targets that are backends of another mode.
+/// Log targets that are backends of another mode.
 fn log_targets(config: &Config, shared: &mut Shared<'_>) {
     let proxies = config.proxies.iter().flat_map(|proxy| &proxy.log);
     let mut named: Vec<usize> = proxies
@@ -73,7 +73,7 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
     }
 }
 
-/// What is said of `mode log` in a frontend or a `listen`.
+/// The message for `mode log` in a frontend or a `listen`.
 pub fn log_frontend(is_listen: bool) -> String {
     match is_listen {
         true => super::not_yet("mode log of a listen"),
@@ -81,7 +81,7 @@ pub fn log_frontend(is_listen: bool) -> String {
     }
 }
 
-/// What does not go with `mode log`.
+/// Settings that are incompatible with `mode log`.
 fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
     let title = title(proxy);
     let rules = [
@@ -148,7 +148,7 @@ fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_
         });
     for (target, how) in default.into_iter().chain(rules) {
         let backend = &config.proxies[target];
-        // A TCP stream that comes to an HTTP backend goes on as HTTP.
+        // A TCP stream that reaches an HTTP backend continues as HTTP.
         let fits =
             backend.mode == proxy.mode || (proxy.mode, backend.mode) == (Mode::Tcp, Mode::Http);
         if proxy.is_frontend && !fits {
@@ -233,7 +233,7 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
     for bind in &proxy.binds {
         let alpn = bind.tls.as_ref().and_then(|tls| tls.options.alpn.as_ref());
         let has_h3 = alpn.is_some_and(|names| names.iter().any(|name| name.starts_with(b"h3")));
-        // The addresses of one line are told of once.
+        // The addresses of one line are reported once.
         let is_first = std::mem::replace(&mut last, &bind.origin) != bind.origin;
         if has_h3 && bind.proto.is_none() && is_first {
             let message = format!(
@@ -246,7 +246,7 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
-/// What a statistics page cannot have at once.
+/// Combinations that a statistics page does not allow.
 fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
     let Some(page) = &proxy.stats else { return };
     let has_accounts = !page.users.is_empty() || page.realm.is_some();
@@ -259,7 +259,7 @@ fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
-/// What binds requests to servers and cannot in this mode.
+/// Persistence settings that do not work in this mode.
 fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
     let title = title(proxy);
     let is_tcp = proxy.mode == Mode::Tcp;
@@ -291,7 +291,7 @@ fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
-/// Whether streams of a TCP proxy may go on as HTTP: by a rule, or by their backend.
+/// Whether streams of a TCP proxy may become HTTP: by a rule, or by their backend.
 fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
     let is_http = |backend: usize| config.proxies[backend].mode == Mode::Http;
     let mut rules = proxy.tcp_request_content.iter();
@@ -303,7 +303,7 @@ fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
         })
 }
 
-/// Warns of streams that become HTTP and have only the TCP servers of their own proxy.
+/// Warns of streams that become HTTP but have only the TCP servers of their own proxy.
 fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let elsewhere = proxy
         .default_backend
@@ -322,7 +322,7 @@ fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     }
 }
 
-/// What is written in a TCP proxy and works only in HTTP.
+/// Settings in a TCP proxy that work only in mode HTTP.
 fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let title = title(proxy);
     if matches!(
@@ -349,7 +349,7 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             format!("'monitor-uri' statement ignored for {title} as it requires HTTP mode."),
         );
     }
-    // What `defaults` brought is silently without effect, as in HAProxy.
+    // As in HAProxy, there is no warning for settings from `defaults`.
     let [requests, responses, answers] = shared.inherited_rules[index];
     let rules = [
         ("http-request", proxy.http_request.len() - requests),
@@ -402,7 +402,7 @@ fn without_http(option: &str, title: &str, shared: &mut Shared<'_>) {
     );
 }
 
-/// Numbers that two proxies have.
+/// Ids that two proxies share.
 fn ids(config: &Config, shared: &mut Shared<'_>) {
     let mut known: HashMap<u32, &Proxy> = HashMap::new();
     for proxy in &config.proxies {

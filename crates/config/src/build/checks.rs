@@ -1,4 +1,4 @@
-//! Arguments of server options whose feature does not exist yet.
+//! Arguments of server options whose features do not exist yet.
 
 use super::address;
 use super::line::{Cursor, Parse};

@@ -1,4 +1,5 @@
-//! Sections `collector`: an OpenTelemetry Collector's configuration beside the proxies. Its files are read by who runs them.
+//! Sections `collector`: the configuration of an OpenTelemetry Collector beside the proxies. The code that runs the collectors
+//! reads the files.
 
 use super::line::{Line, Parse};
 use super::values::{bad_name_character, time_message, whole_time};
@@ -9,9 +10,9 @@ use crate::tree::{Section, Tree};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time after a root of ours that traces are decided in, where nothing says another.
+/// Default time between the end of our own root span and the decision on its trace.
 const ROOT_WAIT_DEFAULT: Duration = Duration::from_secs(2);
-/// The most threads that make sense.
+/// The largest number of threads that is useful.
 const THREADS_MAX: u16 = 256;
 
 type Parser = fn(&mut CollectorSection, &Line<'_>) -> Parse;
@@ -36,7 +37,7 @@ pub fn keywords() -> &'static [K] {
     KEYWORDS
 }
 
-/// The names of the tree's sections.
+/// The names of the `collector` sections in the tree.
 pub fn names(tree: &Tree) -> Vec<String> {
     let sections = tree.sections.iter();
     let sections = sections.filter(|section| section.kind() == "collector");
@@ -44,7 +45,7 @@ pub fn names(tree: &Tree) -> Vec<String> {
     sections.filter_map(name).collect()
 }
 
-/// Takes a section in.
+/// Reads a section.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let mut made = CollectorSection {
@@ -154,13 +155,13 @@ fn threads(section: &mut CollectorSection, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// What is said of a name that no section has.
+/// The message for a name without a section.
 pub fn no_such(name: &str, names: &[String]) -> String {
     let hint = did_you_mean(name, names.iter().map(String::as_str));
     format!("there is no section 'collector {name}'{hint}.")
 }
 
-/// The first collector that a filter names and that there is not.
+/// The first collector that a filter names and that does not exist.
 pub fn unknown_of<'s>(
     settings: &'s telemetry::settings::Settings,
     names: &[String],

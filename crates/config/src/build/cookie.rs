@@ -151,16 +151,16 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The value of a server that has none of its own, with `cookie … dynamic`: a hash of the key, the address and the port,
-/// the same in every proxy with the same key.
+/// Sets the cookie values of servers without one, for `cookie … dynamic`: a hash of the key, the address and the port. It is the
+/// same in every proxy with the same key.
 pub fn give_dynamic_values(servers: &mut [Arc<Server>], key: &[u8]) {
-    // Nobody else has a line that is being built.
+    // While the proxy is built, no server is shared, so every `get_mut` succeeds.
     for server in servers.iter_mut().filter_map(Arc::get_mut) {
         give_dynamic_value(server, key);
     }
 }
 
-/// Gives a server without a cookie value one that its address makes.
+/// Gives a server without a cookie value the one for its address.
 fn give_dynamic_value(server: &mut Server, key: &[u8]) {
     if server.cookie.is_none()
         && let Some(value) = dynamic_value(&server.address, key)
@@ -170,7 +170,7 @@ fn give_dynamic_value(server: &mut Server, key: &[u8]) {
     }
 }
 
-/// What an address and a key make; none of what is no address of a network.
+/// The cookie value for an address and a key; None if the socket has no network address.
 pub fn dynamic_value(address: &ServerAddress, key: &[u8]) -> Option<Octets> {
     let (ip, port) = match address {
         ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),

@@ -1,4 +1,4 @@
-//! Section `dashboard`: the pages about this process that it serves itself.
+//! Section `dashboard`: web pages about this process.
 
 use super::line::{Line, Parse};
 use super::stats_page::account;
@@ -8,7 +8,7 @@ use crate::model::{Bind, BindAddress, DashboardSection};
 use crate::tree::Section;
 use net::Addr;
 
-/// Where it listens without `bind`.
+/// The default listening address.
 const BIND_DEFAULT: &str = "127.0.0.1:8404";
 
 type Parser = fn(&mut DashboardSection, &Line<'_>, &mut Shared<'_>) -> Parse;
@@ -30,7 +30,7 @@ pub fn keywords() -> &'static [K] {
     KEYWORDS
 }
 
-/// Takes the section in.
+/// Reads the section.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let mut made = DashboardSection {
@@ -56,7 +56,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
     shared.dashboard = Some(made);
 }
 
-/// The section has no name, and there is one at most.
+/// The section has no name, and there is at most one.
 fn only_one(header: &Line<'_>, shared: &Shared<'_>) -> Parse {
     header.at_most(0)?;
     shared.dashboard.as_ref().map_or(Ok(()), |first| {
@@ -76,7 +76,7 @@ fn default_binds(header: &Line<'_>) -> Vec<Bind> {
     bind.into_iter().collect()
 }
 
-/// Without passwords nobody but this machine's users should reach it.
+/// Without passwords, only the users of this machine should be able to reach it.
 fn warn_of_reach(made: &DashboardSection, shared: &mut Shared<'_>) {
     if !made.users.is_empty() {
         return;

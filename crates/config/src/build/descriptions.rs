@@ -1,5 +1,5 @@
-//! Arguments of sections that describe what does not exist here: name servers, mail servers, caches, certificates, traces
-//! (manual §3.10, §3.12, §5.3.2, §6.2, §12).
+//! Arguments of sections for features that do not exist here: name servers, mail servers, caches, certificates, traces (manual
+//! §3.10, §3.12, §5.3.2, §6.2, §12).
 
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Parse};
@@ -14,7 +14,7 @@ pub fn named_address(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse {
     cursor.at += 2;
     let title = format!("'{keyword} {name}'");
     let text = &*address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
-    // Sockets of both kinds are described.
+    // Sockets of both kinds are accepted.
     let bare = ["tcp@", "tcp4@", "tcp6@", "udp@", "udp4@", "udp6@"]
         .iter()
         .find_map(|family| text.strip_prefix(family.as_bytes()));
@@ -65,7 +65,7 @@ fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
         .map_err(|bad| cursor.fault(values::time_message(bad, text, &name)))
 }
 
-/// What HAProxy can trace.
+/// The trace sources of HAProxy.
 const TRACED: [&str; 18] = [
     "acme", "applet", "check", "dbg", "fcgi", "h1", "h2", "h3", "haterm", "peers", "pt", "qcm",
     "quic", "session", "spop", "ssl", "stream", "all",
@@ -109,7 +109,7 @@ pub fn trace(cursor: &mut Cursor<'_>) -> Parse {
     Ok(())
 }
 
-/// An integer but 0.
+/// An integer other than 0.
 pub fn not_zero(cursor: &mut Cursor<'_>) -> Parse {
     super::threads::not_zero(cursor)
 }

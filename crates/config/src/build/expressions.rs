@@ -1,4 +1,4 @@
-//! Every use of the expression compiler: words of a line in, programs out, faults placed under the words they are in.
+//! The uses of the expression compiler: words of a line become programs, and faults are placed below the words that contain them.
 
 use super::Shared;
 use super::line::{Cursor, Fault, Line, Parse};
@@ -14,7 +14,7 @@ impl Shared<'_> {
         result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))
     }
 
-    /// Compiles word `index` as a log format whose text goes into no header: bytes stay as they are.
+    /// Compiles word `index` as a log format whose text is not for a header: bytes are not changed.
     pub fn plain_format(
         &mut self,
         line: &Line<'_>,
@@ -24,7 +24,7 @@ impl Shared<'_> {
         self.styled(line, index, line.bytes(index), place, Style::Plain)
     }
 
-    /// Compiles `text`, which stands at word `index`, as a log format of a given style.
+    /// Compiles `text`, from word `index`, as a log format with a given style.
     pub fn styled(
         &mut self,
         line: &Line<'_>,
@@ -38,7 +38,7 @@ impl Shared<'_> {
         result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))
     }
 
-    /// Compiles the expression at word `index`; gives it and the index of the word after it.
+    /// Compiles the expression at word `index`. Returns it and the index of the word after it.
     pub fn expr(&mut self, line: &Line<'_>, index: usize, place: Place) -> Parse<(Expr, usize)> {
         line.need(index, || {
             format!("{} : missing fetch method.", in_words(line))
@@ -51,21 +51,21 @@ impl Shared<'_> {
         Ok((expr, index + used))
     }
 
-    /// Takes the expression that comes next.
+    /// Consumes the next expression.
     pub fn next_expr(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Expr> {
         let (expr, next) = self.expr(&cursor.line, cursor.at, place)?;
         cursor.at = next;
         Ok(expr)
     }
 
-    /// `set-var(<name>[,<condition>…]) <expression>`, its name just taken.
+    /// `set-var(<name>[,<condition>…]) <expression>`; its name was taken.
     pub fn set_var(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         let source = Source::Expr(self.next_expr(cursor, place)?);
         Ok(Assignment { var, when, source })
     }
 
-    /// `set-var-fmt(<name>[,<condition>…]) <format>`, its name just taken.
+    /// `set-var-fmt(<name>[,<condition>…]) <format>`; its name was taken.
     pub fn set_var_fmt(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         cursor.value("a format")?;
@@ -77,7 +77,7 @@ impl Shared<'_> {
         })
     }
 
-    /// `unset-var(<name>)`, just taken.
+    /// `unset-var(<name>)`, which was taken.
     pub fn unset_var(&mut self, cursor: &mut Cursor<'_>) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         Ok(Assignment {
@@ -87,7 +87,7 @@ impl Shared<'_> {
         })
     }
 
-    /// The variable and the conditions that word `index` names between parentheses, as `set-var(txn.x,ifset)`.
+    /// The variable and the conditions between the parentheses of word `index`, as in `set-var(txn.x,ifset)`.
     fn variable(&mut self, line: &Line<'_>, index: usize) -> Parse<(VarRef, SetConditions)> {
         const EXPECTED: &str =
             "Expects 'set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)'";
@@ -122,7 +122,7 @@ impl Shared<'_> {
         Ok((var, when))
     }
 
-    /// The words from `index` on: nothing, or a condition of these ACLs.
+    /// A condition with these ACLs in the words from `index` on; None if there are no words.
     pub fn condition(
         &mut self,
         acls: &Acls,
@@ -159,7 +159,7 @@ impl Shared<'_> {
             .map_err(|error| line.expr_fault(index + 1, &error, &in_words(line)))
     }
 
-    /// Passes on what the compiler found worth saying.
+    /// Reports the compiler's warnings.
     pub fn warnings(&mut self, line: &Line<'_>, from: usize) {
         for warning in self.compiler.take_warnings() {
             let fault: Box<Fault> = line
@@ -171,7 +171,7 @@ impl Shared<'_> {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// The words from `index` on: nothing, or a condition.
+    /// A condition in the words from `index` on; None if there are no words.
     pub fn condition(
         &mut self,
         line: &Line<'_>,
@@ -179,7 +179,7 @@ impl ProxyBuild<'_, '_> {
         place: Place,
     ) -> Parse<Option<Condition>> {
         let result = self.shared.condition(&self.acls, line, index, place);
-        // A use of an ACL that could not be built has the ACL's own fault, which is told once.
+        // The use of an ACL that could not be built has the fault of the ACL, which is reported once.
         result.map_err(|fault| {
             let cause = |(name, _): &&(String, Box<Fault>)| {
                 fault.message.contains(&format!("no such ACL : '{name}'"))
@@ -192,7 +192,7 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// What a message about a rule starts with.
+/// The beginning of a message about a rule.
 pub fn in_words(line: &Line<'_>) -> String {
     if line.keyword() == "stats" {
         let rule = line.arg(1);

@@ -1,4 +1,4 @@
-//! `filter <name> …` (manual §9): which parser takes it.
+//! `filter <name> …` (manual §9): selects the parser.
 
 use super::line::{Line, Parse};
 use super::proxy::ProxyBuild;
@@ -6,8 +6,8 @@ use crate::keywords::{self, filters};
 use crate::tree::Statement;
 
 impl ProxyBuild<'_, '_> {
-    /// Notes the filters of a section before its rules are read, which name them. Faults are told by [`statement`], which comes
-    /// to the same lines.
+    /// Records the filters of a section before its rules are read, because rules name filters. [`statement`] reads the same lines
+    /// again and reports their faults.
     pub fn open_filters(&mut self, statements: &[Statement]) {
         self.open_otel_filters(statements);
         self.bandwidth_limits = super::bandwidth::declared(statements);

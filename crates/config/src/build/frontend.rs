@@ -94,7 +94,7 @@ pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
             build.proxy.default_backend_place = Some(build.shared.rule_place(line));
             build.missing_backend = None;
         }
-        // Wrong where a frontend uses it.
+        // It is a fault only if a frontend uses it.
         Err(fault) => build.missing_backend = Some(fault),
     }
     Ok(())
@@ -126,7 +126,7 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         BackendTarget::Dynamic(build.shared.plain_format(line, 1, Place::FE_USE_BACKEND)?)
     } else {
         let found = backend(build, line, "use_backend", name);
-        // The condition has its own faults to tell.
+        // The condition reports its own faults.
         build.shared.settle(found.clone().map(|_| ()));
         BackendTarget::Static(found.unwrap_or_default())
     };
@@ -188,7 +188,7 @@ pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Bytes that a slot keeps at most. A message is shorter than the longest of them, so that the number bounds no memory.
+/// Most bytes that a slot keeps. A message is shorter than the largest value, so this number does not limit memory.
 fn len(line: &Line<'_>, index: usize) -> Parse<usize> {
     let mut cursor = Cursor {
         line: *line,

@@ -1,4 +1,4 @@
-//! Section `global` (manual §3): sections of this kind merge.
+//! Section `global` (manual §3). Several sections merge.
 
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, bind, log_line, pages, unknown, values};
@@ -15,14 +15,14 @@ pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
 
 /// `global` while it is built.
 pub struct GlobalBuild<'a, 'd> {
-    /// What all sections share.
+    /// State that all sections share.
     pub shared: &'a mut Shared<'d>,
     pub(super) global: Global,
     maxrewrite_set: bool,
 }
 
 impl<'a, 'd> GlobalBuild<'a, 'd> {
-    /// Nothing set yet.
+    /// A section without settings.
     pub fn new(shared: &'a mut Shared<'d>) -> Self {
         GlobalBuild {
             shared,
@@ -50,7 +50,7 @@ impl<'a, 'd> GlobalBuild<'a, 'd> {
     }
 }
 
-/// Takes one line in.
+/// Reads one line.
 pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let Some(keyword) = keywords::find(KEYWORDS, line.keyword()) else {
         return Err(unknown(line, "global", KEYWORDS.iter().map(|k| k.name)));
@@ -69,7 +69,7 @@ pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Whether a line says what the lines of servers start from.
+/// Whether a line changes the defaults of server lines.
 fn concerns_servers(keyword: &str) -> bool {
     keyword.starts_with("ssl-default-server-")
         || matches!(keyword, "ssl-server-verify" | "ca-base" | "crt-base")
@@ -121,7 +121,7 @@ pub fn idle_pool_shared(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Par
     line.at_most(1)
 }
 
-/// Sets `field` unless it is set: HAProxy keeps the first value of these keywords.
+/// Sets `field` unless it is set already: for these keywords, HAProxy keeps the first value.
 fn set_once<T>(field: &mut Option<T>, line: &Line<'_>, value: T) -> Parse {
     if field.is_some() {
         return Err(line
@@ -225,7 +225,7 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `anonkey <key>`
 pub fn anonkey(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    // HAProxy takes another word.
+    // HAProxy accepts another word.
     line.at_most(2)?;
     let number = leading_integer(line.arg(1)).parse::<i64>().ok();
     let key = number.and_then(|number| u32::try_from(number).ok());
@@ -261,7 +261,7 @@ pub fn flag_only(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `setenv` and its kin: the reader has carried them out.
+/// `setenv` and related keywords: the reader has already executed them.
 pub fn environment(_build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
     Ok(())
 }
@@ -293,8 +293,8 @@ pub fn harden(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// `dns-accept-family auto|ipv4|ipv6[,…]`: which addresses resolvers ask for. What the system resolves when the files are read
-/// is not limited by it, as in HAProxy.
+/// `dns-accept-family auto|ipv4|ipv6[,…]`: the address families for resolvers. As in HAProxy, it does not limit what the system
+/// resolves when the files are read.
 pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let list = line.arg(1);
@@ -312,7 +312,7 @@ pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
     Ok(())
 }
 
-/// `tune.h1.*.glitches-threshold`: 0 is no threshold.
+/// `tune.h1.*.glitches-threshold`: 0 means no threshold.
 pub fn glitches(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let text = line.arg(1);
@@ -421,7 +421,7 @@ pub fn rate(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "maxconnrate" => &mut build.global.maxconnrate,
         _ => &mut build.global.maxsessrate,
     };
-    // 0 is no limit.
+    // 0 means no limit.
     match value {
         0 => Ok(()),
         value => set_once(field, line, value),
@@ -430,7 +430,7 @@ pub fn rate(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `nbthread`
 pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    /// As many as HAProxy has.
+    /// HAProxy's limit.
     const MAX_THREADS: u16 = 4096;
     let threads: u16 = number(line)?;
     if !(1..=MAX_THREADS).contains(&threads) {
@@ -620,7 +620,7 @@ pub fn tune_vars(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "tune.vars.txn-max-size" => limits.txn = bytes,
         "tune.vars.reqres-max-size" => limits.reqres = bytes,
         "tune.vars.check-max-size" => limits.check = bytes,
-        // Scope `proc` counts all others, so the two mean the same.
+        // Scope `proc` includes all others, so both keywords have the same meaning.
         _ => limits.process = lower(limits.process),
     }
     line.at_most(1)
@@ -629,16 +629,16 @@ pub fn tune_vars(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `maxzlibmem`
 pub fn maxzlibmem(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let text = one(line, "an integer")?;
-    // What stands behind the number does not count, as in HAProxy.
+    // As in HAProxy, characters after the number are ignored.
     build.global.maxzlibmem_mib = leading_integer(text).parse().ok();
     Ok(())
 }
 
-/// The `tune.*` keywords with a meaning here.
+/// The `tune.*` keywords that have an effect here.
 pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let tune = &mut build.global.tune;
     match line.keyword() {
-        // Rounded up as HAProxy's, so that limits are the same.
+        // Rounded up like in HAProxy, so that limits are equal.
         "tune.bufsize" => tune.bufsize_bytes = size(line, 16)?.next_multiple_of(16),
         "tune.maxrewrite" => {
             tune.maxrewrite_bytes = number(line)?;

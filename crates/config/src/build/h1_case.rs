@@ -1,4 +1,4 @@
-//! `h1-case-adjust` and `h1-case-adjust-file` (manual §3.1): header names in the case that bogus peers want.
+//! `h1-case-adjust` and `h1-case-adjust-file` (manual §3.1): the case of header names for peers that need a special one.
 
 use super::global::GlobalBuild;
 use super::line::{Line, Parse};
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use syntax::octets::readable;
 
-/// The largest file that is read.
+/// The largest accepted file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// `h1-case-adjust <from> <to>`

@@ -1,4 +1,4 @@
-//! `tune.h2.*` and its kin in `global` (manual §3.2).
+//! `tune.h2.*` and related keywords in `global` (manual §3.2).
 
 use super::arguments;
 use super::global::GlobalBuild;
@@ -9,7 +9,7 @@ use crate::keywords::arguments::Args;
 use crate::model::{H2Side, H2Tune};
 use crate::tree::Prefix;
 
-/// The largest number of each: windows and streams have 31 bits (RFC 9113 §5.1.1, §6.9.1).
+/// The largest value: windows and stream ids have 31 bits (RFC 9113 §5.1.1, §6.9.1).
 const MOST: i64 = (1 << 31) - 1;
 
 /// `tune.h2.*.max-concurrent-streams <number> [rq-load …] [min …]`
@@ -18,7 +18,7 @@ pub fn streams(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let streams_max = count(line)?;
     let is_common = name == "tune.h2.max-concurrent-streams";
     side(&mut build.global.h2, name).streams_max = match streams_max {
-        // For both sides it is no limit; for one it is what both have.
+        // For both sides, 0 means no limit; for one side, it means the value for both.
         0 => is_common.then_some(MOST as u32),
         number => Some(number),
     };
@@ -105,7 +105,7 @@ pub fn websocket(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// The side that a keyword is about.
+/// The side to which a keyword applies.
 fn side<'a>(h2: &'a mut H2Tune, name: &str) -> &'a mut H2Side {
     match name {
         _ if name.starts_with("tune.h2.fe.") => &mut h2.clients,
@@ -114,7 +114,7 @@ fn side<'a>(h2: &'a mut H2Tune, name: &str) -> &'a mut H2Side {
     }
 }
 
-/// A number that is not negative; without one it is 0.
+/// A number that is not negative; a missing one counts as 0.
 fn count(line: &Line<'_>) -> Parse<u32> {
     match line.arg(1) {
         "" => Ok(0),

@@ -15,7 +15,7 @@ use sample::{ExprError, Place};
 use std::sync::Arc;
 use syntax::octets::Octets;
 
-/// Parses an action; its name was just taken.
+/// Parses an action, after its name was taken.
 pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<HttpAction>;
 
 /// `http-request`
@@ -43,7 +43,7 @@ pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     Ok(())
 }
 
-/// Adds a rule to a set, `set` by its place among the numbers of inherited rules; warns where it is never reached.
+/// Adds a rule to a set. `set` is the set's index in the numbers of inherited rules. Warns if the rule is never reached.
 fn add(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -57,7 +57,7 @@ fn add(
     push(rule, inherited, rules(&mut build.proxy));
 }
 
-/// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
+/// Adds a rule. `strict-mode` in `defaults` applies to the rules there; a section's own rules begin in strict mode.
 fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<Arc<HttpRule>>) {
     let Some(rule) = rule else { return };
     let is_mode = |rule: &Arc<HttpRule>| matches!(rule.action, HttpAction::StrictMode(_));
@@ -84,7 +84,7 @@ fn rule(
     rule_at(build, line, 1, set, place)
 }
 
-/// A rule whose action stands at word `at`.
+/// A rule whose action is word `at`.
 pub fn rule_at(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -124,7 +124,7 @@ pub fn rule_at(
     }))
 }
 
-/// Actions that are a word alone.
+/// Actions without arguments.
 macro_rules! plain {
     ($($name:ident $action:ident;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
@@ -156,7 +156,7 @@ formats! {
     set_uri |format| HttpAction::SetTarget { part: TargetPart::Whole, format };
 }
 
-/// Whether a rule of that place sees a request.
+/// Whether a rule at this place reads a request.
 fn is_request(place: Place) -> bool {
     place.meets(Place::FE_HTTP_REQUEST | Place::BE_HTTP_REQUEST)
 }
@@ -210,7 +210,7 @@ fn capture_response(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// Refuses a slot that the frontend does not have; a backend's is that of whatever frontend the request came from.
+/// Refuses a slot that the frontend does not have. A backend uses the slots of the frontend from which the request came.
 fn known_slot(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,
@@ -225,7 +225,7 @@ fn known_slot(
         "unable to find capture id '{slot}' referenced by this rule."
     ));
     match build.is_defaults() {
-        // It depends on who uses the section.
+        // It depends on the user of the `defaults` section.
         true => {
             build.missing_captures.push(*fault);
             Ok(())
@@ -291,7 +291,7 @@ pub fn set_status(
     Ok(HttpAction::SetStatus { status, reason })
 }
 
-/// Actions that answer: what they do, and the status where the rule gives none.
+/// Actions that answer: their effect, and their default status.
 macro_rules! replies {
     ($($doc:literal $name:ident $action:ident $status:expr;)*) => {$(
         #[doc = $doc]

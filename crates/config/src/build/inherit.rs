@@ -1,6 +1,6 @@
-//! What a section takes from the `defaults` that it starts from (manual §4). A `defaults` is built once; its rules are shared by
-//! all who start from it, everything else is copied. HAProxy evaluates those rules in place, so each must fit every section that
-//! uses them.
+//! Inheritance from `defaults` sections (manual §4). A `defaults` is built once. The sections that start from it share its rules;
+//! everything else is copied. HAProxy evaluates those rules in the using section, so each must be valid in every section that
+//! uses it.
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
@@ -23,13 +23,13 @@ pub struct Template {
     filters: Vec<otel::Declared>,
     missing_backend: Option<Box<Fault>>,
     missing_captures: Vec<Fault>,
-    /// What the compiler knows the section as.
+    /// The compiler's number for the section.
     stand_in: u32,
     rules: Rules,
 }
 
 impl Template {
-    /// What a `defaults` section came to; `stand_in` is its number in the compiler.
+    /// The result of a `defaults` section; `stand_in` is its number in the compiler.
     pub fn new(build: ProxyBuild<'_, '_>, stand_in: u32) -> Template {
         Template {
             rules: Rules::of(&build.proxy),
@@ -48,15 +48,15 @@ impl Template {
         }
     }
 
-    /// Notes that a section starts from it, and refuses the section where it must not. `defaults` is the section that this was
-    /// made of.
+    /// Records that a section starts from it, and refuses the section if that is not allowed. `defaults` is the section of this
+    /// template.
     pub fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
         self.rules.used_by(section, defaults, shared);
     }
 
-    /// Tells what is wrong in it whoever uses it, once all sections are built.
+    /// Reports faults that do not depend on the using section, after all sections were built.
     pub fn finish(self, shared: &mut Shared<'_>) {
-        // The rules of backends store into the slots of whatever frontend a request came through.
+        // Rules of backends use the capture slots of the frontend from which a request came.
         if self.rules.user != Some(Kind::Backend) {
             for fault in self.missing_captures {
                 shared.settle(Err(fault.into()));
@@ -66,7 +66,7 @@ impl Template {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// Takes what a `defaults` gives to a section of this kind.
+    /// Copies the settings that a `defaults` provides for a section of this kind.
     pub fn start_from(&mut self, template: &Template) {
         let compiler = &mut self.shared.compiler;
         compiler.inherit_needs(template.stand_in, self.number);
@@ -78,7 +78,7 @@ impl ProxyBuild<'_, '_> {
         self.checks = template.checks.for_section();
         self.email_alert.clone_from(&template.email_alert);
         let Proxy {
-            // Of the section itself, or not allowed in `defaults`.
+            // Specific to a section, or not allowed in `defaults`.
             name: _,
             reserve_of: _,
             table: _,
@@ -230,7 +230,7 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// The rules of a `defaults` section, and who uses them.
+/// The rules of a `defaults` section, and the kind of its users.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rules {
     any: bool,
@@ -251,7 +251,7 @@ enum Kind {
 }
 
 impl Rules {
-    /// Those of a `defaults` that was just built.
+    /// The rules of a `defaults` that was just built.
     fn of(defaults: &Proxy) -> Rules {
         let early =
             !defaults.tcp_request_connection.is_empty() || !defaults.tcp_request_session.is_empty();
@@ -269,7 +269,8 @@ impl Rules {
         }
     }
 
-    /// Notes that a section starts from them, and refuses it where it must not. `defaults` is the section they stand in.
+    /// Records that a section starts from these rules, and refuses it if that is not allowed. `defaults` is the section of the
+    /// rules.
     fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
         if !self.any {
             return;

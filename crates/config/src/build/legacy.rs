@@ -1,7 +1,7 @@
-//! Directives that HAProxy 2.1 and later refuse: what to write instead, with the words of the line where they can be carried
-//! over. A suggestion only: it is printed, never applied.
+//! Directives that HAProxy 2.1 and later refuse: suggests the replacement, with the arguments of the line if they can be
+//! converted. The suggestion is printed and never applied.
 
-/// How the words of a directive become those of another.
+/// Converts the words of a directive to another directive.
 pub type Rewrite = fn(&[&str]) -> Option<String>;
 
 /// `monitor-net <network>`
@@ -26,7 +26,7 @@ pub fn joined(directive: &str, words: &[&str]) -> Option<String> {
 pub fn add(set: &str, words: &[&str]) -> Option<String> {
     let (line, condition) = words.split_first()?;
     let (name, value) = line.split_once(':')?;
-    // What was taken as it is written is a format now.
+    // The text was literal before, and is a log format now.
     let value = value.trim().replace('%', "%%");
     joined(
         &format!("{set} add-header {name} {}", quoted(&value)),
@@ -38,7 +38,7 @@ pub fn add(set: &str, words: &[&str]) -> Option<String> {
 pub fn delete(set: &str, words: &[&str]) -> Option<String> {
     let (pattern, condition) = words.split_first()?;
     let (name, rest) = header(pattern)?;
-    // With more than the name it would take a condition on the value.
+    // A pattern for the value would need a condition on the value.
     match rest.trim_start_matches(' ') {
         "" | ".*" | ".*$" => joined(&format!("{set} del-header {name}"), condition),
         _ => None,
@@ -67,7 +67,7 @@ pub fn replace(set: &str, flags: &str, words: &[&str]) -> Option<String> {
     joined(&words, condition)
 }
 
-/// `reqrep ^([^\ :]*)\ /a/(.*) \1\ /b/\2`: the target, behind a group for the method.
+/// `reqrep ^([^\ :]*)\ /a/(.*) \1\ /b/\2`: the target, after a group for the method.
 pub fn replace_target(words: &[&str]) -> Option<String> {
     let [pattern, with, condition @ ..] = words else {
         return None;
@@ -95,7 +95,7 @@ pub fn replace_target(words: &[&str]) -> Option<String> {
     joined(&words, condition)
 }
 
-/// References of a pattern whose first group is gone.
+/// Renumbers the references of a pattern whose first group was removed.
 fn renumbered(with: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = with.chars();
@@ -125,7 +125,7 @@ pub fn decide(action: &str, fetch: &str, flags: &str, words: &[&str]) -> Option<
     }
 }
 
-/// A pattern that begins with a header's written-out name, and what it asks of the value.
+/// Splits a pattern that begins with a literal header name into the name and the pattern of the value.
 fn header(pattern: &str) -> Option<(&str, &str)> {
     let (name, value) = pattern.strip_prefix('^')?.split_once(':')?;
     let is_name = !name.is_empty()
@@ -135,13 +135,13 @@ fn header(pattern: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
-/// A word as it is written in a file.
+/// A word in the syntax of a configuration file.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\#$".contains(&byte);
     match word {
         "" => "\"\"".into(),
         _ if word.bytes().all(plain) => word.into(),
-        // In single quotes everything stands for itself but their own end.
+        // In single quotes, every character except the closing quote is literal.
         _ if !word.contains('\'') => format!("'{word}'"),
         _ => {
             let escaped = word

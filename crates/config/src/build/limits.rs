@@ -1,4 +1,4 @@
-//! Actions that change how long a stream waits and how often it is tried (manual §4.4).
+//! Actions that change the timeouts and the retries of a stream (manual §4.4).
 
 use super::http_rules::HttpParser;
 use super::line::{Cursor, Parse};
@@ -7,7 +7,7 @@ use super::values::{self, Bad};
 use crate::model::{Amount, HttpAction, TcpAction, TimeoutKind};
 use sample::Place;
 
-/// The most tries that a rule may ask for.
+/// Most retries that a rule may set.
 const RETRIES_MAX: u32 = 100;
 
 /// `set-timeout client|connect|queue|server|tarpit|tunnel <time>|<expr>`

@@ -1,4 +1,4 @@
-//! What the parsers of statements see: the words of one line, and how they say what is wrong with which of them.
+//! The input of the parsers of statements: the words of one line, and functions for faults in these words.
 
 use crate::diagnostic::Severity;
 use crate::tree::{Prefix, Span, Statement, Word};
@@ -8,14 +8,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use syntax::octets::Octets;
 
-/// What is wrong with a statement; its span ends up above a caret.
+/// A fault in a statement. A caret marks its span.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// A warning keeps the configuration usable.
     pub severity: Severity,
-    /// The word, or the place after the last one where a word is missing.
+    /// The faulty word, or the place after the last one if a word is missing.
     pub span: Span,
-    /// Without place and line feed.
+    /// The message without place and line feed.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ impl Fault {
     }
 }
 
-/// What a parser gives: its value, or the first fault.
+/// The result of a parser: its value, or the first fault.
 pub type Parse<T = ()> = Result<T, Box<Fault>>;
 
 /// The words of a statement. Indices count from the keyword, which is 0.
@@ -46,7 +46,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A line of a statement, which always has its keyword.
+    /// The line of a statement. A statement always has a keyword.
     pub fn new(statement: &'a Statement) -> Line<'a> {
         Line { statement }
     }
@@ -61,22 +61,22 @@ impl<'a> Line<'a> {
         self.statement.prefix
     }
 
-    /// All words, the keyword included.
+    /// All words, including the keyword.
     pub fn words(&self) -> &'a [Word] {
         &self.statement.words
     }
 
-    /// How many words there are, the keyword included.
+    /// The number of words, including the keyword.
     pub fn count(&self) -> usize {
         self.statement.words.len()
     }
 
-    /// The text of word `index`, empty where there is none: for comparing with keywords, for names and numbers.
+    /// The text of word `index`, for comparisons with keywords and for names and numbers; empty if there is none.
     pub fn arg(&self, index: usize) -> &'a str {
         self.statement.arg(index)
     }
 
-    /// The exact bytes of word `index`, empty where there is none: for values that go to the wire, and for expressions.
+    /// The exact bytes of word `index`, for values that are sent and for expressions; empty if there is none.
     pub fn bytes(&self, index: usize) -> &'a [u8] {
         self.statement.words.get(index).map_or(b"", Word::bytes)
     }
@@ -101,7 +101,7 @@ impl<'a> Line<'a> {
             .collect()
     }
 
-    /// Where word `index` stands; one column after the end of the line where there is none.
+    /// The place of word `index`; if there is none, one column after the end of the line.
     pub fn span(&self, index: usize) -> Span {
         match self.statement.words.get(index) {
             Some(word) => word.span.clone(),
@@ -131,19 +131,19 @@ impl<'a> Line<'a> {
         Path::new(OsStr::from_bytes(self.bytes(index)))
     }
 
-    /// The words from word `index` on with a space between each, as HAProxy joins them.
+    /// The words from word `index` on, joined by single spaces as in HAProxy.
     pub fn joined(&self, index: usize) -> Octets {
         self.bytes_from(index).join(&b' ').into()
     }
 
-    /// The bytes between the parentheses that word `index` ends with.
+    /// The bytes between the parentheses at the end of word `index`.
     pub fn inside_parentheses(&self, index: usize) -> Option<&'a [u8]> {
         let word = self.bytes(index);
         let open = memchr::memchr(b'(', word)?;
         word[open + 1..].strip_suffix(b")")
     }
 
-    /// The text of word `index`, or an error that says what is missing.
+    /// The text of word `index`, or an error with this message if it is missing.
     pub fn need(&self, index: usize, message: impl FnOnce() -> String) -> Parse<&'a str> {
         match self.arg(index) {
             "" => Err(self.fault(index, message())),
@@ -174,7 +174,7 @@ impl<'a> Line<'a> {
         self.at_most_after(0, args)
     }
 
-    /// Places a fault of the expression compiler, which was given the words from `from` on.
+    /// Places a fault of the expression compiler, whose input was the words from `from` on.
     pub fn expr_fault(&self, from: usize, error: &ExprError, context: &str) -> Box<Fault> {
         let index = from + error.word;
         let span = self.span(index);
@@ -202,34 +202,34 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Walks over the words of a line of options.
+/// Iterates over the words of a line of options.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     /// The line.
     pub line: Line<'a>,
-    /// The word that comes next.
+    /// The index of the next word.
     pub at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// The next word without taking it; empty at the end.
+    /// The next word, without consuming it; empty at the end.
     pub fn peek(&self) -> &'a str {
         self.line.arg(self.at)
     }
 
-    /// Takes the next word; empty at the end.
+    /// Consumes the next word; empty at the end.
     pub fn take(&mut self) -> &'a str {
         let word = self.peek();
         self.at += 1;
         word
     }
 
-    /// The word taken last.
+    /// The word consumed last.
     pub fn last(&self) -> &'a str {
         self.line.arg(self.at - 1)
     }
 
-    /// Takes the argument of the word taken last, which must be there.
+    /// Consumes the argument of the word taken last, which must exist.
     pub fn value(&mut self, what: &str) -> Parse<&'a str> {
         let name = self.last();
         let value = self
@@ -239,14 +239,14 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// As [`Cursor::value`], for an argument whose exact bytes count.
+    /// Like [`Cursor::value`], for an argument whose exact bytes are needed.
     pub fn octets(&mut self, what: &str) -> Parse<Octets> {
         self.value(what)?;
         Ok(self.line.bytes(self.at - 1).into())
     }
 
-    /// Takes an argument that begins with a number within `range`. What follows its digits does not count, as with C's `atol`,
-    /// which HAProxy reads such words with.
+    /// Consumes an argument that begins with a number within `range`. Characters after its digits are ignored, as with C's
+    /// `atol`, which HAProxy uses for such words.
     pub fn number<T>(&mut self, range: std::ops::RangeInclusive<T>) -> Parse<T>
     where
         T: std::str::FromStr + PartialOrd + std::fmt::Display,
@@ -270,7 +270,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The sign and the digits that a word begins with; empty where it begins with no number.
+/// The sign and the digits at the beginning of a word; empty if it does not begin with a number.
 pub fn leading_integer(text: &str) -> &str {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();

@@ -8,7 +8,7 @@ use net::Addr;
 use std::net::SocketAddr;
 use syntax::octets::readable;
 
-/// Longest line where nothing is said.
+/// The default maximum length of a line.
 const DEFAULT_LEN: usize = 1024;
 const SYSLOG_PORT: u16 = 514;
 
@@ -32,7 +32,7 @@ const WIRES: &[(&str, LogWire)] = &[
     ("raw", LogWire::Raw),
 ];
 
-/// Parses what follows `log`, which is not `global`.
+/// Parses the words after `log`, other than `global`.
 pub fn target(line: &Line<'_>, shared: &Shared<'_>) -> Parse<LogTarget> {
     let mut cursor = Cursor { line: *line, at: 1 };
     line.need(2, || {
@@ -151,7 +151,7 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     })
 }
 
-/// Whether a server of a backend in `mode log` takes datagrams.
+/// Whether a server of a backend in `mode log` receives datagrams.
 pub fn is_datagram(text: &[u8]) -> bool {
     ["udp", "unix@", "uxdg@", "abns@"]
         .iter()
@@ -169,7 +169,7 @@ pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
     }
 }
 
-/// Datagrams are what log targets use anyway.
+/// Datagrams are the default of log targets.
 fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
     let at = memchr::memchr(b'@', text).unwrap_or_default();
     let family: &[u8] = match &text[..at] {

@@ -1,4 +1,4 @@
-//! Sections `log-profile` (manual §8.3.5), and what names them.
+//! Sections `log-profile` (manual §8.3.5), and references to them.
 
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, did_you_mean, unknown, values};
@@ -7,7 +7,7 @@ use crate::model::{LogProfile, StepName};
 use crate::tree::{Section, Tree};
 use sample::{LogOrigin, Place, Style};
 
-/// The names of the tree's profiles, in the order of [`crate::model::Config::log_profiles`].
+/// The names of the profiles in the tree, in the order of [`crate::model::Config::log_profiles`].
 pub fn names(tree: &Tree) -> Vec<String> {
     sections(tree)
         .map(|section| {
@@ -49,7 +49,7 @@ pub fn build(tree: &Tree, shared: &mut Shared<'_>) -> Vec<LogProfile> {
     profiles
 }
 
-/// The index of the profile that the word taken last names.
+/// The index of the profile in the word taken last.
 pub fn resolve(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<usize> {
     let name = cursor.last();
     let names = &shared.log_profiles;

@@ -1,4 +1,4 @@
-//! Logs of a proxy: targets, formats, identifiers. Formats are compiled at the end, when the proxy's mode is known.
+//! Logs of a proxy: targets, formats, tags. Formats are compiled at the end, when the proxy's mode is known.
 
 use super::line::{Line, Parse};
 use super::proxy::ProxyBuild;
@@ -8,7 +8,7 @@ use crate::tree::{Prefix, Statement};
 use sample::{LogOrigin, Place, Style};
 use std::sync::Arc;
 
-/// The formats that options name (manual §8.2); byte for byte what log parsers expect.
+/// The formats of options (manual §8.2), byte for byte as log parsers expect them.
 const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
 const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r \
 %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/%[ssl_fc_is_resumed] %[ssl_fc_sni]/%sslv/%sslc";
@@ -18,7 +18,7 @@ const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc
 const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U %ts-- \
 %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
 
-/// Where a log format comes from.
+/// The source of a log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `option httplog`
@@ -31,11 +31,11 @@ pub enum Source {
     Tcp,
     /// `option tcplog clf`
     TcpClf,
-    /// `log-format`; the text is word 1 of the line.
+    /// `log-format`; its text is word 1 of the line.
     Written,
 }
 
-/// What is compiled when the proxy is complete.
+/// Formats that are compiled when the proxy is complete.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     format: Option<(Source, Arc<Statement>)>,
@@ -43,12 +43,12 @@ pub struct Pending {
     sd: Option<Arc<Statement>>,
     error_format: Option<Arc<Statement>>,
     unique_id: Option<Arc<Statement>>,
-    /// `log global` was taken: a second one adds nothing.
+    /// `log global` was read: a second one adds nothing.
     took_global: bool,
 }
 
 impl Pending {
-    /// What a section that starts from this one takes over. Only frontends have log formats.
+    /// The formats that a section inherits from this one. Only frontends have log formats.
     pub fn for_section(&self, is_frontend: bool) -> Pending {
         match is_frontend {
             true => self.clone(),
@@ -62,7 +62,7 @@ impl Pending {
 }
 
 impl Source {
-    /// The statement that writes this format, as messages call it.
+    /// The statement with this format, as messages name it.
     const fn statement(self) -> &'static str {
         match self {
             Source::Http => "option httplog",
@@ -75,7 +75,7 @@ impl Source {
     }
 }
 
-/// Takes a log format. The last one written wins; a `defaults` that writes two gets a warning, as from HAProxy.
+/// Sets a log format. The last one wins. As in HAProxy, a `defaults` with two gets a warning.
 pub fn set_format(build: &mut ProxyBuild<'_, '_>, source: Source, line: &Line<'_>) {
     let before = build.logging.format.replace((source, keep(line)));
     if let Some((before, _)) = before
@@ -203,13 +203,13 @@ pub fn unique_id_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Pars
     Ok(())
 }
 
-/// Compiles what was left for the end.
+/// Compiles the formats that were left for the end.
 pub fn finish(build: &mut ProxyBuild<'_, '_>) {
-    // HAProxy compiles log formats of frontends only.
+    // HAProxy compiles the log formats of frontends only.
     if build.proxy.is_frontend {
         if let Some((source, statement)) = build.logging.format.take() {
             let line = Line::new(&statement);
-            // An empty one is none, as in HAProxy.
+            // An empty format counts as none, as in HAProxy.
             build.proxy.log_format =
                 format(build, source, &line).filter(|format| !format.is_empty());
         }
@@ -221,7 +221,7 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
         }
     }
     if let Some(statement) = build.logging.unique_id.take() {
-        // Made when a request is complete, whoever asks for it first. Of a backend, for its health checks.
+        // The id is made when a request is complete, whoever reads it first. A backend needs the format for its health checks.
         let place = match build.proxy.is_frontend {
             true => Place::FE_HTTP_REQUEST,
             false => Place::BE_HTTP_REQUEST,

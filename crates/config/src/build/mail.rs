@@ -11,12 +11,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// `timeout mail` where nothing is said.
+/// The default of `timeout mail`.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// `email-alert level` where nothing is said: alert.
+/// The default of `email-alert level`: alert.
 const LEVEL_DEFAULT: u8 = 1;
 
-/// The lines `email-alert` of a proxy so far.
+/// The `email-alert` lines of a proxy so far.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     mailers: Option<String>,
@@ -60,7 +60,7 @@ pub fn email_alert(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most_after(1, 1)
 }
 
-/// Says what the lines of a proxy come to.
+/// Builds the alerts of a proxy from its lines.
 pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     let pending = std::mem::take(&mut build.email_alert);
     let Pending {
@@ -102,7 +102,7 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     });
 }
 
-/// A section `mailers`.
+/// Reads a section `mailers`.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let name = match header.need(1, || "missing name for mailers section.".to_owned()) {

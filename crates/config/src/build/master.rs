@@ -1,4 +1,4 @@
-//! What section `global` says of the master (manual §3.1).
+//! Settings for the master in section `global` (manual §3.1).
 
 use super::global::GlobalBuild;
 use super::line::{Line, Parse, leading_integer};
@@ -34,7 +34,7 @@ pub fn max_reloads(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || {
         "'mworker-max-reloads' expects an integer argument.".into()
     })?;
-    // As C's `atol` reads it.
+    // Parsed like C's `atol`.
     let number = leading_integer(line.arg(1)).parse::<i64>().unwrap_or(0);
     build.global.master.reloads_max = match u32::try_from(number) {
         Ok(number) => number,

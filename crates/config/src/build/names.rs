@@ -20,12 +20,12 @@ struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     proxies: HashMap<String, Known>,
-    /// The `defaults` sections in order, as the compiler knows them: proxies that are none of the configuration's.
+    /// The `defaults` sections in order, by their numbers in the compiler, which treats them as extra proxies.
     pub stand_ins: Vec<u32>,
 }
 
 impl Names {
-    /// The index of the backend or listen of that name.
+    /// The index of the backend or listen with this name.
     pub fn backend(&self, name: &str) -> Option<usize> {
         self.proxies
             .get(name)
@@ -48,11 +48,11 @@ impl Names {
     }
 }
 
-/// Servers that one `server-template` makes at most.
+/// Most servers of one `server-template`.
 pub const TEMPLATE_SERVERS_MAX: u32 = 100_000;
 
-/// The numbers that the second word of a `server-template` stands for: `<num>` or `<low>-<high>`. As HAProxy: what follows the
-/// digits does not count.
+/// The numbers in the second word of a `server-template`: `<num>` or `<low>-<high>`. As in HAProxy, characters after the digits
+/// are ignored.
 pub fn template_numbers(word: &str) -> Option<std::ops::RangeInclusive<u32>> {
     let number = |text: &str| {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -75,12 +75,12 @@ pub fn template_names(prefix: &str, numbers: &str) -> Vec<String> {
     numbers.map(|number| format!("{prefix}{number}")).collect()
 }
 
-/// Whether a section is a proxy that can be started.
+/// Whether a section is a proxy.
 pub fn is_proxy(section: &Section) -> bool {
     matches!(section.kind(), "frontend" | "backend" | "listen")
 }
 
-/// Collects the names, reports those that are missing, malformed or taken, and declares all to the compiler.
+/// Collects the names, reports missing, malformed and duplicate ones, and declares all of them to the compiler.
 pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnostics) -> Names {
     let mut names = Names::default();
     for (index, section) in tree

@@ -1,4 +1,5 @@
-//! Keywords that were accepted and do nothing: each is told in diagnostic mode (`-dD`), and all of them once, by what is absent.
+//! Accepted keywords without an effect: diagnostic mode (`-dD`) reports each use, and a summary reports all of them once, by the
+//! missing feature.
 
 use super::Shared;
 use crate::diagnostic::Severity;
@@ -7,27 +8,27 @@ use crate::keywords::features::Feature;
 use crate::tree::Span;
 use std::collections::BTreeMap;
 
-/// Keywords that a notice names; it counts the others.
+/// Most keywords that a notice names; it counts the others.
 const NAMES_MAX: usize = 8;
 
 /// The uses of keywords without an effect.
 #[derive(Debug, Default)]
 pub struct NoEffect {
-    /// By the feature that they tune; none is something that exists in HAProxy only.
+    /// Uses by the feature that they configure; None for features that only HAProxy has.
     by_feature: BTreeMap<Option<Feature>, Uses>,
 }
 
 #[derive(Debug, Default)]
 struct Uses {
-    /// In the order of their first uses.
+    /// The keywords in the order of their first uses.
     names: Vec<String>,
     count: usize,
-    /// Where the first one stands.
+    /// The place of the first use.
     first: String,
 }
 
 impl Shared<'_> {
-    /// Notes a use of a keyword without an effect. Nothing is silently ignored.
+    /// Records a use of a keyword without an effect. No use is silently ignored.
     pub fn has_no_effect(&mut self, name: &str, span: &Span, why: Why) {
         let (feature, reason) = match why {
             Why::Absent(feature) => (Some(feature), feature.is_absent()),
@@ -45,7 +46,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Tells what was noted, a line each. Behind errors it would only hide them.
+    /// Reports the recorded uses, one line per feature. After errors they are not reported, because they would hide the errors.
     pub fn tell_no_effect(&mut self) {
         let noted = std::mem::take(&mut self.no_effect.by_feature);
         if self.diagnostics.alerts() > 0 {

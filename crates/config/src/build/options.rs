@@ -1,4 +1,4 @@
-//! `option …` (manual §4.2): the switches, and the options with a syntax of their own.
+//! `option …` (manual §4.2): the switches, and the options with arguments.
 
 use super::address::network;
 use super::line::{Cursor, Line, Parse};
@@ -11,7 +11,7 @@ use crate::model::{
 use crate::tree::Prefix;
 use sample::Place;
 
-/// Parses an option with its own syntax; the words after its name start at 2.
+/// Parses an option with arguments; the words after its name begin at 2.
 pub type OptionParser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
 
 /// Sets an option.
@@ -29,7 +29,7 @@ pub fn set(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, setter: Setter) -> P
     Ok(())
 }
 
-/// Refuses `no` and `default` where HAProxy does.
+/// Refuses `no` and `default` like HAProxy.
 fn no_prefix(line: &Line<'_>) -> Parse {
     match line.prefix() {
         Prefix::None => Ok(()),
@@ -58,7 +58,7 @@ pub fn keep_alive(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     connection(build, line, ConnectionMode::KeepAlive)
 }
 
-/// The modes override each other; `no` cancels only the mode that is set.
+/// Sets a connection mode. The modes override each other; `no` cancels only the mode that is set.
 fn connection(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mode: ConnectionMode) -> Parse {
     line.at_most_after(1, 0)?;
     match line.prefix() {
@@ -72,7 +72,7 @@ fn connection(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mode: ConnectionM
     Ok(())
 }
 
-/// `option abortonclose`; where nothing is said the mode decides.
+/// `option abortonclose`; without it, the mode decides.
 pub fn abortonclose(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most_after(1, 0)?;
     build.proxy.options.abortonclose = match line.prefix() {

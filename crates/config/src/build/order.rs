@@ -1,11 +1,11 @@
-//! Warnings about rules whose place in the file is not when they are evaluated.
+//! Warnings about rules whose order in the file differs from the order of evaluation.
 
 use super::line::Line;
 use super::proxy::ProxyBuild;
 use crate::model::{HttpAction, HttpRule};
 use std::sync::Arc;
 
-/// Rule sets in the order of their evaluation, as messages call them.
+/// The rule sets in the order of their evaluation, as messages name them.
 const STAGES: [&str; 5] = [
     "a 'tcp-request session' rule",
     "a 'tcp-request content' rule",
@@ -14,7 +14,7 @@ const STAGES: [&str; 5] = [
     "a 'use_backend' rule",
 ];
 
-/// The sets that a rule may belong to; the number is the set's place among `STAGES`, one up.
+/// The set of a rule; the number is the index in `STAGES` plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// `tcp-request connection`
@@ -31,12 +31,12 @@ pub enum Stage {
     UseBackend = 5,
 }
 
-/// Which sets have own rules of the section so far.
+/// The sets with own rules of the section so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen([bool; 6]);
 
 impl ProxyBuild<'_, '_> {
-    /// Notes an own rule, and warns where one of a later set stands before it. `words` of the line name its set.
+    /// Records an own rule. Warns if a rule of a later set precedes it. The first `words` words of the line name its set.
     pub fn placed(&mut self, line: &Line<'_>, stage: Stage, words: usize) {
         let stage = stage as usize;
         self.seen.0[stage] = true;
@@ -50,7 +50,7 @@ impl ProxyBuild<'_, '_> {
         }
     }
 
-    /// Warns where the own rule before, which is the last of `rules` so far, ends the evaluation whatever comes.
+    /// Warns if the previous own rule, which is the last of `rules`, always ends the evaluation.
     pub fn unreachable(&mut self, line: &Line<'_>, ends: bool) {
         if ends {
             let name = line.keyword();
@@ -62,12 +62,12 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// Whether no rule after the last of `rules` is evaluated. `inherited` of them came from `defaults` and do not count.
+/// Whether no rule after the last of `rules` is evaluated. The first `inherited` of them come from `defaults` and are ignored.
 pub fn ends(rules: &[Arc<HttpRule>], inherited: usize) -> bool {
     let own = rules.get(inherited..).unwrap_or_default();
     own.last().is_some_and(|rule| {
         let last = match &rule.action {
-            // HAProxy says nothing behind these.
+            // HAProxy gives no warning after these.
             HttpAction::Reject | HttpAction::SilentDrop { .. } => false,
             HttpAction::Redirect(redirect) => !redirect.options.ignore_empty,
             action => action.is_final(),

@@ -13,21 +13,21 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The statuses that have own pages; 200 is the answer of `monitor-uri`.
+/// The statuses that can have pages; 200 is the response of `monitor-uri`.
 pub const STATUSES: &[u16] = &[
     200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502,
     503, 504,
 ];
 
-/// What relative file names count from (`default-path`).
+/// The base of relative file names (`default-path`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DefaultPath {
-    /// The directory the process was started in.
+    /// The directory in which the process was started.
     #[default]
     Current,
     /// The directory of the file that names them.
     Config,
-    /// The directory above that one.
+    /// The parent of that directory.
     Parent,
     /// This directory.
     Origin(PathBuf),
@@ -50,7 +50,7 @@ impl DefaultPath {
         Ok(path)
     }
 
-    /// The file that `name` means in a configuration file called `source`.
+    /// The path of `name` in a configuration file called `source`.
     pub fn resolve(&self, name: &Path, source: &str) -> PathBuf {
         let directory = || {
             Path::new(source)
@@ -68,7 +68,7 @@ impl DefaultPath {
     }
 }
 
-/// Reads the response that word `index` names, and sees that it is one; an empty file stands for no answer at all.
+/// Reads the response in the file that word `index` names, and checks it. An empty file means no response at all.
 pub fn response(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
     let raw = file(shared, line, index)?;
     if raw.is_empty() {
@@ -81,7 +81,7 @@ pub fn response(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec
     Ok(raw)
 }
 
-/// What is wrong with a response in a file.
+/// Checks a response from a file.
 fn whole(raw: &[u8]) -> Result<(), String> {
     let limits = Limits {
         head_bytes_max: raw.len() + 1,
@@ -128,7 +128,7 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
     let most = shared.bufsize_bytes as u64;
     let opened = std::fs::File::open(&path).map_err(|_| fault("opening"))?;
     let mut bytes = Vec::new();
-    // A device may have no end.
+    // A device file may have no end.
     let read = opened.take(most + 1).read_to_end(&mut bytes);
     let size = read.map_err(|_| fault("reading"))? as u64;
     if size > most {
@@ -175,7 +175,7 @@ fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u
     Ok((status, page))
 }
 
-/// The last page of a status wins.
+/// Adds a page; the last page of a status wins.
 fn put(pages: &mut Vec<(u16, ErrorPage)>, page: (u16, ErrorPage)) {
     pages.retain(|(status, _)| *status != page.0);
     pages.push(page);
@@ -295,11 +295,11 @@ fn http_errors_names() -> impl Iterator<Item = &'static str> {
         .map(|known: &keywords::Keyword<()>| known.name)
 }
 
-/// The raw response that a page of an `http-errors` section stands for.
+/// The raw response for a page of an `http-errors` section.
 pub fn raw(page: &ErrorPage) -> Arc<[u8]> {
     match page {
         ErrorPage::Raw(bytes) => Arc::clone(bytes),
-        // `http-errors` sections, whose pages these are, have none.
+        // Pages of `http-errors` sections are never replies.
         ErrorPage::Reply(_) => Arc::default(),
         ErrorPage::Redirect { status, location } => {
             let reason = if *status == 303 { "See Other" } else { "Found" };

@@ -1,4 +1,4 @@
-//! Pattern sets: the actions that edit them, and the list of those that the configuration names (manual §2.7, §4.4).
+//! Pattern sets: the actions that edit them, and the list of those in the configuration (manual §2.7, §4.4).
 
 use super::Shared;
 use super::line::{Cursor, Line, Parse};
@@ -51,7 +51,7 @@ pub fn del_map(
     del_acl(build, cursor, place)
 }
 
-/// The set that the action taken last names between parentheses, and so many formats after it.
+/// The set between the parentheses of the action taken last, and the `FORMATS` formats after it.
 fn edit<const FORMATS: usize>(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
@@ -78,13 +78,13 @@ fn edit<const FORMATS: usize>(
     cursor.at += FORMATS;
     let set = build.shared.compiler.reference(name);
     let formats = formats.try_into();
-    // As many as were asked for.
+    // The array has the requested length.
     formats
         .map(|formats| (set, formats))
         .map_err(|_| cursor.fault(format!("'{word}' expects exactly {FORMATS} arguments.")))
 }
 
-/// The sets of the whole configuration. An edit of one that no ACL and no map reads is told.
+/// The sets of the whole configuration. Reports edits of sets that no ACL and no map reads.
 pub fn finish(shared: &mut Shared<'_>) -> References {
     let (references, unread) = shared.compiler.take_references();
     for (name, span) in std::mem::take(&mut shared.edited_patterns) {
@@ -99,7 +99,7 @@ pub fn finish(shared: &mut Shared<'_>) -> References {
 }
 
 impl Shared<'_> {
-    /// Tells the compiler where it is, for the files that an expression names.
+    /// Tells the compiler the current place, for the files that an expression names.
     pub fn enter_line(&mut self, line: &Line<'_>) {
         let span = line.span(0);
         let source = &span.source.name;

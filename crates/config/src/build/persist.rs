@@ -1,4 +1,4 @@
-//! What binds requests to servers beside cookies, and what a failed request is sent again after (manual §4.2).
+//! Persistence without cookies, and the conditions for retries (manual §4.2).
 
 use super::did_you_mean;
 use super::line::{Line, Parse};
@@ -68,7 +68,7 @@ pub fn unpublished(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// A condition that must be there.
+/// A condition, which must exist.
 fn condition(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -88,7 +88,7 @@ fn condition(
     build.condition(line, at, place)?.ok_or_else(required)
 }
 
-/// The name of the RDP cookie where none is written.
+/// The default name of the RDP cookie.
 const RDP_COOKIE: &str = "msts";
 
 /// `persist rdp-cookie[(<name>)]`
@@ -111,7 +111,7 @@ pub fn persist(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Statuses that `retry-on` may name, and those that `all-retryable-errors` stands for.
+/// The statuses that `retry-on` may name, and those that `all-retryable-errors` includes.
 const STATUSES: &[u16] = &[401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504];
 const RETRYABLE_STATUSES: &[u16] = &[500, 502, 503, 504];
 
@@ -132,7 +132,7 @@ pub fn retry_on(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "empty-response" => events.empty_response = true,
             "junk-response" => events.junk_response = true,
             "response-timeout" => events.response_timeout = true,
-            // There is no early data here that a server could refuse.
+            // Spangate sends no early data that a server could refuse.
             "0rtt-rejected" => {}
             "all-retryable-errors" => {
                 events.conn_failure = true;

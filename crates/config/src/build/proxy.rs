@@ -1,5 +1,5 @@
-//! A proxy while it is built, and the keywords that stand in every kind of proxy section. The parsers
-//! of the keyword table take in its statements, after it has started from its `defaults` ([`super::inherit`]).
+//! A proxy during its build, and the keywords that every kind of proxy section accepts. After the proxy has started from its
+//! `defaults` ([`super::inherit`]), the parsers of the keyword table read its statements.
 
 use super::line::{Fault, Line, Parse};
 use super::server::Preset;
@@ -17,13 +17,13 @@ use std::collections::HashMap;
 /// Parses one keyword of a proxy.
 pub type ProxyParser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
 
-/// A proxy while it is built.
+/// A proxy during its build.
 pub struct ProxyBuild<'a, 'd> {
-    /// What all sections share.
+    /// State that all sections share.
     pub shared: &'a mut Shared<'d>,
     /// Section `global`, for `log global`.
     pub global: &'a Global,
-    /// What was built so far.
+    /// The result so far.
     pub proxy: Proxy,
     /// The named conditions so far.
     pub acls: Acls,
@@ -33,27 +33,27 @@ pub struct ProxyBuild<'a, 'd> {
     pub server_names: HashMap<String, usize>,
     /// Own rule sets so far.
     pub seen: order::Seen,
-    /// How many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
+    /// The number of rules of `http-request`, `http-response` and `http-after-response` from `defaults`.
     pub inherited_rules: [usize; 3],
-    /// The `default_backend` of `defaults` that does not exist: a fault of who uses it.
+    /// The `default_backend` of `defaults` does not exist: a fault only in a section that uses it.
     pub missing_backend: Option<Box<Fault>>,
-    /// Capture slots that rules of a `defaults` name and that it does not have.
+    /// Faults for capture slots that rules of a `defaults` use and that it does not have.
     pub missing_captures: Vec<Fault>,
-    /// Log formats are compiled when the mode is known.
+    /// Log formats, which are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.
     pub default_server: ServerOptions,
-    /// The same of TLS; none before the first such line.
+    /// `default-server` for TLS; None before the first such line.
     pub default_tls: Option<tls::server::ServerWords>,
     /// Each `default-server name` so far.
     pub named_defaults: HashMap<String, Preset>,
-    /// What the lines of servers came to, for those `from` them.
+    /// The results of server lines, for `from`.
     pub server_presets: HashMap<String, Preset>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
-    /// Its statistics page is that of its `defaults`.
+    /// Its statistics page comes from its `defaults`.
     pub stats_inherited: bool,
-    /// What the section is called in its header.
+    /// The keyword in the section's header.
     pub kind: &'static str,
     /// The capabilities of the section.
     pub sections: Places,
@@ -61,25 +61,25 @@ pub struct ProxyBuild<'a, 'd> {
     pub number: u32,
     /// `option tracing`
     pub tracing: Option<otel::tracing::Tracing>,
-    /// What its options and rules say of health checks so far.
+    /// Settings of health checks in its options and rules so far.
     pub checks: health::Pending,
     /// `email-alert` so far.
     pub email_alert: mail::Pending,
-    /// What its filters `opentelemetry` have in common.
+    /// State that its filters `opentelemetry` share.
     pub otel_seen: otel::check::Seen,
-    /// Its filters, as they were declared.
+    /// Its declared filters.
     pub filters: Vec<otel::Declared>,
-    /// Its limits of bandwidth, in order.
+    /// Its bandwidth limits, in order.
     pub bandwidth_limits: Vec<bandwidth::Declared>,
 }
 
 impl ProxyBuild<'_, '_> {
-    /// Whether this is the check of a `defaults` section by itself.
+    /// Whether this is the separate check of a `defaults` section.
     pub fn is_defaults(&self) -> bool {
         self.kind == "defaults"
     }
 
-    /// `frontend 'name'`, as messages call it.
+    /// `frontend 'name'`, as messages name the proxy.
     pub fn title(&self) -> String {
         let kind = if self.kind == "listen" {
             "proxy"
@@ -112,7 +112,7 @@ impl ProxyBuild<'_, '_> {
         frontend.or(backend)
     }
 
-    /// A warning that a keyword is without effect here, as HAProxy words it.
+    /// A warning that a keyword has no effect here, in HAProxy's words.
     pub fn ignored(
         &self,
         line: &Line<'_>,
@@ -137,7 +137,7 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// Takes one line in.
+/// Reads one line.
 pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.shared.enter_line(line);
     let name = line.keyword();
@@ -154,7 +154,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// The end of a statement whose keyword does not stand in this section; none when it does.
+    /// The result for a keyword that is not valid in this section; None if it is valid.
     fn misplaced<P>(&self, line: &Line<'_>, keyword: &Keyword<P>) -> Option<Parse> {
         let (name, sections) = (line.keyword(), keyword.places);
         if matches!(keyword.state, State::Removed(_)) {
@@ -181,7 +181,7 @@ impl ProxyBuild<'_, '_> {
         Some(self.in_another_section(line, 0, keyword))
     }
 
-    /// What a keyword or option means where the section has no capability for it: a fault.
+    /// The result for a keyword or option for which the section lacks the capability: a fault.
     fn in_another_section<P>(&self, line: &Line<'_>, at: usize, keyword: &Keyword<P>) -> Parse {
         let statement = line.texts(0)[..=at].join(" ");
         let name = line.arg(at);
@@ -329,7 +329,7 @@ pub fn mode(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// The mode of that name, if it is served.
+/// The mode with this name, if it is implemented.
 pub fn mode_named(name: &str) -> Option<Mode> {
     match name {
         "http" => Some(Mode::Http),
@@ -371,7 +371,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
     let keyword = keywords::find(timeouts::KEYWORDS, name).ok_or_else(|| {
-        // `timeout contimeout` and its kin are told as `contimeout` is.
+        // `timeout contimeout` and related names get the message for `contimeout`.
         let removed = keywords::find(KEYWORDS, name).map(|keyword| keyword.state);
         if let Some(State::Removed(message)) = removed
             && name.ends_with("timeout")

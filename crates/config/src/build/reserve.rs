@@ -1,7 +1,7 @@
-//! Places for backends that are added while traffic runs (`add backend`, management guide §9.3).
+//! Reserved places for backends that are added at run time (`add backend`, management guide §9.3).
 //!
-//! A backend that is added starts from a `defaults` section that has a name. All that it may be is built with the configuration,
-//! so that what is running never changes: it has its place, its counters and its compiled rules, and gets a name later.
+//! An added backend starts from a named `defaults` section. Everything that it can become is built with the configuration, so
+//! that the running configuration never changes: it has its index, its counters and its compiled rules, and gets a name later.
 
 use super::proxy::mode_named;
 use crate::model::{Mode, NamedDefaults};
@@ -9,24 +9,24 @@ use crate::tree::{Section, Tree};
 
 /// Backends of each mode that can be added from one `defaults` section.
 pub const RESERVE_BACKENDS_MAX: usize = 32;
-/// Backends that can be added from all of them.
+/// Backends that can be added from all sections together.
 pub const RESERVE_BACKENDS_TOTAL_MAX: usize = 512;
 
-/// The modes that a backend which is added may have.
+/// The modes that an added backend may have.
 const MODES: [Mode; 2] = [Mode::Http, Mode::Tcp];
 
-/// A place: the `defaults` section it starts from, and its mode.
+/// A reserved place: its `defaults` section and its mode.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'t> {
     /// The section.
     pub section: &'t Section,
-    /// Its place among those that have a name.
+    /// The section's index among the named ones.
     pub defaults: usize,
     /// The mode.
     pub mode: Mode,
 }
 
-/// The sections `defaults` that have a name.
+/// The named `defaults` sections.
 fn named(tree: &Tree) -> impl Iterator<Item = (&Section, &str)> {
     let defaults = tree.sections.iter();
     let defaults = defaults.filter(|section| section.kind() == "defaults");
@@ -36,7 +36,7 @@ fn named(tree: &Tree) -> impl Iterator<Item = (&Section, &str)> {
     })
 }
 
-/// What is known of the sections `defaults` that have a name.
+/// The properties of the named `defaults` sections.
 pub fn named_defaults(tree: &Tree) -> Vec<NamedDefaults> {
     let all = named(tree).map(|(section, name)| {
         let lines = section.statements.iter().rev();
@@ -49,8 +49,8 @@ pub fn named_defaults(tree: &Tree) -> Vec<NamedDefaults> {
     all.collect()
 }
 
-/// The places of a configuration. There are none where no command can add a backend: without a `stats socket`, and without a named
-/// `defaults`.
+/// The reserved places of a configuration. There are none if no command can add a backend: without a `stats socket`, or without a
+/// named `defaults`.
 pub fn places(tree: &Tree) -> Vec<Place<'_>> {
     let globals = tree.sections.iter();
     let mut lines = globals

@@ -7,15 +7,15 @@ use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use crate::model::{OutlierEjection, RetryBudget, ServerOptions};
 
-/// Retries a second beside the ratio, where nothing is said.
+/// Default number of retries per second in addition to the ratio.
 const MIN_RETRIES_PER_S: u32 = 10;
-/// The most that `min`, `errors` and `requests` take.
+/// The largest value of `min`, `errors` and `requests`.
 const COUNT_MAX: u32 = 1_000_000;
-/// Errors in a row that eject where no other reason is named.
+/// Default number of consecutive errors for an ejection, if no other reason is configured.
 const ERRORS: u32 = 5;
-/// The factors that `latency` takes, exclusive and inclusive, percent.
+/// The range of the factor `latency` in percent, exclusive and inclusive.
 const LATENCY_PERCENT: (u32, u32) = (100, 100_000);
-/// The times that `interval` and `ejection` take.
+/// The range of the times `interval` and `ejection`.
 const TIMES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(24 * 60 * 60);
 
@@ -55,7 +55,7 @@ pub fn outlier_ejection(
     let mut rules = OutlierEjection::default();
     loop {
         let word = cursor.peek();
-        // What it does not know is the next option of the server.
+        // An unknown word is the next option of the server.
         let is_known = matches!(
             word,
             "errors"
@@ -97,7 +97,7 @@ pub fn no_outlier_ejection(
     Ok(())
 }
 
-/// A whole number of percent up to 100, with its sign.
+/// A whole percentage up to 100, with the sign `%`.
 fn percent(cursor: &mut Cursor<'_>, least: u32) -> Parse<u32> {
     let name = cursor.last();
     let text = cursor.value("a percentage")?;
@@ -159,7 +159,7 @@ fn time(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Duration> {
     }
 }
 
-/// A number of digits alone.
+/// A number that consists only of digits.
 fn digits(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

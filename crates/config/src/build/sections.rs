@@ -1,4 +1,4 @@
-//! The proxies of a tree: which `defaults` each starts from, and its own statements.
+//! The proxies of a tree: the `defaults` of each, and its own statements.
 
 use super::inherit::Template;
 use super::line::Line;
@@ -11,14 +11,14 @@ use crate::tree::{Section, Tree, Word};
 use sample::Acls;
 use std::collections::{HashMap, HashSet};
 
-/// Retries where nothing is said (manual §4.2 `retries`).
+/// The default number of retries (manual §4.2 `retries`).
 const DEFAULT_RETRIES: u32 = 3;
-/// Idle connections that a client keeps where nothing is said (manual §4.2 `max-session-srv-conns`).
+/// The default number of idle connections that a client keeps (manual §4.2 `max-session-srv-conns`).
 const DEFAULT_SESSION_SRV_CONNS: u32 = 5;
-/// HAProxy's own listener of the runtime interface has the first number.
+/// The first id of a proxy: HAProxy uses number 1 for its listener of the runtime interface.
 const FIRST_ID: u32 = 2;
 
-/// Builds every `defaults` once, and every proxy from one of them.
+/// Builds every `defaults` once, and every proxy on top of one of them.
 pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Proxy> {
     let mut proxies = Vec::new();
     let mut defaults: Vec<Defaults<'_>> = Vec::new();
@@ -52,13 +52,13 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
     proxies
 }
 
-/// A `defaults` section and what it gives to others.
+/// A `defaults` section and the settings for its users.
 struct Defaults<'t> {
     section: &'t Section,
     template: Template,
     /// A section names it after `from`.
     is_named: bool,
-    /// A proxy starts from it because it was the last one.
+    /// A proxy starts from it without naming it.
     is_implied: bool,
 }
 
@@ -98,7 +98,7 @@ fn open_defaults<'t>(
     });
 }
 
-/// Refuses a name that another `defaults` has and that was referred to.
+/// Refuses a `defaults` name that is used twice and was referred to.
 fn redeclared(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) {
     let Some(name) = section.name().filter(|name| name.text != "from") else {
         return;
@@ -121,7 +121,7 @@ impl Defaults<'_> {
     }
 }
 
-/// The `defaults` that a proxy starts from: the one it names, else the last one before it.
+/// The `defaults` of a proxy: the one that it names, otherwise the last one before it.
 fn inherited(
     section: &Section,
     defaults: &mut [Defaults<'_>],
@@ -152,7 +152,7 @@ fn inherited(
     Some(index)
 }
 
-/// Where the words `from <name>` of a header are; a `defaults` may have no name before them.
+/// The place of the words `from <name>` in a header; a `defaults` may have no name before them.
 fn word_from(section: &Section) -> Option<(usize, &Word)> {
     let at = (1..=2).find(|&at| section.header.arg(at) == "from")?;
     section.header.words.get(at + 1).map(|word| (at + 1, word))
@@ -197,7 +197,7 @@ fn from(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) -
     }
 }
 
-/// Refuses what else stands in a header.
+/// Refuses other words in a header.
 fn header(section: &Section, shared: &mut Shared<'_>) {
     let line = Line::new(&section.header);
     let end = match (1..=2).find(|&at| line.arg(at) == "from") {
@@ -296,14 +296,14 @@ fn proxy(
         build.start_from(template);
     }
     build.open_filters(&section.statements);
-    // Log formats and places of expressions depend on the mode, which may be written last.
+    // Log formats and the places of expressions depend on the mode, which may be written last.
     set_mode_first(&mut build, section);
     own(&mut build, section);
     finish(build, number as usize)
 }
 
-/// A place for a backend that is added while traffic runs. Its faults are those of its `defaults`, which were told. It has no filters:
-/// these send to exporters that are made when the process starts.
+/// A reserved place for a backend that is added at run time. Its faults are those of its `defaults`, which were reported. It has
+/// no filters, because their exporters are created when the process starts.
 fn reserved(
     place: &reserve::Place<'_>,
     template: &Template,
@@ -326,7 +326,7 @@ fn reserved(
     proxy
 }
 
-/// All statements of a proxy are read.
+/// Completes a proxy after all of its statements were read.
 fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     if let Some(fault) = build.missing_backend.take() {
         build.shared.settle(Err(fault));
@@ -350,7 +350,7 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     proxy
 }
 
-/// Compiles the filters of a proxy: all of its conditions are known.
+/// Compiles the filters of a proxy, after all of its conditions are known.
 fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
     for declared in std::mem::take(&mut build.filters) {
         let mut filter = otel::compile(build, &declared).unwrap_or_default();
@@ -358,7 +358,7 @@ fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
         build.proxy.otel.push(build.shared.otel.len());
         build.shared.otel.push(filter);
     }
-    // Behind those that were declared, whose places rules name.
+    // It comes after the declared filters, whose indexes rules use.
     if let Some(tracing) = build.tracing.take() {
         build.proxy.otel.push(build.shared.otel.len());
         build.shared.otel.push(tracing.filter(proxy));
@@ -384,7 +384,7 @@ fn own(build: &mut ProxyBuild<'_, '_>, section: &Section) {
     }
 }
 
-/// Gives a number to each proxy that has none.
+/// Gives an id to each proxy without one.
 fn number(proxies: &mut [Proxy]) {
     let mut next = FIRST_ID;
     let taken: HashSet<u32> = proxies

@@ -15,10 +15,10 @@ use sample::Place;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Parses one option of a server line; its name was just taken.
+/// Parses one option of a server line, after its name was taken.
 pub type ServerParser = fn(&mut ServerOptions, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
 
-/// What a line sets, for others to start from.
+/// The settings of a line, from which other lines can start.
 #[derive(Clone, Debug, Default)]
 pub struct Preset {
     options: ServerOptions,
@@ -28,13 +28,13 @@ pub struct Preset {
 /// The address of a server line.
 struct Written<'l> {
     line: Line<'l>,
-    /// Which word it is.
+    /// The index of the word.
     at: usize,
     bytes: Cow<'l, [u8]>,
     title: String,
 }
 
-/// What a server's address came to.
+/// The result of a server's address.
 struct Found {
     address: ServerAddress,
     unresolved: bool,
@@ -54,7 +54,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     one_server(build, line, name, 2)
 }
 
-/// Parses a `server-template` line: several servers that differ in their names.
+/// Parses a `server-template` line: several servers with different names.
 pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Vec<Server>> {
     let missing = || {
         "'server-template' expects <prefix> <nb | range> <addr>[:<port>] as arguments.".to_owned()
@@ -79,7 +79,7 @@ pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
     for name in names {
         let first = &servers[0];
         let mut options = first.options.clone();
-        // An id is given once.
+        // An id can be used only once.
         options.id = build.default_server.id;
         let other = Server {
             name,
@@ -111,7 +111,7 @@ fn one_server(
     };
     let (preset, after) = from(build, line, at + 1, unnamed(build))?;
     let preset = options(build, line, after, preset, &written.title);
-    // A bad address and a bad option are told together.
+    // A bad address and a bad option are reported together.
     let init_addr = preset
         .as_ref()
         .map(|preset| preset.options.init_addr.clone());
@@ -123,7 +123,7 @@ fn one_server(
     let words = preset.words;
     options.tls_words = words.finish(&written.title, &place, is_checked, build.shared);
     options.tcp.multipath = address::is_multipath(&written.bytes);
-    // As HAProxy: a lower bound that is not below the upper one replaces it.
+    // As in HAProxy, a `minconn` that is not below `maxconn` replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;
         options.minconn = 0;
@@ -139,7 +139,7 @@ fn one_server(
     })
 }
 
-/// Where a server is. Where its address is a name, by the methods of `init-addr`.
+/// Determines the address of a server. A name is resolved with the methods of `init-addr`.
 fn find_address(
     build: &mut ProxyBuild<'_, '_>,
     written: &Written<'_>,
@@ -156,7 +156,7 @@ fn find_address(
             .line
             .fault(written.at, format!("{title} : {message}."))
     };
-    // Without a name there is nothing to resolve.
+    // Without a name, there is nothing to resolve.
     let unnamed = read(Names::Ignore).map_err(|message| fault(&message))?;
     let found = |address| Found {
         address,
@@ -182,7 +182,7 @@ fn find_address(
     };
     for method in methods {
         match method {
-            // No state of an earlier process is known here.
+            // The state of an earlier process is not available here.
             InitAddr::Last => {}
             InitAddr::Libc => match read(Names::Resolve) {
                 Ok(address) => return Ok(found(address)),
@@ -206,7 +206,7 @@ fn find_address(
     Err(fault(&why))
 }
 
-/// What the TLS words of a line start from: those of `default-server`, or those of `global` before the line.
+/// The initial TLS words of a line: those of `default-server`, or those of `global` before the line.
 fn tls_words(build: &ProxyBuild<'_, '_>) -> ServerWords {
     let default = build.default_tls.clone();
     default.unwrap_or_else(|| build.shared.tls.server.clone())
@@ -220,7 +220,7 @@ fn unnamed(build: &ProxyBuild<'_, '_>) -> Preset {
     }
 }
 
-/// What nothing has changed.
+/// The defaults, without any `default-server`.
 fn unset(build: &ProxyBuild<'_, '_>) -> Preset {
     Preset {
         options: ServerOptions::default(),
@@ -228,7 +228,7 @@ fn unset(build: &ProxyBuild<'_, '_>) -> Preset {
     }
 }
 
-/// `from <origin>`, which may be word `at`: what the line starts from, and where it goes on.
+/// `from <origin>`, if it is at word `at`: the settings from which the line starts, and the index where it continues.
 fn from(
     build: &ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -328,7 +328,7 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     Ok(())
 }
 
-/// Marks the servers that other lines name: expressions, which name these, `use-server` and `track`.
+/// Marks the servers that other lines name: expressions (given here), `use-server` and `track`.
 pub fn mark_named(proxies: &mut [Proxy], by_expressions: &[(u32, u32)]) {
     let by_expressions = by_expressions.iter();
     let mut named: Vec<(usize, usize)> = by_expressions
@@ -351,7 +351,7 @@ pub fn mark_named(proxies: &mut [Proxy], by_expressions: &[(u32, u32)]) {
         let server = proxies
             .get_mut(proxy)
             .and_then(|proxy| proxy.servers.get_mut(server));
-        // Nobody shares them before they are whole.
+        // Servers are not shared before the proxies are complete, so `get_mut` succeeds.
         if let Some(server) = server.and_then(Arc::get_mut) {
             server.is_named = true;
         }
@@ -376,7 +376,7 @@ fn options(
         let known = keywords::find(KEYWORDS, word);
         let of_tls = tls::find(word, Places::SERVER);
         let of_checks = keywords::find_in(checks::OPTIONS, word, Places::SERVER);
-        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        // As in HAProxy, a bad option ends the line, because the start of the next option is unknown.
         match (known, of_tls, of_checks) {
             (Some(keyword), _, _) => {
                 if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
@@ -414,7 +414,7 @@ fn options(
     Ok(Preset { options, words })
 }
 
-/// `no-check` and others that cancel what is never set.
+/// `no-check` and other words that cancel an option which is off anyway.
 pub fn already_off(
     _options: &mut ServerOptions,
     _cursor: &mut Cursor<'_>,
@@ -423,7 +423,7 @@ pub fn already_off(
     Ok(())
 }
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident $($field:ident).+ = $value:literal;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
@@ -467,7 +467,7 @@ numbers! {
     weight 0..=256;
 }
 
-/// A number, where -1 is unlimited.
+/// A number; -1 means unlimited.
 fn or_unlimited(cursor: &mut Cursor<'_>) -> Parse<Option<u32>> {
     let number: i32 = cursor.number(-1..=i32::MAX)?;
     Ok(u32::try_from(number).ok())
@@ -619,7 +619,7 @@ pub fn init_addr(
     cursor: &mut Cursor<'_>,
     _shared: &mut Shared<'_>,
 ) -> Parse {
-    /// As HAProxy's: as many as fit in the bits that it keeps them in.
+    /// HAProxy's limit: as many as fit in the bits of its field.
     const METHODS_MAX: usize = 10;
     let mut methods = Vec::new();
     for word in cursor.value("a list of methods")?.split(',') {
@@ -685,7 +685,7 @@ pub fn guid(
     Ok(())
 }
 
-/// `from` and `name`, where they do not stand first.
+/// `from` and `name` after other options.
 pub fn misplaced(
     _options: &mut ServerOptions,
     cursor: &mut Cursor<'_>,
@@ -779,7 +779,7 @@ pub fn set_proxy_v2_tlv_fmt(
             "'{word}' : expects a TLV type from 0 to 255 between parentheses."
         )));
     };
-    // At the end of a line the format is empty, as in HAProxy.
+    // At the end of a line, the format is empty, as in HAProxy.
     cursor.take();
     let place = Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST;
     let format = shared.plain_format(&cursor.line, cursor.at - 1, place)?;
@@ -797,7 +797,7 @@ pub fn source(
     Ok(())
 }
 
-/// What follows `source`: `<addr>[:<port>[-<port>]] [usesrc <which>] [interface <name>]`, the last two in any order.
+/// The words after `source`: `<addr>[:<port>[-<port>]] [usesrc <which>] [interface <name>]`, the last two in any order.
 pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
@@ -823,7 +823,7 @@ pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<O
     }
 }
 
-/// The address that was just taken, and its range of ports.
+/// The address in the word that was just taken, and its port range.
 fn source_address(
     cursor: &Cursor<'_>,
     title: &str,
@@ -833,7 +833,7 @@ fn source_address(
     address::single(&written).map_err(|message| cursor.fault(format!("{title} : {message}.")))
 }
 
-/// What follows `usesrc`.
+/// The words after `usesrc`.
 fn foreign_source(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<ForeignSource> {
     if cursor.peek().starts_with("hdr_ip(") {
         let expr = shared.next_expr(cursor, Place::BE_SERVER_SOURCE)?;

@@ -9,10 +9,10 @@ use crate::keywords::Places;
 use crate::model::{HttpAction, HttpRule, StatsPage};
 use sample::Place;
 
-/// A parser of one of the words behind `stats`.
+/// Parses one of the words after `stats`.
 type Parser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
 
-/// The words behind `stats`.
+/// The words after `stats`.
 const WORDS: &[(&str, Parser)] = &[
     ("admin", admin),
     ("auth", auth),
@@ -32,7 +32,7 @@ const WORDS: &[(&str, Parser)] = &[
 
 /// `stats`
 pub fn stats(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    // What a section says by itself replaces all that its `defaults` say.
+    // A section's own settings replace all those of its `defaults`.
     if std::mem::take(&mut build.stats_inherited) {
         build.proxy.stats = None;
     }
@@ -51,7 +51,7 @@ pub fn stats(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// The page of this proxy, from now on there is one.
+    /// The page of this proxy; created if there is none.
     fn stats_page(&mut self) -> &mut StatsPage {
         Arc::make_mut(self.proxy.stats.get_or_insert_default())
     }
@@ -210,7 +210,7 @@ fn http_request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// Actions after which rules would go on later, which those of the page do not.
+/// Whether an action suspends the rules, which is not possible for the page's rules.
 fn waits(rule: &HttpRule) -> bool {
     matches!(
         rule.action,

@@ -1,5 +1,4 @@
-//! Actions that HTTP rules and TCP rules have in common: addresses, marks, variables, log level, place in the queues
-//! (manual §4.4).
+//! Actions that HTTP rules and TCP rules share: addresses, marks, variables, log level, priority in the queues (manual §4.4).
 
 use super::line::{Cursor, Parse};
 use super::log_line::LEVELS;
@@ -8,7 +7,7 @@ use crate::keywords::actions::ActionParser;
 use crate::model::{AddressPart, LogLevel, Number, Side, StreamAction};
 use sample::Place;
 
-/// The actions as parsers of both kinds of rules: what reads the words, and what `Action` of the set it becomes.
+/// Defines the actions as parsers for both kinds of rules: the function that parses the words, and the resulting `Action`.
 macro_rules! actions {
     ($($doc:literal $name:ident $parse:expr => $action:expr;)*) => {$(
         #[doc = $doc]
@@ -43,7 +42,7 @@ actions! {
     "`silent-drop [rst-ttl <ttl>]`" SILENT_DROP |_: &mut Shared<'_>, cursor, _: Place| rst_ttl(cursor) => |rst_ttl| Action::SilentDrop { rst_ttl };
 }
 
-/// What may follow `silent-drop`.
+/// The optional argument of `silent-drop`.
 fn rst_ttl(cursor: &mut Cursor<'_>) -> Parse<Option<u8>> {
     if cursor.peek() != "rst-ttl" {
         return Ok(None);
@@ -66,7 +65,7 @@ fn number(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place) -> Par
     }
 }
 
-/// As C reads it: `0x` before hexadecimal digits, `0` before octal ones.
+/// An integer in C's syntax: `0x` before hexadecimal digits, `0` before octal ones.
 fn integer(text: &str) -> Option<u32> {
     let hex = text.strip_prefix("0x").or(text.strip_prefix("0X"));
     match (hex, text.strip_prefix('0')) {

@@ -1,7 +1,7 @@
 //! Stick tables: `stick-table`, `stick`, and the actions `track-sc*` and `sc-*` (manual §4.2, §4.4, §11).
 //!
-//! Expressions name tables that stand further down, so all tables are made first, from the `stick-table` lines of a tree; faults in
-//! them are told when their section is built.
+//! Expressions may name tables that are defined further down. So all tables are created first, from the `stick-table` lines of a
+//! tree. Their faults are reported when their sections are built.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::keywords::actions::ActionParser;
 use crate::model::{HttpAction, StickRule, StreamAction, TableAction, TableNumber, TcpAction};
 use crate::tree::{Section, Tree};
 
-/// Counters of a connection or stream where `tune.stick-counters` does not say.
+/// Default number of stick counters of a connection or stream (`tune.stick-counters`).
 pub const STICK_COUNTERS: u16 = 3;
 
 /// Creates the stick tables of a configuration and declares their names. They are in reverse order, as `show table` lists them.
@@ -58,7 +58,7 @@ fn name_of(section: &Section) -> &str {
     section.name().map_or("", |word| word.text.as_str())
 }
 
-/// A `stick-table` line while it is read.
+/// A `stick-table` line during parsing.
 struct Reading<'a> {
     cursor: Cursor<'a>,
     definition: Definition,
@@ -112,7 +112,7 @@ impl<'a> Reading<'a> {
                     self.definition.expire_ms = (ms > 0).then_some(ms);
                 }
                 "nopurge" => self.definition.no_purge = true,
-                // Only other processes write to it, which there are none of yet.
+                // Only other processes write to such a table, and those are not supported yet.
                 "recv-only" => {}
                 "type" => self.key_type()?,
                 "store" => self.store()?,
@@ -203,7 +203,7 @@ impl<'a> Reading<'a> {
                 arguments.extend(inside.split(','));
                 rest = behind;
             }
-            // What stands between a parenthesis and the comma does not count.
+            // Text between the parenthesis and the comma is ignored.
             rest = rest.split_once(',').map_or("", |(_, rest)| rest);
             let Some(data) = Data::named(name) else {
                 return Err(self.fault(format!("unknown store option '{name}'.")));
@@ -251,7 +251,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The longest key: what a buffer of the largest `tune.bufsize` that is usual holds.
+/// The longest key: the size of the largest buffer in use (`tune.bufsize`).
 const KEY_BYTES_MAX: u32 = 1 << 20;
 
 /// `stick-table`
@@ -336,7 +336,7 @@ pub fn stick(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 // ---- actions
 
-/// The actions as parsers of both kinds of rules.
+/// The actions as parsers for both kinds of rules.
 macro_rules! actions {
     ($($doc:literal $name:ident $parse:ident;)*) => {$(
         #[doc = $doc]
@@ -370,7 +370,7 @@ fn track(
     let word = cursor.last();
     let number = word.strip_prefix("track-sc").unwrap_or_default();
     let max = build.global.tune.stick_counters;
-    // No number at all is 0, as in HAProxy.
+    // As in HAProxy, a missing number is 0.
     let counter = match if number.is_empty() { "0" } else { number }.parse::<u16>() {
         Ok(counter) if counter < max => usize::from(counter),
         Ok(counter) if max == 0 => {
@@ -398,7 +398,7 @@ fn track(
         }
         _ => "",
     };
-    // The name of `defaults` is that of no table: a rule of it must name one.
+    // A `defaults` section has no table, so a rule of it must name one.
     let name = match named {
         "" => build.proxy.name.to_string(),
         name => name.to_owned(),
@@ -513,7 +513,7 @@ fn number(
     }
 }
 
-/// `(<index>,<counter>)` behind the action's name.
+/// `(<index>,<counter>)` after the action's name.
 fn index_and_counter(
     build: &ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,
@@ -537,7 +537,7 @@ fn index_and_counter(
     Ok((index, known_counter(build, cursor, counter, invalid)?))
 }
 
-/// `(<counter>)` behind the action's name, or nothing.
+/// `(<counter>)` after the action's name, or nothing.
 fn counter_alone(build: &ProxyBuild<'_, '_>, cursor: &Cursor<'_>) -> Parse<usize> {
     let word = cursor.last();
     let counter = match word.split_once('(') {

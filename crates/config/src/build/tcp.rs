@@ -33,7 +33,7 @@ pub fn md5_key(cursor: &mut Cursor<'_>) -> Parse<Box<[u8]>> {
     }
 }
 
-/// `tcp-ut`; zero is the system's.
+/// `tcp-ut`; zero means the system's default.
 pub fn user_timeout(cursor: &mut Cursor<'_>) -> Parse<Option<u32>> {
     let text = required(cursor, "missing TCP User Timeout value")?;
     match values::whole_time(&text) {
@@ -56,7 +56,7 @@ fn required(cursor: &mut Cursor<'_>, missing: &str) -> Parse<String> {
     Ok(word.to_owned())
 }
 
-/// `clitcpka-cnt` and its kin: which value a keyword sets, of which side.
+/// `clitcpka-cnt` and related keywords: the value that a keyword sets, and its side.
 pub fn keepalive(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(0);
     let text = line.need(1, || format!("'{name}' expects an integer value."))?;

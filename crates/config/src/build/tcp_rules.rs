@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// Parses an action; its name was just taken.
+/// Parses an action, after its name was taken.
 pub type TcpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<TcpAction>;
 
 /// `tcp-request`
@@ -117,7 +117,7 @@ fn rule(
     place: Place,
 ) -> Parse<Option<TcpRule>> {
     let mut cursor = Cursor { line: *line, at: 2 };
-    // An action that is left out is `accept`.
+    // The default action is `accept`.
     let name = match cursor.peek() {
         "" | "if" | "unless" => "accept",
         _ => cursor.take(),
@@ -145,7 +145,7 @@ fn rule(
     }))
 }
 
-/// Actions that are a word alone.
+/// Actions without arguments.
 macro_rules! plain {
     ($($name:ident $action:ident;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]

@@ -1,14 +1,15 @@
-//! Arguments of the keywords that place HAProxy's threads, which have no effect here: the kernel's scheduler does it (manual §3.1).
+//! Arguments of the keywords for HAProxy's thread placement. They have no effect here: the kernel's scheduler places the threads
+//! (manual §3.1).
 
 use super::line::{Cursor, Parse};
 
-/// Thread groups of HAProxy.
+/// Most thread groups in HAProxy.
 const GROUPS_MAX: u32 = 32;
-/// Threads of HAProxy.
+/// Most threads in HAProxy.
 const THREADS_MAX: u32 = 1024;
-/// Numbers that a mask of `cpu-map` has.
+/// Bits of a mask of `cpu-map`.
 const MASK_BITS: u32 = 64;
-/// CPUs that a set of HAProxy has.
+/// Most CPUs of a set in HAProxy.
 const CPUS_MAX: u32 = 1024;
 
 /// `cpu-map [auto:]<thread-group>[/<thread-set>] <cpu-set>[,…] […]`
@@ -51,7 +52,7 @@ fn numbers(cursor: &Cursor<'_>, text: &str) -> Parse {
     }
 }
 
-/// One word of CPU numbers and ranges with commas between them.
+/// One word of CPU numbers and ranges, separated by commas.
 fn cpus(cursor: &mut Cursor<'_>) -> Parse {
     let name = cursor.line.keyword();
     for part in cursor.take().split(',') {
@@ -234,12 +235,12 @@ pub fn set(cursor: &mut Cursor<'_>) -> Parse {
     Ok(())
 }
 
-/// `tune.streams-elasticity <percentage>`: 0, or 100 and more.
+/// `tune.streams-elasticity <percentage>`: 0, or at least 100.
 pub fn elasticity(cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.take();
     match text.parse::<u32>() {
         Ok(0 | 100..) => Ok(()),
-        // More digits than a number has.
+        // The number has too many digits.
         Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
         _ => Err(cursor.fault(
             "'tune.streams-elasticity' expects 0 or a positive percentage value of 100 or above.",

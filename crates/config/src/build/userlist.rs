@@ -10,15 +10,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use syntax::octets::Octets;
 
-/// Users and groups as they were written; their references are resolved at the end of the section.
+/// Users and groups as written; their references are resolved at the end of the section.
 #[derive(Default)]
 struct Draft {
     users: Vec<(User, Span)>,
-    /// By name: the users that the group names, and where it stands.
+    /// Groups by name: the users that each group names, and its place.
     groups: Vec<(Octets, Vec<Octets>, Span)>,
 }
 
-/// Takes a section in, and declares it to the compiler of expressions.
+/// Reads a section, and declares it to the expression compiler.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let name = match name(&header, "userlist").and_then(|name| header.at_most(1).map(|()| name)) {

@@ -1,24 +1,24 @@
-//! Times, sizes, numbers and names of users (manual §2.5, §2.6).
+//! Times, sizes, numbers and user names (manual §2.5, §2.6).
 
 use crate::model::Proto;
 use std::time::Duration;
 use syntax::octets::{Readable, first_character};
 
-/// Largest time, as HAProxy keeps it in 31 bits of its unit.
+/// The largest time: HAProxy stores it in 31 bits of its unit.
 const MAX_UNITS: u64 = i32::MAX as u64;
 
-/// Why a time or a size is none.
+/// Why a text is not a time or a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// Empty, or this character is out of place.
+    /// It is empty, or this character is not valid there.
     Character(char),
-    /// More than the unit can count.
+    /// It exceeds the range of the unit.
     Overflow,
-    /// Not zero, but less than one unit.
+    /// It is not zero, but less than one unit.
     Underflow,
 }
 
-/// Units of time and their microseconds; of those that begin alike, the longer one first.
+/// Units of time with their microseconds. Of units with the same beginning, the longer one comes first.
 const UNITS: [(&str, u64); 6] = [
     ("us", 1),
     ("ms", 1_000),
@@ -28,13 +28,13 @@ const UNITS: [(&str, u64); 6] = [
     ("d", 86_400_000_000),
 ];
 
-/// Reads a time with an optional unit (`us ms s m h d`), `ms` by default; whole milliseconds. What follows the unit does not count:
-/// see [`after_time`].
+/// Parses a time with an optional unit (`us ms s m h d`), `ms` by default, to whole milliseconds. Characters after the unit are
+/// ignored: see [`after_time`].
 pub fn time(text: &str) -> Result<Duration, Bad> {
     time_in(text, "ms", 1000)
 }
 
-/// Reads a time, whose unit is seconds where it has none, in whole seconds; a part of one counts as one.
+/// Parses a time, by default in seconds, to whole seconds, rounded up.
 pub fn seconds(text: &str) -> Result<u32, Bad> {
     let time = match time_in(text, "s", 1_000_000) {
         Err(Bad::Underflow) => time_in(text, "s", 1000).map(|_| Duration::from_secs(1))?,
@@ -43,7 +43,7 @@ pub fn seconds(text: &str) -> Result<u32, Bad> {
     u32::try_from(time.as_secs()).map_err(|_| Bad::Overflow)
 }
 
-/// The same, and nothing may follow the unit.
+/// Like [`time`], but nothing may follow the unit.
 pub fn whole_time(text: &str) -> Result<Duration, Bad> {
     match after_time(text) {
         Some(extra) => Err(Bad::Character(extra)),
@@ -51,7 +51,7 @@ pub fn whole_time(text: &str) -> Result<Duration, Bad> {
     }
 }
 
-/// Reads a time whose unit is `default` when it has none; at least `resolution_us` or zero.
+/// Parses a time whose default unit is `default`; it is zero or at least `resolution_us`.
 pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration, Bad> {
     let (value, rest) = number_and_rest(text)?;
     let unit = if rest.is_empty() { default } else { rest };
@@ -69,24 +69,24 @@ pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration
     }
 }
 
-/// The character after the unit of a time, as `2` in `1d2h`, which HAProxy takes for a day and warns of.
+/// The character after the unit of a time, such as `2` in `1d2h`. HAProxy reads this as one day and warns.
 pub fn after_time(text: &str) -> Option<char> {
     let (_, rest) = number_and_rest(text).ok()?;
     let unit = UNITS.iter().find(|(name, _)| rest.starts_with(name));
     unit.and_then(|(name, _)| rest[name.len()..].chars().next())
 }
 
-/// Whether a time has no unit and is so small that its milliseconds were perhaps meant to be seconds.
+/// Whether a time without a unit is so small that it may be meant in seconds instead of milliseconds.
 pub fn is_suspicious_time(text: &str) -> bool {
     matches!(number_and_rest(text), Ok((1..100, "")))
 }
 
-/// The name of an object for ever (`guid`): what HAProxy lets it consist of.
+/// A permanent name of an object (`guid`), in the characters that HAProxy accepts.
 ///
 /// # Errors
-/// It is too long or has another character.
+/// It is too long or has an invalid character.
 pub fn guid(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<String> {
-    /// Its longest text.
+    /// Its maximum length.
     const BYTES_MAX: usize = 127;
     let name = cursor.last();
     let guid = cursor.value("a name")?;
@@ -100,7 +100,7 @@ pub fn guid(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<String> 
     }
 }
 
-/// Reads a size in bytes with an optional unit (`k m g`).
+/// Parses a size in bytes with an optional unit (`k m g`).
 pub fn size(text: &str) -> Result<usize, Bad> {
     let (value, unit) = number_and_rest(text)?;
     let shift = match unit {
@@ -127,7 +127,7 @@ fn number_and_rest(text: &str) -> Result<(u64, &str), Bad> {
     Ok((value, &text[digits..]))
 }
 
-/// What to say about a bad time, where `name` is what it was given to.
+/// The message for a bad time, as the argument of `name`.
 pub fn time_message(bad: Bad, text: &str, name: &str) -> String {
     match bad {
         Bad::Character(c) => format!("unexpected character '{c}' in '{name}'."),
@@ -142,7 +142,7 @@ pub fn time_message(bad: Bad, text: &str, name: &str) -> String {
     }
 }
 
-/// What to say about a bad size.
+/// The message for a bad size.
 pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
     match bad {
         Bad::Character(c) => format!("unexpected '{c}' after size passed to '{name}'."),
@@ -152,7 +152,7 @@ pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
     }
 }
 
-/// `proto`: the protocol that is forced.
+/// `proto`: the protocol that is used without negotiation.
 ///
 /// # Errors
 /// It is unknown, or not implemented.
@@ -168,17 +168,17 @@ pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> 
     }
 }
 
-/// The number of a user, from the system's user file.
+/// The id of a user in the system's user file.
 pub fn user_id(name: &str) -> Option<u32> {
     id_in(&std::fs::read_to_string("/etc/passwd").ok()?, name)
 }
 
-/// The number of a group, from the system's group file.
+/// The id of a group in the system's group file.
 pub fn group_id(name: &str) -> Option<u32> {
     id_in(&std::fs::read_to_string("/etc/group").ok()?, name)
 }
 
-/// The third field of the line that `name` is the first of; both files have it there.
+/// The third field of the line whose first field is `name`; both files have the id there.
 fn id_in(file: &str, name: &str) -> Option<u32> {
     let line = file
         .lines()
@@ -186,7 +186,7 @@ fn id_in(file: &str, name: &str) -> Option<u32> {
     line.split(':').nth(2)?.parse().ok()
 }
 
-/// The first character that a name of a proxy, server or variable may not have.
+/// The first character that is invalid in the name of a proxy, server or variable.
 pub fn bad_name_character(name: &[u8]) -> Option<Readable<'_>> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:.-".contains(byte);
     let at = name.iter().position(|byte| !allowed(byte))?;

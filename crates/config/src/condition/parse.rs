@@ -1,11 +1,11 @@
-//! The text of a condition into its terms. Offsets are bytes from the start of the whole text.
+//! Parses the text of a condition. Offsets are bytes from the start of the whole text.
 
 use super::predicate::{self, Predicate};
 use super::version::number_prefix;
 use super::{ConditionError, Expression, MAX_CONDITION_DEPTH, Term, TermKind};
 use syntax::octets::{Octets, first_character, readable};
 
-/// The whole of `text`, which is not empty.
+/// Parses all of `text`, which is not empty.
 pub(super) fn expression(text: &[u8]) -> Result<Expression, ConditionError> {
     let mut parser = Parser { text, at: 0 };
     let parsed = parser.alternatives(0)?;
@@ -22,7 +22,7 @@ pub(super) fn expression(text: &[u8]) -> Result<Expression, ConditionError> {
     }
 }
 
-/// What may be a number at the start of a text.
+/// The part of a text's beginning that may be a number.
 fn numeric_prefix(text: &[u8]) -> &str {
     let numeric = |byte: &u8| byte.is_ascii_hexdigit() || b"+-xX".contains(byte);
     let len = text.iter().take_while(|byte| numeric(byte)).count();
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         Ok(TermKind::Parentheses(inner))
     }
 
-    /// The arguments in parentheses after a predicate's name. Without parentheses there is one, and it is empty.
+    /// The arguments in parentheses after a predicate's name. Without parentheses, there is one empty argument.
     fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<Octets>, ConditionError> {
         let mut args = Vec::new();
         let parenthesis = self.rest().starts_with(b"(");
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         Ok(args)
     }
 
-    /// One argument, up to a comma or parenthesis outside quotes (manual §2.2, second level of quoting).
+    /// One argument, up to a comma or parenthesis outside of quotes (manual §2.2, second level of quoting).
     fn argument(&mut self, predicate: &Predicate, index: usize) -> Result<Octets, ConditionError> {
         let mut arg = Vec::new();
         let mut quote = None;
@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
         self.at += blanks.count();
     }
 
-    /// Past `token` and the blanks after it, if it stands here.
+    /// Consumes `token` and the blanks after it, if it is the next token.
     fn eat(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token.as_bytes());
         if found {

@@ -14,7 +14,7 @@ pub(super) struct Predicate {
 }
 
 impl Predicate {
-    /// The answer, or that an argument makes no sense here.
+    /// Evaluates the predicate; an error if an argument is not valid.
     pub fn holds(
         &self,
         args: &[Octets],
@@ -31,7 +31,7 @@ impl Predicate {
     }
 }
 
-/// `args` always has as many elements as the entry says. No answer: the argument cannot be read, or there is nothing to ask.
+/// `args` has as many elements as the entry says. An error: the argument cannot be parsed, or the fact does not exist.
 static PREDICATES: &[Predicate] = &[
     Predicate {
         name: "defined",
@@ -112,7 +112,7 @@ static PREDICATES: &[Predicate] = &[
     },
 ];
 
-/// An argument that is a name or a version; what is no text is none of them.
+/// An argument that is a name or a version; an argument that is not text equals none of them.
 fn text(arg: &Octets) -> &str {
     std::str::from_utf8(arg).unwrap_or_default()
 }
@@ -124,13 +124,13 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Predicate> {
         .find(|predicate| predicate.name.as_bytes() == name)
 }
 
-/// Whether `name` stands in the list with a `+`.
+/// Whether the list has `name` with a `+`.
 fn feature(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace()
         .any(|entry| entry.strip_prefix('+') == Some(name))
 }
 
-/// How our version stands to `asked`. One that cannot be read counts as older, as in HAProxy.
+/// Compares our version with `asked`. As in HAProxy, an invalid one counts as older.
 fn version_cmp(build: &BuildInfo, asked: &str) -> Ordering {
     match (version::haproxy(&build.version), version::haproxy(asked)) {
         (Some(ours), Some(asked)) => ours.cmp(&asked),

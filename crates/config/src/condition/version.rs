@@ -1,7 +1,7 @@
-//! Version numbers in the forms of HAProxy and OpenSSL, made comparable.
+//! Version numbers of HAProxy and OpenSSL, in a form that can be compared.
 
-/// `1.2.10.1-dev3-abcdef-20` as its four numbers, the kind of release (1 `dev`, 2 `rc`/`pre`, 3 final), its number and the
-/// number of commits. What is missing counts as zero. None where a number is followed by what cannot follow it.
+/// Parses `1.2.10.1-dev3-abcdef-20`: its four numbers, the kind of release (1 `dev`, 2 `rc`/`pre`, 3 final), its number and the
+/// number of commits. A missing part counts as zero. None if an invalid character follows a number.
 pub(super) fn haproxy(version: &str) -> Option<[u32; 7]> {
     let mut value = [0, 0, 0, 0, 3, 0, 0];
     let mut rest = version;
@@ -48,7 +48,8 @@ fn release_kind(text: &str) -> Option<(u32, &str)> {
         .find_map(|(tag, kind)| Some((*kind, text.strip_prefix(tag)?)))
 }
 
-/// `major.minor.fix`, then nothing, letters (`1.1.1w`) or `-beta1`/`-dev`, as one number that grows with the version.
+/// Parses `major.minor.fix`, then nothing, letters (`1.1.1w`) or `-beta1`/`-dev`. The result is a number that grows with the
+/// version.
 pub(super) fn openssl(version: &str) -> Option<u64> {
     let (major, rest) = decimal(version);
     let (minor, rest) = decimal(rest.strip_prefix('.')?);
@@ -69,7 +70,7 @@ pub(super) fn openssl(version: &str) -> Option<u64> {
     (in_range && (0..=FINAL).contains(&status) && packed != 0).then_some(packed as u64)
 }
 
-/// `a` is 1, `b` is 2; several letters add up.
+/// The value of letters: `a` is 1, `b` is 2; several letters add up.
 fn letters(text: &str) -> Option<i64> {
     let sum: i64 = text
         .bytes()
@@ -79,7 +80,7 @@ fn letters(text: &str) -> Option<i64> {
     valid.then_some(sum + 1)
 }
 
-/// C's `strtol` in base 10: the number at the start of `text` (0 where there is none) and what follows it.
+/// C's `strtol` in base 10: the number at the start of `text` (0 if there is none) and the rest.
 fn decimal(text: &str) -> (i64, &str) {
     let digits_at = text.len() - strip_sign(text).len();
     let digits = text[digits_at..]
@@ -101,7 +102,7 @@ fn decimal(text: &str) -> (i64, &str) {
     )
 }
 
-/// C's `strtol` in base 0: whether the number at the start of `text` is not zero, and how long it is. None: no number.
+/// C's `strtol` in base 0: whether the number at the start of `text` is not zero, and its length. None: no number.
 pub(super) fn number_prefix(text: &str) -> Option<(bool, usize)> {
     let unsigned = strip_sign(text);
     let sign = text.len() - unsigned.len();

@@ -99,7 +99,7 @@ fn what_cannot_be_is_told() {
     assert!(refused("127.0.0.1:80 from srv:none").contains("unable to find server 'none'"));
     let none = server(&config(), 0, "new", &[], &Environment::new()).expect_err("no address");
     assert!(none[0].contains("expects <name> and <addr>"), "{none:?}");
-    // Lines do not leave their words.
+    // A line feed in a word does not begin a new line.
     assert!(read("127.0.0.1:80\nbind\n:1").is_err());
 }
 

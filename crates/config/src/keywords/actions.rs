@@ -1,5 +1,5 @@
-//! The actions of the rule sets (manual §4.3, §4.4): a row for each, with the sets where it is allowed. A name with `*` is followed by
-//! parentheses or a number.
+//! The actions of the rule sets (manual §4.3, §4.4): one row each, with the sets in which it is valid. Parentheses or a number
+//! follow a name with `*`.
 
 use super::arguments::Args;
 use super::{Keyword, Places};
@@ -8,19 +8,19 @@ use crate::build::stream_actions as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 use crate::build::{bandwidth, limits, otel, patterns, tables};
 
-/// Parses an action. It has a parser for each kind of rules that its row allows it in.
+/// The parser of an action. It has one for each kind of rules in which its row allows it.
 #[derive(Clone, Copy, Debug)]
 pub enum ActionParser {
-    /// Of `http-request` and its kin only.
+    /// For `http-request` and related sets only.
     Http(HttpParser),
-    /// Of `tcp-request` and its kin only.
+    /// For `tcp-request` and related sets only.
     Tcp(TcpParser),
-    /// Of both.
+    /// For both.
     Both(HttpParser, TcpParser),
 }
 
 impl ActionParser {
-    /// The one for HTTP rules.
+    /// The parser for HTTP rules.
     #[must_use]
     pub fn http(self) -> Option<HttpParser> {
         match self {
@@ -29,7 +29,7 @@ impl ActionParser {
         }
     }
 
-    /// The one for TCP rules.
+    /// The parser for TCP rules.
     #[must_use]
     pub fn tcp(self) -> Option<TcpParser> {
         match self {
@@ -64,7 +64,7 @@ const fn both(
 }
 
 const NICE: &str = "streams of a worker take turns event by event";
-/// What HAProxy bounds a priority to.
+/// HAProxy limits a priority to this.
 const PRIORITY: Args = super::arguments::INTEGER;
 
 const REQUEST: Places = Places::HTTP_REQUEST;
@@ -81,7 +81,7 @@ const HTTP: Places = MESSAGES.or(AFTER);
 const TCP: Places = CONNECTION.or(SESSION).or(CONTENT).or(TCP_RESPONSE);
 const REQUESTS: Places = REQUEST.or(CONTENT);
 const STREAMS: Places = MESSAGES.or(CONTENT).or(TCP_RESPONSE);
-/// What comes from the client.
+/// The rule sets for data from the client.
 const INCOMING: Places = REQUESTS.or(CONNECTION).or(SESSION);
 const ALL_BUT_AFTER: Places = MESSAGES.or(TCP);
 const ALL: Places = HTTP.or(TCP);

@@ -1,4 +1,5 @@
-//! What may follow a keyword that has no parser of its own because its effect is absent. Enough to refuse what HAProxy refuses.
+//! The arguments of keywords without a parser, because they have no effect. They are detailed enough to refuse what HAProxy
+//! refuses.
 
 use crate::build::Shared;
 use crate::build::line::{Cursor, Parse};
@@ -10,38 +11,38 @@ pub enum Args {
     None,
     /// One word of any text.
     Word,
-    /// Any words; HAProxy looks at none of them.
+    /// Any words; HAProxy ignores all of them.
     Any,
-    /// An integer in these bounds. What follows its digits does not count, as with C's `atoi`, which HAProxy reads such words with.
+    /// An integer in this range. Characters after its digits are ignored, as with C's `atoi`, which HAProxy uses for such words.
     Number(i64, i64),
-    /// The same, and nothing follows its digits.
+    /// The same, but no character may follow its digits.
     Integer(i64, i64),
     /// A size in bytes, at least this.
     Size(usize),
     /// A time.
     Time,
-    /// A time between so many milliseconds.
+    /// A time in this range of milliseconds.
     TimeWithin(u32, u32),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// At least one of these words.
     Several(&'static [&'static str]),
-    /// One word: some of these with commas between them.
+    /// One word: some of these, separated by commas.
     List(&'static [&'static str]),
-    /// These, or the end of the line.
+    /// These arguments, or the end of the line.
     Optional(&'static Args),
-    /// One after the other.
+    /// These arguments, one after the other.
     Sequence(&'static [Args]),
     /// A sample expression.
     Sample,
-    /// Has an address, in which environment variables are replaced.
+    /// Arguments with an address, in which environment variables are expanded.
     Address(AddressParser),
-    /// Has a syntax of its own.
+    /// Arguments with a special syntax.
     Own(ArgsParser),
 }
 
 impl Args {
-    /// How many words there are at least.
+    /// The least number of words.
     #[must_use]
     pub fn words(&self) -> usize {
         match self {
@@ -52,10 +53,10 @@ impl Args {
     }
 }
 
-/// Takes the arguments of the word taken last.
+/// Consumes the arguments of the word taken last.
 pub type ArgsParser = fn(&mut Cursor<'_>) -> Parse;
 
-/// The same where one of them is an address.
+/// The same for arguments with an address.
 pub type AddressParser = fn(&mut Cursor<'_>, &Shared<'_>) -> Parse;
 
 /// Any integer.

@@ -1,4 +1,4 @@
-//! Options of a `bind` line (manual §5.1). Those of TLS have a table of their own ([`super::tls`]).
+//! Options of a `bind` line (manual §5.1). TLS options have a separate table ([`super::tls`]).
 
 use super::arguments::Args;
 use super::features::Feature::{self, *};
@@ -37,7 +37,7 @@ const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'stati
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 
-/// Every option of a `bind` line but those of TLS.
+/// Every option of a `bind` line except those of TLS.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<BindParser>] = &[
     not_yet("accept-netscaler-cip", WORD, "Expects the NetScaler client IP protocol."),

@@ -1,4 +1,4 @@
-//! Options of health checks and of agents on `server` and `default-server` lines (manual §5.2).
+//! Options of health checks and agents on `server` and `default-server` lines (manual §5.2).
 
 use super::arguments::Args;
 use super::{Keyword, Places};
@@ -19,7 +19,7 @@ const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 const REUSE: &str = "each check opens a connection of its own";
 
-/// Every option, in the order of their names.
+/// Every option, sorted by name.
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
     yes("addr", WORD, server::addr, "Health checks: another address."),

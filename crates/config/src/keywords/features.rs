@@ -1,5 +1,5 @@
-//! Features that this version does not have, which keywords tune. A feature that is implemented leaves this list, and the rows
-//! that name it get their parsers.
+//! Features that this version lacks but keywords configure. When a feature is implemented, it is removed from this list, and the
+//! rows that name it get parsers.
 
 /// A feature of HAProxy that does not exist here yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// A clause that says that it is absent.
+    /// A clause that says that the feature is absent.
     #[must_use]
     pub const fn is_absent(self) -> &'static str {
         match self {

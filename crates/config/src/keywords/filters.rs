@@ -4,7 +4,7 @@ use super::{Keyword, Places};
 use crate::build::proxy::ProxyParser;
 use crate::build::{bandwidth, compression, otel};
 
-/// A filter, with what parses its line.
+/// A filter, with the parser of its line.
 pub type Filter = Keyword<ProxyParser>;
 
 const fn not_yet(name: &'static str, doc: &'static str) -> Filter {

@@ -47,11 +47,11 @@ const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 const SIZE: Args = Args::Size(0);
 const SIZE_1: Args = Args::Size(1);
-/// Any integer but 0.
+/// Any integer except 0.
 const NOT_0: Args = Args::Own(threads::not_zero);
 const NICE: Args = Args::Integer(-20, 19);
 const WHOLE: Args = Args::Integer(i64::MIN, i64::MAX);
-/// HAProxy looks at the first word only.
+/// HAProxy reads the first word only.
 const WORDS: Args = Args::Sequence(&[WORD, Args::Any]);
 const PURGE: Args = Args::OneOf(&["none", "all"]);
 const LUA_PATH: Args = Args::OneOf(&["path", "cpath"]);

@@ -6,14 +6,14 @@ use crate::build::options::{self, OptionParser};
 use crate::build::{health, otel};
 use crate::model::Options;
 
-/// What an option sets.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Setter {
     /// A switch that works in every mode.
     Switch(fn(&mut Options) -> &mut bool),
     /// A switch that needs `mode http`.
     HttpSwitch(fn(&mut Options) -> &mut bool),
-    /// An option with its own syntax.
+    /// An option with arguments.
     Own(OptionParser),
 }
 

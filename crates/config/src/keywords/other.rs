@@ -1,5 +1,5 @@
-//! The other sections. Those that turn on what is not served are refused, their keywords checked by name; those that only
-//! describe it have their arguments checked, and no effect.
+//! The other sections. Sections that enable a feature which is not implemented are refused, and their keywords are checked by
+//! name. For sections that only describe such a feature, the arguments are checked, and they have no effect.
 
 use super::arguments::{Args, INTEGER, ON_OFF};
 use super::features::Feature::{self, *};
@@ -13,7 +13,7 @@ const fn k(name: &'static str, doc: &'static str) -> Known {
     Keyword::not_yet(name, Places::NONE, doc)
 }
 
-/// Describes what a feature that does not exist yet would use.
+/// Describes a feature that does not exist yet.
 const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> Known {
     Keyword::tunes(name, Places::NONE, feature, args, doc)
 }
@@ -28,7 +28,7 @@ const fn served(name: &'static str, doc: &'static str) -> Known {
     Keyword::yes(name, Places::NONE, (), doc)
 }
 
-/// Every section that a file may open.
+/// Every kind of section.
 #[rustfmt::skip]
 pub const SECTIONS: &[Known] = &[
     k("acme", "How certificates are obtained."),
@@ -81,7 +81,7 @@ pub const TABLES: &[(&str, &[Known])] = &[
     ("userlist", USERLIST),
 ];
 
-/// The table of `section`, if it has one here.
+/// The table of `section`, if there is one.
 #[must_use]
 pub fn table(section: &str) -> Option<&'static [Known]> {
     let mut tables = TABLES.iter();

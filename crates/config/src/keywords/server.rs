@@ -1,5 +1,5 @@
-//! Options of `server` and `default-server` lines (manual §5.2). Those of TLS and of health checks have tables of
-//! their own ([`super::tls`], [`super::checks`]).
+//! Options of `server` and `default-server` lines (manual §5.2). Options of TLS and of health checks have separate tables
+//! ([`super::tls`], [`super::checks`]).
 
 use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};
@@ -40,7 +40,7 @@ const NAMES: &str = "Resolution of names while running.";
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 
-/// Every option of a `server` line but those of TLS and of health checks.
+/// Every option of a `server` line except those of TLS and of health checks.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("backup", NONE, server::backup, "Used only when no other server is."),

@@ -1,5 +1,5 @@
-//! Options of TLS: of `bind` lines, of `server` and `default-server` lines, of lists of certificates, and what of them
-//! `ssl-default-bind-options` and `ssl-default-server-options` take (manual §3.1, §5.1, §5.2).
+//! TLS options: for `bind` lines, for `server` and `default-server` lines, for certificate lists, and those that
+//! `ssl-default-bind-options` and `ssl-default-server-options` accept (manual §3.1, §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
 use super::{Keyword, Places};
@@ -9,7 +9,7 @@ use crate::build::tls::{bind, options, server};
 /// An option.
 pub type Known = Keyword<TlsParser>;
 
-/// Served.
+/// Implemented.
 const fn k(
     name: &'static str,
     places: Places,
@@ -31,20 +31,20 @@ const fn moot(
     Keyword::moot(name, places, reason, args, doc)
 }
 
-/// Cancels what is never set.
+/// Cancels an option that is off anyway.
 const fn off(name: &'static str, places: Places, doc: &'static str) -> Known {
     Keyword::yes(name, places, Nothing, doc)
 }
 
 const B: Places = Places::BIND;
 const S: Places = Places::SERVER;
-/// Lists of certificates.
+/// Certificate lists.
 const L: Places = Places::CRT_LIST;
 const BL: Places = B.or(L);
 const BSL: Places = BL.or(S);
-/// Also words of `ssl-default-bind-options`.
+/// Words that `ssl-default-bind-options` accepts too.
 const BB: Places = B.or(Places::BIND_DEFAULTS);
-/// Also words of `ssl-default-server-options`.
+/// Words that `ssl-default-server-options` accepts too.
 const SS: Places = S.or(Places::SERVER_DEFAULTS);
 const ALL: Places = BB.or(SS);
 
@@ -56,7 +56,7 @@ const NPN: &str = "ALPN has replaced it";
 const KERNEL: &str = "encryption stays in the process";
 const RENEGOTIATION: &str = "no side renegotiates";
 
-/// Every option, in the order of their names.
+/// Every option, sorted by name.
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
     k("allow-0rtt", BL, NONE, Shared(options::allow_0rtt), "TLS: takes early data of clients."),

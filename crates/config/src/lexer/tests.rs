@@ -1,4 +1,4 @@
-//! Expected words were read off HAProxy 3.5-dev5, by `.notice` lines with `-c`.
+//! The expected words are the output of HAProxy 3.5-dev5 for `.notice` lines with `-c`.
 use super::*;
 
 fn environment() -> Environment {

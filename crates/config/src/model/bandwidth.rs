@@ -1,4 +1,4 @@
-//! Limits of bandwidth (manual §9.7).
+//! Bandwidth limits (manual §9.7).
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use tables::Table;
 
 use super::Amount;
 
-/// A filter `bwlim-in` or `bwlim-out`: takes effect for streams that a rule `set-bandwidth-limit` turns it on for.
+/// A filter `bwlim-in` or `bwlim-out`. It applies to streams for which a rule `set-bandwidth-limit` enables it.
 #[derive(Debug)]
 pub struct BandwidthLimit {
-    /// What rules call it.
+    /// Its name in rules.
     pub name: String,
-    /// Which payload it slows down.
+    /// The direction of the limited payload.
     pub direction: Direction,
-    /// The least that passes at a time, bytes; the end of the payload may be smaller.
+    /// The least bytes that pass at a time; the end of the payload may be smaller.
     pub min_bytes: u32,
-    /// How much passes.
+    /// The rate.
     pub rate: BandwidthRate,
 }
 
-/// The way of payload through a stream.
+/// The direction of payload in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server (`bwlim-in`).
@@ -28,34 +28,34 @@ pub enum Direction {
     Down,
 }
 
-/// How much passes a [`BandwidthLimit`].
+/// The rate of a [`BandwidthLimit`].
 #[derive(Debug)]
 pub enum BandwidthRate {
-    /// So many bytes of each stream in a period, unless the rule says otherwise.
+    /// A number of bytes per stream and period, unless the rule sets other values.
     Stream {
         /// Bytes, at least 1.
         bytes: u32,
         /// Milliseconds, at least 1.
         period_ms: u32,
     },
-    /// So many bytes of all streams with the same key in the period of the table's rate of bytes.
+    /// A number of bytes for all streams with the same key, in the period of the table's byte rate.
     Shared {
         /// Bytes, at least 1.
         bytes: u32,
         /// The key.
         key: sample::Expr,
-        /// The table, which stores that rate.
+        /// The table that stores the rate.
         table: Arc<Table>,
     },
 }
 
-/// `set-bandwidth-limit`: turns a limit on for a stream.
+/// `set-bandwidth-limit`: enables a limit for a stream.
 #[derive(Debug)]
 pub struct BandwidthSwitch {
-    /// The place in [`super::Proxy::bandwidth_limits`] of the rule's proxy.
+    /// The index in [`super::Proxy::bandwidth_limits`] of the rule's proxy.
     pub limit: usize,
-    /// Bytes in a period instead of those of the filter.
+    /// Bytes per period, instead of those of the filter.
     pub bytes: Option<Amount>,
-    /// The period instead of the filter's, milliseconds.
+    /// The period in milliseconds, instead of the filter's.
     pub period_ms: Option<Amount>,
 }

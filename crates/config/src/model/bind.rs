@@ -6,76 +6,76 @@ use super::BindTls;
 use net::{Addr, TcpOptions};
 use syntax::octets::Octets;
 
-/// A `bind` line; one entry per address (port ranges and comma lists are expanded).
+/// A `bind` line; one entry per address (port ranges and lists are expanded).
 #[derive(Clone, Debug)]
 pub struct Bind {
-    /// Where to listen.
+    /// The listening address.
     pub address: BindAddress,
-    /// In statistics and logs.
+    /// The name in statistics and logs.
     pub name: Option<Octets>,
-    /// Number in statistics.
+    /// The id in statistics.
     pub id: u32,
-    /// Connections of this listener.
+    /// Most connections of this listener.
     pub maxconn: Option<u32>,
     /// Length of the kernel's accept queue.
     pub backlog: Option<u32>,
     /// Expect a PROXY protocol header.
     pub accept_proxy: bool,
-    /// IPv6 takes IPv4 too.
+    /// IPv6 accepts IPv4 too.
     pub v4v6: bool,
-    /// IPv6 does not take IPv4.
+    /// IPv6 does not accept IPv4.
     pub v6only: bool,
-    /// The interval of pings on idle connections of HTTP/2.
+    /// The interval of pings on idle HTTP/2 connections.
     pub idle_ping: Option<Duration>,
     /// Network interface.
     pub interface: Option<String>,
     /// TCP Fast Open.
     pub tfo: bool,
-    /// Takes connections to addresses that are not this machine's.
+    /// Accepts connections to addresses of other machines.
     pub transparent: bool,
     /// Other options of its connections.
     pub tcp: TcpOptions,
     /// Accept only when data is there.
     pub defer_accept: bool,
-    /// TLS; clear where none.
+    /// TLS settings; None without TLS.
     pub tls: Option<Box<BindTls>>,
-    /// `proto`: the protocol, whatever is negotiated.
+    /// `proto`: the protocol, without negotiation.
     pub proto: Option<Proto>,
     /// Largest TCP segment.
     pub mss: Option<i32>,
     /// Whether SYN packets are kept: 0, 1, or 2 with their link headers.
     pub tcp_ss: u8,
-    /// Rights of a UNIX socket's file.
+    /// Permissions of a UNIX socket's file.
     pub mode: Option<u32>,
     /// Owner of a UNIX socket's file.
     pub uid: Option<u32>,
     /// Group of a UNIX socket's file.
     pub gid: Option<u32>,
-    /// Rights of the runtime interface.
+    /// Access level of the runtime interface.
     pub level: Option<String>,
-    /// The runtime interface hands the listening sockets over.
+    /// The runtime interface hands over the listening sockets.
     pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
-    /// A name that identifies the listener for ever (`guid-prefix`).
+    /// A permanent name of the listener (`guid-prefix`).
     pub guid: Option<String>,
-    /// `file:line` for start-up errors.
+    /// `file:line` for errors at the start.
     pub origin: String,
 }
 
-/// Where a listener is.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindAddress {
-    /// To be bound.
+    /// The process binds it.
     Addr(Addr),
-    /// Inherited, bound already.
+    /// An inherited descriptor, which is already bound.
     Fd(i32),
 }
 
-/// The protocol of connections that `proto` forces.
+/// The protocol that `proto` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proto {
-    /// `none`: bytes.
+    /// `none`: raw bytes.
     Tcp,
     /// `h1`
     H1,

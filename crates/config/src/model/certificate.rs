@@ -1,43 +1,43 @@
-//! Which certificates a line names, and for which names each is shown (manual §5.1 `crt`, `crt-list`; §12.7).
+//! The certificates that a line names, and the server names for each (manual §5.1 `crt`, `crt-list`; §12.7).
 
 use super::TlsOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files of a certificate. Those that are named exist as far as it was looked for; none was opened.
+/// The files of a certificate. Files with a path here existed when they were searched; none was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSource {
-    /// What the runtime interface calls it: its name in a `crt-store`, else its path.
+    /// Its name in the runtime interface: the name in a `crt-store`, otherwise the path.
     pub name: String,
     /// The certificate, its chain and usually its key (PEM).
     pub path: PathBuf,
     /// The key. It replaces one in `path`.
     pub key: Option<PathBuf>,
-    /// A file named like `path` and `.key`: the key where `path` has none.
+    /// A file named like `path` with `.key`: the key if `path` has none.
     pub key_beside: Option<PathBuf>,
     /// An OCSP response (DER). The file may be empty.
     pub ocsp: Option<PathBuf>,
-    /// The issuer's certificate, where `path` does not have it.
+    /// The issuer's certificate, if `path` does not contain it.
     pub issuer: Option<PathBuf>,
     /// A list of signed certificate timestamps (RFC 6962).
     pub sctl: Option<PathBuf>,
     /// `ocsp-update`
     pub ocsp_update: Option<bool>,
-    /// `jwt`: tokens are verified by it.
+    /// `jwt`: it verifies tokens.
     pub is_for_jwt: bool,
-    /// The line's options with those of the certificate over them; none where it has none of its own.
+    /// The line's options with those of the certificate applied; None if it has no own options.
     pub options: Option<Box<TlsOptions>>,
-    /// The names that it is shown for; the certificate's own names where there are none.
+    /// Its server names; if empty, the names in the certificate.
     pub filters: Vec<SniFilter>,
-    /// One of those that are shown where no name fits.
+    /// It is one of the default certificates, for names without a match.
     pub is_default: bool,
-    /// `file:line` of where it is named.
+    /// `file:line` of the place that names it.
     pub origin: String,
-    /// The list or the directory that it stands in.
+    /// The list or the directory that contains it.
     pub list: Option<ListLine>,
 }
 
-/// A line of a list of certificates.
+/// A line of a certificate list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListLine {
     /// The list's name.
@@ -46,12 +46,12 @@ pub struct ListLine {
     pub line: u32,
 }
 
-/// A list of certificates (`crt-list`), or a directory that `crt` names.
+/// A certificate list (`crt-list`), or a directory that `crt` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrtList {
     /// The file or directory.
     pub name: String,
-    /// It is a directory: its entries have neither options nor names.
+    /// It is a directory: its entries have no options and no names.
     pub is_directory: bool,
     /// Its lines in order.
     pub entries: Vec<CrtListEntry>,
@@ -64,19 +64,19 @@ pub struct CrtListEntry {
     pub certificate: String,
     /// [`ListLine::line`]
     pub line: u32,
-    /// The words between the brackets.
+    /// The words in the brackets.
     pub options: Vec<String>,
-    /// The names that it is shown for, as they are written.
+    /// Its server names as written.
     pub filters: Vec<String>,
 }
 
-/// A name of a line of a `crt-list`, in lower case.
+/// A server name in a line of a `crt-list`, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SniFilter {
     /// `www.example.com`
     Exact(Box<str>),
-    /// `*.example.com`, without the asterisk: a name whose first label is taken off ends in this, and is this.
+    /// `*.example.com`, stored without the asterisk: matches a name that equals this after its first label is removed.
     Wildcard(Box<str>),
-    /// `!www.example.com`: not this name, although a wildcard of the same line fits it.
+    /// `!www.example.com`: excludes this name, although a wildcard of the same line matches it.
     Except(Box<str>),
 }

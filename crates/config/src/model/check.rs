@@ -1,4 +1,4 @@
-//! Health checks of servers: how often, where to, and the script of rules that a check runs (manual §4.2 `option httpchk`,
+//! Health checks of servers: the interval, the target, and the script of rules that a check runs (manual §4.2 `option httpchk`,
 //! `http-check`, `tcp-check`; §5.2).
 
 use super::OutlierEjection;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// What a check came to (manual §9.3 `check_status`), in the order of HAProxy's numbers, which `show servers state` prints.
+/// The result of a check (manual §9.3 `check_status`), in the order of HAProxy's numbers, which `show servers state` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -30,7 +30,7 @@ pub enum CheckStatus {
     Layer6Invalid,
     Layer7Timeout,
     Layer7Invalid,
-    /// Never a result: those after it have a code.
+    /// A marker, never a result: the variants after it have a code.
     HasCode,
     Layer7Ok,
     Layer7OkConditionally,
@@ -40,25 +40,25 @@ pub enum CheckStatus {
     ProcessOk,
 }
 
-/// What a status means for the server.
+/// The meaning of a status for the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CheckResult {
-    /// There is none yet.
+    /// There is no result yet.
     #[default]
     Unknown = 0,
-    /// Nothing changes.
+    /// The state of the server does not change.
     Neutral,
     /// It failed.
     Failed,
     /// It passed.
     Passed,
-    /// It passed, and the server wants no new sessions (`disable-on-404`).
+    /// It passed, and the server accepts no new sessions (`disable-on-404`).
     PassedConditionally,
 }
 
 impl CheckStatus {
-    /// Its meaning, its short name and its description in messages.
+    /// Its meaning, its short name and its description.
     const fn facts(self) -> (CheckResult, &'static str, &'static str) {
         use CheckResult::{Failed, Neutral, Passed, PassedConditionally, Unknown};
         match self {
@@ -89,13 +89,13 @@ impl CheckStatus {
         }
     }
 
-    /// What it means for the server.
+    /// Its meaning for the server.
     #[must_use]
     pub const fn result(self) -> CheckResult {
         self.facts().0
     }
 
-    /// Its name in statistics, as `L4OK`.
+    /// Its name in statistics, such as `L4OK`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.facts().1
@@ -107,14 +107,14 @@ impl CheckStatus {
         self.facts().2
     }
 
-    /// Whether messages tell a code beside it.
+    /// Whether messages include a code.
     #[must_use]
     pub fn has_code(self) -> bool {
         self >= CheckStatus::HasCode
     }
 }
 
-/// What a server line says of health checks and of what follows from them.
+/// Settings of health checks and their consequences on a server line.
 #[derive(Clone, Debug)]
 pub struct ServerChecks {
     /// `check`
@@ -129,9 +129,9 @@ pub struct ServerChecks {
     pub rise: u32,
     /// `fall`
     pub fall: u32,
-    /// `port`; 0 is none.
+    /// `port`; 0 means none.
     pub port: u16,
-    /// `addr`, with its port, 0 for none.
+    /// `addr` with its port; 0 means no port.
     pub addr: Option<Addr>,
     /// `check-proto`
     pub proto: Option<CheckProto>,
@@ -141,7 +141,7 @@ pub struct ServerChecks {
     pub via_socks4: bool,
     /// `healthcheck`: the name of a section.
     pub section: Option<String>,
-    /// The script of that section; none is the backend's. Known once the whole configuration is.
+    /// The script of that section; None: the script of the backend. Set after the whole configuration was read.
     pub script: Option<Arc<CheckScript>>,
     /// `init-state`
     pub init_state: InitState,
@@ -157,11 +157,11 @@ pub struct ServerChecks {
     pub ends_backup_sessions_when_up: bool,
     /// `outlier-ejection`
     pub ejection: Option<OutlierEjection>,
-    /// `slowstart`; zero is none.
+    /// `slowstart`; zero means none.
     pub slowstart: Duration,
-    /// `track`: the server that it follows, as written.
+    /// `track`: the tracked server, as written.
     pub track: Option<String>,
-    /// The same as the places of its backend and its own. Known once the whole configuration is.
+    /// The indexes of the tracked server's backend and of the server itself. Set after the whole configuration was read.
     pub tracked: Option<(usize, usize)>,
     /// Agent checks.
     pub agent: AgentChecks,
@@ -198,18 +198,18 @@ impl Default for ServerChecks {
     }
 }
 
-/// `agent-check` and what tunes it.
+/// `agent-check` and its settings.
 #[derive(Clone, Debug)]
 pub struct AgentChecks {
     /// `agent-check`
     pub enabled: bool,
-    /// `agent-addr`; none is that of health checks (`addr`), or the server's.
+    /// `agent-addr`; None: the address of health checks (`addr`), or the server's.
     pub addr: Option<Addr>,
-    /// `agent-port`; 0 is the server's.
+    /// `agent-port`; 0: the server's port.
     pub port: u16,
     /// `agent-inter`
     pub inter: Duration,
-    /// `agent-send`: what the agent is sent first.
+    /// `agent-send`: the text that is sent to the agent first.
     pub send: Octets,
 }
 
@@ -225,23 +225,23 @@ impl Default for AgentChecks {
     }
 }
 
-/// `init-state`: what a server is when checks begin.
+/// `init-state`: the state of a server when checks begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitState {
-    /// Nothing is said: up, and one failed check takes it down.
+    /// Not configured: up, and one failed check takes it down.
     #[default]
     Unset,
-    /// Up, and it takes `fall` failures to go down.
+    /// Up; `fall` failures take it down.
     FullyUp,
     /// Up, and one failed check takes it down.
     Up,
-    /// Down, and one check that passes takes it up.
+    /// Down; one successful check takes it up.
     Down,
-    /// Down, and it takes `rise` checks that pass to go up.
+    /// Down; `rise` successful checks take it up.
     FullyDown,
 }
 
-/// `observe`: which outcomes of traffic count.
+/// `observe`: the results of traffic that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Observe {
     /// None.
@@ -253,10 +253,10 @@ pub enum Observe {
     Layer7,
 }
 
-/// `on-error`: what `error-limit` consecutive errors of traffic do.
+/// `on-error`: the effect of `error-limit` consecutive errors of traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// The next check comes sooner.
+    /// The next check is earlier.
     FastInter,
     /// They count as a failed check.
     #[default]
@@ -270,7 +270,7 @@ pub enum OnError {
 /// `check-proto`, and `proto` of a connect rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckProto {
-    /// Bytes.
+    /// Raw bytes.
     None,
     /// HTTP/1.
     H1,
@@ -287,25 +287,25 @@ pub struct ExternalCheck {
     pub path: Option<Octets>,
 }
 
-/// What checks the servers of a backend that have `check`.
+/// How the servers of a backend with `check` are checked.
 #[derive(Clone, Debug)]
 pub enum BackendCheck {
-    /// A script; without any option its only rule connects.
+    /// A script; without any option, its only rule connects.
     Script(Arc<CheckScript>),
     /// A program.
     External(Arc<ExternalCheck>),
 }
 
-/// What kind of check a script is: messages differ.
+/// The kind of a script, on which messages depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckKind {
-    /// No option: connects.
+    /// No option: only connects.
     Connect,
     /// `option tcp-check`
     Tcp,
     /// `option httpchk`
     Http,
-    /// The check of a protocol, whose script is built in.
+    /// The check of a protocol, with a built-in script.
     Protocol,
     /// An agent.
     Agent,
@@ -316,7 +316,7 @@ pub enum CheckKind {
 pub struct CheckScript {
     /// Its kind.
     pub kind: CheckKind,
-    /// In order; the first one connects.
+    /// The rules in order; the first one connects.
     pub rules: Vec<CheckRule>,
     /// `http-check disable-on-404`
     pub disable_on_404: bool,
@@ -327,22 +327,22 @@ pub struct CheckScript {
 /// One step.
 #[derive(Clone, Debug)]
 pub struct CheckRule {
-    /// Its place among the written ones, from 0.
+    /// Its index among the written rules, from 0.
     pub index: u32,
-    /// What it does.
+    /// Its action.
     pub action: CheckAction,
-    /// `comment`, its own or the one before it.
+    /// `comment`: its own or the preceding one.
     pub comment: Option<Octets>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum CheckAction {
-    /// Opens a connection; closes the one before.
+    /// Opens a connection; closes the previous one.
     Connect(CheckConnect),
-    /// Sends.
+    /// Sends data.
     Send(CheckSend),
-    /// Waits for an answer and looks at it.
+    /// Waits for a response and checks it.
     Expect(Box<CheckExpect>),
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Assign(Box<Assignment>),
@@ -351,11 +351,11 @@ pub enum CheckAction {
 /// A rule `connect`.
 #[derive(Clone, Debug, Default)]
 pub struct CheckConnect {
-    /// It was not written.
+    /// It was not written, but implied.
     pub is_implicit: bool,
-    /// `default`: the options of the server line count.
+    /// `default`: the options of the server line apply.
     pub is_default: bool,
-    /// `addr`, with its port, 0 for none.
+    /// `addr` with its port; 0 means no port.
     pub addr: Option<Addr>,
     /// `port`
     pub port: Option<CheckPort>,
@@ -373,7 +373,7 @@ pub struct CheckConnect {
     pub sni: Option<String>,
     /// `alpn`
     pub alpn: Option<Vec<Vec<u8>>>,
-    /// The value of `Host` of the request that follows: the name to ask for where none is given.
+    /// The value of `Host` in the next request: the default server name for TLS.
     pub host: Option<LogFormat>,
 }
 
@@ -402,35 +402,35 @@ pub enum CheckSend {
 /// A request of an HTTP check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckRequest {
-    /// None is OPTIONS.
+    /// None means OPTIONS.
     pub method: Option<Octets>,
-    /// None is `/`.
+    /// None means `/`.
     pub uri: Option<CheckText>,
-    /// None is HTTP/1.0.
+    /// None means HTTP/1.0.
     pub version: Option<Octets>,
-    /// Fields; those whose value is empty are left out.
+    /// Header fields; those with an empty value are omitted.
     pub headers: Vec<(Octets, LogFormat)>,
     /// The body.
     pub body: Option<CheckText>,
 }
 
-/// A text, fixed or made for each check.
+/// A text, fixed or generated for each check.
 #[derive(Clone, Debug)]
 pub enum CheckText {
     /// As written.
     Fixed(Octets),
-    /// Made.
+    /// Generated.
     Format(LogFormat),
 }
 
 /// A rule `expect`.
 #[derive(Clone, Debug)]
 pub struct CheckExpect {
-    /// What is looked for.
+    /// The expected data.
     pub what: Expectation,
-    /// `!`: it must not be there.
+    /// `!`: the data must not occur.
     pub inverse: bool,
-    /// `min-recv`: bytes that are waited for. None: until it matches or no more come.
+    /// `min-recv`: the least bytes to wait for. None: until it matches or no more bytes arrive.
     pub min_recv: Option<u32>,
     /// `ok-status`
     pub ok_status: Option<CheckStatus>,
@@ -446,17 +446,17 @@ pub struct CheckExpect {
     pub status_code: Option<Expr>,
 }
 
-/// What an `expect` looks for.
+/// The data that an `expect` searches.
 #[derive(Clone, Debug)]
 pub enum Expectation {
-    /// Bytes anywhere: `string`, `binary`. In HTTP, in the body.
+    /// Bytes anywhere: `string`, `binary`. For HTTP, in the body.
     Bytes {
         /// The bytes.
         bytes: Octets,
         /// Written in hexadecimal digits.
         is_binary: bool,
     },
-    /// `rstring`, `rbinary`: a binary one looks at hexadecimal digits of what came.
+    /// `rstring`, `rbinary`: a binary one searches the hexadecimal digits of the received bytes.
     Regex {
         /// The expression.
         regex: Regex,
@@ -467,16 +467,16 @@ pub enum Expectation {
     Format {
         /// The text.
         format: LogFormat,
-        /// It is one of hexadecimal digits.
+        /// Whether the text consists of hexadecimal digits.
         is_binary: bool,
     },
-    /// `status`: ranges, both ends included.
+    /// `status`: ranges, including both ends.
     Status(Vec<(u32, u32)>),
     /// `rstatus`
     StatusRegex(Regex),
     /// `hdr`, `fhdr`
     Header(Box<ExpectHeader>),
-    /// What a protocol says.
+    /// The response of a protocol.
     Custom(CustomExpect),
 }
 
@@ -485,18 +485,18 @@ pub enum Expectation {
 pub struct ExpectHeader {
     /// `fhdr`: values are not split at commas.
     pub is_full: bool,
-    /// What the name is.
+    /// The pattern of the name.
     pub name: HeaderPattern,
-    /// What the value is; none for any.
+    /// The pattern of the value; None for any.
     pub value: Option<HeaderPattern>,
 }
 
 /// A pattern of a name or of a value.
 #[derive(Clone, Debug)]
 pub struct HeaderPattern {
-    /// How it compares.
+    /// The comparison.
     pub method: HeaderMatch,
-    /// What with; of a regular expression its text.
+    /// The text to compare with; for a regular expression, its source.
     pub text: CheckText,
 }
 
@@ -515,24 +515,24 @@ pub enum HeaderMatch {
     Regex(Regex),
 }
 
-/// Answers that functions look at.
+/// Responses that functions check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomExpect {
     /// The first packet of a MySQL server.
     MysqlHandshake,
-    /// Its answer to a login.
+    /// The server's response to a login.
     MysqlLogin,
     /// An LDAP bind response.
     LdapBind,
-    /// The answer of an SPOP agent to HELLO.
+    /// The response of an SPOP agent to HELLO.
     SpopHello,
-    /// The line of an agent.
+    /// The line from an agent.
     Agent,
-    /// `custom` of a rule: anything.
+    /// `custom` in a rule: any response.
     Anything,
 }
 
-/// What `global` says of health checks.
+/// Settings of health checks in `global`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChecksTune {
     /// `external-check`: programs may check servers.
@@ -543,17 +543,17 @@ pub struct ChecksTune {
     pub max_spread: Option<Duration>,
     /// `pp2-never-send-local`: the PROXY header of a check is one of a proxied connection.
     pub never_local: bool,
-    /// `tune.max-checks-per-thread`: checks at once; 0 is any number.
+    /// `tune.max-checks-per-thread`: most checks at a time; 0 means no limit.
     pub at_once_max: u32,
 }
 
-/// What of our environment the programs of external checks get.
+/// The environment of external check programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternalEnvironment {
-    /// Nothing.
+    /// Empty.
     #[default]
     Clean,
-    /// All of it (`preserve-env`).
+    /// The environment of this process (`preserve-env`).
     Preserved,
 }
 
@@ -577,8 +577,8 @@ pub struct EmailAlert {
     pub from: Octets,
     /// `to`
     pub to: Octets,
-    /// `myhostname`; none is the system's.
+    /// `myhostname`; None: the system's.
     pub hostname: Option<Octets>,
-    /// `level`: the least severe messages that are mailed.
+    /// `level`: the least severe level that is mailed.
     pub level: u8,
 }

@@ -2,21 +2,21 @@
 
 use syntax::octets::Octets;
 
-/// How a payload is coded (RFC 9110 §8.4.1).
+/// The coding of a payload (RFC 9110 §8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// As it is.
+    /// Not compressed.
     Identity,
     /// `gzip` (RFC 1952).
     Gzip,
-    /// `deflate` as it is specified: in a zlib container (RFC 1950).
+    /// `deflate` as specified: in a zlib container (RFC 1950).
     Deflate,
-    /// `deflate` without a container (RFC 1951), as some clients want it.
+    /// `deflate` without a container (RFC 1951), which some clients expect.
     RawDeflate,
 }
 
 impl Coding {
-    /// All of them.
+    /// All codings.
     pub const ALL: [Coding; 4] = [
         Coding::Identity,
         Coding::Gzip,
@@ -24,7 +24,7 @@ impl Coding {
         Coding::RawDeflate,
     ];
 
-    /// What the configuration calls it.
+    /// Its keyword in the configuration.
     #[must_use]
     pub fn keyword(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Coding {
         }
     }
 
-    /// What messages call it (RFC 9110 §8.4.1).
+    /// Its name in messages (RFC 9110 §8.4.1).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,15 +45,15 @@ impl Coding {
     }
 }
 
-/// `compression`: which responses are compressed, and how.
+/// `compression`: the responses that are compressed, and the codings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compression {
-    /// Those that may be used; among several that a client likes equally, the first one.
+    /// The allowed codings. If a client prefers several equally, the first one is used.
     pub codings: Vec<Coding>,
-    /// What `Content-Type` begins with; empty for any.
+    /// Prefixes of `Content-Type`; empty for any.
     pub types: Vec<Octets>,
-    /// Responses with a shorter body, in bytes, are left as they are.
+    /// Responses with a shorter body, in bytes, are not compressed.
     pub min_bytes: u64,
-    /// Servers are not told what the client accepts.
+    /// Servers do not learn which codings the client accepts.
     pub offload: bool,
 }

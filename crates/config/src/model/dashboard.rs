@@ -4,14 +4,14 @@ use super::Bind;
 use crate::tree::Span;
 use syntax::octets::Octets;
 
-/// Section `dashboard`: the pages about this process that it serves itself.
+/// Section `dashboard`: web pages about this process.
 #[derive(Clone, Debug)]
 pub struct DashboardSection {
-    /// Where its header stands.
+    /// The place of its header.
     pub span: Span,
-    /// `bind`: where it listens; at least one.
+    /// `bind`: the listening addresses; at least one.
     pub binds: Vec<Bind>,
-    /// `auth`: users and their passwords; where there are none, everyone who reaches it may read.
+    /// `auth`: users and their passwords. If empty, everyone who can connect may read.
     pub users: Vec<(Octets, Octets)>,
     /// `admin`: servers may be changed.
     pub admin: bool,

@@ -5,28 +5,28 @@ use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// Everything one run of the process needs.
+/// Everything that a running process needs.
 #[derive(Debug, Default)]
 pub struct Config {
     /// Section `global`.
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
-    /// The sections `defaults` that have a name.
+    /// The named `defaults` sections.
     pub defaults: Vec<NamedDefaults>,
     /// Sections `log-profile`.
     pub log_profiles: Vec<LogProfile>,
-    /// How many variables of each scope the expressions name.
+    /// The number of variables of each scope.
     pub slots: sample::SlotCounts,
-    /// The pattern sets that ACLs, maps and actions name. They can be edited while traffic runs.
+    /// The pattern sets of ACLs, maps and actions. They can be edited at run time.
     pub patterns: sample::References,
-    /// What they read that is not at hand otherwise.
+    /// Facts that expressions read and that are collected only for them.
     pub needs: sample::Needs,
     /// The names of variables.
     pub var_names: sample::vars::VarNames,
-    /// The contexts that expressions ask for, by their slots in [`sample::ContextFacts`].
+    /// The contexts that expressions read, by their slots in [`sample::ContextFacts`].
     pub contexts: Vec<String>,
-    /// The files that rules stand in: what [`sample::RulePlace`] counts.
+    /// The files that contain rules, for [`sample::RulePlace`].
     pub files: Vec<String>,
     /// Filters `opentelemetry` of all proxies.
     pub otel: Vec<super::OtelFilter>,
@@ -40,12 +40,12 @@ pub struct Config {
     pub dashboard: Option<super::DashboardSection>,
 }
 
-/// A capability of Linux that `setcap` names (manual §3.1).
+/// A Linux capability that `setcap` names (manual §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Foreign source addresses of connections (`usesrc`), interfaces of sockets.
+    /// Foreign source addresses (`usesrc`), binding to interfaces.
     NetRaw,
-    /// The same, and marks of packets.
+    /// The same, and packet marks.
     NetAdmin,
     /// Ports below 1024.
     NetBindService,
@@ -56,21 +56,21 @@ pub enum Capability {
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
-    /// The lines that say what servers start from, in words.
+    /// The lines that set defaults of servers, in words.
     pub server_lines: Vec<Vec<Octets>>,
-    /// Worker threads; the number of cores where none.
+    /// Worker threads; None: the number of cores.
     pub nbthread: Option<u16>,
-    /// Connections of the whole process.
+    /// Most connections of the whole process.
     pub maxconn: Option<u32>,
-    /// Memory of all compressors, MiB.
+    /// Most memory of all compressors, in MiB.
     pub maxzlibmem_mib: Option<u32>,
-    /// Connections a second of the whole process.
+    /// Most connections per second of the whole process.
     pub maxconnrate: Option<u32>,
-    /// Sessions a second of the whole process.
+    /// Most sessions per second of the whole process.
     pub maxsessrate: Option<u32>,
     /// `jwt.decrypt_alg_list`, `jwt.decrypt_enc_list`
     pub token_algorithms: sample::TokenAlgorithms,
-    /// What `log global` stands for.
+    /// The targets of `log global`.
     pub log: Vec<LogTarget>,
     /// The program's name in syslog headers.
     pub log_tag: Option<Octets>,
@@ -78,9 +78,9 @@ pub struct Global {
     pub log_send_hostname: Option<Octets>,
     /// Longest time of a soft stop.
     pub hard_stop_after: Option<Duration>,
-    /// Between a soft stop's signal and the closing of the listeners.
+    /// Time between the signal of a soft stop and the closing of the listeners.
     pub grace: Option<Duration>,
-    /// File that gets the process's number.
+    /// The file for the process number.
     pub pidfile: Option<PathBuf>,
     /// This machine's name in statistics.
     pub node: Option<String>,
@@ -88,45 +88,45 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
-    /// `anonkey`: the key of dumps that hide names; 0 for none.
+    /// `anonkey`: the key of dumps with hidden names; 0 for none.
     pub anon_key: u32,
-    /// What a master does with its workers.
+    /// Settings of the master for its workers.
     pub master: MasterTune,
-    /// As `-dW`.
+    /// Like `-dW`.
     pub zero_warning: bool,
     /// User to run as.
     pub uid: Option<u32>,
     /// Group to run as.
     pub gid: Option<u32>,
-    /// `setcap`: what the process may still do when it is not root.
+    /// `setcap`: the capabilities that the process keeps without root rights.
     pub capabilities: Vec<Capability>,
-    /// `server-state-base`: where names of files of server states are relative to.
+    /// `server-state-base`: the base directory of server state files.
     pub server_state_base: Option<PathBuf>,
     /// `server-state-file`
     pub server_state_file: Option<PathBuf>,
-    /// Directory to confine the process to.
+    /// The directory for `chroot`.
     pub chroot: Option<PathBuf>,
-    /// File descriptors to ask for.
+    /// File descriptors to request.
     pub ulimit_n: Option<u64>,
-    /// Upper bound of the file descriptors to ask for.
+    /// Upper limit of the requested file descriptors.
     pub fd_hard_limit: Option<u64>,
     /// Listeners of the runtime interface.
     pub stats_sockets: Vec<Bind>,
-    /// Inactivity after which a connection of the runtime interface is closed.
+    /// A connection of the runtime interface closes after this much inactivity.
     pub stats_timeout: Option<Duration>,
-    /// `stats-file`: counters to start with.
+    /// `stats-file`: the initial values of counters.
     pub stats_file: Option<PathBuf>,
-    /// Connections of the runtime interface.
+    /// Most connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
-    /// `stats otlp`: where the metrics of statistics go.
+    /// `stats otlp`: the target of the metrics of statistics.
     pub stats_otlp: Option<Box<telemetry::settings::Settings>>,
-    /// Variables of scope `proc` to set at start, in order.
+    /// Variables of scope `proc` that are set at the start, in order.
     pub set_var: Vec<sample::Assignment>,
-    /// What variables may take.
+    /// Memory limits of variables.
     pub var_limits: sample::vars::VarLimits,
-    /// `h1-case-adjust`: by names in lower case, what they are sent as.
+    /// `h1-case-adjust`: the spelling of header names when sent, by names in lower case.
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
-    /// What stick tables count as errors and failures.
+    /// The statuses that stick tables count as errors and failures.
     pub counted_statuses: super::CountedStatuses,
     /// `tune.*`.
     pub tune: Tune,
@@ -138,12 +138,12 @@ pub struct Global {
     pub tls: TlsGlobal,
 }
 
-/// What the master of `-W` does with its workers (manual §3.1 `master-worker`, `mworker-max-reloads`).
+/// Settings of the master of `-W` for its workers (manual §3.1 `master-worker`, `mworker-max-reloads`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MasterTune {
-    /// `no-exit-on-failure`: the other workers go on when one dies.
+    /// `no-exit-on-failure`: the other workers continue if one dies.
     pub stays_on_failure: bool,
-    /// Reloads that an old worker may survive.
+    /// Most reloads that an old worker may survive.
     pub reloads_max: u32,
 }
 
@@ -156,14 +156,14 @@ impl Default for MasterTune {
     }
 }
 
-/// The `tune.*` keywords that mean something here.
+/// The `tune.*` keywords with an effect.
 #[derive(Debug)]
 pub struct Tune {
     /// Level of compression, 1 to 9 (`tune.comp.maxlevel`).
     pub comp_level: u32,
-    /// Largest head, with the space of [`Tune::maxrewrite_bytes`].
+    /// Most bytes of a message head, including the space of [`Tune::maxrewrite_bytes`].
     pub bufsize_bytes: usize,
-    /// Space kept for added headers.
+    /// Space that is reserved for added headers.
     pub maxrewrite_bytes: usize,
     /// Most headers in a message.
     pub http_maxhdr: usize,
@@ -183,9 +183,9 @@ pub struct Tune {
     pub cli_payload_bytes: usize,
     /// Workers use each other's idle connections to servers.
     pub idle_pool_shared: bool,
-    /// Connections accepted at once; none is unlimited.
+    /// Most connections accepted at a time; None is unlimited.
     pub maxaccept: Option<u32>,
-    /// Counters of `track-sc` that a connection or stream has.
+    /// Number of `track-sc` counters of a connection or stream.
     pub stick_counters: u16,
 }
 
@@ -210,11 +210,11 @@ impl Default for Tune {
     }
 }
 
-/// A section `defaults` that has a name.
+/// A named `defaults` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedDefaults {
     /// Its name.
     pub name: String,
-    /// The mode that it writes; none where it writes none.
+    /// The mode that it sets; None if it sets none.
     pub mode: Option<super::Mode>,
 }

@@ -1,4 +1,4 @@
-//! `tune.h2.*`: what connections of HTTP/2 may use (manual §3.2).
+//! `tune.h2.*`: limits of HTTP/2 connections (manual §3.2).
 
 /// HTTP/2 in `global`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,33 +7,33 @@ pub struct H2Tune {
     pub clients: H2Side,
     /// Connections to servers (`tune.h2.be.*`).
     pub servers: H2Side,
-    /// What holds where a side has no number of its own (`tune.h2.initial-window-size`, `tune.h2.max-concurrent-streams`).
+    /// Values for a side without its own (`tune.h2.initial-window-size`, `tune.h2.max-concurrent-streams`).
     pub both: H2Side,
-    /// `tune.h2.fe.max-total-streams`: streams after which a client's connection takes no more.
+    /// `tune.h2.fe.max-total-streams`: a client's connection accepts no more streams after this many.
     pub total_streams_max: Option<u32>,
-    /// `tune.h2.header-table-size`: the table of HPACK that peers may use.
+    /// `tune.h2.header-table-size`: the size of the HPACK table that peers may use.
     pub table_bytes: u32,
-    /// `tune.h2.max-frame-size`; none is `tune.bufsize`.
+    /// `tune.h2.max-frame-size`; None: `tune.bufsize`.
     pub frame_bytes_max: Option<u32>,
-    /// WebSocket (RFC 8441) is announced to clients, unless `h2-workaround-bogus-websocket-clients`.
+    /// Whether WebSocket (RFC 8441) is announced to clients; `h2-workaround-bogus-websocket-clients` disables it.
     pub announces_websocket: bool,
 }
 
-/// One side of it. None is the default.
+/// The limits of one side. None is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct H2Side {
-    /// `max-concurrent-streams`: streams that are open at a time.
+    /// `max-concurrent-streams`: most open streams at a time.
     pub streams_max: Option<u32>,
-    /// `initial-window-size`: bytes that come on a stream before they are credited.
+    /// `initial-window-size`: most bytes received on a stream before they are credited.
     pub window_bytes: Option<u32>,
     /// `rxbuf`: the same for all streams of a connection together.
     pub rxbuf_bytes: Option<u32>,
-    /// `glitches-threshold`: glitches after which a connection ends.
+    /// `glitches-threshold`: a connection ends after this many glitches.
     pub glitches_max: Option<u32>,
 }
 
 impl H2Side {
-    /// The same, with the numbers of `both` where this has none.
+    /// These values; those of `both` where this side has none.
     #[must_use]
     pub fn or(self, both: H2Side) -> H2Side {
         H2Side {

@@ -8,17 +8,17 @@ use syntax::octets::Octets;
 /// A `log` line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogTarget {
-    /// Where to.
+    /// The target.
     pub to: LogSink,
     /// Longest line in bytes.
     pub len: usize,
-    /// How a message is wrapped.
+    /// The format of a message.
     pub format: LogWire,
     /// Syslog facility.
     pub facility: u8,
-    /// Least severe level that is sent (7 is debug).
+    /// The least severe level that is sent (7 is debug).
     pub level_max: u8,
-    /// Levels more severe than this are sent as this.
+    /// More severe levels are sent as this one.
     pub level_min: u8,
     /// `sample <ranges>:<size>`
     pub sample: Option<LogSample>,
@@ -26,16 +26,16 @@ pub struct LogTarget {
     pub profile: Option<usize>,
 }
 
-/// Which messages of a window are sent.
+/// The messages of a window that are sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSample {
-    /// First and last, counted from 1.
+    /// First and last message, counted from 1.
     pub ranges: Vec<(u32, u32)>,
     /// Length of the window.
     pub size: u32,
 }
 
-/// Where logs go.
+/// The target of logs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogSink {
     /// A datagram socket, UDP or UNIX.
@@ -48,11 +48,11 @@ pub enum LogSink {
     Backend(usize),
 }
 
-/// How a log message is wrapped (manual §4.2, `log … format`).
+/// The format of a log message (manual §4.2, `log … format`).
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWire {
-    /// Where nothing is said: as `Rfc3164`, with a host name only where `log-send-hostname` asks for one.
+    /// The default: like `Rfc3164`, with a host name only if `log-send-hostname` sets one.
     Default,
     Rfc3164,
     Rfc5424,
@@ -67,49 +67,49 @@ pub enum LogWire {
 /// A section `log-profile`.
 #[derive(Debug, Default)]
 pub struct LogProfile {
-    /// As written.
+    /// The name as written.
     pub name: String,
     /// `log-tag`
     pub tag: Option<Octets>,
-    /// By [`LogOrigin`]: the entry of `steps` that `on` gave for it.
+    /// For each [`LogOrigin`], the index in `steps` that `on` set.
     by_origin: [Option<u8>; LogOrigin::COUNT],
     any: Option<u8>,
     steps: Vec<ProfileStep>,
 }
 
-/// What a profile does at a step.
+/// The settings of a profile for a step.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileStep {
-    /// No line.
+    /// No line is written.
     pub drop: bool,
-    /// Instead of `log-format` and `error-log-format`.
+    /// Replaces `log-format` and `error-log-format`.
     pub format: Option<LogFormat>,
-    /// Instead of `log-format-sd`.
+    /// Replaces `log-format-sd`.
     pub sd: Option<LogFormat>,
 }
 
-/// What the word after `on` names.
+/// The steps that the word after `on` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepName {
     /// One step.
     At(LogOrigin),
     /// `error`
     Error,
-    /// `any`: the steps that have none of their own.
+    /// `any`: the steps without settings of their own.
     Any,
 }
 
 impl LogProfile {
-    /// What it says of a line; none where nothing is.
+    /// The settings for a line; None if there are none.
     #[must_use]
     pub fn step(&self, origin: LogOrigin) -> Option<&ProfileStep> {
         let index = self.by_origin[origin as usize].or(self.any)?;
         self.steps.get(usize::from(index))
     }
 
-    /// The step of that name, to be changed; a new one on first sight.
+    /// The settings of this step, for changes; created if they do not exist.
     pub fn step_mut(&mut self, name: StepName) -> &mut ProfileStep {
-        // There are fewer names than numbers.
+        // There are fewer names than a `u8` has values.
         let next = self.steps.len() as u8;
         let index = match name {
             StepName::At(origin) => *self.by_origin[origin as usize].get_or_insert(next),
@@ -125,7 +125,7 @@ impl LogProfile {
         &mut self.steps[usize::from(index)]
     }
 
-    /// Whether the line of this step may have another format than the proxy's.
+    /// The formats that replace that of the proxy.
     pub fn formats(&self) -> impl Iterator<Item = &LogFormat> {
         self.steps.iter().filter_map(|step| step.format.as_ref())
     }

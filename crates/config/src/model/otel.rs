@@ -2,7 +2,7 @@
 
 use super::LogTarget;
 
-/// A `filter opentelemetry` line, and what its file says.
+/// A `filter opentelemetry` line and the content of its file.
 #[derive(Debug)]
 pub struct OtelFilter {
     /// `id`
@@ -13,25 +13,25 @@ pub struct OtelFilter {
     pub instrumentation: String,
     /// Its proxy, by the index in [`super::Config::proxies`].
     pub proxy: usize,
-    /// What its scopes do.
+    /// The compiled scopes.
     pub program: telemetry::Program,
     /// The file of exporters, samplers and processors.
     pub settings_file: String,
-    /// What that file says.
+    /// The content of that file.
     pub settings: telemetry::settings::Settings,
-    /// The share of streams that are traced.
+    /// The percentage of streams that are traced.
     pub rate_percent: f64,
-    /// `option disabled`: it can be enabled later.
+    /// `option disabled`: a command can enable it later.
     pub disabled: bool,
-    /// A fault ends the filter's work for the stream.
+    /// An error ends the filter's work for the stream.
     pub hard_errors: bool,
     /// Warnings are not logged.
     pub dontlog_normal: bool,
-    /// What is buffered when the process ends is dropped.
+    /// Buffered records are dropped when the process ends.
     pub noflush: bool,
-    /// `option tracing`: the fields that contexts come and go in.
+    /// `option tracing`: the propagation formats of contexts.
     pub formats: Vec<telemetry::propagation::Format>,
-    /// Where its messages go.
+    /// The targets of its messages.
     pub log: Vec<LogTarget>,
 }
 
@@ -59,8 +59,8 @@ impl Default for OtelFilter {
 /// The group that an `otel-group` rule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtelGroup {
-    /// The filter, by its place in [`super::Proxy::otel`].
+    /// The filter, by its index in [`super::Proxy::otel`].
     pub filter: usize,
-    /// The group, by its place in the program.
+    /// The group, by its index in the program.
     pub group: usize,
 }

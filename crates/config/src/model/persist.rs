@@ -1,4 +1,4 @@
-//! What binds requests to servers, and what a stream may change of its time and its tries (manual §4.2, §4.4).
+//! Persistence of clients on servers, and changes of a stream's timeouts and retries (manual §4.2, §4.4).
 
 use sample::{Condition, Expr, LogFormat};
 use syntax::octets::Octets;
@@ -6,54 +6,54 @@ use syntax::octets::Octets;
 /// `cookie` of a backend: how a cookie binds a client to a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cookie {
-    /// Its name; names of cookies have case.
+    /// Its name, which is case-sensitive.
     pub name: Octets,
-    /// Who writes it.
+    /// Which side writes it.
     pub mode: CookieMode,
-    /// The server never sees it, and a client that has it gets it no more.
+    /// It is removed from requests to the server, and a client that sent it does not get it again.
     pub indirect: bool,
-    /// A response that it is put in is marked as private.
+    /// A response with the cookie is marked as private.
     pub nocache: bool,
-    /// Put in answers to POST only.
+    /// It is inserted only in responses to POST.
     pub postonly: bool,
-    /// A server that sets it itself has its way.
+    /// A cookie that the server sets itself is kept.
     pub preserve: bool,
-    /// Seconds without a visit after which it counts no more; 0 is never.
+    /// The cookie expires after this many seconds without a visit; 0 means never.
     pub maxidle_s: u32,
-    /// Seconds after the first visit, likewise.
+    /// The cookie expires this many seconds after the first visit; 0 means never.
     pub maxlife_s: u32,
-    /// Servers without a value of their own have one made of their address.
+    /// Servers without a value get one computed from their address.
     pub dynamic: bool,
-    /// What follows `; path=/` where it is inserted, each attribute with `; ` before it.
+    /// The attributes after `; path=/` of an inserted cookie, each with `; ` before it.
     pub attributes: Octets,
 }
 
 impl Cookie {
-    /// Whether it has a mode, so that log lines tell of it (`%tsc`).
+    /// Whether it has a mode, so that log lines include its state (`%tsc`).
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.indirect || self.mode != CookieMode::Passive
     }
 }
 
-/// Who writes a persistence cookie.
+/// Which side writes a persistence cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookieMode {
-    /// The servers; it is only read.
+    /// The servers; the proxy only reads it.
     #[default]
     Passive,
-    /// The servers; its value is replaced.
+    /// The servers; the proxy replaces the value.
     Rewrite,
     /// The proxy.
     Insert,
-    /// The servers; the proxy puts a prefix before its value.
+    /// The servers; the proxy adds a prefix to the value.
     Prefix,
 }
 
 /// `capture cookie`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureCookie {
-    /// What its name, with `=` after it, begins with.
+    /// The text with which the cookie's name, followed by `=`, must begin.
     pub prefix: Octets,
     /// Bytes kept of name and value.
     pub len: usize,
@@ -62,44 +62,44 @@ pub struct CaptureCookie {
 /// A `use-server` rule.
 #[derive(Debug)]
 pub struct UseServer {
-    /// Which one.
+    /// The server.
     pub target: ServerTarget,
-    /// When.
+    /// The condition.
     pub condition: Condition,
-    /// Where it stands.
+    /// The place of the rule.
     pub place: sample::RulePlace,
 }
 
-/// The server that a `use-server` rule means.
+/// The server that a `use-server` rule selects.
 #[derive(Debug)]
 pub enum ServerTarget {
     /// Index in [`super::Proxy::servers`].
     Static(usize),
-    /// A name made at run time; where no server has it, balancing goes on.
+    /// A name computed at run time. If no server has it, the balance algorithm chooses.
     Dynamic(LogFormat),
 }
 
 /// `force-persist` and `ignore-persist`.
 #[derive(Debug)]
 pub struct PersistRule {
-    /// Servers count as usable although they are not; else persistence does not count.
+    /// If set, servers count as usable although they are not; otherwise, persistence is ignored.
     pub force: bool,
-    /// When.
+    /// The condition.
     pub condition: Condition,
 }
 
-/// `retry-on`: what a request is sent again after.
+/// `retry-on`: the failures after which a request is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryOn {
-    /// No connection stood.
+    /// No connection was established.
     pub conn_failure: bool,
-    /// The connection ended without an answer.
+    /// The connection ended without a response.
     pub empty_response: bool,
-    /// What came is no HTTP.
+    /// The response is not HTTP.
     pub junk_response: bool,
-    /// No answer in time.
+    /// No response arrived in time.
     pub response_timeout: bool,
-    /// Answers with these statuses.
+    /// Responses with these statuses.
     pub statuses: Vec<u16>,
 }
 
@@ -116,7 +116,7 @@ impl Default for RetryOn {
 }
 
 impl RetryOn {
-    /// Whether a request that went out may go out again, so that it must be kept.
+    /// Whether a request may be sent again after it was sent, so that it must be kept.
     #[must_use]
     pub fn keeps_requests(&self) -> bool {
         self.empty_response
@@ -126,12 +126,12 @@ impl RetryOn {
     }
 }
 
-/// A number of `set-timeout` (milliseconds) or `set-retries`.
+/// A value of `set-timeout` (milliseconds) or `set-retries`.
 #[derive(Debug)]
 pub enum Amount {
     /// As written.
     Fixed(u32),
-    /// Made at run time.
+    /// Computed at run time.
     Expr(Expr),
 }
 
@@ -140,13 +140,13 @@ pub enum Amount {
 pub enum TimeoutKind {
     /// Inactivity of the client.
     Client,
-    /// A connection to a server.
+    /// Connecting to a server.
     Connect,
-    /// A place in a queue.
+    /// Waiting in a queue.
     Queue,
     /// Inactivity of the server.
     Server,
-    /// A tarpitted request.
+    /// Holding a tarpitted request.
     Tarpit,
     /// Inactivity of a tunnel.
     Tunnel,

@@ -1,4 +1,4 @@
-//! Frontends, backends and what is theirs (manual §4).
+//! Frontends, backends and their settings (manual §4).
 
 use super::{
     BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
@@ -11,56 +11,56 @@ use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// What a proxy understands of the bytes.
+/// How a proxy interprets the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Bytes.
+    /// Raw bytes.
     #[default]
     Tcp,
     /// HTTP.
     Http,
-    /// Log messages: a backend that `log backend@<name>` sends to.
+    /// Log messages: a backend that is the target of `log backend@<name>`.
     Log,
 }
 
-/// Where the states of a backend's servers are read from at the start.
+/// The source of the initial states of a backend's servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateFrom {
-    /// Nowhere.
+    /// None.
     #[default]
     Nowhere,
     /// The file of all backends, `server-state-file`.
     Global,
-    /// A file of its own, [`Proxy::state_file_name`].
+    /// A separate file, [`Proxy::state_file_name`].
     Local,
 }
 
-/// A frontend, a backend or both. Rules of a `defaults` section are shared by all proxies that start from it, and come before their
+/// A frontend, a backend or both. All proxies that start from the same `defaults` section share its rules, which precede their
 /// own.
 #[derive(Debug, Default)]
 pub struct Proxy {
-    /// As written.
+    /// Its name as written.
     pub name: super::ProxyName,
-    /// A place for a backend that is added while traffic runs: the `defaults` that it starts from, by its place in
+    /// For a reserved place of a backend that can be added at run time: the index of its `defaults` in
     /// [`super::Config::defaults`].
     pub reserve_of: Option<usize>,
-    /// Takes connections.
+    /// It accepts connections.
     pub is_frontend: bool,
-    /// Has servers.
+    /// It has servers.
     pub is_backend: bool,
     /// Not started.
     pub disabled: bool,
-    /// `be-unpublished`: as [`Proxy::disabled`] for those who choose a backend.
+    /// `be-unpublished`: rules that select a backend treat it like [`Proxy::disabled`].
     pub unpublished: bool,
-    /// Rules or expressions name it as a backend, so that it stays.
+    /// Rules or expressions name it as a backend, so it cannot be deleted.
     pub is_named: bool,
-    /// Number in statistics.
+    /// The id in statistics.
     pub id: u32,
     /// `load-server-state-from-file`
     pub state_from: StateFrom,
-    /// `server-state-file-name`; none is the backend's name.
+    /// `server-state-file-name`; None: the name of the backend.
     pub state_file_name: Option<PathBuf>,
-    /// A name that identifies it for ever (`guid`).
+    /// A permanent name (`guid`).
     pub guid: Option<String>,
     /// Free text.
     pub description: Option<Octets>,
@@ -69,34 +69,34 @@ pub struct Proxy {
     /// `file:line` of the section's header.
     pub origin: String,
     // ---- frontend side
-    /// One entry an address.
+    /// One entry per address.
     pub binds: Vec<Bind>,
-    /// Connections of the frontend.
+    /// Most connections of the frontend.
     pub maxconn: Option<u32>,
-    /// `max-session-srv-conns`: idle server connections that one client connection keeps for itself.
+    /// `max-session-srv-conns`: most idle server connections that one client connection keeps for itself.
     pub session_srv_conns_max: u32,
-    /// `rate-limit sessions`: new connections a second.
+    /// `rate-limit sessions`: most new connections per second.
     pub rate_limit_sessions: Option<u32>,
     /// Length of the kernel's accept queue.
     pub backlog: Option<u32>,
-    /// Tried in order.
+    /// Evaluated in order.
     pub use_backend: Vec<UseBackend>,
     /// Index in [`super::Config::proxies`]. A `listen` without one uses itself.
     pub default_backend: Option<usize>,
-    /// Where that stands.
+    /// The place of that setting.
     pub default_backend_place: Option<sample::RulePlace>,
-    /// A path that is answered with 200 at once.
+    /// A path whose requests are answered with 200 directly.
     pub monitor_uri: Option<Octets>,
-    /// `monitor fail`: one that holds makes the monitor's answer 503.
+    /// `monitor fail`: if one of the conditions holds, the monitor's response is 503.
     pub monitor_fail: Vec<sample::Condition>,
-    /// `force-be-switch`: one that holds makes backends that are disabled or unpublished eligible.
+    /// `force-be-switch`: if one of the conditions holds, disabled and unpublished backends can be selected.
     pub force_be_switch: Vec<sample::Condition>,
     /// `capture cookie`.
     pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Arc<Server>>,
-    /// Its `default-server` lines and those of its `defaults`, in words: what servers that are added later may start from.
+    /// Its `default-server` lines and those of its `defaults`, in words: the defaults of servers that are added later.
     pub default_server_lines: Vec<Arc<[Octets]>>,
     /// `balance`.
     pub balance: Balance,
@@ -104,11 +104,11 @@ pub struct Proxy {
     pub hash_type: HashType,
     /// `hash-preserve-affinity`
     pub hash_affinity: HashAffinity,
-    /// `hash-balance-factor`: the most load of a server, per cent of the average; 0 for any.
+    /// `hash-balance-factor`: the highest load of a server, in percent of the average; 0 for no limit.
     pub hash_balance_factor: u32,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
-    /// Attempts after the first one; 3 where nothing is said.
+    /// Attempts after the first one; the default is 3.
     pub retries: u32,
     /// `retry-on`.
     pub retry_on: RetryOn,
@@ -118,9 +118,9 @@ pub struct Proxy {
     pub cookie: Option<Cookie>,
     /// `dynamic-cookie-key`.
     pub dynamic_cookie_key: Option<Octets>,
-    /// Tried in order.
+    /// Evaluated in order.
     pub use_server: Vec<UseServer>,
-    /// `force-persist` and `ignore-persist`: the first that holds counts.
+    /// `force-persist` and `ignore-persist`: the first rule that applies decides.
     pub persist_rules: Vec<PersistRule>,
     /// `stick on|match|store-request`, in order.
     pub stick_request: Vec<StickRule>,
@@ -128,17 +128,17 @@ pub struct Proxy {
     pub stick_response: Vec<StickRule>,
     /// `persist rdp-cookie`: the cookie's name.
     pub rdp_cookie: Option<Octets>,
-    /// `http-send-name-header`: the header that tells a server its name.
+    /// `http-send-name-header`: the header that carries the server's name.
     pub send_name_header: Option<Octets>,
-    /// Requests that may wait for the server of the client's last one; none is any number (`max-keep-alive-queue`).
+    /// Most requests that wait for the previous server of their client; None means no limit (`max-keep-alive-queue`).
     pub max_keep_alive_queue: Option<u32>,
-    /// Load at which servers reach their `maxconn`.
+    /// The load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
-    /// What checks the servers; none of a frontend.
+    /// How the servers are checked; None for a frontend.
     pub check: Option<BackendCheck>,
-    /// `email-alert`: who is mailed about the state of servers.
+    /// `email-alert`: the recipient of mails about the state of servers.
     pub email_alert: Option<EmailAlert>,
-    /// Where connections to servers come from.
+    /// The source address of connections to servers.
     pub source: Option<Source>,
     // ---- both
     /// `timeout …`.
@@ -153,49 +153,49 @@ pub struct Proxy {
     pub originalto: Option<ForwardFor>,
     /// `option forwarded`.
     pub forwarded: Option<Forwarded>,
-    /// Own targets and, where `log global` stands, the global ones.
+    /// Own targets, and the global ones if `log global` is set.
     pub log: Vec<LogTarget>,
-    /// None is HAProxy's default format (manual §8.2.1).
+    /// None: HAProxy's default format (manual §8.2.1).
     pub log_format: Option<sample::LogFormat>,
     /// Structured data of RFC 5424 lines.
     pub log_format_sd: Option<sample::LogFormat>,
-    /// `log-steps`: the moments of a stream that have a line each. None is one line a stream.
+    /// `log-steps`: the steps of a stream that write a line each. None: one line per stream.
     pub log_steps: Option<Vec<sample::LogOrigin>>,
-    /// For connections that fail before a stream stands.
+    /// The format for connections that fail before a stream exists.
     pub error_log_format: Option<sample::LogFormat>,
     /// The program's name in syslog headers.
     pub log_tag: Option<Octets>,
-    /// How a request's identifier is made.
+    /// The format of a request's identifier.
     pub unique_id_format: Option<sample::LogFormat>,
     /// The header that carries it to servers.
     pub unique_id_header: Option<Octets>,
-    /// `stats …`: the statistics page; none where it has none.
+    /// `stats …`: the statistics page; None if it has none.
     pub stats: Option<Arc<super::StatsPage>>,
     /// `stick-table`
     pub table: Option<Arc<tables::Table>>,
-    /// By status code: the whole response, or the redirect of `errorloc*`.
+    /// By status code: a whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
-    /// `compression`; none where nothing is said of it.
+    /// `compression`; None if it is not configured.
     pub compression: Option<Arc<super::Compression>>,
     /// Filters `bwlim-in` and `bwlim-out`, in order.
     pub bandwidth_limits: Vec<super::BandwidthLimit>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
     pub otel: Vec<usize>,
-    /// In order.
+    /// Evaluated in order.
     pub http_request: Vec<Arc<HttpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub http_response: Vec<Arc<HttpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub http_after_response: Vec<Arc<HttpRule>>,
     /// `redirect` keywords: evaluated after all of [`Proxy::http_request`].
     pub redirects: Vec<Arc<HttpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub tcp_request_connection: Vec<Arc<TcpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub tcp_request_session: Vec<Arc<TcpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub tcp_request_content: Vec<Arc<TcpRule>>,
-    /// In order.
+    /// Evaluated in order.
     pub tcp_response_content: Vec<Arc<TcpRule>>,
     /// How long request rules may wait for data.
     pub tcp_request_inspect_delay: Option<Duration>,
@@ -208,7 +208,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Whether a request is given up when its client closes before a server has it (manual §4.2 option abortonclose).
+    /// Whether a request is aborted if its client closes before a server has it (manual §4.2 option abortonclose).
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
@@ -218,24 +218,24 @@ impl Proxy {
 /// A `use_backend` rule.
 #[derive(Debug)]
 pub struct UseBackend {
-    /// Where to.
+    /// The backend.
     pub target: BackendTarget,
-    /// None is always.
+    /// None means always.
     pub condition: Option<sample::Condition>,
-    /// Where it stands.
+    /// The place of the rule.
     pub place: sample::RulePlace,
 }
 
-/// Where a `use_backend` rule leads.
+/// The backend that a `use_backend` rule selects.
 #[derive(Debug)]
 pub enum BackendTarget {
     /// Index in [`super::Config::proxies`].
     Static(usize),
-    /// A name made at run time; the next rule where no backend has it.
+    /// A name computed at run time. If no backend has it, the next rule is evaluated.
     Dynamic(sample::LogFormat),
 }
 
-/// An own response in place of an error.
+/// A custom response for an error.
 #[derive(Clone, Debug)]
 pub enum ErrorPage {
     /// `http-error`.
@@ -267,13 +267,13 @@ pub struct Timeouts {
     pub client: Option<Duration>,
     /// Inactivity of the server.
     pub server: Option<Duration>,
-    /// A connection to a server.
+    /// Connecting to a server.
     pub connect: Option<Duration>,
-    /// A complete request head.
+    /// Receiving a complete request head.
     pub http_request: Option<Duration>,
     /// An idle client connection.
     pub http_keep_alive: Option<Duration>,
-    /// A place in a queue.
+    /// Waiting in a queue.
     pub queue: Option<Duration>,
     /// Inactivity of a tunnel.
     pub tunnel: Option<Duration>,
@@ -281,9 +281,9 @@ pub struct Timeouts {
     pub client_fin: Option<Duration>,
     /// Inactivity of a half-closed server connection.
     pub server_fin: Option<Duration>,
-    /// A tarpitted request.
+    /// Holding a tarpitted request.
     pub tarpit: Option<Duration>,
-    /// A health check, once connected.
+    /// A health check, after it connected.
     pub check: Option<Duration>,
     /// A handshake with the client.
     pub client_hs: Option<Duration>,
@@ -297,13 +297,13 @@ pub struct Options {
     pub dontlognull: bool,
     pub log_separate_errors: bool,
     pub logasap: bool,
-    /// None is the mode's default: see [`Proxy::aborts_on_close`].
+    /// None: the default of the mode, see [`Proxy::aborts_on_close`].
     pub abortonclose: Option<bool>,
     pub idle_close_on_response: bool,
     pub independent_streams: bool,
-    /// A connection of HTTP/1 does not become one of HTTP/2 by its first bytes.
+    /// The first bytes of an HTTP/1 connection do not change it to HTTP/2.
     pub disable_h2_upgrade: bool,
-    /// `Some(-1)` is the default number: before the last retry.
+    /// `Some(-1)` is the default: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
     pub persist: bool,
@@ -331,28 +331,28 @@ pub struct Options {
     pub log_health_checks: bool,
 }
 
-/// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,
-/// digits and hyphens.
+/// `option http-restrict-req-hdr-names`: the treatment of request headers whose names have characters other than letters, digits
+/// and hyphens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamePolicy {
-    /// They pass.
+    /// They are forwarded.
     #[default]
     Preserve,
     /// They are removed.
     Delete,
-    /// Their request is refused.
+    /// The request is refused.
     Reject,
 }
 
-/// What happens to connections after a response.
+/// What happens to the connections after a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionMode {
     /// Both sides stay open.
     #[default]
     KeepAlive,
-    /// The server's side is closed.
+    /// The connection to the server is closed.
     ServerClose,
-    /// Both sides are closed.
+    /// Both connections are closed.
     Close,
 }
 
@@ -364,7 +364,7 @@ pub enum HttpReuse {
     /// Not for the first request of a client connection.
     #[default]
     Safe,
-    /// For the first request too, on connections that were reused before.
+    /// For the first request too, on connections that have been reused before.
     Aggressive,
     /// Always.
     Always,
@@ -377,7 +377,7 @@ pub struct ForwardFor {
     pub header: Octets,
     /// Addresses for which nothing is added.
     pub except: Option<(IpAddr, u8)>,
-    /// Only when the header is not there yet.
+    /// Only if the header does not exist yet.
     pub if_none: bool,
 }
 

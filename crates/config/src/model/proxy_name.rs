@@ -4,17 +4,17 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// The name of a proxy: as written, or given once while traffic runs (`add backend`).
+/// The name of a proxy: from the configuration, or set once at run time (`add backend`).
 #[derive(Clone, Default)]
 pub struct ProxyName(OnceLock<Box<str>>);
 
 impl ProxyName {
-    /// Gives a name to a proxy that has none. Whether it had none.
+    /// Sets the name of a proxy without one. Returns whether it had none.
     pub fn give(&self, name: &str) -> bool {
         self.0.set(name.into()).is_ok()
     }
 
-    /// The name; empty where none was given yet.
+    /// The name; empty if it is not set yet.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get().map_or("", |name| name)

@@ -1,32 +1,32 @@
-//! What keeps a failure from spreading, beyond HAProxy's language (docs/resilience.md).
+//! Settings that prevent failures from spreading, beyond HAProxy's language (docs/resilience.md).
 
 use std::time::Duration;
 
-/// `retry-budget`: how many retries a backend may make.
+/// `retry-budget`: the limit of a backend's retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBudget {
     /// Retries per 100 requests.
     pub percent: u32,
-    /// Retries a second that are allowed beside these.
+    /// Retries per second that are allowed in addition.
     pub min_per_s: u32,
 }
 
-/// `outlier-ejection`: when traffic takes a server out, and for how long.
+/// `outlier-ejection`: when the results of traffic eject a server, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlierEjection {
-    /// Errors in a row that eject; 0 for any number.
+    /// Consecutive errors that eject; 0 for no limit.
     pub errors: u32,
-    /// The least share of requests of a window that have to succeed, percent; 0 for none.
+    /// The least percentage of successful requests in a window; 0 for no limit.
     pub success_percent: u32,
-    /// The most that the mean latency of a window may be, percent of that of the other servers; 0 for any.
+    /// The highest mean latency in a window, in percent of that of the other servers; 0 for no limit.
     pub latency_percent: u32,
-    /// Requests of a window below which neither share nor latency is judged.
+    /// With fewer requests in a window, success and latency are not evaluated.
     pub requests: u32,
     /// The length of a window.
     pub interval: Duration,
-    /// How long the first ejection lasts.
+    /// The duration of the first ejection.
     pub ejection: Duration,
-    /// The share of a backend's servers that may be ejected at once, percent.
+    /// The highest percentage of a backend's servers that are ejected at a time.
     pub max_percent: u32,
 }
 

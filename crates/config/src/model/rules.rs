@@ -1,4 +1,4 @@
-//! Rules and what they do (manual §4.3, §4.4).
+//! Rules and their actions (manual §4.3, §4.4).
 
 use super::{Amount, OtelGroup, TimeoutKind};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use syntax::octets::Octets;
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
 pub struct HttpRule {
-    /// What it does.
+    /// The action.
     pub action: HttpAction,
-    /// None is always.
+    /// None means always.
     pub condition: Option<sample::Condition>,
-    /// Where it stands; none for the `redirect` keywords, which `last_rule_line` does not name.
+    /// The place of the rule; None for the `redirect` keywords, which `last_rule_line` does not report.
     pub place: Option<sample::RulePlace>,
 }
 
@@ -39,10 +39,10 @@ pub enum HttpAction {
     },
     /// `add-headers-bin`, `set-headers-bin`.
     HeadersBin {
-        /// Fields of these names are removed first.
+        /// Fields with these names are removed first.
         set: bool,
         expr: sample::Expr,
-        /// Only names that begin so; in lower case, empty for all.
+        /// Only names with this prefix, in lower case; empty for all.
         prefix: Octets,
     },
     DelHeadersBin {
@@ -50,7 +50,7 @@ pub enum HttpAction {
         method: NameMethod,
     },
     NormalizeUri(Normalizer),
-    /// What follows in the set: whether a rewrite that does not fit fails the message.
+    /// For the following rules of the set: whether a rewrite that does not fit makes the message fail.
     StrictMode(bool),
     EarlyHint {
         name: http::FieldName,
@@ -77,31 +77,32 @@ pub enum HttpAction {
     },
     SetRetries(Amount),
     DisableL7Retry,
-    /// Asks for user and password. The realm is the proxy's name where none is written.
+    /// Requests user and password. The default realm is the proxy's name.
     Auth {
         realm: Option<Octets>,
     },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
-    /// Until `at_least` bytes or all of the body are here, at most for `time`.
+    /// Waits until `at_least` bytes or the whole body arrived, at most for `time`.
     WaitForBody {
         time: Duration,
         at_least: Option<usize>,
     },
-    /// Waits until the handshake is over, where the client sent early data (`allow-0rtt`).
+    /// Waits until the handshake is complete, if the client sent early data (`allow-0rtt`).
     WaitForHandshake,
-    /// Into a slot of [`super::Proxy::capture_request`] in `http-request`, else of [`super::Proxy::capture_response`].
+    /// Captures into a slot of [`super::Proxy::capture_request`] in `http-request`, otherwise of
+    /// [`super::Proxy::capture_response`].
     Capture {
         expr: sample::Expr,
         slot: usize,
     },
-    /// With a log profile: its index in [`super::Config::log_profiles`].
+    /// A log profile, by its index in [`super::Config::log_profiles`].
     DoLog {
         profile: Option<usize>,
     },
     /// `otel-group`
     OtelGroup(OtelGroup),
-    /// `use-service`: an answer of the process itself.
+    /// `use-service`: an internal service answers.
     UseService(Service),
     Return(Reply),
     Deny(Reply),
@@ -114,7 +115,7 @@ pub enum HttpAction {
 }
 
 impl HttpAction {
-    /// Whether it may end the evaluation of its set.
+    /// Whether it may end the evaluation of its rule set.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(
@@ -139,21 +140,21 @@ pub enum Service {
     PrometheusExporter,
 }
 
-/// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.
+/// Actions of HTTP rules and TCP rules on a stream, or on a connection before it has a stream.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum StreamAction {
     SetMark(Side, Number),
     SetTos(Side, Number),
     SetLogLevel(LogLevel),
-    /// None of them: the highest and the lowest are -2047 and 2047.
+    /// A priority class; results are limited to -2047 and 2047.
     SetPriorityClass(sample::Expr),
     /// Milliseconds.
     SetPriorityOffset(sample::Expr),
     /// `set-src`, `set-src-port`, `set-dst`, `set-dst-port`.
     SetAddress(AddressPart, sample::Expr),
     SetBandwidthLimit(super::BandwidthSwitch),
-    /// `track-sc0`, `sc-inc-gpc` and their kin.
+    /// `track-sc0`, `sc-inc-gpc` and related actions.
     Table(super::TableAction),
 }
 
@@ -167,21 +168,21 @@ pub enum AddressPart {
     DestinationPort,
 }
 
-/// A side of the proxy.
+/// A side of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The client's connection.
     Client,
-    /// The server's connection, when it is made.
+    /// The server's connection, after it is made.
     Server,
 }
 
-/// A number that a rule gives.
+/// A number in a rule.
 #[derive(Debug)]
 pub enum Number {
-    /// Written out.
+    /// Literal.
     Fixed(u32),
-    /// Computed; nothing happens where it gives no integer.
+    /// Computed; without an integer as the result, the action does nothing.
     Computed(sample::Expr),
 }
 
@@ -194,36 +195,36 @@ pub enum LogLevel {
     Severity(u8),
 }
 
-/// How long `pause` waits.
+/// The duration of `pause`.
 #[derive(Debug)]
 pub enum Pause {
-    /// This long.
+    /// A fixed time.
     Time(Duration),
-    /// As many milliseconds; not at all where it gives no integer.
+    /// A computed number of milliseconds; without an integer as the result, there is no pause.
     Computed(sample::Expr),
 }
 
-/// Which header fields are meant.
+/// Selects header fields by name.
 #[derive(Debug)]
 pub enum NameMatch {
     /// This name.
     Name(http::FieldName),
-    /// By a part of it, in lower case.
+    /// By a part of the name, in lower case.
     Text(NameMethod, Octets),
-    /// By a regular expression, case-sensitive about names in lower case.
+    /// By a regular expression, which is compared case-sensitively with names in lower case.
     Regex(Regex),
 }
 
-/// How a name is compared with a text (`-m`); case does not matter.
+/// How a name is compared with a text (`-m`); case is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameMethod {
-    /// `str`: the same.
+    /// `str`: equal.
     Is,
-    /// `beg`: it begins so.
+    /// `beg`: the name begins with the text.
     Begins,
-    /// `end`: it ends so.
+    /// `end`: the name ends with the text.
     Ends,
-    /// `sub`: it contains it.
+    /// `sub`: the name contains the text.
     Contains,
 }
 
@@ -234,62 +235,62 @@ pub struct HeaderRewrite {
     pub name: Octets,
     /// By comma-separated value instead of by line.
     pub by_value: bool,
-    /// What is matched, and what stands there then.
+    /// The pattern and the replacement.
     pub with: Rewrite,
 }
 
-/// A text that is replaced where a regular expression matches.
+/// A replacement by a regular expression.
 #[derive(Debug)]
 pub struct Rewrite {
-    /// A number among all rewrites of the configuration, dense from 0: where a worker keeps what it needs to match.
+    /// An index among all rewrites of the configuration, without gaps from 0: it selects the worker's state for matching.
     pub id: usize,
-    /// What is looked for.
+    /// The pattern.
     pub regex: Regex,
-    /// What stands there then, with `\0` to `\9` for what was matched.
+    /// The replacement, with `\0` to `\9` for the matched groups.
     pub format: sample::LogFormat,
 }
 
 /// The part of a request's target that a rule replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetPart {
-    /// Up to the query.
+    /// The path without the query.
     Path,
-    /// With the query.
+    /// The path with the query.
     PathAndQuery,
-    /// All of it.
+    /// The whole target.
     Whole,
 }
 
-/// A change of a pattern set (`set-map` and its kin).
+/// A change of a pattern set (`set-map` and related actions).
 #[derive(Debug)]
 pub struct PatternEdit {
-    /// What changes.
+    /// The set.
     pub set: std::sync::Arc<sample::Reference>,
     /// The entry's key.
     pub key: sample::LogFormat,
-    /// What is done with it.
+    /// The change.
     pub change: PatternChange,
 }
 
-/// What a [`PatternEdit`] does.
+/// The change of a [`PatternEdit`].
 #[derive(Debug)]
 pub enum PatternChange {
-    /// `add-acl`: the key is there afterwards.
+    /// `add-acl`: adds the key if it does not exist.
     Add,
-    /// `set-map`: the key is there afterwards, with this value.
+    /// `set-map`: sets the value of the key; adds the key if it does not exist.
     Set(sample::LogFormat),
-    /// `del-acl`, `del-map`: the first entry of this key is gone.
+    /// `del-acl`, `del-map`: removes the first entry with this key.
     Remove,
 }
 
-/// A response made here: `http-request return|deny|tarpit`.
+/// A response generated by Spangate: `http-request return|deny|tarpit`.
 #[derive(Debug)]
 pub struct Reply {
     /// Status code.
     pub status: u16,
     /// `Content-Type`.
     pub content_type: Option<Octets>,
-    /// What it carries.
+    /// The body.
     pub body: ReplyBody,
     /// Further headers.
     pub headers: Vec<(Octets, sample::LogFormat)>,
@@ -298,7 +299,7 @@ pub struct Reply {
 /// The body of a [`Reply`].
 #[derive(Debug)]
 pub enum ReplyBody {
-    /// The proxy's own error page of this status.
+    /// The proxy's error page for this status.
     Default,
     /// A complete raw response (`errorfile`).
     Raw(std::sync::Arc<[u8]>),
@@ -313,7 +314,7 @@ pub enum ReplyBody {
 /// A redirect.
 #[derive(Debug)]
 pub struct Redirect {
-    /// Where to.
+    /// The target.
     pub kind: RedirectKind,
     /// Status code.
     pub code: u16,
@@ -321,27 +322,27 @@ pub struct Redirect {
     pub options: RedirectOptions,
 }
 
-/// How a redirect's place is made.
+/// How the target of a redirect is built.
 #[derive(Debug)]
 pub enum RedirectKind {
-    /// The whole place.
+    /// The whole target.
     Location(sample::LogFormat),
-    /// Before the request's URI.
+    /// A prefix of the request's URI.
     Prefix(sample::LogFormat),
-    /// Instead of the request's scheme.
+    /// Replaces the request's scheme.
     Scheme(sample::LogFormat),
 }
 
 /// Options of a redirect.
 #[derive(Debug, Default)]
 pub struct RedirectOptions {
-    /// Without the query.
+    /// Removes the query.
     pub drop_query: bool,
-    /// With the query also for `location` (`keep-query`).
+    /// Keeps the query for `location` too (`keep-query`).
     pub keep_query: bool,
-    /// With a slash at the end of a path that has none.
+    /// Adds a slash to a path without one at its end.
     pub append_slash: bool,
-    /// Nothing happens when the place is empty.
+    /// No redirect if the target is empty.
     pub ignore_empty: bool,
     /// The value of a `Set-Cookie` field.
     pub set_cookie: Option<sample::LogFormat>,
@@ -350,11 +351,11 @@ pub struct RedirectOptions {
 /// One rule of the `tcp-request` and `tcp-response` sets.
 #[derive(Debug)]
 pub struct TcpRule {
-    /// What it does.
+    /// The action.
     pub action: TcpAction,
-    /// None is always.
+    /// None means always.
     pub condition: Option<sample::Condition>,
-    /// Where it stands.
+    /// The place of the rule.
     pub place: sample::RulePlace,
 }
 
@@ -368,19 +369,19 @@ pub enum TcpAction {
         rst_ttl: Option<u8>,
     },
     ExpectProxy,
-    /// Into a slot of [`super::Proxy::capture_request`].
+    /// Captures into a slot of [`super::Proxy::capture_request`].
     Capture {
         expr: sample::Expr,
         slot: usize,
     },
     Stream(StreamAction),
-    /// `switch-mode http`: the stream goes on as HTTP, with what protocol is demanded.
+    /// `switch-mode http`: the stream continues as HTTP, with the given protocol.
     SwitchMode(Option<super::Proto>),
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
     SetRetries(Amount),
     Close,
-    /// As [`HttpAction::DoLog`].
+    /// Like [`HttpAction::DoLog`].
     DoLog {
         profile: Option<usize>,
     },
@@ -389,7 +390,7 @@ pub enum TcpAction {
 }
 
 impl TcpAction {
-    /// Whether it ends the evaluation of its set.
+    /// Whether it ends the evaluation of its rule set.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(

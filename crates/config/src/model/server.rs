@@ -1,4 +1,4 @@
-//! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
+//! Servers (manual §5.2) and balance algorithms (manual §4.2 balance).
 
 use super::{Proto, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
@@ -11,32 +11,32 @@ use syntax::octets::Octets;
 /// `balance` (manual §4.2).
 #[derive(Clone, Debug, Default)]
 pub enum Balance {
-    /// In turn, weights may change.
+    /// In turn; weights can change.
     #[default]
     RoundRobin,
-    /// In turn, weights are fixed.
+    /// In turn; weights are fixed.
     StaticRr,
-    /// The fewest connections.
+    /// The server with the fewest connections.
     LeastConn,
-    /// The lowest expected latency, beyond HAProxy: the peak-sensitive average of latencies (peak EWMA) times the requests that a
-    /// server works on.
+    /// The server with the lowest expected latency (not in HAProxy): the peak-sensitive average of latencies (peak EWMA),
+    /// multiplied by the number of its current requests.
     LeastLatency,
-    /// The first one with a free slot.
+    /// The first server with a free slot.
     First,
-    /// The least loaded of some drawn by lot.
+    /// The least loaded of several random servers.
     Random {
-        /// How many are drawn.
+        /// How many servers are drawn.
         draws: u32,
     },
     /// A hash of the client's address.
     Source,
     /// A hash of the URI.
     Uri {
-        /// The query too.
+        /// Including the query.
         whole: bool,
-        /// Bytes that count.
+        /// The number of bytes that are hashed.
         len: Option<usize>,
-        /// Directories that count.
+        /// The number of directories that are hashed.
         depth: Option<usize>,
         /// Without scheme and authority.
         path_only: bool,
@@ -45,7 +45,7 @@ pub enum Balance {
     UrlParam {
         /// Its name.
         name: Octets,
-        /// In the body of a POST as well, where the query has none.
+        /// If the query does not have it, use the body of a POST.
         check_post: bool,
     },
     /// A hash of a header.
@@ -57,20 +57,20 @@ pub enum Balance {
     },
     /// A hash of an expression.
     Hash(sample::Expr),
-    /// `mode log`: always the same server, as long as there is it.
+    /// `mode log`: always the same server, while it is available.
     Sticky,
-    /// `mode log`: a hash of what converters make of a message.
+    /// `mode log`: a hash of the result of converters on a message.
     LogHash(sample::Expr),
 }
 
 impl Balance {
-    /// Whether weights may be changed while traffic runs, beyond none and all.
+    /// Whether weights can be changed at run time to values other than none and full.
     #[must_use]
     pub fn takes_weights(&self) -> bool {
         self.is_dynamic() || matches!(self, Balance::First)
     }
 
-    /// Whether a part of a server's weight may count (`slowstart`): HAProxy's `BE_LB_PROP_DYN`.
+    /// Whether a fraction of a server's weight can apply (`slowstart`): HAProxy's `BE_LB_PROP_DYN`.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         matches!(
@@ -83,37 +83,37 @@ impl Balance {
 /// `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashType {
-    /// How a hash leads to a server.
+    /// How a hash selects a server.
     pub method: HashMethod,
     /// The function.
     pub function: HashFunction,
-    /// Mixes the hash once more.
+    /// Applies an avalanche to the hash.
     pub avalanche: bool,
 }
 
 /// The methods of `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HashMethod {
-    /// `map-based`: a fixed map of the servers in use.
+    /// `map-based`: a fixed map of the usable servers.
     #[default]
     Map,
-    /// `consistent`: the closest of the points that servers have on a ring.
+    /// `consistent`: the nearest of the servers' points on a ring.
     Ring,
 }
 
-/// `hash-preserve-affinity`: which servers a hash on a ring passes over.
+/// `hash-preserve-affinity`: the servers that a hash on a ring skips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HashAffinity {
     /// None.
     #[default]
     Always,
-    /// Those that have `maxconn` requests.
+    /// Servers with `maxconn` requests.
     Maxconn,
-    /// Those whose queue is full as well.
+    /// Servers whose queue is full as well.
     Maxqueue,
 }
 
-/// `hash-key`: what places the points of a server on the ring.
+/// `hash-key`: the input for the positions of a server's points on the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HashKey {
     /// The low 28 bits of its id.
@@ -129,16 +129,16 @@ pub enum HashKey {
     AddrPort,
 }
 
-/// A method of `init-addr`: where the address of a server with a name comes from when the process starts.
+/// A method of `init-addr`: the source of a named server's address when the process starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitAddr {
-    /// The file of states.
+    /// The server state file.
     Last,
     /// The system's resolver.
     Libc,
-    /// Nowhere: the server starts without an address.
+    /// None: the server starts without an address.
     None,
-    /// This one.
+    /// This address.
     Ip(IpAddr),
 }
 
@@ -154,24 +154,24 @@ pub enum HashFunction {
     Wt6,
     /// `crc32`.
     Crc32,
-    /// `none`: the key is the number.
+    /// `none`: the key is used as a number.
     None,
 }
 
-/// A `server` line. Its options read as fields of its own.
+/// A `server` line. Its options can be read like its own fields.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// As written.
+    /// The name as written.
     pub name: String,
-    /// Where it is.
+    /// The address.
     pub address: ServerAddress,
-    /// Its name could not be resolved: it is in maintenance until it has an address.
+    /// The name could not be resolved: the server is in maintenance until it has an address.
     pub unresolved: bool,
-    /// Other lines name it, so it cannot be deleted while traffic runs.
+    /// Other lines name it, so it cannot be deleted at run time.
     pub is_named: bool,
-    /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
+    /// In `mode log`: it receives messages as datagrams; otherwise over TCP.
     pub takes_datagrams: bool,
-    /// What follows the address, over what `default-server` says.
+    /// The options after the address, applied to those of `default-server`.
     pub options: ServerOptions,
     /// `file:line`.
     pub origin: String,
@@ -188,29 +188,29 @@ impl std::ops::Deref for Server {
 /// The options of `server` and `default-server` lines.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Number in statistics.
+    /// The id in statistics.
     pub id: u32,
     /// Share of the load, 0 to 256.
     pub weight: u32,
-    /// Connections; 0 is unlimited.
+    /// Most connections; 0 is unlimited.
     pub maxconn: u32,
-    /// Lower bound of a dynamic `maxconn`; 0 is none.
+    /// Lower limit of a dynamic `maxconn`; 0 means none.
     pub minconn: u32,
-    /// Length of the queue; 0 is unlimited.
+    /// Most requests in the queue; 0 is unlimited.
     pub maxqueue: u32,
     /// Its value of the persistence cookie.
     pub cookie: Option<Octets>,
-    /// That value is made of its address (`cookie … dynamic`).
+    /// That value is computed from its address (`cookie … dynamic`).
     pub has_dynamic_cookie: bool,
-    /// GET and HEAD are answered with a redirect to this place, before the request's path.
+    /// GET and HEAD requests are answered with a redirect to this prefix and the request's path.
     pub redir: Option<Octets>,
-    /// Used only when no other server is.
+    /// Used only if no other server is usable.
     pub backup: bool,
-    /// `non-stick`: `stick` rules do not remember it.
+    /// `non-stick`: `stick` rules do not store it.
     pub non_stick: bool,
     /// In maintenance.
     pub disabled: bool,
-    /// `init-addr`; none is `last,libc`.
+    /// `init-addr`; empty means `last,libc`.
     pub init_addr: Vec<InitAddr>,
     /// `hash-key`
     pub hash_key: HashKey,
@@ -218,45 +218,45 @@ pub struct ServerOptions {
     pub guid: Option<Octets>,
     /// PROXY protocol.
     pub send_proxy: SendProxy,
-    /// Where connections come from; before the backend's.
+    /// The source of connections; it overrides the backend's.
     pub source: Option<Source>,
-    /// The SOCKS4 proxy that leads to it.
+    /// The SOCKS4 proxy for connections to the server.
     pub socks4: Option<Addr>,
     /// Socket options of connections.
     pub tcp: TcpOptions,
-    /// `tfo`: the first bytes may leave with the SYN.
+    /// `tfo`: the first bytes may be sent in the SYN packet.
     pub tfo: bool,
-    /// Idle connections that are kept; none is unlimited.
+    /// Most idle connections that are kept; None is unlimited.
     pub pool_max_conn: Option<u32>,
     /// `strict-maxconn`: idle connections count in `maxconn`.
     pub strict_maxconn: bool,
-    /// Time after which unused idle connections are closed.
+    /// Unused idle connections are closed after this time.
     pub pool_purge_delay: Duration,
-    /// The interval of pings on idle connections of HTTP/2.
+    /// The interval of pings on idle HTTP/2 connections.
     pub idle_ping: Option<Duration>,
-    /// Requests on one connection after the first one; none is unlimited.
+    /// Most requests on one connection after the first one; None is unlimited.
     pub max_reuse: Option<u32>,
     /// TLS of traffic, of health checks or of both; see [`ServerOptions::tls`].
     pub tls_words: Option<Box<ServerTls>>,
-    /// Health checks, agent checks, and what follows from them.
+    /// Health checks, agent checks, and their consequences.
     pub checks: ServerChecks,
-    /// `proto`: the protocol, whatever is negotiated.
+    /// `proto`: the protocol, without negotiation.
     pub proto: Option<Proto>,
-    /// `ws`: the protocol of WebSocket requests; none is that of the others, `auto`.
+    /// `ws`: the protocol of WebSocket requests; None: the same as for others (`auto`).
     pub ws: Option<Proto>,
-    /// `pool-conn-name`: what tells idle connections apart; none is the name that TLS asks for.
+    /// `pool-conn-name`: the name that distinguishes idle connections; None: the server name for TLS.
     pub pool_conn_name: Option<sample::Expr>,
 }
 
 impl ServerOptions {
-    /// How many idle connections are kept and counted; none where they are neither limited nor counted.
+    /// The number of idle connections that are kept and counted; None if they are neither limited nor counted.
     #[must_use]
     pub fn idle_max(&self) -> Option<u32> {
         self.pool_max_conn
             .or(self.strict_maxconn.then_some(u32::MAX))
     }
 
-    /// TLS of connections for traffic; they are clear where none.
+    /// TLS of connections for traffic; None without TLS.
     #[must_use]
     pub fn tls(&self) -> Option<&ServerTls> {
         self.tls_words.as_deref().filter(|tls| tls.ssl)
@@ -299,13 +299,13 @@ impl Default for ServerOptions {
     }
 }
 
-/// Where a server is. `PortOffset`: the address has no fixed port but `+N`/`-N` from the client's destination port.
-/// The unspecified address means the client's destination address.
+/// The address of a server. `PortOffset`: the port is `+N`/`-N` relative to the client's destination port. The unspecified
+/// address means the client's destination address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
     /// A whole address.
     Fixed(Addr),
-    /// The port follows the client's.
+    /// The port is relative to the client's destination port.
     PortOffset {
         /// The address.
         ip: IpAddr,
@@ -314,12 +314,12 @@ pub enum ServerAddress {
     },
 }
 
-/// The PROXY protocol header that a server is sent before the data.
+/// The PROXY protocol header that is sent to a server before the data.
 #[derive(Clone, Debug, Default)]
 pub struct SendProxy {
     /// The text header.
     pub v1: bool,
-    /// The binary header; it alone where both are asked for, as in HAProxy.
+    /// The binary header. If both are configured, only this one is sent, as in HAProxy.
     pub v2: bool,
     /// `proxy-v2-options unique-id`.
     pub unique_id: bool,
@@ -327,7 +327,7 @@ pub struct SendProxy {
     pub crc32c: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
-    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl`: what is known of the client's TLS.
+    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl`: facts about the client's TLS.
     pub ssl: bool,
     /// `send-proxy-v2-ssl-cn`, `proxy-v2-options cert-cn`
     pub cert_cn: bool,
@@ -342,7 +342,7 @@ pub struct SendProxy {
 }
 
 impl SendProxy {
-    /// Whether there is a header.
+    /// Whether a header is sent.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.v1 || self.v2
@@ -352,17 +352,17 @@ impl SendProxy {
 /// `source` of a backend or server.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Address, with port 0 where none is written.
+    /// The address; the port is 0 if none is written.
     pub addr: Addr,
-    /// The ports that connections come from, where a range is written.
+    /// The source ports, if a range is written.
     pub ports: Option<Arc<SourcePorts>>,
-    /// The address that servers see instead of it. Health checks still come from `addr`.
+    /// The address that servers see instead. Health checks still use `addr`.
     pub foreign: Option<ForeignSource>,
     /// Network interface.
     pub interface: Option<String>,
 }
 
-/// `source <addr>:<port>-<port>`: ports that are used in turn, by all workers together.
+/// `source <addr>:<port>-<port>`: ports that all workers use in turn.
 #[derive(Debug)]
 pub struct SourcePorts {
     first: u16,
@@ -371,7 +371,7 @@ pub struct SourcePorts {
 }
 
 impl SourcePorts {
-    /// From one port to another, both included; `first` is at most `last`.
+    /// The ports from `first` to `last`, including both; `first` is at most `last`.
     #[must_use]
     pub fn new(first: u16, last: u16) -> SourcePorts {
         SourcePorts {
@@ -385,27 +385,26 @@ impl SourcePorts {
     #[must_use]
     pub fn next(&self) -> u16 {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        // Below the count, which is at most 65,536.
+        // The result is below the count, which is at most 65,536.
         self.first + (turn % self.count) as u16
     }
 
-    /// How many there are.
+    /// The number of ports.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 }
 
-/// `source … usesrc`: an address that need not be this machine's (manual §4.2 source).
+/// `source … usesrc`: an address that can belong to another machine (manual §4.2 source).
 #[derive(Clone, Debug)]
 pub enum ForeignSource {
-    /// This one, with port 0 where none is written.
+    /// This address; the port is 0 if none is written.
     Addr(Addr),
     /// The client's address and port.
     Client,
-    /// The client's address, with a port that the system chooses.
+    /// The client's address; the system chooses the port.
     ClientIp,
-    /// The address in a request header, with a port that the system chooses. Requests without one come from
-    /// [`Source::addr`].
+    /// The address in a request header; the system chooses the port. Requests without the header use [`Source::addr`].
     Header(sample::Expr),
 }

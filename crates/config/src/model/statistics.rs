@@ -4,27 +4,27 @@ use super::HttpRule;
 use std::sync::Arc;
 use syntax::octets::Octets;
 
-/// Where the page is, where nothing else is said.
+/// The default path of the page.
 pub const URI_DEFAULT: &[u8] = b"/haproxy?stats";
-/// The realm of its passwords, where nothing else is said.
+/// The default realm of its passwords.
 pub const REALM_DEFAULT: &[u8] = b"HAProxy Statistics";
 
 /// `stats …` of a proxy.
 #[derive(Clone, Debug)]
 pub struct StatsPage {
-    /// What its addresses begin with.
+    /// The prefix of its addresses.
     pub uri: Octets,
     /// `stats realm`
     pub realm: Option<Octets>,
     /// `stats auth`: users and their passwords.
     pub users: Vec<(Octets, Octets)>,
-    /// `stats refresh`, seconds; 0 for never.
+    /// `stats refresh` in seconds; 0 means never.
     pub refresh_s: u32,
     /// `stats http-request`
     pub http_request: Vec<Arc<HttpRule>>,
-    /// `stats admin`: one that holds lets servers be changed.
+    /// `stats admin`: servers can be changed if one of the conditions holds.
     pub admin: Vec<Arc<sample::Condition>>,
-    /// `stats scope`: the names of proxies, `.` for this one; none for all.
+    /// `stats scope`: the names of proxies, `.` for this one; empty means all.
     pub scope: Vec<Octets>,
     /// `stats show-version`
     pub shows_version: bool,
@@ -32,9 +32,9 @@ pub struct StatsPage {
     pub shows_legends: bool,
     /// `stats show-modules`
     pub shows_modules: bool,
-    /// `stats show-node`, and the name if not that of section `global`.
+    /// `stats show-node`, with the name if it is not that of section `global`.
     pub node: Option<Option<Octets>>,
-    /// `stats show-desc`, and the text if not that of section `global`.
+    /// `stats show-desc`, with the text if it is not that of section `global`.
     pub description: Option<Option<Octets>>,
 }
 

@@ -1,35 +1,35 @@
-//! Stick tables: what tracks, counts and remembers (manual §11).
+//! Stick tables: tracking, counting and stickiness (manual §11).
 
 use std::sync::Arc;
 
 use tables::{General, Table};
 
-/// What rules do with stick tables.
+/// Actions of rules on stick tables.
 #[derive(Debug)]
 pub enum TableAction {
-    /// `track-sc0` and its kin.
+    /// `track-sc0` and related actions.
     Track {
         /// The counter's number.
         counter: usize,
         /// The key.
         key: sample::Expr,
-        /// Where it is looked up.
+        /// The table of the key.
         table: Arc<Table>,
     },
     /// `sc-inc-gpc`, `sc-inc-gpc0`, `sc-inc-gpc1`, `sc-add-gpc`
     Add {
         /// The counter's number.
         counter: usize,
-        /// What of its entry grows.
+        /// The counter of its entry that grows.
         general: General,
-        /// By how much.
+        /// The increment.
         amount: TableNumber,
     },
     /// `sc-set-gpt`, `sc-set-gpt0`
     SetTag {
         /// The counter's number.
         counter: usize,
-        /// The tag's place in `gpt`; none is `gpt0`.
+        /// The index of the tag in `gpt`; None means `gpt0`.
         index: Option<u32>,
         /// Its value.
         value: TableNumber,
@@ -41,22 +41,22 @@ pub enum TableAction {
 pub enum TableNumber {
     /// As written.
     Fixed(i64),
-    /// Made at run time; nothing happens where it gives no integer.
+    /// Computed at run time; without an integer as the result, the action does nothing.
     Computed(sample::Expr),
 }
 
 /// A `stick` rule.
 #[derive(Debug)]
 pub struct StickRule {
-    /// The server that the table remembers takes the request.
+    /// The request goes to the server that the table stores.
     pub matches: bool,
-    /// The server that takes the request is remembered.
+    /// The server of the request is stored.
     pub stores: bool,
-    /// What a client sticks by.
+    /// The key of the client.
     pub key: sample::Expr,
-    /// Where servers are remembered.
+    /// The table that stores servers.
     pub table: Arc<Table>,
-    /// None is always.
+    /// None means always.
     pub condition: Option<sample::Condition>,
 }
 
@@ -65,7 +65,7 @@ pub struct StickRule {
 pub struct StatusSet([u64; 8]);
 
 impl StatusSet {
-    /// The lowest status and how many there may be.
+    /// The lowest status, and the number of statuses.
     const FIRST: u16 = 100;
 
     /// The statuses from `low` to `high`.
@@ -76,7 +76,7 @@ impl StatusSet {
         set
     }
 
-    /// Adds a range, or removes it.
+    /// Adds or removes a range.
     pub fn put(&mut self, low: u16, high: u16, is_in: bool) {
         for status in low..=high {
             let Some((word, bit)) = StatusSet::place(status) else {
@@ -89,7 +89,7 @@ impl StatusSet {
         }
     }
 
-    /// Whether a status is in it.
+    /// Whether the set contains a status.
     #[must_use]
     pub fn has(&self, status: u16) -> bool {
         StatusSet::place(status).is_some_and(|(word, bit)| self.0[word] & bit != 0)
@@ -104,16 +104,16 @@ impl StatusSet {
 /// The statuses that tables count (`http-err-codes`, `http-fail-codes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedStatuses {
-    /// The client's fault.
+    /// Errors of clients.
     pub errors: StatusSet,
-    /// The server's fault.
+    /// Failures of servers.
     pub failures: StatusSet,
 }
 
 impl Default for CountedStatuses {
     fn default() -> Self {
         let mut failures = StatusSet::range(500, 599);
-        // Clients can provoke these.
+        // Clients can cause these statuses.
         failures.put(501, 501, false);
         failures.put(505, 505, false);
         CountedStatuses {

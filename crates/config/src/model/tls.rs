@@ -1,12 +1,12 @@
-//! TLS of `bind` and `server` lines (manual §5.1, §5.2) and of `global` (§3): what the files ask for, in IANA's numbers. The
-//! files that are named here are read by the engine.
+//! TLS of `bind` and `server` lines (manual §5.1, §5.2) and of `global` (§3): the settings in the files, with IANA's numbers. The
+//! engine reads the files that are named here.
 
 use super::{CertificateSource, CrtList};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A version of TLS that is served.
+/// An implemented TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).
@@ -29,14 +29,14 @@ impl TlsVersion {
     }
 }
 
-/// What is written about versions. Those below TLS 1.2 can be named and are not served.
+/// The configured versions. Those below TLS 1.2 can be named but are not implemented.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsVersions {
     /// The number of `ssl-min-ver`.
     pub min: Option<u16>,
     /// The number of `ssl-max-ver`.
     pub max: Option<u16>,
-    /// Numbers of what `no-tlsv12` and its kin switch off. They count where neither of the others is set.
+    /// Numbers of the versions that `no-tlsv12` and related options disable. They apply if neither of the other fields is set.
     pub off: Vec<u16>,
 }
 
@@ -53,7 +53,7 @@ impl TlsVersions {
         }
     }
 
-    /// The lowest and the highest version that may be used. None only where an alert was given.
+    /// The lowest and the highest version that may be used. None only after an alert.
     #[must_use]
     pub fn range(&self) -> Option<(TlsVersion, TlsVersion)> {
         let mut allowed = TlsVersion::ALL
@@ -67,63 +67,63 @@ impl TlsVersions {
 /// `verify`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVerify {
-    /// The other side is not asked, or whatever it shows is taken.
+    /// No certificate is requested, or any certificate is accepted.
     None,
-    /// A client may show a certificate, which must then be good.
+    /// A client may present a certificate, which must be valid.
     Optional,
-    /// The other side must show a good certificate.
+    /// The other side must present a valid certificate.
     Required,
 }
 
-/// Where authorities come from.
+/// The source of authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaFile {
-    /// `@system-ca`: the system's.
+    /// `@system-ca`: those of the system.
     System,
     /// A file, or a directory of files named `*.pem`, `*.crt`, `*.cer` and `*.crl`.
     Path(PathBuf),
 }
 
-/// What may be said of TLS on `bind` and `server` lines, in the lists of certificates, and by `ssl-default-bind-*` and
-/// `ssl-default-server-*`, which are merged into it. None is what the engine does by itself.
+/// TLS options of `bind` and `server` lines and of certificate lists, with those of `ssl-default-bind-*` and
+/// `ssl-default-server-*` merged. None is the engine's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// `ssl-min-ver`, `ssl-max-ver`, `no-tlsv12`, `force-tlsv13` …
     pub versions: TlsVersions,
-    /// Suites of TLS 1.2, the preferred one first.
+    /// Suites of TLS 1.2 in order of preference.
     pub ciphers: Option<Vec<u16>>,
-    /// Suites of TLS 1.3, the preferred one first.
+    /// Suites of TLS 1.3 in order of preference.
     pub ciphersuites: Option<Vec<u16>>,
-    /// `curves`, or `ecdhe` where there are none: named groups (RFC 8446 §4.2.7), the preferred one first.
+    /// `curves`, or `ecdhe` without it: named groups (RFC 8446 §4.2.7) in order of preference.
     pub curves: Option<Vec<u16>>,
-    /// Signature schemes (RFC 8446 §4.2.3), the preferred one first.
+    /// Signature schemes (RFC 8446 §4.2.3) in order of preference.
     pub sigalgs: Option<Vec<u16>>,
-    /// Those of client certificates.
+    /// Signature schemes for client certificates.
     pub client_sigalgs: Option<Vec<u16>>,
-    /// The protocols of ALPN in order; none in it is `no-alpn`. None: see [`BindTls::alpn`].
+    /// The ALPN protocols in order; empty for `no-alpn`. None: see [`BindTls::alpn`].
     pub alpn: Option<Vec<Vec<u8>>>,
     /// `tls-tickets` and `no-tls-tickets`.
     pub tickets: Option<bool>,
     /// `verify`
     pub verify: Option<TlsVerify>,
-    /// The authorities that certify the other side.
+    /// The authorities that verify the other side.
     pub ca_file: Option<CaFile>,
-    /// More of them, which clients are not told.
+    /// Further authorities, which are not sent to clients.
     pub ca_verify_file: Option<CaFile>,
     /// Revoked certificates.
     pub crl_file: Option<PathBuf>,
-    /// Clients are not told the authorities.
+    /// The authorities are not sent to clients.
     pub no_ca_names: bool,
     /// Early data.
     pub allow_0rtt: bool,
 }
 
-/// Errors of the verification of a client's certificate that do not end a handshake, by OpenSSL's numbers (`X509_V_ERR_*`).
+/// Verification errors of a client's certificate that do not end a handshake, as OpenSSL's numbers (`X509_V_ERR_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredErrors {
-    /// Every one.
+    /// All errors.
     pub all: bool,
-    /// Those.
+    /// These errors.
     pub numbers: Vec<u8>,
 }
 
@@ -138,35 +138,35 @@ impl IgnoredErrors {
 /// `bind … ssl`
 #[derive(Clone, Debug, Default)]
 pub struct BindTls {
-    /// What a certificate's own options ([`CertificateSource::options`]) replace.
+    /// The options for certificates without options of their own ([`CertificateSource::options`]).
     pub options: TlsOptions,
     /// `crt`, `default-crt`, `crt-list` and `ssl-f-use` in the order of the line, directories and bundles expanded.
     pub certificates: Vec<Arc<CertificateSource>>,
     /// The lists of `crt-list`, and the directories of `crt`.
     pub crt_lists: Vec<Arc<CrtList>>,
-    /// Names without a certificate are refused; there is no default certificate.
+    /// Unknown server names are refused; there is no default certificate.
     pub strict_sni: bool,
-    /// The client's order of suites counts.
+    /// The client's order of suites has priority.
     pub prefer_client_ciphers: bool,
-    /// `generate-certificates`: names that no certificate has get one of their own.
+    /// `generate-certificates`: server names without a certificate get a generated one.
     pub generates: bool,
-    /// `ca-sign-file`: the authority that signs those, with its key.
+    /// `ca-sign-file`: the authority that signs generated certificates, with its key.
     pub ca_sign_file: Option<PathBuf>,
-    /// Keys of session tickets, a line of base64 each.
+    /// Keys of session tickets, one line of base64 each.
     pub tls_ticket_keys: Option<PathBuf>,
-    /// Errors in the certificates of the issuers of the client's certificate.
+    /// Ignored errors in the certificates of the issuers of the client's certificate.
     pub ca_ignore_err: IgnoredErrors,
-    /// Errors of the client's certificate itself.
+    /// Ignored errors in the client's certificate itself.
     pub crt_ignore_err: IgnoredErrors,
-    /// `bind ':443' at [file:line]`, for messages at start.
+    /// `bind ':443' at [file:line]`, for messages at the start.
     pub title: String,
 }
 
 impl BindTls {
-    /// What ALPN offers where nothing is said, on a frontend in HTTP mode (manual §5.1 `alpn`).
+    /// The default ALPN protocols of a frontend in mode HTTP (manual §5.1 `alpn`).
     pub const HTTP_ALPN: [&'static [u8]; 2] = [b"h2", b"http/1.1"];
 
-    /// The protocols of ALPN that `options` come to on this line, in order.
+    /// The ALPN protocols of a line with `options`, in order.
     #[must_use]
     pub fn alpn(options: &TlsOptions, is_http: bool) -> Vec<&[u8]> {
         match &options.alpn {
@@ -177,24 +177,24 @@ impl BindTls {
     }
 }
 
-/// TLS of a `server` line, over what `default-server` says.
+/// TLS of a `server` line, applied to the settings of `default-server`.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    /// Connections for traffic use TLS (`ssl`). Without it only health checks do ([`ServerTls::check`]).
+    /// Connections for traffic use TLS (`ssl`). Without it, only health checks may ([`ServerTls::check`]).
     pub ssl: bool,
     /// `no-ssl` was written.
     pub is_refused: bool,
-    /// `no-ssl` stands behind an `ssl`: a command may turn it on (`set server … ssl on`).
+    /// `no-ssl` follows an `ssl`: a command may enable TLS (`set server … ssl on`).
     pub may_turn_on: bool,
     /// Shared with `bind`.
     pub options: TlsOptions,
-    /// The name that is asked for, evaluated for each connection.
+    /// The requested server name, evaluated for each connection.
     pub sni: Option<sample::Expr>,
-    /// Where there is no `sni`: HTTP connections ask for the request's host without its port. Only for these, not for TCP.
+    /// Without `sni`, HTTP connections request the host of the request without its port. This does not apply to TCP.
     pub sni_auto: bool,
-    /// The name that the certificate must have where no name is asked for.
+    /// The name that the certificate must have if no server name is requested.
     pub verifyhost: Option<String>,
-    /// The certificate that is shown to the server.
+    /// The certificate that is presented to the server.
     pub certificate: Option<Arc<CertificateSource>>,
     /// Sessions are resumed.
     pub reuses_sessions: bool,
@@ -220,7 +220,8 @@ impl Default for ServerTls {
 }
 
 impl ServerTls {
-    /// Whether the server's certificate is verified: it is, unless `verify none` or `ssl-server-verify none` says otherwise.
+    /// Whether the server's certificate is verified. This is the default, unless `verify none` or `ssl-server-verify none` is
+    /// set.
     #[must_use]
     pub fn verifies(&self) -> bool {
         self.options.verify != Some(TlsVerify::None)
@@ -230,26 +231,26 @@ impl ServerTls {
 /// TLS of a server's health checks.
 #[derive(Clone, Debug, Default)]
 pub struct CheckTls {
-    /// `check-ssl` and `no-check-ssl`. None: as the traffic, unless the check has an address or a port of its own.
+    /// `check-ssl` and `no-check-ssl`. None: like the traffic, unless the check has an address or a port of its own.
     pub ssl: Option<bool>,
     /// `check-sni`
     pub sni: Option<String>,
     /// `no-check-sni-auto` was written.
     pub no_sni_auto: bool,
-    /// `check-alpn`; none is the server's.
+    /// `check-alpn`; None: the server's.
     pub alpn: Option<Vec<Vec<u8>>>,
 }
 
-/// `ocsp-update.…`: when the status of certificates is asked for, and how (manual §3.2).
+/// `ocsp-update.…`: when and how the status of certificates is requested (manual §3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OcspUpdates {
-    /// `ocsp-update.mode`: it is asked for where nothing else is said.
+    /// `ocsp-update.mode`: the default for certificates without a setting.
     pub is_default: bool,
-    /// `ocsp-update.disable`: it is not asked for at all by itself.
+    /// `ocsp-update.disable`: no automatic requests.
     pub is_off: bool,
-    /// `ocsp-update.mindelay`: seconds until a status that is there is asked for again, at least.
+    /// `ocsp-update.mindelay`: the least seconds before an existing status is requested again.
     pub delay_min_s: u32,
-    /// `ocsp-update.maxdelay`: the same, at most.
+    /// `ocsp-update.maxdelay`: the most seconds before an existing status is requested again.
     pub delay_max_s: u32,
     /// `ocsp-update.httpproxy`: requests go through this proxy.
     pub http_proxy: Option<net::Addr>,
@@ -260,7 +261,7 @@ impl Default for OcspUpdates {
         OcspUpdates {
             is_default: false,
             is_off: false,
-            // As HAProxy.
+            // HAProxy's defaults.
             delay_min_s: 300,
             delay_max_s: 3600,
             http_proxy: None,
@@ -269,47 +270,47 @@ impl Default for OcspUpdates {
 }
 
 impl OcspUpdates {
-    /// Whether the status of a certificate is asked for, of which this is said.
+    /// Whether the status of a certificate with this setting is requested.
     #[must_use]
     pub fn are_on(&self, own: Option<bool>) -> bool {
         own.unwrap_or(self.is_default)
     }
 }
 
-/// `global`: what is said of TLS for all lines. Defaults of options are merged into the lines.
+/// TLS settings in `global` for all lines. Defaults of options are merged into the lines.
 #[derive(Clone, Debug)]
 pub struct TlsGlobal {
-    /// `ca-base`: where relative names of authorities count from.
+    /// `ca-base`: the base directory of relative names of authorities.
     pub ca_base: Option<PathBuf>,
-    /// `crt-base`: the same of certificates.
+    /// `crt-base`: the base directory of relative names of certificates.
     pub crt_base: Option<PathBuf>,
-    /// The certificates of the sections `crt-store` that tokens are verified by.
+    /// The certificates of the sections `crt-store` that verify tokens.
     pub for_jwt: Vec<Arc<CertificateSource>>,
     /// `ocsp-update.…`
     pub ocsp: OcspUpdates,
-    /// `ssl-load-extra-del-ext`: the certificate's `.crt` is taken off before the names of its other files are made.
+    /// `ssl-load-extra-del-ext`: the certificate's `.crt` is removed before the names of its other files are built.
     pub takes_off_crt: bool,
-    /// `ssl-skip-self-issued-ca`: an authority that signed itself is not sent.
+    /// `ssl-skip-self-issued-ca`: a self-signed authority is not sent.
     pub skips_self_issued_ca: bool,
     /// `issuers-chain-path`: the directory of issuers that complete chains.
     pub issuers_chain_path: Option<PathBuf>,
-    /// `maxsslconn`: TLS connections of the whole process.
+    /// `maxsslconn`: most TLS connections of the whole process.
     pub maxsslconn: Option<u32>,
-    /// `maxsslrate`: handshakes a second of the whole process.
+    /// `maxsslrate`: most handshakes per second of the whole process.
     pub maxsslrate: Option<u32>,
-    /// `tune.ssl.cachesize`: sessions that are kept; 0 is none.
+    /// `tune.ssl.cachesize`: most cached sessions; 0 means none.
     pub cache_sessions: u32,
-    /// `tune.ssl.ssl-ctx-cache-size`: certificates that were made and are kept, of each line; 0 is none.
+    /// `tune.ssl.ssl-ctx-cache-size`: most generated certificates that each line caches; 0 means none.
     pub cache_made: u32,
-    /// `tune.ssl.lifetime`: how long a session may be resumed.
+    /// `tune.ssl.lifetime`: the time during which a session may be resumed.
     pub lifetime: Duration,
-    /// `tune.ssl.hard-maxrecord`: bytes of a record; none is the largest of the protocol.
+    /// `tune.ssl.hard-maxrecord`: most bytes of a record; None: the maximum of the protocol.
     pub hard_maxrecord_bytes: Option<u32>,
-    /// `tune.ssl.maxrecord`: payload bytes of a record at the beginning of a transfer; none is no limit of its own.
+    /// `tune.ssl.maxrecord`: most payload bytes of a record at the beginning of a transfer; None: no separate limit.
     pub maxrecord_bytes: Option<u32>,
-    /// `tune.idletimer`: a pause after which a transfer begins anew.
+    /// `tune.idletimer`: after a pause of this length, a transfer counts as new.
     pub idletimer: Duration,
-    /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 is none.
+    /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 means none.
     pub capture_bytes: u32,
 }
 
@@ -325,7 +326,7 @@ impl Default for TlsGlobal {
             issuers_chain_path: None,
             maxsslconn: None,
             maxsslrate: None,
-            // As HAProxy.
+            // HAProxy's defaults.
             cache_sessions: 20_000,
             cache_made: 1000,
             lifetime: Duration::from_secs(300),

@@ -1,4 +1,4 @@
-//! What HAProxy 3.5-dev5 does with each text was looked up with `-c`; where we differ is named.
+//! The results of HAProxy 3.5-dev5 for each text were checked with `-c`; differences are noted.
 use super::*;
 use crate::diagnostic::Rendering;
 
@@ -32,7 +32,7 @@ fn read_one(text: impl AsRef<[u8]>) -> (Tree, Diagnostics) {
     )
 }
 
-/// Each message as `line[:severity] message`, alerts without their severity.
+/// Each message as `line[:severity] message`; alerts without their severity.
 fn messages(text: impl AsRef<[u8]>) -> Vec<String> {
     let show = |item: &crate::diagnostic::Diagnostic| {
         let line = item.span.as_ref().map_or(0, |span| span.line);
@@ -44,7 +44,7 @@ fn messages(text: impl AsRef<[u8]>) -> Vec<String> {
     read_one(text).1.iter().map(show).collect()
 }
 
-/// The sections with their statements as one line each.
+/// The sections with their statements, one line each.
 fn outline(text: &str) -> Vec<String> {
     let (tree, diagnostics) = read_one(text);
     assert_eq!(
@@ -283,7 +283,7 @@ fn a_file_must_start_with_a_section() {
             "2 unknown keyword 'maxconn' out of section."
         ]
     );
-    // HAProxy goes on about each line of a section whose name is misspelt.
+    // HAProxy reports each line of a section with a misspelt name.
     let text = "globl\n maxconn 3\n foo\nfrontend f\n";
     assert_eq!(
         messages(text),

@@ -1,4 +1,4 @@
-//! Files that are accepted, and what they mean.
+//! Accepted files, and their meaning.
 
 use crate::common;
 
@@ -408,7 +408,7 @@ fn what_log_lines_name() {
     assert!(config.log_profiles[0].step(LogOrigin::Close).is_none());
 }
 
-/// `log global` of `defaults` and of a proxy that starts from it are one.
+/// `log global` in `defaults` and in a proxy that starts from it count once.
 #[test]
 fn global_logs_are_taken_once() {
     let config = accepted(
@@ -585,7 +585,7 @@ fn balance_in_every_form() {
     }
 }
 
-/// As C's `atol` reads it.
+/// HAProxy parses these numbers like C's `atol`.
 #[test]
 fn what_follows_the_digits_of_a_number_does_not_count() {
     let config = accepted(
@@ -715,7 +715,7 @@ frontend l from d
     let config = accepted(&text);
     let proxy = &config.proxies[0];
     let rules = &proxy.http_request;
-    // The section's own rules begin in strict mode; what is without effect here is no rule.
+    // The section's own rules begin in strict mode; a line without effect here is not a rule.
     assert_eq!(rules.len(), 2 + 1 + 12);
     assert!(matches!(rules[2].action, HttpAction::StrictMode(true)));
     let HttpAction::DelHeader(NameMatch::Text(NameMethod::Begins, name)) = &rules[3].action else {
@@ -744,7 +744,7 @@ frontend l from d
     assert_eq!(proxy.redirects[0].place, None);
 }
 
-/// HAProxy reads variables in addresses also outside double quotes.
+/// HAProxy expands variables in addresses outside of double quotes too.
 #[test]
 fn variables_in_addresses() {
     let text = format!(

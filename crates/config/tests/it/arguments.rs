@@ -1,11 +1,11 @@
-//! Lines whose keywords have no effect here are refused where HAProxy refuses them, and taken where it takes them.
+//! Lines whose keywords have no effect here are refused or accepted like in HAProxy.
 
 use crate::common;
 
 use common::read;
 use spangate_config::diagnostic::Severity;
 
-/// A file with a line of that kind.
+/// A file with a line of this kind.
 fn file(kind: &str, line: &str) -> String {
     const TIMEOUTS: &str =
         " mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
@@ -19,7 +19,7 @@ fn file(kind: &str, line: &str) -> String {
     }
 }
 
-/// What is said of a line: taken, refused, or not served.
+/// The result for a line: accepted, refused, or not implemented.
 fn verdict(text: &str) -> (&'static str, String) {
     let Err(diagnostics) = read(text) else {
         return ("yes", String::new());

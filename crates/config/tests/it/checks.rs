@@ -1,4 +1,4 @@
-//! Health checks: the scripts that options and rules come to, and what is refused.
+//! Health checks: the scripts from options and rules, and refused settings.
 
 use crate::common::{accepted, read, report};
 use spangate_config::model::*;
@@ -136,7 +136,7 @@ fn the_request_of_the_option_and_that_of_the_rule_are_one() {
     assert_eq!(request.method.as_deref(), Some(&b"GET"[..]));
     assert_eq!(request.version.as_deref(), Some(&b"HTTP/1.1"[..]));
     assert_eq!(request.headers[0].0.to_string(), "host");
-    // The implied connection asks for the request's host.
+    // The implied connection uses the host of the request.
     let CheckAction::Connect(connect) = &script.rules[0].action else {
         panic!("{script:?}");
     };
@@ -169,7 +169,7 @@ fn a_section_of_its_own_replaces_the_rules_of_defaults() {
     assert_eq!(expected(of(0)), Some(vec![(204, 204)]));
     assert_eq!(expected(of(1)), Some(vec![(200, 399)]));
     assert_eq!(request(of(1), 0).method.as_deref(), Some(&b"HEAD"[..]));
-    // As in HAProxy, without a rule of its own the inherited ones stay, which do not have it.
+    // As in HAProxy, a section without its own rules keeps the inherited ones, which do not set it.
     assert!(!of(2).disable_on_404);
 }
 

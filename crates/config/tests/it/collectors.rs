@@ -1,4 +1,4 @@
-//! Sections `collector`, and what names them.
+//! Sections `collector`, and references to them.
 
 use crate::common;
 

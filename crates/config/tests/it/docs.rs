@@ -1,4 +1,4 @@
-//! `docs/configuration.md` is what the keyword table says. `UPDATE_DOCS=1` writes it.
+//! `docs/configuration.md` is generated from the keyword table. `UPDATE_DOCS=1` writes it.
 
 use std::path::Path;
 

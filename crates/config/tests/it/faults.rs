@@ -1,10 +1,10 @@
-//! Each fault's text and where its caret stands.
+//! The text of each fault, and the place of its caret.
 
 use crate::common;
 
 use common::{report, under_caret};
 
-/// The line of a faulty file, the message it gets, and the word under the caret (empty: after the line's end).
+/// A faulty line, its message, and the word above the caret (empty: after the end of the line).
 type Case = (&'static str, &'static str, &'static str);
 
 const GLOBAL: &[Case] = &[
@@ -938,7 +938,7 @@ fn all_of_a_file_in_one_run() {
     assert!(shown.contains("'server' expects"));
 }
 
-/// How many alerts `line` of a backend gets.
+/// The number of alerts for `line` in a backend.
 fn alerts(line: &str) -> (usize, String) {
     let shown = report(&format!("backend b\n{TIMEOUTS}    {line}\n"));
     (shown.matches("[ALERT]").count(), shown)
@@ -958,7 +958,7 @@ fn a_bad_option_ends_its_line() {
     }
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
-    // What is not implemented is told, and what follows it.
+    // A word that is not implemented is reported, and so are the faults after it.
     let (count, shown) = alerts("server s 127.0.0.1:1 log-bufsize 9 inter fall rise");
     assert_eq!(count, 2, "{shown}");
 }

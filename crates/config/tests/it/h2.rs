@@ -1,4 +1,4 @@
-//! `tune.h2.*` and its kin.
+//! `tune.h2.*` and related keywords.
 
 use crate::common::{accepted, messages, read, report};
 use spangate_config::diagnostic::Severity;
@@ -8,7 +8,7 @@ fn tune(lines: &str) -> H2Tune {
     accepted(&format!("global\n {lines}\n")).global.h2
 }
 
-/// By lines: what they come to.
+/// The result of each line.
 #[test]
 fn words() {
     let default = H2Tune::default;
@@ -134,7 +134,7 @@ fn bad_words_are_refused() {
     }
 }
 
-/// What has no counterpart here is told to do nothing.
+/// A keyword without a counterpart here is reported to have no effect.
 #[test]
 fn words_without_an_effect() {
     let text = "global

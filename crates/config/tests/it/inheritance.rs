@@ -1,4 +1,4 @@
-//! What sections take from the `defaults` that they start from.
+//! Inheritance from `defaults` sections.
 
 use crate::common;
 
@@ -43,7 +43,7 @@ fn rules_of_defaults_are_shared() {
     assert!(shared(&a.http_after_response, &b.http_after_response));
     let (one, other) = (&a.tcp_request_content, &b.tcp_request_content);
     assert!(one.len() == 1 && Arc::ptr_eq(&one[0], &other[0]));
-    // Own rules begin in strict mode.
+    // A section's own rules begin in strict mode.
     let own: Vec<&HttpAction> = b.http_request[3..]
         .iter()
         .map(|rule| &rule.action)
@@ -115,7 +115,7 @@ fn faults_are_told_where_they_stand_and_once() {
 fn what_depends_on_who_uses_it() {
     let defaults = format!("defaults d\n mode http\n{TIMEOUTS}");
     let cases = [
-        // Conditions are those of their section.
+        // Conditions belong to their section.
         (
             " acl a src 127.0.0.1\nbackend b from d\n http-request deny if a\n",
             Some("error detected while parsing 'http-request deny' : no such ACL : 'a'."),
@@ -129,7 +129,7 @@ fn what_depends_on_who_uses_it() {
             " default_backend none\nfrontend f from d\n bind :80\n default_backend b\nbackend b from d\n",
             None,
         ),
-        // The slots are those of the frontend that a request came through.
+        // The capture slots are those of the frontend from which the request came.
         (
             " http-request capture src id 3\nbackend b from d\n server s 127.0.0.1:80\n",
             None,
@@ -162,7 +162,7 @@ fn what_depends_on_who_uses_it() {
                 "defaults section 'd' (declared at t.cfg:1) is explicitly referenced by another proxy and implicitly used here. To avoid any ambiguity don't mix both usage. Add a last defaults section not explicitly used or always use explicit references.",
             ),
         ),
-        // Fits one of the places where rules of `defaults` may run.
+        // The rule is valid at one of the places where rules of `defaults` may run.
         (
             " http-request set-timeout client 1s\nbackend b from d\n",
             None,
@@ -186,7 +186,7 @@ fn many_proxies_of_many_rules_are_small() {
     ));
     let last = &config.proxies[499];
     assert_eq!(last.http_request.len(), 100);
-    // One for each proxy and none for the section itself.
+    // One reference per proxy, and none for the section itself.
     assert_eq!(Arc::strong_count(&last.http_request[99]), 500);
 }
 
@@ -197,7 +197,7 @@ fn what_many_sections_say_hides_no_error() {
             .map(|n| format!("backend b{n}\n{each} server s 127.0.0.1:80\n"))
             .collect()
     };
-    // Remarks without effect on lines of their own, warnings about each section.
+    // Notices about lines without effect appear once, warnings for each section.
     for (defaults, each) in [
         (TIMEOUTS, " timeout check 5s\n"),
         ("", ""),

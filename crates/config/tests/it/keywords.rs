@@ -1,10 +1,10 @@
-//! Every name that HAProxy 3.5 knows has an entry in the keyword table.
+//! Every name of HAProxy 3.5 has an entry in the keyword table.
 
 use crate::common;
 
 use spangate_config::keywords::{Group, Places, State, groups};
 
-/// The table's part for a group of the list.
+/// The part of the table for a group of the list.
 fn title(group: &str) -> String {
     match group {
         "proxy" => "Sections `defaults`, `frontend`, `listen` and `backend`".into(),
@@ -16,7 +16,7 @@ fn title(group: &str) -> String {
     }
 }
 
-/// The rule set of that name.
+/// The rule set with this name.
 fn rule_set(group: &str) -> Option<Places> {
     let named = Places::NAMES.iter().find(|(_, name)| *name == group);
     named
@@ -79,7 +79,7 @@ fn no_name_stands_twice_and_each_has_its_line() {
     }
 }
 
-/// A keyword with an argument that is refused as not implemented says so in its row.
+/// If an argument of a keyword is refused as not implemented, the keyword's row says so.
 #[test]
 fn missing_arguments_are_named() {
     let backend = "Sections `defaults`, `frontend`, `listen` and `backend`";
@@ -119,7 +119,7 @@ fn missing_arguments_are_named() {
     }
 }
 
-/// The table of filters is what a `filter` line knows.
+/// The `filter` line accepts exactly the filters of the table.
 #[test]
 fn every_filter_is_known() {
     let groups = groups();
@@ -129,7 +129,7 @@ fn every_filter_is_known() {
         let wanted = match row.state {
             State::NotYet => format!("keyword 'filter {}' is known but not", row.name),
             State::Removed(message) => message.to_owned(),
-            // Each wants more words.
+            // Each needs more words.
             _ => format!("'{}'", row.name),
         };
         let is_whole = matches!(row.name, "comp-res" | "compression");

@@ -1,4 +1,5 @@
-//! Keywords whose effect is absent: what only tunes a feature that is not there is taken and told, what would turn it on is refused.
+//! Keywords without an effect: those that only configure a missing feature are accepted and reported; those that enable it are
+//! refused.
 
 use crate::common;
 
@@ -26,7 +27,7 @@ fn alerts(text: &str) -> Vec<String> {
     messages(&diagnostics, Severity::Alert)
 }
 
-/// The keywords of the file that Debian's package installs.
+/// The keywords in the file that Debian's package installs.
 #[test]
 fn a_distribution_s_file_is_taken() {
     let text = format!(
@@ -72,7 +73,7 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
     );
 }
 
-/// HAProxy's example of traces is taken; what it would refuse is refused.
+/// HAProxy's example of traces is accepted; lines that it would refuse are refused.
 #[test]
 fn traces_are_checked_and_have_no_effect() {
     let text = "traces
@@ -112,7 +113,7 @@ fn each_place_is_told_in_diagnostic_mode() {
     }
 }
 
-/// Its notices would hide it.
+/// The notices would hide the error.
 #[test]
 fn an_error_stands_alone() {
     let text = format!("global\n nopoll\ndefaults\n mode http\n{TIMEOUTS} bogus\n");
@@ -202,7 +203,7 @@ cache c
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
-/// A time ends with its first unit, as in HAProxy, which warns.
+/// As in HAProxy, a time ends after its first unit, with a warning.
 #[test]
 fn what_follows_the_unit_of_a_time_is_told() {
     let text = format!(

@@ -1,4 +1,4 @@
-//! Words that are no UTF-8: exact bytes in what is built, escapes in what is told.
+//! Words that are not UTF-8: exact bytes in the result, escapes in messages.
 
 use crate::common;
 
@@ -44,7 +44,7 @@ fn values_are_the_bytes_that_were_written() {
             other => format!("{other:?}"),
         })
         .collect();
-    // NULs fill the abstract name up, as in HAProxy.
+    // As in HAProxy, NULs pad the abstract name.
     let filled = format!("\\x00\\xe9{}", "\\x00".repeat(106));
     assert_eq!(addresses, ["/run/s\\xe9".to_owned(), filled]);
     assert_eq!(proxy.binds[0].name.as_deref(), Some(&b"n\xe9"[..]));

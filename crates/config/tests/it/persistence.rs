@@ -1,4 +1,4 @@
-//! Cookies, `use-server`, `retry-on`, users and the actions beside them: what is read, and what is refused.
+//! Cookies, `use-server`, `retry-on`, users and related actions: accepted and refused lines.
 
 use crate::common;
 
@@ -45,7 +45,7 @@ fn cookies() {
         .collect();
     assert_eq!(values, [1, 16, 16]);
     assert_eq!(proxy.servers[2].redir.as_deref(), Some(&b"http://c"[..]));
-    // The cookie of `defaults`, and no value without a key.
+    // The cookie of `defaults`; without a key, servers get no value.
     let other = &config.proxies[1];
     assert_eq!(
         other.cookie.as_ref().map(|cookie| cookie.mode),
@@ -97,7 +97,7 @@ fn rules() {
     ));
 }
 
-/// A line of a `listen`, and what is said of it.
+/// A line of a `listen`, and its message.
 const FAULTS: &[(&str, &str)] = &[
     ("cookie", "'cookie' expects <cookie_name> as argument."),
     (

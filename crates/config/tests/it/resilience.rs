@@ -1,4 +1,4 @@
-//! `retry-budget` and `outlier-ejection`: what is read, and what is refused.
+//! `retry-budget` and `outlier-ejection`: accepted and refused lines.
 
 use crate::common::{accepted, report};
 use spangate_config::model::{OutlierEjection, RetryBudget};

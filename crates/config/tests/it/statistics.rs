@@ -1,4 +1,4 @@
-//! `stats …` of proxies, `stats-file`, `guid`, `use-service`: what is read, and what is refused.
+//! `stats …` of proxies, `stats-file`, `guid`, `use-service`: accepted and refused lines.
 
 use crate::common;
 
@@ -53,7 +53,7 @@ fn pages() {
         config.proxies[0].http_request[0].action,
         HttpAction::UseService(Service::PrometheusExporter)
     ));
-    // What a section says by itself replaces all of it.
+    // A section's own settings replace all inherited ones.
     let own = page(1);
     assert_eq!(
         (&own.uri, own.refresh_s, own.users.len()),
@@ -72,7 +72,7 @@ fn pages() {
         .collect();
     assert_eq!(guids, [Some("p-0"), Some("p-1")]);
     assert_eq!(page(2).http_request.len(), 2);
-    // What only takes something away makes no page.
+    // A line that only removes something creates no page.
     assert!(config.proxies[3].stats.is_none());
 }
 

@@ -165,7 +165,7 @@ struct BackendState {
 pub(crate) struct Servers(Vec<BackendState>);
 
 impl Servers {
-    /// As configured. `full`: by proxy, its `fullconn`.
+    /// The configured state. `full`: the `fullconn` of each proxy.
     pub fn new(config: &Config, full: &[u32]) -> Servers {
         let proxies = config.proxies.iter().zip(full);
         Servers(
@@ -243,7 +243,7 @@ impl Servers {
         self.touch(server.backend);
     }
 
-    /// By server: the weights for balancing. These are the plain weights, unless a server starts slowly: then they are in smaller
+    /// The balancing weights of the servers. These are the plain weights, unless a server starts slowly: then they are in smaller
     /// units, so that a part of a weight of 1 can be expressed.
     pub fn balancing_weights(&self, servers: &[ServerId]) -> Vec<u32> {
         let share = |server: ServerId| self.server(server).share.load(Ordering::Relaxed);
@@ -312,7 +312,7 @@ impl Servers {
         !self.is_probed(server) || self.server(server).watch.may_probe(now_ms)
     }
 
-    /// The same, and makes the request the probe.
+    /// Like [`Servers::may_probe`], and makes this request the probe.
     pub fn take_probe(&self, server: ServerId, now_ms: u64) -> bool {
         !self.is_probed(server) || self.server(server).watch.take_probe(now_ms)
     }
@@ -348,8 +348,8 @@ impl Servers {
         self.server(server).maxconn.load(Ordering::Relaxed)
     }
 
-    /// By server of a backend: whether new requests may be sent to it. Backups are used only where there is no other server: the
-    /// first one alone, or all of them with `option allbackups`.
+    /// For each server of a backend: whether new requests may be sent to it. Backups are used only if there is no other server:
+    /// the first one alone, or all of them with `option allbackups`.
     pub fn usable(&self, backend: ProxyId) -> Vec<bool> {
         self.of(backend)
             .map(|server| self.is_usable(server))

@@ -30,7 +30,7 @@ pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
     }
 }
 
-/// Resets all counters of one server, given by the place of its backend and its own.
+/// Resets all counters of one server, given by the indexes of its backend and of the server.
 pub fn clear_server_counters(shared: &Shared, backend: usize, server: usize, now: Now) {
     let id = ServerId::at(ProxyId::at(backend), server);
     shared.clear_server(id, (true, now.ms()));

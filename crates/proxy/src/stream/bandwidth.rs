@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Bytes that pass in a second of virtual time, and in how many parts, where a sender has parts of `part` bytes.
+    /// The bytes that pass in one second of virtual time, and the number of parts, for a sender with parts of `part` bytes.
     fn in_a_second(limits: Vec<Limit>, part: usize) -> (usize, usize) {
         let mut bandwidth = Bandwidth::default();
         for (place, mut limit) in limits.into_iter().enumerate() {
@@ -202,7 +202,7 @@ mod tests {
             passed += bytes;
             parts += 1;
             assert!(parts < 100_000, "it neither passes nor waits");
-            // Timers are late by up to a millisecond. A sender has the next part at once.
+            // Timers are late by up to a millisecond. The sender has the next part ready at once.
             if bytes < part {
                 now_us += wait_ms.max(1) * 1000 + 700;
             }
@@ -249,7 +249,7 @@ mod tests {
             assert!(bytes == 0 || bytes >= 2896, "{bytes}");
             now_us += 1000 * bandwidth.take(Direction::Down, bytes, 16_384 - bytes, now_us);
         }
-        // The end may be smaller.
+        // The last part may be smaller.
         now_us += 1_000_000;
         assert_eq!(bandwidth.most(Direction::Down, 5, now_us), 5);
     }

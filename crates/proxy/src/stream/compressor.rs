@@ -185,7 +185,7 @@ mod tests {
         words.iter().copied().cycle().take(len).collect()
     }
 
-    /// What the pieces come to, compressed.
+    /// The compressed form of the pieces.
     fn compressed(compressors: &mut Compressors, coding: Coding, pieces: &[&[u8]]) -> Vec<u8> {
         let mut compressor = compressors.take(coding).expect("room");
         let mut out = Vec::new();
@@ -222,7 +222,7 @@ mod tests {
             .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
             .collect();
         for coding in [Coding::Gzip, Coding::Deflate, Coding::RawDeflate] {
-            // Spare ones serve again.
+            // Spare compressors are used again.
             for pieces in [
                 vec![&long[..]],
                 vec![&long[..1], &long[1..5000], &long[5000..]],

@@ -71,7 +71,7 @@ pub(crate) struct Stream {
     pub wants_tunnel: bool,
     /// The client speaks HTTP/1.0.
     pub is_old: bool,
-    /// `strict-mode off`, in the rule set at hand.
+    /// `strict-mode off` applies in the current rule set.
     pub soft_rewrites: bool,
     /// `http-after-response` rules failed, so they do not run again.
     pub rules_failed: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Stream {
     pub challenge: Option<Box<[u8]>>,
     /// Keys under which the server is to be stored (`stick`).
     pub sticks: Vec<Stick>,
-    /// In TCP: whether the bytes at hand begin with an HTTP request; `request` holds it then.
+    /// In mode TCP: whether the received bytes begin with an HTTP request, which `request` then holds.
     pub sniffed: Sniffed,
 }
 
@@ -171,9 +171,9 @@ pub(crate) struct HeadRead {
 pub(crate) struct Log {
     /// The line was written, or will never be.
     pub written: bool,
-    /// At which moments its frontend writes lines.
+    /// The steps at which its frontend writes lines.
     pub moments: Moments,
-    /// Its level, where a rule set it.
+    /// Its level, if a rule set one.
     pub level: Option<config::model::LogLevel>,
 }
 

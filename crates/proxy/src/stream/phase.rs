@@ -3,8 +3,8 @@
 use crate::ids::RuleId;
 use crate::shared::Ticket;
 
-/// The phases, in HAProxy's order; module `phases` says what each does and waits for. A phase that waits carries what it waits
-/// for.
+/// The phases, in HAProxy's order. Module `phases` describes the work and the wait of each. A waiting phase carries the data of
+/// its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Phase {
     /// The request is not read yet.
@@ -150,7 +150,7 @@ impl Phase {
         }
     }
 
-    /// Whether the rules at hand are those of the response.
+    /// Whether the current rules are those of the response.
     pub fn is_answered(self) -> bool {
         matches!(
             self,

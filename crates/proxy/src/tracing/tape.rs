@@ -1,5 +1,5 @@
-//! Streams about which their end decides: the work of their scopes is recorded in a short form, and played back when it is
-//! needed.
+//! Tapes. If the sampling decision is made at the end of a stream, the work of its scopes is recorded in a short form, and played
+//! back when it is needed.
 
 use telemetry::program::{Program, Scope, SpanLine};
 use telemetry::record::Run;

@@ -34,7 +34,7 @@ pub(crate) struct Worker {
     pub ids: Ids,
     #[expect(clippy::vec_box, reason = "a box moves between here and a stream")]
     pub spare: Vec<Box<Attached>>,
-    /// By filter.
+    /// One per filter.
     pub outboxes: Vec<Outbox>,
     pub tables: Tables,
     /// By filter: the limiter of logged faults.

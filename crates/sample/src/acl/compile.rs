@@ -35,7 +35,7 @@ pub(crate) fn named(
         ));
     }
     let line = line(compiler, words)?;
-    // Nobody else holds the table then, so that it need not be copied.
+    // Drop this reference first, so that the table is not shared and need not be copied.
     compiler.names.acls = Acls::default();
     acls.add(name, line);
     Ok(())
@@ -125,7 +125,7 @@ fn without_marks(term: &[u8]) -> &[u8] {
     &term[marks..]
 }
 
-/// HAProxy accepts an ACL where nothing it reads is there, and warns.
+/// Warns about an ACL at a place where none of its data exists, as HAProxy does; it is accepted.
 fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &[u8], place: Place) {
     if acl.iter().any(|line| line.source.places.meets(place)) {
         return;
@@ -152,12 +152,12 @@ struct Flags {
     method: Option<Method>,
     ignore_case: bool,
     strict_addresses: bool,
-    /// `-M`: files have values.
+    /// `-M`: pattern files have values.
     with_values: bool,
-    /// `-u`: its word and the number.
+    /// `-u`: the word's index and the id.
     id: Option<(usize, u32)>,
     files: Vec<Lookup>,
-    /// Where the patterns begin.
+    /// The index of the first pattern.
     next: usize,
 }
 
@@ -175,7 +175,7 @@ impl Flags {
 fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
     let first = words.first().copied().unwrap_or_default();
     let (compiled, keyword, converted) = sample(compiler, words)?;
-    // A converter after it changes the type, and with it the method.
+    // A converter after the keyword changes the type, so the keyword's method no longer applies.
     let own_method = keyword.filter(|_| !converted).map(|keyword| keyword.method);
     let kind = compiled.expr.kind();
     let default = own_method.or_else(|| Method::default_of(kind));
@@ -261,7 +261,7 @@ fn groups(list: &Userlist, words: &[&[u8]], first: usize) -> Result<(), ExprErro
     Ok(())
 }
 
-/// Patterns that can be edited because they have a number.
+/// Patterns that can be edited at run time because they have an id.
 fn with_id(
     compiler: &mut Compiler,
     words: &[&[u8]],
@@ -295,7 +295,7 @@ fn at_word(words: &[&[u8]], index: usize, message: String) -> ExprError {
 
 /// The sample of an `acl` line, the ACL keyword if it is one, and whether converters follow it.
 ///
-/// As in HAProxy, converters of a sample fetch may go on in the next words, and these words are patterns all the same:
+/// As in HAProxy, the next words may continue the converters of a sample fetch, and these words are patterns too:
 /// `req.ssl_alpn, lower h2` matches the texts `lower` and `h2`.
 fn sample(
     compiler: &mut Compiler,
@@ -366,7 +366,7 @@ fn flags(
         match *word {
             b"--" => break,
             b"-i" => flags.ignore_case = true,
-            // Names are never resolved here; what is left are addresses that are cut short.
+            // Names are never resolved here. The flag still refuses shortened addresses.
             b"-n" => flags.strict_addresses = true,
             b"-M" => flags.with_values = true,
             b"-u" => {
@@ -445,7 +445,7 @@ fn method_named(name: &[u8], kind: Kind, fetch: &str) -> Result<Method, String> 
 /// A pattern and the index of its word.
 type WrittenPattern<'w> = (usize, Cow<'w, [u8]>);
 
-/// The patterns among the words from `first` on and where each stands. Operators are worked into those that follow.
+/// The patterns among the words from `first` on, each with its index. An operator is merged into the patterns that follow it.
 fn written_patterns<'w>(
     words: &[&'w [u8]],
     first: usize,
@@ -491,7 +491,7 @@ impl Operator {
         })
     }
 
-    /// The range of an operator and its number, as a pattern.
+    /// The range of an operator and its number, in the syntax of a pattern.
     fn range(self, word: &str, method: Method) -> Result<String, String> {
         let neither = || format!("'{word}' is neither a number nor a supported operator");
         let number = match method {

@@ -1,8 +1,8 @@
-//! ACL keywords: a name that stands for a fetch together with its matching method (manual §7.1).
+//! ACL keywords: names that combine a fetch with a matching method (manual §7.1).
 
 use crate::pattern::method::Method::{self, *};
 
-/// A keyword, the fetch it stands for and how it matches.
+/// A keyword, its fetch and its matching method.
 pub(crate) struct Keyword {
     /// The name in the configuration.
     pub name: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Keyword {
 }
 
 impl Keyword {
-    /// Whether its name says how it matches, so that another method (`-m`) is a surprise.
+    /// Whether the name includes the method, so that another method (`-m`) is unexpected.
     pub(crate) fn names_method(&self) -> bool {
         !matches!(self.method, Str | Int | Bin)
     }
@@ -27,7 +27,7 @@ const fn word(name: &'static str, fetch: &'static str, method: Method) -> Keywor
     }
 }
 
-/// All of them, sorted by name.
+/// All keywords, sorted by name.
 pub(crate) const KEYWORDS: &[Keyword] = &[
     word("base", "base", Str),
     word("base_beg", "base", Beg),

@@ -1,7 +1,7 @@
-//! ACLs and the conditions made of them (manual §7.1, §7.2).
+//! ACLs, and conditions that combine them (manual §7.1, §7.2).
 //!
-//! `compile` reads them, `keywords` lists the names that stand for a fetch with a matching method, `predefined` those
-//! that need no declaration; the patterns are those of [`crate::pattern`].
+//! `compile` parses them, `keywords` lists the names that combine a fetch with a matching method, and `predefined` those that
+//! need no declaration. The patterns are in [`crate::pattern`].
 
 pub(crate) mod compile;
 pub(crate) mod keywords;
@@ -24,13 +24,13 @@ pub struct Acls {
 }
 
 impl Acls {
-    /// Whether one of this name was declared.
+    /// Whether an ACL of this name was declared.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// These and those of `over`, which stand in place of these where names are the same.
+    /// These ACLs and those of `over`. Where names are equal, those of `over` win.
     #[must_use]
     pub fn overlaid(&self, over: &Acls) -> Acls {
         if over.by_name.is_empty() {
@@ -44,7 +44,7 @@ impl Acls {
         }
     }
 
-    /// Adds a line to the ACL of that name.
+    /// Adds a line to the ACL of this name.
     fn add(&mut self, name: &str, line: Line) {
         let acl = Arc::make_mut(&mut self.by_name)
             .entry(name.into())
@@ -67,11 +67,11 @@ struct Line {
     /// The fetch's name, for messages.
     keyword: &'static str,
     source: &'static Source,
-    /// The sets that it shares with others.
+    /// The pattern sets that it shares with other uses.
     files: Box<[Lookup]>,
-    /// The patterns that are written out.
+    /// The patterns written in the configuration.
     matcher: Matcher,
-    /// The same where they are of paths.
+    /// The same patterns, if they are patterns of paths.
     routes: Box<[routes::Route]>,
 }
 
@@ -86,21 +86,21 @@ pub struct Condition {
 /// Terms that must all hold.
 type Suite = Box<[Term]>;
 
-/// An ACL or its opposite.
+/// An ACL or its negation.
 #[derive(Debug)]
 struct Term {
     acl: Acl,
     negated: bool,
 }
 
-/// The answer of a condition that may have to wait for data.
+/// The result of a condition that may have to wait for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The rule applies.
     True,
-    /// It does not.
+    /// The rule does not apply.
     False,
-    /// Data that could decide it is not there yet; ask again with more, or with `last_chance`.
+    /// Data that could decide the condition is missing. Ask again with more data, or with `last_chance`.
     Wait,
 }
 
@@ -119,8 +119,8 @@ impl Verdict {
 }
 
 impl Condition {
-    /// Appends the route of a path that the condition holds for: its pattern of paths, as a template with `*` for anything.
-    /// Whether it has one, and which is certain enough.
+    /// Appends the route of the path for which the condition holds: its path pattern as a template, in which `*` stands for
+    /// anything. Returns false if no route is certain enough.
     pub fn append_route(&self, path: &[u8], out: &mut Vec<u8>) -> bool {
         if self.unless {
             return false;
@@ -131,7 +131,7 @@ impl Condition {
         routes::write(lines.flat_map(|line| line.routes.iter()), path, out)
     }
 
-    /// Whether the rule applies; data that is missing counts as no match.
+    /// Whether the rule applies; missing data counts as no match.
     #[must_use]
     #[inline]
     pub fn matches(&self, scope: &Scope<'_>) -> bool {
@@ -142,14 +142,14 @@ impl Condition {
         holds != self.unless
     }
 
-    /// The fetches that its terms begin with, each with what it needs, in words.
+    /// The fetches at the start of its terms, each with a text of the data that it needs.
     pub fn reads(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let terms = self.suites.iter().flatten();
         let lines = terms.flat_map(|term| term.acl.iter());
         lines.map(|line| (line.keyword, line.source.needs))
     }
 
-    /// The terms alone, where none can be left undecided.
+    /// Evaluates the terms alone, where none can be left undecided.
     #[inline]
     fn holds(&self, scope: &Scope<'_>) -> bool {
         let term_holds =
@@ -164,7 +164,7 @@ impl Condition {
         self.evaluate(scope).negated_if(self.unless)
     }
 
-    /// The terms alone. An undecided suite does not keep a later one from holding.
+    /// Evaluates the terms alone. An undecided suite does not prevent a later one from holding.
     fn evaluate(&self, scope: &Scope<'_>) -> Verdict {
         let mut verdict = Verdict::False;
         for suite in &*self.suites {
@@ -178,7 +178,7 @@ impl Condition {
     }
 }
 
-/// All terms; one that fails decides, even after one that must wait.
+/// Evaluates all terms. A term that fails decides, even after one that must wait.
 fn evaluate_suite(suite: &[Term], scope: &Scope<'_>) -> Verdict {
     let mut verdict = Verdict::True;
     for term in suite {
@@ -215,7 +215,7 @@ impl Line {
         }
     }
 
-    /// Whether it matches what is known now.
+    /// Whether the ACL matches with the data known now.
     #[inline]
     fn holds(&self, scope: &Scope<'_>) -> bool {
         self.any_matches(scope, &mut Cursor::every())

@@ -1,6 +1,6 @@
 //! ACLs that need no declaration (manual §7.4).
 
-/// Name and words of each.
+/// The name and the words of each ACL.
 pub(super) const PREDEFINED: &[(&str, &[&str])] = &[
     ("TRUE", &["always_true"]),
     ("FALSE", &["always_false"]),

@@ -1,20 +1,20 @@
-//! Routes: what a condition says of paths, as a template of few values for names of spans.
+//! Routes: the path patterns of a condition, as templates for span names with few distinct values.
 
 use crate::pattern::method::Method;
 
-/// Patterns of one `acl` line that are kept as routes; a line with more has none.
+/// Most patterns of one `acl` line that are kept as routes; a line with more patterns has none.
 const ROUTES_MAX: usize = 64;
-/// Bytes of a pattern that is kept.
+/// Most bytes of a pattern that is kept.
 const ROUTE_BYTES_MAX: usize = 256;
 
-/// A pattern of a path, as it is written.
+/// A pattern of a path, as written in the configuration.
 #[derive(Debug)]
 pub(super) struct Route {
     method: Method,
     text: Box<[u8]>,
 }
 
-/// The routes of a line of this fetch and method; none where it compares no path, or by files.
+/// The routes of a line with this fetch and method; none if it does not compare the path.
 pub(super) fn of_line<'t>(
     fetch: &str,
     method: Method,
@@ -36,7 +36,7 @@ pub(super) fn of_line<'t>(
 }
 
 impl Route {
-    /// Whether it is certain that the path is one of its.
+    /// Whether the path certainly matches the pattern.
     fn has(&self, path: &[u8]) -> bool {
         match self.method {
             Method::Str => *path == *self.text,
@@ -46,7 +46,7 @@ impl Route {
         }
     }
 
-    /// Writes it as a template, in which `*` stands for anything; regular expressions stay as they are.
+    /// Writes the pattern as a template, in which `*` stands for anything. Regular expressions are not changed.
     fn write(&self, out: &mut Vec<u8>) {
         let (before, after) = match self.method {
             Method::Beg => (false, true),
@@ -60,7 +60,8 @@ impl Route {
     }
 }
 
-/// Writes the one of these routes that a path has; the only one, where that is not certain. Whether there is one.
+/// Writes the route that the path certainly matches. If no match is certain, writes the route only if there is exactly one.
+/// Returns whether one was written.
 pub(super) fn write<'r>(
     routes: impl Iterator<Item = &'r Route> + Clone,
     path: &[u8],

@@ -40,7 +40,7 @@ fn matching_methods() {
         ("{ path_dir im }", false),
         ("{ path_dir /img/ }", true),
         ("{ str(xa/a/a) -m dir a/a }", true),
-        // The converter's word is a pattern, too.
+        // The word of the converter is a pattern, too.
         ("{ str(AB), lower ab }", true),
         ("{ str(AB), lower AB }", false),
         ("{ str(LOWER), lower x }", true),
@@ -401,7 +401,7 @@ fn conditions_tell_the_route_of_a_path() {
         ("{ path_reg ^/v[0-9] ^/w }", "/v1", ""),
         ("{ path_dir a } or { path_sub b }", "/x", ""),
         ("{ path_dir a }", "/x/a/y", "*a*"),
-        // What is compared is another text than the path, or not the path alone.
+        // The line compares a text other than the path, or more than the path.
         ("{ path,lower -m str /a }", "/a", ""),
         ("{ path_len 3 }", "/ab", ""),
         ("{ url_beg /a }", "/a", ""),

@@ -1,5 +1,5 @@
-//! Hashes of passwords as crypt(3) writes them: MD5 (`$1$`), SHA-256 (`$5$`), SHA-512 (`$6$`), bcrypt (`$2a$`, `$2b$`,
-//! `$2y$`) and yescrypt (`$y$`).
+//! Password hashes in the formats of crypt(3): MD5 (`$1$`), SHA-256 (`$5$`), SHA-512 (`$6$`), bcrypt (`$2a$`, `$2b$`, `$2y$`) and
+//! yescrypt (`$y$`).
 
 use md5::{Digest, Md5};
 use sha_crypt::Params as Rounds;
@@ -7,22 +7,22 @@ use yescrypt::Params as Costs;
 
 use super::same;
 
-/// A hash of a password, with what it was made with.
+/// A password hash with its parameters.
 pub struct Hash {
     scheme: Scheme,
     salt: Box<[u8]>,
-    /// The last part of the text.
+    /// The digest: the last part of the text.
     wanted: Box<str>,
 }
 
 enum Scheme {
-    /// With the name that it mixes in.
+    /// The field is the scheme's name, which is part of the hash.
     Md5(&'static [u8]),
     Sha256(Rounds),
     Sha512(Rounds),
     Bcrypt,
     Yescrypt(Costs),
-    /// Nothing but the digest.
+    /// The digest alone.
     Sha1([u8; 20]),
 }
 
@@ -36,10 +36,10 @@ impl std::fmt::Debug for Hash {
 }
 
 impl Hash {
-    /// Reads what crypt(3) wrote.
+    /// Parses a hash in a format of crypt(3).
     ///
     /// # Errors
-    /// A form that is none, or that cannot be checked here: what is wrong with it.
+    /// The text has no known format, or this program cannot verify it: the reason.
     pub fn parse(text: &str) -> Result<Hash, String> {
         const KNOWN: &str = "this version checks $1$ (MD5), $2a$, $2b$ and $2y$ (bcrypt), $5$ (SHA-256), $6$ (SHA-512) and $y$ (yescrypt)";
         let mut parts = text.strip_prefix('$').ok_or(KNOWN)?.split('$');
@@ -64,7 +64,7 @@ impl Hash {
                 Hash::new(scheme, salt.as_bytes(), part()?, length)
             }
             "2a" | "2b" | "2y" => {
-                // Reading it is all that a check of another password can fail at.
+                // A text that parses cannot fail in a later verification.
                 let parts: bcrypt::HashParts = text
                     .parse()
                     .map_err(|error: bcrypt::BcryptError| error.to_string())?;
@@ -86,10 +86,10 @@ impl Hash {
         }
     }
 
-    /// Reads what Apache's `htpasswd` wrote: its own form of MD5 (`$apr1$`), or what crypt(3) writes.
+    /// Parses a hash of Apache's `htpasswd`: its own MD5 format (`$apr1$`), or a format of crypt(3).
     ///
     /// # Errors
-    /// As of [`Hash::parse`].
+    /// As for [`Hash::parse`].
     pub fn parse_apache(text: &str) -> Result<Hash, String> {
         let Some(rest) = text.strip_prefix("$apr1$") else {
             return Hash::parse(text);
@@ -98,7 +98,7 @@ impl Hash {
         Hash::new(Scheme::Md5(b"$apr1$"), salt.as_bytes(), wanted, 22)
     }
 
-    /// A bare digest by SHA-1, as `htpasswd -s` makes it. It keeps no secret: it is quick to make, and has no salt.
+    /// A bare SHA-1 digest, as `htpasswd -s` makes it. It protects no password: it is fast to compute and has no salt.
     #[must_use]
     pub fn sha1(digest: [u8; 20]) -> Hash {
         Hash {
@@ -119,7 +119,7 @@ impl Hash {
         })
     }
 
-    /// Whether it is the hash of this password. Takes as long as the one who made it wanted.
+    /// Whether this is the hash of the password. The time depends on the hash's parameters.
     #[must_use]
     pub fn is_of(&self, password: &[u8]) -> bool {
         let salt = &self.salt;
@@ -151,7 +151,7 @@ impl Hash {
     }
 }
 
-/// The order in which bytes of a hash are written, the lowest six bits first.
+/// The order in which the bytes of a digest are encoded, the lowest six bits first.
 #[rustfmt::skip]
 const MD5_ORDER: [usize; 16] = [12, 6, 0, 13, 7, 1, 14, 8, 2, 15, 9, 3, 5, 10, 4, 11];
 #[rustfmt::skip]
@@ -172,7 +172,7 @@ fn in_order<const N: usize>(hash: &[u8; N], order: &[usize; N]) -> [u8; N] {
 
 const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Three bytes as four digits, the first byte and the lowest bits first.
+/// Encodes three bytes as four digits, the first byte and the lowest bits first.
 fn encode(bytes: &[u8], out: &mut String) {
     for chunk in bytes.chunks(3) {
         let value = chunk
@@ -185,7 +185,7 @@ fn encode(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// The bytes that `text` stands for.
+/// Decodes a text.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for chunk in text.as_bytes().chunks(4) {
@@ -198,11 +198,11 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The longest salt that MD5's scheme heeds.
+/// The longest salt that the MD5 scheme uses.
 const MD5_SALT_BYTES: usize = 8;
 const MD5_ROUNDS: usize = 1000;
 
-/// The scheme of FreeBSD's `$1$`, and of Apache's `$apr1$`.
+/// The schemes of FreeBSD's `$1$` and of Apache's `$apr1$`.
 fn md5_crypt(password: &[u8], salt: &[u8], name: &[u8]) -> [u8; 16] {
     let salt = &salt[..salt.len().min(MD5_SALT_BYTES)];
     let digest = |parts: &[&[u8]]| -> [u8; 16] {
@@ -246,7 +246,7 @@ fn md5_crypt(password: &[u8], salt: &[u8], name: &[u8]) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    /// Made by `openssl passwd -apr1`.
+    /// Generated with `openssl passwd -apr1`.
     #[test]
     fn apache_has_its_own() {
         let hash = Hash::parse_apache("$apr1$aB3.zY/1$cnSQOKAK05JKu6zcOq4L71").unwrap();
@@ -256,7 +256,7 @@ mod tests {
         assert!(Hash::parse_apache(other).unwrap().is_of(b"password"));
     }
 
-    /// Made by libxcrypt of `password` and of nothing.
+    /// Generated with libxcrypt from `password` and from the empty password.
     const MADE: &[(&str, &str)] = &[
         (
             "$1$saltsalt$qjXMvbEw8oaL.CzflDtaK/",

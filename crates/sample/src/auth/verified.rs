@@ -1,7 +1,7 @@
-//! Passwords that a thread found right: a keyed digest of each, none of the passwords.
+//! Passwords that a thread verified: it keeps a keyed digest of each, but no password.
 //!
-//! The memory is bounded: a digest's first byte is its place, a newer one takes it over. A list has an id of its own, so
-//! that no list of another configuration finds its users here.
+//! The memory is bounded. A digest's first byte is its index, and a newer digest overwrites an older one. Each list has an id of
+//! its own, so that a list of another configuration does not find its users here.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -9,16 +9,16 @@ use std::hash::{BuildHasher, Hasher};
 
 use sha2::{Digest, Sha256};
 
-/// Places for digests.
+/// The number of digests.
 const ENTRIES: usize = 256;
 
 type Digest32 = [u8; 32];
 
 #[derive(Default)]
 struct Verified {
-    /// Not known outside, so that nobody can make two passwords with one digest.
+    /// Secret, so that an attacker cannot construct two passwords with one digest.
     key: [u8; 32],
-    /// Empty until the first password was found right.
+    /// Empty until the first password was verified.
     entries: Vec<Digest32>,
 }
 
@@ -26,7 +26,7 @@ thread_local! {
     static VERIFIED: RefCell<Verified> = RefCell::default();
 }
 
-/// Whether this password of a user of a list is right: remembered, or found out with `verify`.
+/// Whether this password of a user of a list is correct: remembered, or checked with `verify`.
 pub(super) fn once(user: (u64, usize), password: &[u8], verify: impl FnOnce() -> bool) -> bool {
     VERIFIED.with_borrow_mut(|verified| {
         let digest = verified.digest(user, password);
@@ -62,7 +62,7 @@ impl Verified {
     fn remember(&mut self, mut digest: Digest32) {
         if self.entries.is_empty() {
             self.entries = vec![[0; 32]; ENTRIES];
-            // The first digest was made without a key: it is not kept.
+            // The first digest was made without a key, so it is discarded.
             let random = RandomState::new();
             for (word, chunk) in self.key.chunks_mut(8).enumerate() {
                 let mut hasher = random.build_hasher();

@@ -1,4 +1,4 @@
-//! Arguments: what was written between the parentheses becomes what the table entry asks for.
+//! Compiles the text between parentheses to the arguments of a table entry.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use crate::text::{read_int, read_ui};
 use syntax::octets::readable;
 
 impl Compiler {
-    /// Compiles the argument list at `at`. Gives the arguments and the position after the list.
+    /// Compiles the argument list at `at`. Returns the arguments and the position after the list.
     pub(super) fn arguments(
         &mut self,
         word: &[u8],
@@ -39,7 +39,7 @@ impl Compiler {
         if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
             written.clear();
         }
-        // Nothing at all is an empty argument where one is required: `str`, `nbsrv`.
+        // An empty list counts as one empty argument where one is required: `str`, `nbsrv`.
         if written.is_empty() && spec.required > 0 {
             written.push(Written {
                 text: Vec::new(),
@@ -54,16 +54,16 @@ impl Compiler {
             return Ok((Box::new([arg]), end));
         }
         let extra = written.get(spec.kinds.len());
-        // HAProxy counts so.
+        // HAProxy counts this way.
         let last = spec.kinds.len().max(2) - 1;
         let too_many = extra.map(|extra| unexpected(word, last, extra));
         let (early, late) = match spec.kinds.iter().any(|kind| kind.needs_text()) {
             true => (None, too_many),
-            // Names are looked up once the list is whole.
+            // Names are resolved only after the whole list was read.
             false => (too_many, None),
         };
         early.map_or(Ok(()), Err)?;
-        // What is wrong in those that are there is told before that some are missing.
+        // Faults in the present arguments are reported before missing ones.
         if written.len() < spec.required {
             for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
                 if !kind.is_read_later() {
@@ -80,7 +80,7 @@ impl Compiler {
         }
         let mut args = Vec::with_capacity(written.len());
         for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
-            // Where nothing must stand, an empty number or address ends the list.
+            // If the argument must not be empty, an empty optional one ends the list.
             if one.text.is_empty() && kind.needs_text() && index >= spec.required {
                 match written.get(index + 1) {
                     None => break,
@@ -94,7 +94,7 @@ impl Compiler {
         Ok((args.into_boxed_slice(), end))
     }
 
-    /// An argument, or where the fault is in the list.
+    /// Compiles an argument. A fault includes its place in the list.
     fn listed_argument(
         &mut self,
         kind: ArgKind,
@@ -216,7 +216,7 @@ impl Compiler {
             return Err(format!("ACL '{}' not found", readable(words[0])));
         }
         let acls = self.names.acls.clone();
-        // What the ACLs read is checked by who uses the whole expression.
+        // The user of the whole expression checks the place of these ACLs.
         crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
             .map(Arg::Condition)
             .map_err(|error| match error.message.strip_prefix("no such ACL : ") {
@@ -226,7 +226,7 @@ impl Compiler {
     }
 }
 
-/// An argument too many, behind the one at `index`.
+/// The fault for an extra argument after the one at `index`.
 fn unexpected(word: &[u8], index: usize, extra: &Written) -> ListError {
     let rest = readable(&word[extra.start.saturating_sub(1)..]);
     let message = format!("expected ')' before '{rest}'");
@@ -252,7 +252,7 @@ fn is_acl(condition: &[u8]) -> bool {
     condition.strip_prefix(b"!").unwrap_or(condition) == b"acl"
 }
 
-/// Field numbers with dots between. As HAProxy reads them: no digits are 0, none may be missing at the end only.
+/// Field numbers separated by dots. As in HAProxy, an empty number is 0, except that the last one must not be empty.
 fn field_numbers(text: &str) -> Option<Box<[u32]>> {
     if text.ends_with('.') {
         return None;

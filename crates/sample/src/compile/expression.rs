@@ -9,24 +9,24 @@ use crate::fetch::{self, Cursor, Fetch};
 use crate::{Expr, ExprError, Kind, Place, Value, convert, known};
 use syntax::octets::readable;
 
-/// How far an expression reaches.
+/// Where an expression ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// One word, and the next ones as long as they are converters.
+    /// After one word, and the following words that are converters.
     Words,
-    /// One whole word.
+    /// At the end of the word.
     Word,
-    /// The beginning of a word: it ends where nothing of it can follow.
+    /// Within a word: at the first byte that cannot continue the expression.
     Prefix,
 }
 
-/// A compiled expression and what of the words it took.
+/// A compiled expression and the number of words that it consumed.
 pub(crate) struct Compiled {
     pub expr: Expr,
     pub fetch: &'static Fetch,
-    /// Words taken.
+    /// The number of consumed words.
     pub words: usize,
-    /// Position after it in the last word, for [`Reading::Prefix`].
+    /// The position after the expression in the last word, for [`Reading::Prefix`].
     pub end: usize,
 }
 
@@ -106,7 +106,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles converters as long as there are some.
+    /// Compiles the converters that follow.
     fn chain(&mut self, chain: &mut Chain<'_>, reading: Reading) -> Result<(), ExprError> {
         loop {
             let (index, mut at) = chain.at;
@@ -132,7 +132,7 @@ impl Compiler {
         }
     }
 
-    /// Goes on with the next word when it begins with a converter; whether it did.
+    /// Continues with the next word if it begins with a converter. Returns whether it did.
     fn next_word(&mut self, chain: &mut Chain<'_>) -> Result<bool, ExprError> {
         let before = chain.at;
         if before.0 + 1 >= chain.words.len() {
@@ -146,7 +146,8 @@ impl Compiler {
         Ok(known)
     }
 
-    /// Compiles the converter at the chain's position. Where it may be something else (`optional`), tells whether it was one.
+    /// Compiles the converter at the chain's position. With `optional`, the text may be something else; returns whether it was a
+    /// converter.
     fn step(&mut self, chain: &mut Chain<'_>, optional: bool) -> Result<bool, ExprError> {
         let (index, at) = chain.at;
         let word = chain.words[index];
@@ -198,10 +199,10 @@ impl Compiler {
     }
 }
 
-/// Converters as they are read.
+/// State while converters are parsed.
 struct Chain<'w> {
     words: &'w [&'w [u8]],
-    /// Word and byte.
+    /// The current word and byte.
     at: (usize, usize),
     kind: Kind,
     steps: Vec<Step>,
@@ -209,7 +210,7 @@ struct Chain<'w> {
     last: Option<&'w str>,
 }
 
-/// HAProxy's message for a fetch that has nothing to read where it stands.
+/// HAProxy's message for a fetch at a place where its data does not exist.
 pub(crate) fn misplaced(fetch: &Fetch) -> String {
     format!(
         "sample fetch <{}> may not be reliably used here because it needs '{}' which is not available here",
@@ -223,7 +224,7 @@ pub(crate) fn name_end(word: &[u8], at: usize) -> usize {
     at + word[at..].iter().take_while(|byte| is_name(byte)).count()
 }
 
-/// Computes now what depends on nothing: a constant and the pure converters right after it.
+/// Evaluates the constant part now: a constant and the pure converters directly after it.
 fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start, Vec<Step>) {
     if !fetch::internal::is_constant(fetch) {
         return (Start::Fetch(fetch, args), steps);
@@ -239,7 +240,7 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start
     let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());
     let pure = steps.iter().take_while(|step| is_pure(step)).count();
     for step in steps.drain(..pure) {
-        // A result may borrow from the converter's arguments, which end here.
+        // A result may borrow from the converter's arguments, which are dropped here.
         value = step.run(value, &scope).map(Value::detach);
     }
     (Start::Constant(value.map(Value::detach)), steps)

@@ -1,7 +1,8 @@
-//! The compiler: words of the configuration, which are bytes → programs. Owns the names of variables, proxies and servers.
+//! The compiler: turns words of the configuration, which are bytes, into programs. It owns the names of variables, proxies and
+//! servers.
 //!
-//! `expression` compiles fetches with their converters, `arguments` their arguments; ACLs and log formats are compiled
-//! beside what runs them.
+//! `expression` compiles fetches with their converters, and `arguments` their arguments. The compilers of ACLs and log formats
+//! are in the modules that run them.
 
 mod arguments;
 pub(crate) mod expression;
@@ -18,16 +19,16 @@ use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, Reference, SlotC
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a log format writes what it writes.
+/// How a log format writes its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A log line: `-` for what is empty, spaces merged.
+    /// A log line: `-` for empty items, spaces merged.
     Log,
-    /// Text for a header, a path, a body: nothing for what is empty, bytes that a header may not have as `%XX`.
+    /// Text for a header, a path, a body: nothing for empty items; bytes that are invalid in a header as `%XX`.
     Http,
     /// `unique-id-format`: as [`Style::Http`], spaces merged.
     UniqueId,
-    /// Text for a variable, a name, a body: nothing for what is empty, bytes as they are.
+    /// Text for a variable, a name, a body: nothing for empty items; bytes unchanged.
     Plain,
 }
 
@@ -36,49 +37,49 @@ pub enum Style {
 pub struct Compiler {
     pub(crate) names: Names,
     pub(crate) references: References,
-    /// Where what is compiled now is written.
+    /// The current place in the configuration.
     pub(crate) source: Source,
     pub(crate) needs: Needs,
     warnings: Vec<ExprError>,
 }
 
 impl Compiler {
-    /// A compiler that knows no proxy and no variable yet.
+    /// A compiler without proxies and variables.
     #[must_use]
     pub fn new() -> Compiler {
         Compiler::default()
     }
 
-    /// Tells the name of a frontend or backend, in the order of their indexes in [`crate::World`]. All must be
-    /// declared before an expression that names one (`nbsrv(name)`).
+    /// Declares a frontend or backend, in the order of their indexes in [`crate::World`]. Declare all of them before an
+    /// expression that names one (`nbsrv(name)`).
     pub fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
         self.names.declare_proxy(name, is_frontend, is_backend)
     }
 
-    /// Tells the name of a server of that proxy, in the order of their indexes.
+    /// Declares a server of a proxy, in the order of their indexes.
     pub fn declare_server(&mut self, proxy: u32, name: &str) {
         self.names.declare_server(proxy, name);
     }
 
-    /// Tells the users of a `userlist`, before an expression that names it (`http_auth(name)`).
+    /// Declares the users of a `userlist`. Call this before an expression names it (`http_auth(name)`).
     pub fn declare_userlist(&mut self, name: &str, list: std::sync::Arc<crate::auth::Userlist>) {
         self.names.declare_userlist(name, list);
     }
 
-    /// Tells a stick table, before an expression that names it (`src_conn_rate(name)`).
+    /// Declares a stick table. Call this before an expression names it (`src_conn_rate(name)`).
     pub fn declare_table(&mut self, table: Arc<tables::Table>) {
         self.names.declare_table(table);
     }
 
-    /// The stick table of a name, of the current proxy where it is empty.
+    /// The stick table of this name, or of the current proxy if the name is empty.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such table.
     pub fn table(&self, name: &str) -> Result<Arc<tables::Table>, String> {
         self.names.table(name)
     }
 
-    /// Where what is compiled from now on is written, and the folder that names of pattern files are relative to.
+    /// Sets the place of the following expressions, and the folder to which names of pattern files are relative.
     pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
         if self.source.file != file {
             file.clone_into(&mut self.source.file);
@@ -89,36 +90,36 @@ impl Compiler {
         self.source.line = line;
     }
 
-    /// The pattern set of a name (manual §2.7), for an action that edits it. It may be read by what is compiled later.
+    /// The pattern set of this name (manual §2.7), for an action that edits it. Expressions that are compiled later may read it.
     pub fn reference(&mut self, name: &str) -> Arc<Reference> {
         self.references.named(name)
     }
 
-    /// The pattern sets of the configuration, once everything is compiled, and the names of those that are edited but that
-    /// nothing reads.
+    /// The pattern sets of the configuration, after everything is compiled, and the names of those that are edited but never
+    /// read.
     pub fn take_references(&mut self) -> (References, Vec<String>) {
         let mut references = std::mem::take(&mut self.references);
         let unread = references.finish();
         (references, unread)
     }
 
-    /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument, and whose
-    /// ACLs `acl()` names. Those are taken from the last [`Compiler::acl`] or [`Compiler::condition`] of the section.
+    /// Sets the proxy of the following expressions: the default argument of `nbsrv` and `fe_conn`, and the owner of the ACLs that
+    /// `acl()` names. Those are taken from the last [`Compiler::acl`] or [`Compiler::condition`] of the section.
     pub fn enter_proxy(&mut self, proxy: Option<u32>) {
         self.names.current = proxy;
         self.names.acls = Acls::default();
     }
 
-    /// Tells that proxy `to` evaluates the expressions of `from`, which are all compiled.
+    /// Declares that proxy `to` evaluates the expressions of `from`, which are all compiled already.
     pub fn inherit_needs(&mut self, from: u32, to: u32) {
         self.needs.inherit(from, to);
     }
 
-    /// Compiles the expression that the words begin with: a fetch, and converters in the same word or the next ones.
-    /// Gives it and the number of words it took.
+    /// Compiles the expression at the beginning of the words: a fetch, and converters in the same word or the next ones. Returns
+    /// the expression and the number of words that it consumed.
     ///
     /// # Errors
-    /// Unknown names, wrong arguments, types that do not meet, a place where the fetch has nothing to read.
+    /// Unknown names, wrong arguments, incompatible types, a place where the fetch's data does not exist.
     pub fn expr<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
@@ -128,10 +129,10 @@ impl Compiler {
         Ok((compiled.expr, compiled.words))
     }
 
-    /// Compiles the converters of `balance log-hash`. The expression finds the message in [`crate::Scope::request_data`].
+    /// Compiles the converters of `balance log-hash`. The expression reads the message from [`crate::Scope::request_data`].
     ///
     /// # Errors
-    /// As [`Compiler::expr`]; and a result that has no bytes.
+    /// As for [`Compiler::expr`]; and a result that has no bytes.
     pub fn message_key(&mut self, converters: &[u8]) -> Result<Expr, ExprError> {
         let text = [b",", converters].concat();
         let compiled = self.call(&[&text], &crate::fetch::MESSAGE, 0, Reading::Word);
@@ -153,10 +154,10 @@ impl Compiler {
         }
     }
 
-    /// Compiles a log format (manual §8.2.6); the style follows from the place: [`Style::Log`] in logs, else [`Style::Http`].
+    /// Compiles a log format (manual §8.2.6). The place determines the style: [`Style::Log`] in logs, otherwise [`Style::Http`].
     ///
     /// # Errors
-    /// As [`Compiler::expr`], and unknown aliases and flags. The fault's word is 0.
+    /// As for [`Compiler::expr`], and unknown aliases and flags. The fault's word is 0.
     pub fn log_format(
         &mut self,
         text: impl AsRef<[u8]>,
@@ -173,7 +174,7 @@ impl Compiler {
     /// Compiles a log format of a given style.
     ///
     /// # Errors
-    /// As [`Compiler::log_format`].
+    /// As for [`Compiler::log_format`].
     pub fn log_format_styled(
         &mut self,
         text: impl AsRef<[u8]>,
@@ -185,10 +186,10 @@ impl Compiler {
 
     /// Compiles the words after `acl <name>` and adds them to the ACL of that name.
     ///
-    /// The place is not looked at here but where the ACL is used: [`Compiler::condition`].
+    /// The place is not checked here, but where the ACL is used: [`Compiler::condition`].
     ///
     /// # Errors
-    /// As [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here. Word 0 is the first of `words`.
+    /// As for [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here. Word 0 is the first of `words`.
     pub fn acl<W: AsRef<[u8]>>(
         &mut self,
         acls: &mut Acls,
@@ -205,7 +206,7 @@ impl Compiler {
     /// Compiles the words after `if` or `unless`.
     ///
     /// # Errors
-    /// As [`Compiler::acl`], and unknown ACL names.
+    /// As for [`Compiler::acl`], and unknown ACL names.
     pub fn condition<W: AsRef<[u8]>>(
         &mut self,
         acls: &Acls,
@@ -217,41 +218,41 @@ impl Compiler {
         crate::acl::compile::condition(self, acls, &bytes_of(words), unless, place)
     }
 
-    /// The slot of a variable (`txn.name`), given on first sight.
+    /// The slot of a variable (`txn.name`). A new name gets a new slot.
     ///
     /// # Errors
-    /// A scope or a name that is not one.
+    /// An invalid scope or name.
     pub fn var(&mut self, name: &str) -> Result<VarRef, ExprError> {
         self.names
             .var(name)
             .map_err(|message| ExprError::at(0, 0, name.len(), message))
     }
 
-    /// How many slots each scope has; final when everything is compiled.
+    /// The number of slots of each scope; final after everything is compiled.
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
         self.names.counts()
     }
 
-    /// The backends that expressions name, by their indexes; one may be there more than once.
+    /// The indexes of the backends that expressions name, possibly with duplicates.
     #[must_use]
     pub fn named_backends(&self) -> &[u32] {
         &self.names.named_backends
     }
 
-    /// The servers that the expressions compiled so far name, each by its proxy and its place.
+    /// The servers that the expressions compiled so far name, each by the indexes of its proxy and of itself.
     #[must_use]
     pub fn named_servers(&self) -> &[(u32, u32)] {
         &self.names.named_servers
     }
 
-    /// What the expressions compiled so far read.
+    /// The data that the expressions compiled so far need.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.needs.clone()
     }
 
-    /// The names of all variables; final when everything is compiled.
+    /// The names of all variables; final after everything is compiled.
     #[must_use]
     pub fn var_names(&self) -> crate::vars::VarNames {
         self.names.var_names.clone()
@@ -263,7 +264,7 @@ impl Compiler {
         self.names.contexts.clone()
     }
 
-    /// What was accepted but will not do what its author thinks, since the last call.
+    /// The warnings since the last call: expressions that are accepted but do not do what their author expects.
     pub fn take_warnings(&mut self) -> Vec<ExprError> {
         std::mem::take(&mut self.warnings)
     }
@@ -277,7 +278,7 @@ fn bytes_of<W: AsRef<[u8]>>(words: &[W]) -> Vec<&[u8]> {
     words.iter().map(AsRef::as_ref).collect()
 }
 
-/// What of a word was found to be ASCII.
+/// A name that was checked to be ASCII, as text.
 pub(crate) fn ascii(name: &[u8]) -> &str {
     std::str::from_utf8(name).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! What the expressions of a configuration read that is not at hand where nothing reads it.
+//! Facts that the engine collects only if an expression of the configuration reads them.
 
 use std::collections::HashSet;
 
 use crate::fetch::Fetch;
 
-/// See the module. The engine does the work for what is set, and only then.
+/// See the module. The engine collects a fact only if its field is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Bodies of requests: what came along with a head is looked at with it (`req.body`).
+    /// Bodies of requests: the part that arrived with the head is kept for `req.body`.
     pub request_body: bool,
     /// The local address of server connections (`bc_src`, `%bi`).
     pub server_source: bool,
@@ -15,12 +15,13 @@ pub struct Needs {
     pub client_destination: bool,
     /// Proxies whose expressions read HTTP requests.
     http: HashSet<u32>,
-    /// Expressions outside of proxies do.
+    /// Expressions outside of proxies read HTTP requests.
     http_anywhere: bool,
 }
 
 impl Needs {
-    /// Whether an expression of this proxy reads HTTP requests: in TCP they are looked for in its bytes.
+    /// Whether an expression of this proxy reads HTTP requests. In mode TCP, the engine then parses the connection's bytes as a
+    /// request.
     #[must_use]
     pub fn http_request(&self, proxy: u32) -> bool {
         self.http_anywhere || self.http.contains(&proxy)
@@ -42,7 +43,7 @@ impl Needs {
         }
     }
 
-    /// The expressions of `from` are those of `to`, too.
+    /// Adds the expressions of `from` to those of `to`.
     pub(crate) fn inherit(&mut self, from: u32, to: u32) {
         if self.http.contains(&from) {
             self.http.insert(to);

@@ -1,8 +1,9 @@
-//! "did you mean": the known name that is nearest to one nobody knows.
+//! "did you mean": the known name that is nearest to an unknown one.
 
 use syntax::suggest::closest;
 
-/// The message for a name that no entry has: `unknown` text with a suggestion, or that HAProxy knows it and we do not yet.
+/// The message for a name without a table entry: `unknown` with a suggestion, or a note that HAProxy knows the name and it is not
+/// implemented yet.
 pub(crate) fn unknown(
     what: &str,
     name: &str,

@@ -1,7 +1,7 @@
 //! AES in CBC and GCM mode (NIST SP 800-38A and 800-38D), with keys from the configuration or from variables.
 //!
-//! The block cipher and GHASH are the library's; the modes stand here because the length of a GCM nonce is known only
-//! when a request comes. Decrypted bytes leave only when their tag was right.
+//! The block cipher and GHASH come from a library. The modes are implemented here because the length of a GCM nonce is known only
+//! at run time. Decrypted bytes are returned only after their tag was verified.
 
 use super::digest::{base64_at, decode_base64_at};
 use super::{Convert, bytes_of, convert, written};
@@ -93,7 +93,7 @@ enum Cipher {
 type AesBlock = Block<aes::Aes128>;
 
 impl Cipher {
-    /// A key that is too long is cut.
+    /// A key that is too long is truncated.
     fn new(bits: i64, key: &[u8]) -> Option<Cipher> {
         Some(match bits {
             128 => Cipher::Aes128(aes::Aes128::new_from_slice(key.get(..16)?).ok()?),
@@ -120,12 +120,12 @@ impl Cipher {
     }
 }
 
-/// The initial value of wrapped keys (RFC 3394 §2.2.3.1).
+/// The initial value of key wrapping (RFC 3394 §2.2.3.1).
 const WRAP_VECTOR: [u8; 8] = [0xa6; 8];
-/// Blocks of 8 bytes of a wrapped key, without the first.
+/// Most 8-byte blocks of a wrapped key, without the first.
 const WRAPPED_BLOCKS_MAX: usize = 16;
 
-/// The key that is wrapped with another one (RFC 3394 §2.2.2). None where it is not.
+/// Unwraps a key with another one (RFC 3394 §2.2.2). None if the check fails.
 pub(super) fn unwrap_key(key: &[u8], wrapped: &[u8]) -> Option<Vec<u8>> {
     let cipher = Cipher::new(8 * i64::try_from(key.len()).ok()?, key)?;
     let (first, rest) = wrapped.split_first_chunk::<8>()?;
@@ -161,8 +161,8 @@ fn xor(block: &mut [u8], other: &[u8]) {
 /// Cipher, initial vector, input, output.
 type Mode = fn(&Cipher, AesBlock, &[u8], &mut Vec<u8>) -> Option<()>;
 
-/// A nonce that is too short is filled with zeros, one that is too long is cut, as HAProxy does. Additional data has no
-/// meaning in this mode; a variable that names some must be set nevertheless.
+/// As in HAProxy, a nonce that is too short is padded with zeros, and one that is too long is truncated. Additional data has no
+/// meaning in this mode; but if a variable is named for it, the variable must be set.
 fn cbc<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>, mode: Mode) -> Option<Value<'a>> {
     let nonce = base64_at(args, 1, scope)?;
     let key = base64_at(args, 2, scope)?;
@@ -176,7 +176,7 @@ fn cbc<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>, mode: Mode) -> 
     written(|out| mode(&cipher, vector, &bytes, out)).map(Value::Bin)
 }
 
-/// With PKCS #7 padding (RFC 5652 §6.3).
+/// Pads with PKCS #7 (RFC 5652 §6.3).
 fn cbc_encrypt(
     cipher: &Cipher,
     mut vector: AesBlock,
@@ -230,7 +230,7 @@ fn gcm_decrypt<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Opti
     Some(Value::Bin(buffer.into()))
 }
 
-/// The tag becomes the variable's value, in base64.
+/// The tag is stored in the variable, in base64.
 fn gcm_encrypt<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Var(tag_var)) = args.get(3) else {
         return None;
@@ -248,11 +248,11 @@ fn gcm_encrypt<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Opti
         .then(|| Value::Bin(buffer.into()))
 }
 
-/// Galois/Counter Mode for one message.
+/// Galois/Counter Mode (GCM) for one message.
 struct Gcm<'a> {
     cipher: Cipher,
     hash: ghash::GHash,
-    /// The counter that the tag is encrypted with.
+    /// The counter block that encrypts the tag.
     first: AesBlock,
     additional: crate::Bytes<'a>,
 }
@@ -304,7 +304,7 @@ impl<'a> Gcm<'a> {
         }
     }
 
-    /// The tag of encrypted bytes.
+    /// The authentication tag of encrypted bytes.
     fn tag(&self, encrypted: &[u8]) -> [u8; BLOCK] {
         let mut hash = self.hash.clone();
         hash.update_padded(&self.additional);
@@ -318,7 +318,7 @@ impl<'a> Gcm<'a> {
     }
 }
 
-/// The block of lengths in bits that closes a hash.
+/// The block with the lengths in bits at the end of a hash.
 fn lengths(first: usize, second: usize) -> AesBlock {
     let bits = (first as u128) << 67 | (second as u128) << 3;
     AesBlock::from(bits.to_be_bytes())
@@ -329,12 +329,12 @@ mod tests {
     use crate::Place;
     use crate::testing::{Facts, compiler, convert_text, none};
 
-    /// NIST SP 800-38A §F.2 and the GCM specification's test cases 2 to 4, keys and vectors in base64.
+    /// Vectors of NIST SP 800-38A §F.2 and test cases 2 to 4 of the GCM specification; keys and nonces are in base64.
     #[test]
     fn published_vectors() {
         for (expr, wanted) in [
             (
-                // F.2.1, the first block; the padding's block follows it.
+                // F.2.1, the first block; the block of the padding follows it.
                 "bin(6bc1bee22e409f96e93d7e117393172a),aes_cbc_enc(128,AAECAwQFBgcICQoLDA0ODw==,\
                  K34VFiiu0qar9xWICc9PPA==),bytes(0,16),hex",
                 "7649ABAC8119B246CEE98E9B12E9197D",
@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Test case 6 of the GCM specification has a nonce of another length; what is encrypted is decrypted.
+    /// Test case 6 of the GCM specification has a nonce of another length. Decryption restores what was encrypted.
     #[test]
     fn tags_are_assigned() {
         let mut facts = Facts::new();

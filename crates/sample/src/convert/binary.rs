@@ -1,4 +1,4 @@
-//! Bytes as digits: binary, decimal, hexadecimal; integers as bytes; control characters.
+//! Bytes as digits: binary, decimal, hexadecimal; integers as bytes; removal of control characters.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Int, Str};
@@ -105,13 +105,13 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(control_mask),
 ];
 
-/// Every control character but the tab.
+/// Every control character except the tab.
 const CONTROLS_BUT_TAB: i64 = 0x1_ffff_fdff;
 const CONTROLS: i64 = 0x1_ffff_ffff;
-/// What a header's value may not have: NUL, LF, CR.
+/// Characters that a header value must not contain: NUL, LF, CR.
 const CONTROLS_OF_HTTP: i64 = 0x2401;
 
-/// Writes chunk after chunk with the separator between. Stops before a chunk that has no room.
+/// Writes the chunks with the separator between them. Stops before the first chunk that does not fit.
 fn in_chunks<'a>(
     args: &[Arg],
     value: Value<'_>,
@@ -119,7 +119,7 @@ fn in_chunks<'a>(
 ) -> Option<Value<'a>> {
     let bytes = bytes_of(value)?;
     let size = match int_at(args, 1) {
-        // Without one, only `be2hex` is accepted: everything is one chunk.
+        // Without a chunk size, only `be2hex` is accepted: everything is one chunk.
         None | Some(..=0) => bytes.len().max(1),
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
     };
@@ -160,7 +160,7 @@ fn hexadecimal_chunks(args: &mut [Arg]) -> Result<(), String> {
     if needed && size <= 0 {
         return Err(format!("chunk_size needs to be positive ({size})"));
     }
-    // Without a separator it does not matter.
+    // Without a separator, the chunk size does not matter.
     if !needed && let Some(size) = args.get_mut(1) {
         *size = Arg::Int(0);
     }
@@ -209,7 +209,7 @@ fn control_mask(args: &mut [Arg]) -> Result<(), String> {
 mod tests {
     use crate::testing::convert_text;
 
-    /// The manual's examples (§7.3.1), and HAProxy's answers. The manual is wrong about `le2dec`.
+    /// The manual's examples (§7.3.1), and the answers of HAProxy. The manual is wrong about `le2dec`.
     #[test]
     fn digits_of_bytes() {
         for (expr, wanted) in [
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// A long input makes a text that stops before the bound, as HAProxy's does.
+    /// The result of a long input stops before the limit, as in HAProxy.
     #[test]
     fn long_results_are_cut_between_chunks() {
         let bytes = vec![0xff; crate::SAMPLE_BYTES_MAX];

@@ -133,7 +133,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(json_input),
 ];
 
-/// What `write` makes of the bytes; none where it fails or makes too much.
+/// The result of `write` on the bytes; None if it fails or is too long.
 fn coded<'a>(
     value: &Value<'_>,
     write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
@@ -152,7 +152,7 @@ fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Base64 with its padding.
+/// Encodes base64 with padding.
 pub(super) fn encode64(bytes: &[u8], out: &mut Vec<u8>) {
     encode_in(bytes, STANDARD, true, out);
 }
@@ -175,7 +175,7 @@ fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>)
     }
 }
 
-/// Decodes base64 as HAProxy does: padding may end any group of four, and bits beyond the last byte are dropped.
+/// Decodes base64 like HAProxy: padding may end any group of four, and bits beyond the last byte are dropped.
 pub(crate) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (groups, []) = text.as_chunks::<4>() else {
         return None;
@@ -190,7 +190,7 @@ pub(crate) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Decodes base64 for URLs, which has no padding: a `=` counts as the last letter, as it does in HAProxy.
+/// Decodes base64 for URLs, which has no padding. As in HAProxy, `=` counts as the last letter.
 pub(super) fn decode_url64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     for group in text.chunks(4) {
         if group.len() == 1 {
@@ -201,7 +201,7 @@ pub(super) fn decode_url64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The bytes of the first `count` letters of a group.
+/// Decodes the bytes of the first `count` letters of a group.
 fn push_group(group: &[u8], count: usize, values: &[u8; 256], out: &mut Vec<u8>) -> Option<()> {
     let mut bits = 0_u32;
     for position in 0..4 {
@@ -222,7 +222,7 @@ const NO_LETTER: u8 = 255;
 static STANDARD_VALUES: [u8; 256] = values(STANDARD);
 static URL_VALUES: [u8; 256] = values(URL);
 
-/// The place of each byte in an alphabet.
+/// The index of each byte in an alphabet.
 const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
     let mut values = [NO_LETTER; 256];
     let mut place = 0;
@@ -236,7 +236,7 @@ const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
     values
 }
 
-/// A `+` is a space in a form, and after the first `?`. A bad escape makes it fail; a NUL byte ends the text.
+/// A `+` means a space in a form, and after the first `?`. An invalid escape fails; a NUL byte ends the text.
 fn url_decode(text: &[u8], mut in_form: bool, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = crate::cast::until_nul(text);
     loop {
@@ -271,11 +271,11 @@ fn url_enc_kind(args: &mut [Arg]) -> Result<(), String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Input {
     name: &'static str,
-    /// As UTF-8; else each byte is a code point.
+    /// The input is UTF-8; otherwise each byte is a code point.
     utf8: bool,
-    /// More bytes than a code point needs are no fault.
+    /// Overlong encodings of code points are accepted.
     permissive: bool,
-    /// What is wrong is left out; else it fails.
+    /// Invalid input is skipped; otherwise it fails.
     skipping: bool,
 }
 
@@ -321,7 +321,7 @@ fn json(bytes: &[u8], input: Input, out: &mut Vec<u8>) -> Option<()> {
         let point = code_point(rest);
         rest = &rest[point.len..];
         match point.code {
-            // Four digits cannot say more.
+            // Four digits cannot represent larger code points.
             Some(code @ ..=0xffff) if !point.overlong || input.permissive => json_char(code, out),
             _ if input.skipping => {}
             _ => return None,
@@ -333,17 +333,17 @@ fn json(bytes: &[u8], input: Input, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// What the bytes of a sequence of UTF-8 say; of the old form, which had up to six of them.
+/// The code point of a UTF-8 sequence; the old form with up to six bytes is accepted too.
 struct CodePoint {
-    /// None for a broken sequence and for what is no character.
+    /// None for a broken sequence and for a value that is no character.
     code: Option<u32>,
-    /// More bytes than it needs.
+    /// The sequence is longer than necessary.
     overlong: bool,
-    /// Bytes that it took.
+    /// The number of bytes read.
     len: usize,
 }
 
-/// Reads the sequence at the beginning of bytes that are not empty.
+/// Decodes the sequence at the beginning of bytes that are not empty.
 fn code_point(bytes: &[u8]) -> CodePoint {
     let first = bytes[0];
     let len = match first.leading_ones() {

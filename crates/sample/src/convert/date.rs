@@ -1,4 +1,4 @@
-//! Dates: seconds as texts in the form of `strftime`, and the dates of HTTP (RFC 9110 §5.6.7) both ways.
+//! Dates: seconds as text in a format of `strftime`, and conversions from and to the dates of HTTP (RFC 9110 §5.6.7).
 
 use jiff::fmt::strtime;
 use jiff::tz::Offset;
@@ -100,7 +100,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     ),
 ];
 
-/// HAProxy keeps dates positive so.
+/// HAProxy keeps dates positive with this mask.
 const SECONDS_MASK: i64 = 0x007f_ffff_ffff_ffff;
 
 fn int_of(value: &Value<'_>) -> Option<i64> {
@@ -110,12 +110,12 @@ fn int_of(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Of whole seconds, with the offset argument added. In local time with a scope.
+/// Formats whole seconds, after the offset argument is added. In local time if there is a scope.
 fn whole<'a>(args: &[Arg], value: Value<'a>, local: Option<&Scope<'_>>) -> Option<Value<'a>> {
     dated(args, int_of(&value)? & SECONDS_MASK, 0, local)
 }
 
-/// Of smaller units: `%N` in the format is the fraction. The offset argument is in seconds all the same, as in HAProxy.
+/// Formats smaller units: `%N` in the format is the fraction. The offset argument is in seconds in this case too, as in HAProxy.
 fn divided<'a>(
     args: &[Arg],
     value: Value<'a>,
@@ -142,7 +142,7 @@ fn dated<'a>(
     .map(Value::Str)
 }
 
-/// The offset has the unit of the number. A fraction is written without leading zeros, as HAProxy does.
+/// The offset has the unit of the number. As in HAProxy, the fraction is written without leading zeros.
 fn http_date<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let per_second = int_at(args, 1).unwrap_or(1);
     let number = int_of(&value)?.wrapping_add(int_at(args, 0).unwrap_or(0));
@@ -159,7 +159,7 @@ fn http_date<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Val
     .map(Value::Str)
 }
 
-/// The form that a date of HTTP has, if any (RFC 9110 §5.6.7).
+/// The format of an HTTP date (RFC 9110 §5.6.7).
 fn form_of(text: &[u8]) -> &'static str {
     let is_dash = |byte: &u8| *byte == b'-';
     match text
@@ -168,7 +168,7 @@ fn form_of(text: &[u8]) -> &'static str {
         .map(|dash| text.get(dash + 3))
     {
         Some(Some(b' ')) => "%A, %d-%b-%y %H:%M:%S GMT",
-        // Years of four digits are in use too.
+        // Four-digit years occur in this format too.
         Some(_) => "%A, %d-%b-%Y %H:%M:%S GMT",
         None if text.get(3) == Some(&b',') => "%a, %d %b %Y %H:%M:%S GMT",
         None => "%a %b %e %H:%M:%S %Y",
@@ -177,7 +177,7 @@ fn form_of(text: &[u8]) -> &'static str {
 
 fn seconds_of(form: &str, text: &[u8]) -> Option<i64> {
     let mut date = strtime::parse(form, text).ok()?;
-    // Nobody checks whether the day of the week is right.
+    // The day of the week is not checked.
     date.set_weekday(None);
     let moment = Offset::UTC.to_timestamp(date.to_datetime().ok()?).ok()?;
     Some(moment.as_second())
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// RFC 9110 §5.6.7 has the three forms of the same moment.
+    /// The three formats in RFC 9110 §5.6.7 of the same time.
     #[test]
     fn dates_of_http() {
         for text in [

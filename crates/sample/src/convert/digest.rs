@@ -81,7 +81,7 @@ pub(super) struct Algorithm {
     /// OpenSSL's name, in lower case.
     name: &'static str,
     digest: fn(&[u8], &mut Vec<u8>),
-    /// Key, message.
+    /// HMAC of a key and a message.
     pub hmac: fn(&[u8], &[u8], &mut Vec<u8>),
 }
 
@@ -93,7 +93,7 @@ where
         name,
         digest: |bytes, out| out.extend_from_slice(&D::digest(bytes)),
         hmac: |key, bytes, out| {
-            // A key of any length is one.
+            // HMAC accepts keys of any length.
             if let Ok(mut mac) = Hmac::<D>::new_from_slice(key) {
                 mac.update(bytes);
                 out.extend_from_slice(&mac.finalize().into_bytes());
@@ -122,7 +122,7 @@ static ALGORITHMS: [&Algorithm; 8] = [
     &SHA512_256,
 ];
 
-/// Other names of the same.
+/// Other names of these digests.
 const ALIASES: &[(&str, &str)] = &[
     ("ssl3-md5", "md5"),
     ("sha-1", "sha1"),
@@ -143,7 +143,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("sha512/256", "sha512-256"),
 ];
 
-/// Digests that OpenSSL has besides.
+/// Further digests of OpenSSL.
 const NOT_YET: &[&str] = &[
     "blake2b512",
     "blake2s256",
@@ -184,7 +184,7 @@ fn algorithm_at(args: &[Arg]) -> Option<&'static Algorithm> {
     ALGORITHMS.get(index).copied()
 }
 
-/// Replaces the first argument, a name, by its place in [`ALGORITHMS`].
+/// Replaces the first argument, a name, by its index in [`ALGORITHMS`].
 fn algorithm(args: &mut [Arg]) -> Result<(), String> {
     let written = String::from_utf8_lossy(str_at(args, 0)).to_ascii_lowercase();
     let name = written.strip_prefix("rsa-").unwrap_or(&written);
@@ -202,7 +202,7 @@ fn algorithm(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// The bytes of an argument that is base64 or a variable that holds base64.
+/// The decoded bytes of an argument in base64, or of a variable with base64.
 pub(super) fn base64_at<'a>(args: &'a [Arg], index: usize, scope: &Scope<'a>) -> Option<Bytes<'a>> {
     match args.get(index)? {
         Arg::Var(var) => {
@@ -214,7 +214,7 @@ pub(super) fn base64_at<'a>(args: &'a [Arg], index: usize, scope: &Scope<'a>) ->
     }
 }
 
-/// Decodes such an argument where it is not a variable.
+/// Decodes such an argument when the configuration is loaded, unless it is a variable.
 pub(super) fn decode_base64_at(args: &mut [Arg], index: usize) -> Result<(), String> {
     let Some(Arg::Str(text)) = args.get(index) else {
         return Ok(());

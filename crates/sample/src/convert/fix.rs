@@ -1,4 +1,4 @@
-//! FIX (Financial Information eXchange): tags of a message, and whether it is one.
+//! FIX (Financial Information eXchange): tags of a message, and validation of messages.
 
 use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::Str;
@@ -56,7 +56,7 @@ const BODY_LENGTH: u32 = 9;
 const CHECK_SUM: u32 = 10;
 const MSG_TYPE: u32 = 35;
 
-/// Tags that have a name here (manual §7.3.1).
+/// Tags with a name (manual §7.3.1).
 const NAMES: &[(&str, u32)] = &[
     ("BeginString", BEGIN_STRING),
     ("BodyLength", BODY_LENGTH),
@@ -66,7 +66,7 @@ const NAMES: &[(&str, u32)] = &[
     ("TargetCompID", 56),
 ];
 
-/// Versions, and the largest tag of each besides those that users define.
+/// Versions, each with its largest tag other than user-defined ones.
 const VERSIONS: &[(&str, u32)] = &[
     ("FIX.4.0", 140),
     ("FIX.4.1", 211),
@@ -77,10 +77,10 @@ const VERSIONS: &[(&str, u32)] = &[
 ];
 const USER_DEFINED: std::ops::RangeInclusive<u32> = 10_000..=19_999;
 
-/// Ends a value.
+/// The byte that ends a value.
 const DELIMITER: u8 = 1;
 
-/// No message is shorter.
+/// The length of the shortest message.
 const MESSAGE_BYTES_MIN: usize = 26;
 
 /// `tag=value` and a delimiter.
@@ -118,13 +118,13 @@ fn field(message: &[u8], at: usize) -> Step<'_> {
 }
 
 impl Field<'_> {
-    /// Where the next one begins.
+    /// The position after the field.
     fn end(&self) -> usize {
         self.value_at + self.value.len() + 1
     }
 }
 
-/// Decimal digits and nothing else; wraps, as HAProxy's.
+/// Parses decimal digits only. Wraps on overflow, as in HAProxy.
 fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;
@@ -135,7 +135,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// The range of a tag's value, which is not empty.
+/// The range of a tag's value. An empty value is not found.
 fn find(message: &[u8], wanted: u32) -> Option<(usize, usize)> {
     let mut at = 0;
     while at < message.len() {
@@ -160,7 +160,7 @@ enum Check {
     Incomplete,
 }
 
-/// The order of the first three tags, the body's length, and the checksum of all before the last tag.
+/// Checks the order of the first three tags, the length of the body, and the checksum of everything before the last tag.
 fn validate(message: &[u8]) -> Check {
     if message.len() < MESSAGE_BYTES_MIN {
         return Check::Incomplete;
@@ -211,7 +211,7 @@ fn validate(message: &[u8]) -> Check {
         }
         at = field.end();
     }
-    // The end came before the checksum.
+    // The message ended before the checksum.
     Check::Incomplete
 }
 
@@ -220,7 +220,7 @@ mod tests {
     use crate::testing::{Facts, compiler};
     use crate::{Place, Value};
 
-    /// The text with `|` for the delimiter.
+    /// In the text, `|` stands for the delimiter.
     fn ask(message: &str, converter: &str) -> Option<Value<'static>> {
         let mut facts = Facts::new();
         let mut compiler = compiler();
@@ -235,7 +235,7 @@ mod tests {
         expr.eval(&facts.scope()).map(Value::detach)
     }
 
-    /// A logon of the FIX 4.2 specification's form.
+    /// A logon message in the format of FIX 4.2.
     const LOGON: &str =
         "8=FIX.4.2|9=65|35=A|49=SERVER|56=CLIENT|34=177|52=20090107-18:15:16|98=0|108=30|10=062|";
 

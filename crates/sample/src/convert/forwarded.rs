@@ -1,5 +1,5 @@
-//! The `Forwarded` header (RFC 7239): its fields, and the nodes in them. What HAProxy does not take, nobody takes here:
-//! names are in lower case, a name stands once, there is one element, and only `http` and `https` are protocols.
+//! The `Forwarded` header (RFC 7239): its fields, and the nodes in them. As in HAProxy, names must be in lower case, each name
+//! must occur only once, there must be only one element, and the only protocols are `http` and `https`.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Str;
@@ -111,7 +111,7 @@ fn text<'a>(write: impl FnOnce(&mut Vec<u8>)) -> Option<Value<'a>> {
     .map(Value::Str)
 }
 
-/// The name behind an underscore; none where it has other bytes than such a name may have, or none.
+/// The name after the underscore; None if it is empty or has invalid bytes.
 fn obfuscated<'a>(name: &Bytes<'_>) -> Option<Value<'a>> {
     if name.is_empty() || !name.iter().all(|byte| is_obfuscated(*byte)) {
         return None;
@@ -144,11 +144,11 @@ impl Field {
     ];
 }
 
-/// The ranges of the values, without quotes, in the order of [`Field`].
+/// The ranges of the values without quotes, in the order of [`Field`].
 struct Fields([Option<(usize, usize)>; 4]);
 
 impl Fields {
-    /// None where something is wrong. What follows all four is not looked at, as HAProxy has it.
+    /// Parses a header; None if it is invalid. As in HAProxy, text after all four fields is not checked.
     fn read(header: &[u8]) -> Option<Fields> {
         let mut fields = Fields([None; 4]);
         let mut reader = Reader::new(header, false);
@@ -186,7 +186,7 @@ impl Fields {
 enum Name {
     Ip(IpAddr),
     Unknown,
-    /// The range with its underscore.
+    /// The range of the name, including its underscore.
     Obfuscated(usize, usize),
 }
 
@@ -196,15 +196,15 @@ enum Port {
     Obfuscated(usize, usize),
 }
 
-/// The longest text of an address.
+/// The longest text of an IPv4 address.
 const IPV4_BYTES_MAX: usize = 15;
 const IPV6_BYTES_MAX: usize = 45;
 
-/// Reads a header's value from left to right.
+/// Parses the header's value from left to right.
 struct Reader<'h> {
     text: &'h [u8],
     at: usize,
-    /// Ports and IPv6 addresses stand in quotes only.
+    /// Ports and IPv6 addresses are valid only in quotes.
     quoted: bool,
 }
 
@@ -231,7 +231,7 @@ impl<'h> Reader<'h> {
         found.then_some(())
     }
 
-    /// The longest piece of such bytes.
+    /// Consumes the longest run of bytes for which `is` holds, up to `count_max`.
     fn take(&mut self, count_max: usize, is: impl Fn(u8) -> bool) -> &'h [u8] {
         let rest = self.rest();
         let count = rest
@@ -283,7 +283,7 @@ impl<'h> Reader<'h> {
         self.port_number().map(Port::Number)
     }
 
-    /// 1 to 65535.
+    /// A number from 1 to 65535.
     fn port_number(&mut self) -> Option<u16> {
         let digits = self.take(usize::MAX, |byte| byte.is_ascii_digit());
         let number = digits.iter().try_fold(0_u16, |sum, digit| {

@@ -1,5 +1,5 @@
-//! Hashes that are not cryptographic. The old ones are followed by a full avalanche with an argument other than 0, those
-//! of the xxHash family take a seed.
+//! Hashes that are not cryptographic. For the older ones, a nonzero argument adds a full avalanche. Those of the xxHash family
+//! take a seed.
 
 use net::crc;
 
@@ -108,7 +108,7 @@ fn seeded<'a>(
     Some(Value::Int(with(bytes, int_at(args, 0).unwrap_or(0))))
 }
 
-/// Multiplied after the avalanche: a prime near three quarters of the 32-bit space.
+/// The multiplier after the avalanche: a prime near three quarters of the 32-bit range.
 const AVALANCHE_FACTOR: u32 = 3_221_225_473;
 
 /// Bob Jenkins' full avalanche of 32 bits.
@@ -121,7 +121,7 @@ fn avalanche(mut a: u32) -> u32 {
     (a ^ 0xb55a_4f09) ^ (a >> 16)
 }
 
-/// The avalanche and its multiplication: what follows a hash where `avalanche` is asked for.
+/// The avalanche and its multiplication, applied to a hash where `avalanche` is set.
 #[must_use]
 pub fn full_avalanche(hash: u32) -> u32 {
     avalanche(hash).wrapping_mul(AVALANCHE_FACTOR)
@@ -147,7 +147,7 @@ pub fn sdbm(bytes: &[u8]) -> u32 {
     sdbm_from(0, bytes)
 }
 
-/// The same, going on from the hash of what stands before.
+/// Continues the sdbm hash of the preceding bytes.
 pub(crate) fn sdbm_from(hash: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(hash, |hash, byte| {
         hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
@@ -181,7 +181,7 @@ mod tests {
             ("str(123456789),crc32c", "3808858755"),
             ("str(hello),djb2", "261238937"),
             ("str(hello),sdbm", "684824882"),
-            // xxHash's own values of the empty input and its specification's.
+            // xxHash's values for the empty input, and those of its specification.
             ("str(),xxh32", "46947589"),
             ("str(),xxh64", "-1205034819632174695"),
             ("str(),xxh3", "3244421341483603138"),

@@ -1,28 +1,28 @@
-//! Finds one value in a JSON text by its path, without building anything: one pass, a fixed depth, no recursion.
+//! Finds one value in a JSON text by its path, without building a tree: one pass, limited depth, no recursion.
 //!
-//! It reads as the mjson library does, which HAProxy asks: the first value that the path leads to counts, what follows it
-//! is not looked at, and an array's elements are counted by their commas.
+//! It follows the mjson library, which HAProxy uses: the first value at the path counts, the text after it is not checked, and
+//! the elements of an array are counted by their commas.
 
-/// What was found: where it stands in the text.
+/// The kind and the range of the found value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// As far as it reads as a number.
+    /// The part that parses as a number.
     Number(usize, usize),
     True,
     False,
-    /// Between the quotes, escapes as they are.
+    /// The text between the quotes, escapes unresolved.
     Text(usize, usize),
-    /// With its brackets.
+    /// The text with its brackets.
     Array(usize, usize),
     /// `null`, or an object.
     Other,
 }
 
-/// Nested arrays and objects that are followed.
+/// Most levels of nested arrays and objects.
 const DEPTH_MAX: usize = 20;
 
-/// The value at a path (`$.name.other[3]`; a backslash before a dot or bracket of a name); none without one, and where
-/// the text before it is no JSON.
+/// The value at a path (`$.name.other[3]`; a backslash escapes a dot or bracket in a name). None if there is no such value, or if
+/// the text before it is not JSON.
 pub(super) fn find(text: &[u8], path: &[u8]) -> Option<Found> {
     if path.first() != Some(&b'$') {
         return None;
@@ -73,7 +73,7 @@ enum Expect {
     CommaOrEnd,
 }
 
-/// Hands out tokens until the receiver has enough, the first value ends, or something is wrong.
+/// Passes tokens to `step` until it has a verdict, the first value ends, or the text is invalid.
 fn scan(text: &[u8], mut step: impl FnMut(Token) -> Verdict) -> Option<Found> {
     let mut nesting = [0_u8; DEPTH_MAX];
     let mut depth = 0;
@@ -106,7 +106,7 @@ fn scan(text: &[u8], mut step: impl FnMut(Token) -> Verdict) -> Option<Found> {
                 depth += 1;
             }
             Kind::Close(byte) => {
-                // In ASCII a closing bracket stands two behind its opening one.
+                // In ASCII, a closing bracket is two after its opening one.
                 if depth == 0 || nesting[depth - 1] + 2 != byte {
                     return None;
                 }
@@ -139,7 +139,7 @@ fn scan(text: &[u8], mut step: impl FnMut(Token) -> Verdict) -> Option<Found> {
     None
 }
 
-/// Bytes of a quoted text at the beginning. Only a backslash or a quote can be escaped, and a few raw control characters.
+/// The length of the quoted text at the beginning. Only backslashes, quotes and a few raw control characters can be escaped.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -158,8 +158,8 @@ fn quoted(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Reads a number: what it is, and its bytes; 0 bytes where it does not end as one. Computed with the same steps as
-/// mjson's, so that what is printed is the same.
+/// Parses a number. Returns its value and its length; 0 bytes if it does not end like a number. Computes with the same steps as
+/// mjson, so that the printed result is the same.
 pub(super) fn number(text: &[u8]) -> (f64, usize) {
     let digit = |at: usize| {
         text.get(at)
@@ -228,18 +228,18 @@ fn power_of_ten(mut exponent: u32) -> f64 {
     factor
 }
 
-/// How far the path was followed.
+/// The progress along the path.
 struct Search<'p> {
     path: &'p [u8],
     path_at: usize,
-    /// Of the tokens.
+    /// The depth of the current token.
     depth: usize,
-    /// Parts of the path that were found.
+    /// The number of path parts that were found.
     matched: usize,
-    /// Commas seen in the array that is counted, and how many to see.
+    /// The commas seen in the counted array, and the number to see.
     index: i64,
     wanted: i64,
-    /// Where the array or object that is looked for begins.
+    /// The start of the array or object that is the result.
     opened: Option<usize>,
 }
 
@@ -286,7 +286,7 @@ impl Search<'_> {
                     self.path_at += len;
                 }
             }
-            // The object that was entered has no such key before it ends.
+            // The entered object ended without this key.
             Kind::Key if self.depth == self.matched => return Verdict::Stop(None),
             Kind::Comma | Kind::Colon | Kind::Key => {}
             value => {
@@ -308,12 +308,12 @@ impl Search<'_> {
         self.path.get(self.path_at) == Some(&byte)
     }
 
-    /// Whether the whole path was followed to here.
+    /// Whether the current place is the whole path.
     fn is_there(&self) -> bool {
         self.path_at >= self.path.len() && self.depth == self.matched
     }
 
-    /// Whether the path goes on with a dot and this key: how many bytes of the path that is.
+    /// Whether the path continues with a dot and this key. Returns the length of that part of the path.
     fn names(&self, key: &[u8]) -> Option<usize> {
         let rest = self.path.get(self.path_at..)?.strip_prefix(b".")?;
         let (mut at, mut key) = (0, key.iter());
@@ -387,7 +387,7 @@ mod tests {
         ] {
             assert_eq!(found(text, "$.a"), None, "{text}");
         }
-        // But not behind what is found.
+        // Text after the found value is not checked.
         assert_eq!(found(r#"{"a":1 garbage"#, "$.a"), Some("1"));
         let deep = format!("{}1", "[".repeat(DEPTH_MAX + 1));
         assert_eq!(found(&deep, "$.a"), None);

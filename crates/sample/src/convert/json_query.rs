@@ -67,7 +67,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(verifiable_by_certificate),
 ];
 
-/// What an integer of JSON may be at most, so that all programs read it alike (RFC 8259 §6).
+/// The largest integer in JSON that all programs read alike (RFC 8259 §6).
 const JSON_INT_MAX: i64 = (1 << 53) - 1;
 
 fn output_type(args: &mut [Arg]) -> Result<(), String> {
@@ -105,7 +105,7 @@ fn query<'a>(args: &[Arg], text: Bytes<'a>) -> Option<Value<'a>> {
     })
 }
 
-/// Resolves escapes. Only the first 256 code points can be written as four digits, each of which becomes a byte.
+/// Resolves escapes. Only the first 256 code points can be written with four digits; each becomes one byte.
 fn unescape(mut rest: &[u8], out: &mut Vec<u8>) -> Option<()> {
     loop {
         rest = match rest {
@@ -137,7 +137,7 @@ fn unescape(mut rest: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// A hexadecimal digit; of another byte, what the same sum gives.
+/// The value of a hexadecimal digit. Other bytes give the result of the same sum.
 fn hex(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',
@@ -146,7 +146,7 @@ fn hex(digit: u8) -> u8 {
     }
 }
 
-/// C's `%g`: six significant digits, no zeros at the end, an exponent where it is below -4 or above 5.
+/// Writes a number like C's `%g`: six significant digits, no trailing zeros, an exponent if it is below -4 or above 5.
 fn push_general(out: &mut Vec<u8>, number: f64) {
     use std::io::Write as _;
     if !number.is_finite() {
@@ -169,7 +169,7 @@ fn push_general(out: &mut Vec<u8>, number: f64) {
         return drop(write!(out, "e{sign}{:02}", exponent.abs()));
     }
     out.truncate(start);
-    // As many digits behind the point as make six.
+    // As many decimals as are needed for six digits.
     drop(write!(out, "{number:.*}", (5 - exponent) as usize));
     trim_zeros(out, start);
 }
@@ -182,7 +182,7 @@ fn trim_zeros(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// A part of a token, decoded; or what a path leads to in it.
+/// A decoded part of a token, or the value at a path in it.
 fn member<'a>(args: &[Arg], value: Value<'a>, index: usize) -> Option<Value<'a>> {
     let token = bytes_of(value)?;
     let part = token.split(|byte| *byte == b'.').nth(index)?;
@@ -193,20 +193,20 @@ fn member<'a>(args: &[Arg], value: Value<'a>, index: usize) -> Option<Value<'a>>
     query(args, text)
 }
 
-/// What `jwt_verify` answers besides 1 and 0 (manual §7.3.1).
+/// The results of `jwt_verify` other than 1 and 0 (manual §7.3.1).
 const UNKNOWN_ALGORITHM: i64 = -1;
 const INVALID_TOKEN: i64 = -3;
 
 /// No expression names the file.
 const UNKNOWN_CERTIFICATE: i64 = -5;
 
-/// The certificate may not verify tokens.
+/// The certificate is not allowed to verify tokens.
 const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
 /// A signature's algorithm (RFC 7518 §3.1).
 enum Signature {
     Hmac(&'static Algorithm),
-    /// With a public key.
+    /// Signed with a private key; verified with a public key.
     Key,
     None,
 }
@@ -222,7 +222,7 @@ fn signature(name: &[u8]) -> Option<Signature> {
     })
 }
 
-/// Looks at the algorithm, and reads the file of the key. Where a variable has the algorithm, the key may be a secret as well.
+/// Checks the algorithm, and reads the key file. If the algorithm is in a variable, the key may also be a secret.
 fn verifiable(args: &mut [Arg]) -> Result<(), String> {
     let [algorithm, key] = args else {
         return Ok(());
@@ -247,7 +247,7 @@ fn verifiable(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// Looks at the algorithm, and notes the certificate, which is read with those of TLS.
+/// Checks the algorithm, and registers the certificate, which is read with those of TLS.
 fn verifiable_by_certificate(args: &mut [Arg]) -> Result<(), String> {
     let [algorithm, certificate] = args else {
         return Ok(());
@@ -305,7 +305,7 @@ fn verify_by_certificate<'a>(
     Some(Value::Int(verified(&token, &name, &certificate, known)))
 }
 
-/// HMAC in constant time, or a signature with the public key of the file that `key` names.
+/// Verifies an HMAC in constant time, or a signature with the public key in the file that `key` names.
 fn verified(
     token: &[u8],
     name: &[u8],
@@ -332,7 +332,7 @@ fn verified(
     };
     let hash = match algorithm {
         Signature::Hmac(hash) => hash,
-        // Two numbers of the same length (RFC 7518 §3.4).
+        // The signature is two numbers of the same length (RFC 7518 §3.4).
         Signature::Key if name.starts_with(b"ES") && code.len() % 2 == 1 => return INVALID_TOKEN,
         Signature::Key | Signature::None => {
             return match known(key) {
@@ -352,7 +352,7 @@ mod tests {
     use crate::Place;
     use crate::testing::{Facts, compiler};
 
-    /// The expression's text when `txn.v` holds `value`.
+    /// The text of an expression while `txn.v` holds `value`.
     fn ask(value: &str, converter: &str) -> Option<String> {
         let mut facts = Facts::new();
         let mut compiler = compiler();
@@ -425,7 +425,7 @@ mod tests {
             let said = ask(token, &format!("jwt_verify({args})"));
             assert_eq!(said.as_deref(), Some(wanted), "{args}");
         }
-        // Certificates by their names: known, forbidden, unknown.
+        // Certificates by name: known, forbidden, unknown.
         let certificate = include_bytes!("../x509/data/server.der");
         crate::set_token_certificate("tokens.known", Some(certificate), None);
         crate::set_token_certificate("tokens.forbidden", None, None);
@@ -433,7 +433,7 @@ mod tests {
             let said = ask(&rs256, &format!("jwt_verify_cert(RS256,{name})"));
             assert_eq!(said.as_deref(), Some(wanted), "{name}");
         }
-        // A variable may name a file that some expression names.
+        // A variable may name a file that an expression names.
         let said = ask(&rsa_file, "bytes(0),jwt_verify(txn.v,/nonexistent)");
         assert_eq!(said.as_deref(), Some("-1"), "no algorithm");
         for args in ["RS256,/nonexistent/x.pem", "XS256,x"] {
@@ -479,7 +479,7 @@ mod tests {
         }
     }
 
-    /// The token of RFC 7515 §A.1 has a binary key; this one is its like with the key `your-256-bit-secret`.
+    /// A token like that of RFC 7515 §A.1, whose key is binary; this one has the key `your-256-bit-secret`.
     const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
         eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.\
         SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";

@@ -1,7 +1,7 @@
 //! Encrypted JSON Web Tokens in their compact form (RFC 7516 §3.1, RFC 7518 §4 and §5).
 //!
-//! A token has a key of its own, which [`keys`] gets with a secret or a private key; its content leaves only when its tag was right.
-//! Whatever is wrong with a token, the converters have no value.
+//! Each token has a content key of its own, which [`keys`] decrypts with a secret or a private key. The content is returned only
+//! after its tag was verified. On any fault in a token, the converters have no value.
 
 mod keys;
 mod lists;
@@ -62,7 +62,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     }),
 ];
 
-/// What a token is decrypted with.
+/// The key that decrypts a token.
 enum Key<'a> {
     Secret(Bytes<'a>),
     Private(&'a PrivateKey),
@@ -73,7 +73,7 @@ impl Key<'_> {
     /// Reads a JSON Web Key (RFC 7517).
     ///
     /// # Errors
-    /// It is none that tokens are decrypted with, in words.
+    /// The key cannot decrypt tokens: the reason.
     fn read<'k>(jwk: &[u8]) -> Result<Key<'k>, &'static str> {
         let boxed = |key: PrivateKey| Key::Own(Box::new(key));
         match text(jwk, b"$.kty") {
@@ -95,7 +95,7 @@ fn written_bytes<'a>(bytes: Vec<u8>) -> Bytes<'a> {
     out.into()
 }
 
-/// The text at a path of JSON; none where it has escapes, which no value here has.
+/// The text at a JSON path; None if it has escapes, which are not valid in these values.
 fn text<'j>(json: &'j [u8], path: &[u8]) -> Option<&'j [u8]> {
     match find(json, path)? {
         Found::Text(start, end) if !json[start..end].contains(&b'\\') => Some(&json[start..end]),
@@ -103,7 +103,7 @@ fn text<'j>(json: &'j [u8], path: &[u8]) -> Option<&'j [u8]> {
     }
 }
 
-/// The bytes at a path of JSON that are written in base64 for URLs.
+/// The decoded bytes at a JSON path, written in base64 for URLs.
 fn decoded(json: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     decode_url64(text(json, path)?, &mut out)?;
@@ -142,11 +142,11 @@ fn decrypt_with_jwk<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) ->
     decrypt(value, &key, scope)
 }
 
-/// A token in parts.
+/// A token, split into its parts.
 struct Token<'t> {
-    /// The header as it is authenticated: in base64.
+    /// The authenticated form of the header: base64.
     written_header: &'t [u8],
-    /// The header, JSON.
+    /// The header as JSON.
     header: Vec<u8>,
     encrypted_key: Vec<u8>,
     vector: Vec<u8>,
@@ -172,7 +172,7 @@ impl<'t> Token<'t> {
             tag: decoded(parts.next())?,
         };
         let is_whole = parts.next().is_none();
-        // What must be understood and is not (RFC 7516 §4.1.13), and compression.
+        // A header that this code must understand but does not (RFC 7516 §4.1.13), and compression, are refused.
         let is_plain =
             find(&token.header, b"$.crit").is_none() && find(&token.header, b"$.zip").is_none();
         (is_whole && is_plain).then_some(token)
@@ -193,10 +193,10 @@ fn decrypt<'a>(value: Value<'a>, key: &Key<'_>, scope: &Scope<'a>) -> Option<Val
     .map(Value::Bin)
 }
 
-/// How contents are encrypted (RFC 7518 §5).
+/// A content encryption method (RFC 7518 §5).
 struct Encryption {
     name: &'static str,
-    /// Of the content's key.
+    /// The length of the content key.
     key_bytes: usize,
     mode: Mode,
 }
@@ -224,7 +224,7 @@ impl Encryption {
         allowed.has_encryption(found.name).then_some(found)
     }
 
-    /// The decrypted content of a token. `None` where the authentication tag does not match.
+    /// The decrypted content of a token. None if the authentication tag does not match.
     fn open(&self, token: Token<'_>, key: &[u8]) -> Option<Vec<u8>> {
         if key.len() != self.key_bytes {
             return None;
@@ -254,7 +254,7 @@ impl Encryption {
     }
 }
 
-/// Whether the first half of the code is the tag (RFC 7518 §5.2.2.1).
+/// Whether the tag equals the first half of the code (RFC 7518 §5.2.2.1).
 fn is_tagged(token: &Token<'_>, hash: hmac::Algorithm, key: &[u8]) -> bool {
     let mut code = hmac::Context::with_key(&hmac::Key::new(hash, key));
     code.update(token.written_header);
@@ -266,7 +266,7 @@ fn is_tagged(token: &Token<'_>, hash: hmac::Algorithm, key: &[u8]) -> bool {
     verify_slices_are_equal(half, &token.tag).is_ok()
 }
 
-/// Decrypts with AES-GCM: the nonce, the tag and what is authenticated besides.
+/// Decrypts with AES-GCM, with the nonce, the tag and the additional authenticated data.
 fn gcm_open(
     algorithm: &'static aead::Algorithm,
     key: &[u8],

@@ -8,7 +8,7 @@ use crate::pattern::Output;
 use crate::pattern::method::Method;
 use crate::{Bytes, Kind, Scope, Value};
 
-/// The four converters of a matching method: its name, the method, the type that it compares.
+/// The four converters of a matching method: its name, the method, the type of the compared sample.
 macro_rules! maps {
     ($($name:literal $method:ident $from:ident;)*) => {
         pub(crate) const CONVERTERS: &[Convert] = &[
@@ -24,7 +24,7 @@ macro_rules! maps {
     };
 }
 
-/// One converter: name, matching method, type in, what is looked for, type out, line for the reference.
+/// One converter: name, matching method, input type, output of the lookup, output type, line for the reference.
 macro_rules! converter {
     ($name:expr, $method:ident, $from:ident, $output:ident, $to:ident, $doc:literal) => {
         convert(
@@ -56,7 +56,7 @@ maps! {
     "map_sub" Sub Str;
 }
 
-/// Gives what the map says, else the default.
+/// The map's value, otherwise the default.
 fn look_up<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Map(map)) = args.first() else {
         return None;
@@ -73,7 +73,7 @@ fn look_up<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value
     })
 }
 
-/// The default of a map of addresses is one.
+/// The default of a map of addresses must be an address.
 fn default_address(args: &mut [Arg]) -> Result<(), String> {
     let [Arg::Map(map), default @ Arg::Str(_)] = args else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Converters: one static entry each, by family.
+//! Converters: one static entry each, grouped by family.
 
 mod aes;
 mod binary;
@@ -36,37 +36,37 @@ pub(crate) struct Convert {
     pub name: &'static str,
     /// Its arguments.
     pub args: Spec,
-    /// The type it takes: its input is cast to it.
+    /// The input type: its input is cast to it.
     pub from: Kind,
-    /// The type it gives.
+    /// The output type.
     pub to: Kind,
     /// One line for the reference.
     pub doc: &'static str,
     /// Converts.
     pub eval: Eval,
-    /// Looks at the arguments when they are compiled; may replace them.
+    /// Checks the arguments at compile time; may replace them.
     pub check: CheckFn,
-    /// The result depends on nothing but the input and constant arguments.
+    /// The result depends only on the input and on constant arguments.
     pub pure: bool,
-    /// The result has the type that the input had before it was cast.
+    /// The result has the type of the input before its cast.
     pub keeps_kind: bool,
-    /// More data does not change a result that it gave: a rule need not wait for it.
+    /// More data does not change the result, so a rule need not wait for it.
     pub settles: bool,
 }
 
-/// How an entry converts.
+/// The implementation of an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Eval {
-    /// By a function.
+    /// A function.
     Fn(ConvertFn),
-    /// It is an operator on integers, of which runs are made.
+    /// An operator on integers. Consecutive operators run together.
     Operator(Operator),
 }
 
-/// Converts a value of the entry's type; none when there is no result.
+/// Converts a value of the entry's type; None if there is no result.
 pub(crate) type ConvertFn = for<'a> fn(&'a [Arg], Value<'a>, &Scope<'a>) -> Option<Value<'a>>;
 
-/// An entry without a check, that is pure.
+/// A pure entry without a check.
 pub(crate) const fn convert(
     name: &'static str,
     args: Spec,
@@ -106,25 +106,25 @@ pub(crate) const fn operator(name: &'static str, doc: &'static str, operator: Op
 }
 
 impl Convert {
-    /// The same with a check of its arguments.
+    /// Adds a check of the arguments.
     pub(crate) const fn checked(mut self, check: CheckFn) -> Convert {
         self.check = check;
         self
     }
 
-    /// The same, which looks at the scope.
+    /// Marks an entry that reads the scope.
     pub(crate) const fn scoped(mut self) -> Convert {
         self.pure = false;
         self
     }
 
-    /// The same, whose result has its input's type.
+    /// Marks an entry whose result has the type of its input.
     pub(crate) const fn kind_kept(mut self) -> Convert {
         self.keeps_kind = true;
         self
     }
 
-    /// The same, whose result is final.
+    /// Marks an entry whose result is final.
     pub(crate) const fn settling(mut self) -> Convert {
         self.settles = true;
         self
@@ -168,7 +168,7 @@ fn bytes_of(value: Value<'_>) -> Option<Bytes<'_>> {
     }
 }
 
-/// The same of a value that stays.
+/// The same for a borrowed value.
 fn bytes_in<'v>(value: &'v Value<'_>) -> Option<&'v [u8]> {
     match value {
         Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
@@ -176,7 +176,7 @@ fn bytes_in<'v>(value: &'v Value<'_>) -> Option<&'v [u8]> {
     }
 }
 
-/// What `write` puts into a recycled buffer; none where it fails or makes too much.
+/// A recycled buffer that `write` fills; None if it fails or the result is too long.
 fn written<'a>(write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Bytes<'a>> {
     let mut out = Bytes::buffer();
     write(out.as_vec())?;

@@ -1,6 +1,6 @@
-//! MQTT 3.1, 3.1.1 and 5.0: fields of the first packet of each side, CONNECT and CONNACK, and whether it is one.
+//! MQTT 3.1, 3.1.1 and 5.0: fields of the first packet of each side, CONNECT and CONNACK, and validation of these packets.
 //!
-//! A packet is read once, in order; the one field that is asked for is kept on the way.
+//! A packet is read once, in order; only the wanted field is kept.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Str;
@@ -73,7 +73,7 @@ const CONNECT: u8 = 1;
 const CONNACK: u8 = 2;
 const PUBLISH: u8 = 3;
 
-/// Fields without a property's number. Properties have their own (MQTT 5.0 §2.2.2.2), which are below 64.
+/// Fields that are not properties. Properties have numbers below 64 (MQTT 5.0 §2.2.2.2).
 const FLAGS: u8 = 64;
 const REASON_CODE: u8 = 65;
 const PROTOCOL_NAME: u8 = 66;
@@ -103,21 +103,21 @@ const AUTHENTICATION_METHOD: u8 = 21;
 const AUTHENTICATION_DATA: u8 = 22;
 const ASSIGNED_CLIENT_IDENTIFIER: u8 = 18;
 
-/// How a property's value is written.
+/// The format of a property's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// One byte, 0 or 1.
     Flag,
     Two,
-    /// Not 0.
+    /// Two bytes, not 0.
     TwoPositive,
     Four,
-    /// Not 0.
+    /// Four bytes, not 0.
     FourPositive,
     Text,
-    /// Not empty.
+    /// A text that is not empty.
     SomeText,
-    /// Two texts; may come often.
+    /// Two texts; may occur several times.
     Pair,
 }
 
@@ -171,7 +171,7 @@ const OF_CONNACK: Properties = &[
     (AUTHENTICATION_DATA, Form::Text),
 ];
 
-/// What other packet types may be asked for. They are never read: nothing after the first packet is.
+/// Fields of other packet types. They can be named but are never read: only the first packet is read.
 const OF_OTHERS: &[(&str, &[u8])] = &[
     ("PUBLISH", &[1, 2, 3, 8, 9, 11, 35, USER_PROPERTY]),
     ("PUBACK", &[REASON_CODE, 31, USER_PROPERTY]),
@@ -194,7 +194,7 @@ const OF_OTHERS: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// Whether a packet type can be asked for a field.
+/// Whether a packet type has a field.
 fn has_field(packet: u8, field: u8) -> bool {
     let in_properties = |list: Properties| list.iter().any(|(id, _)| *id == field);
     match packet {
@@ -250,7 +250,7 @@ fn field_args(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// The field that is asked for.
+/// The wanted field.
 #[derive(Clone, Copy)]
 struct Wanted {
     packet: u8,
@@ -273,14 +273,14 @@ enum Fault {
 
 const PACKET_BYTES_MIN: usize = 2;
 
-/// Reads a packet, and gives the field that is wanted of it.
+/// Reads a packet. Returns the wanted field.
 fn read(packet: &[u8], wanted: Option<Wanted>) -> Result<Option<Kept>, Fault> {
     let [first, _, ..] = packet else {
         debug_assert!(packet.len() < PACKET_BYTES_MIN);
         return Err(Fault::Incomplete);
     };
     let (kind, flags) = (first >> 4, first & 15);
-    // PUBREL, SUBSCRIBE and UNSUBSCRIBE have one flag set, the others none.
+    // PUBREL, SUBSCRIBE and UNSUBSCRIBE must have one flag set, the others none.
     let flags_wanted = if matches!(kind, 6 | 8 | 10) { 2 } else { 0 };
     if kind == 0 || (kind != PUBLISH && flags != flags_wanted) {
         return Err(Fault::Invalid);
@@ -319,7 +319,7 @@ const HAS_USERNAME: u8 = 0x80;
 
 const VERSION_5: u8 = 5;
 
-/// Reads a packet; never beyond its end.
+/// Reads a packet, never beyond its end.
 struct Reader<'p> {
     bytes: &'p [u8],
     at: usize,
@@ -366,7 +366,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// What has more than two bytes is taken as version 5.
+    /// A packet of more than two bytes is treated as version 5.
     fn connack(&mut self) -> Option<()> {
         let is_5 = match self.bytes.len() - self.at {
             0 | 1 => return None,
@@ -384,7 +384,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A length and so many bytes of properties, each once. A number that is not there counts as 0.
+    /// Reads a length and that many bytes of properties, each at most once. A missing number counts as 0.
     fn properties(&mut self, known: Properties, pair_authentication: bool) -> Option<()> {
         let length = self.varint()? as usize;
         let after = self
@@ -416,7 +416,7 @@ impl Reader<'_> {
         (!pair_authentication || method || !data).then_some(())
     }
 
-    /// The value of a property; whether there is something in it.
+    /// Reads the value of a property. Returns whether it is not empty.
     fn property(&mut self, id: u8, form: Form) -> Option<bool> {
         let bounds = match form {
             Form::Flag => (1, 0, 1),
@@ -466,7 +466,8 @@ impl Reader<'_> {
         )
     }
 
-    /// At most four bytes of seven bits, the low ones first. One that the input's end cuts is taken as it stands.
+    /// Reads at most four bytes of seven bits each, the low ones first. A number that the end of the input truncates counts as it
+    /// is.
     fn varint(&mut self) -> Option<u32> {
         let mut number = 0;
         for shift in [0, 7, 14, 21] {
@@ -481,7 +482,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The range of a text behind its length in two bytes.
+    /// The range of a text with a two-byte length before it.
     fn text(&mut self) -> Option<(usize, usize)> {
         let length = self.number(2)? as usize;
         let start = self.at;

@@ -1,4 +1,4 @@
-//! Headers of Ethernet, IP and TCP, as a saved SYN has them (`fc_saved_syn`). Nothing is read beyond the input.
+//! Headers of Ethernet, IP and TCP, as in a saved SYN (`fc_saved_syn`). Nothing is read beyond the input.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Int;
@@ -6,7 +6,7 @@ use crate::args::{Arg, NONE, int_at, spec};
 use crate::{Kind, Scope, Value};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An entry that gives a number.
+/// An entry whose result is a number.
 macro_rules! number {
     ($name:literal, $doc:literal, $read:expr) => {
         convert($name, NONE, Kind::Bin, Kind::Int, $doc, |_, value, _| {
@@ -16,7 +16,7 @@ macro_rules! number {
     };
 }
 
-/// An entry that gives a range of its input.
+/// An entry whose result is a range of its input.
 macro_rules! part {
     ($name:literal, $doc:literal, $range:expr) => {
         convert($name, NONE, Kind::Bin, Kind::Bin, $doc, |_, value, _| {
@@ -28,7 +28,7 @@ macro_rules! part {
     };
 }
 
-/// An entry that gives the address at an offset of an IPv4 or IPv6 header.
+/// An entry whose result is the address at an offset of an IPv4 or IPv6 header.
 macro_rules! address {
     ($name:literal, $doc:literal, $at4:literal, $at6:literal) => {
         convert($name, NONE, Kind::Bin, Kind::Addr, $doc, |_, value, _| {
@@ -62,7 +62,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         (frame.len() >= 12).then_some((6, 12))
     }),
     number!("eth.vlan", "the last VLAN of an Ethernet frame", |frame| {
-        // Before the protocol that is no tag stand the tags, four bytes each.
+        // The tags, four bytes each, precede the protocol, which is not a tag.
         let end = ethernet_header(frame)?;
         let vlan = u16_at(frame, end - 4)? & 0xfff;
         (end > 14 && vlan != 0).then_some(vlan)
@@ -184,7 +184,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<i64> {
 /// EtherType of a VLAN tag (IEEE 802.1Q).
 const VLAN: i64 = 0x8100;
 
-/// Bytes of an Ethernet header, all VLAN tags included. Something must follow it.
+/// The length of an Ethernet header including all VLAN tags. At least one byte must follow it.
 fn ethernet_header(frame: &[u8]) -> Option<usize> {
     (12..frame.len().saturating_sub(2))
         .step_by(4)
@@ -206,7 +206,7 @@ fn version(packet: &[u8]) -> Option<Version> {
     }
 }
 
-/// Bytes of a header without options or extensions.
+/// The length of a header without options or extensions.
 const fn least_header(version: Version) -> usize {
     match version {
         Version::V4 => 20,
@@ -217,15 +217,15 @@ const fn least_header(version: Version) -> usize {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What precedes the transport's header.
+/// The headers before the transport header.
 struct IpHeader {
-    /// Options and extensions included.
+    /// The length including options and extensions.
     len: usize,
-    /// That of the last IPv6 extension.
+    /// The protocol; after IPv6 extensions, that of the last one.
     protocol: u8,
 }
 
-/// Every IPv6 extension up to TCP or UDP is taken as one with a length (RFC 8200 §4).
+/// Every IPv6 extension before TCP or UDP is assumed to have a length field (RFC 8200 §4).
 fn ip_header(packet: &[u8]) -> Option<IpHeader> {
     let header = match version(packet)? {
         Version::V4 => IpHeader {
@@ -257,14 +257,14 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const TIMESTAMP: u8 = 8;
 
-/// Bytes of a whole TCP header.
+/// The length of a complete TCP header.
 fn tcp_header(segment: &[u8]) -> Option<usize> {
     let fixed = segment.get(..TCP_HEADER)?;
     let len = usize::from(fixed[12] >> 4) * 4;
     (len >= TCP_HEADER && len <= segment.len()).then_some(len)
 }
 
-/// The options of a TCP header, up to the end mark or one that has no length.
+/// The options of a TCP header, up to the end mark or an option without a length.
 struct Options<'s> {
     header: &'s [u8],
     at: usize,
@@ -273,9 +273,9 @@ struct Options<'s> {
 /// One option.
 struct TcpOption {
     kind: u8,
-    /// Where its kind stands.
+    /// The position of its kind.
     at: usize,
-    /// The byte after it; none when it does not say, or when that lies behind the header.
+    /// The position after the option; None if the length is missing or reaches beyond the header.
     end: Option<usize>,
 }
 
@@ -296,7 +296,7 @@ impl Iterator for Options<'_> {
         let kind = *self.header.get(at).filter(|kind| **kind != END)?;
         let len = match kind {
             NOP => Some(1),
-            // HAProxy takes a length above 127 for a negative one.
+            // HAProxy interprets a length above 127 as negative.
             _ => self
                 .header
                 .get(at + 1)
@@ -313,7 +313,8 @@ impl Iterator for Options<'_> {
     }
 }
 
-/// What `read` finds behind the length of the first whole option of a kind, 0 without one. None for an incomplete header.
+/// The result of `read` after the length byte of the first complete option of a kind; 0 if there is none. None for an incomplete
+/// header.
 fn option_value(segment: &[u8], kind: u8, read: impl Fn(usize) -> Option<i64>) -> Option<i64> {
     let mut options = Options::of(segment)?;
     match options.find(|option| option.kind == kind && option.end.is_some()) {
@@ -322,12 +323,12 @@ fn option_value(segment: &[u8], kind: u8, read: impl Fn(usize) -> Option<i64>) -
     }
 }
 
-/// `ip.fp` may append these, in this order (manual §7.3.1).
+/// The parts that `ip.fp` may append, in this order (manual §7.3.1).
 const WITH_TTL: i64 = 1;
 const WITH_OPTIONS: i64 = 2;
 const WITH_SOURCE: i64 = 4;
 
-/// The layout is the manual's.
+/// The layout is described in the manual.
 fn fingerprint<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let mode = int_at(args, 0).unwrap_or(0);
     let packet = bytes_of(value)?;
@@ -392,18 +393,18 @@ fn fingerprint<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<V
     text.map(Value::Bin)
 }
 
-/// The options before one that is cut.
+/// The options before the first truncated one.
 fn whole_options(segment: &[u8]) -> Option<impl Iterator<Item = TcpOption>> {
     Some(Options::of(segment)?.take_while(|option| option.end.is_some()))
 }
 
-/// What a fingerprint says of the options.
+/// The options in a fingerprint.
 #[derive(Default)]
 struct FoundOptions {
-    /// 1 to 15 for scales from 0 on, 0 without one.
+    /// 1 to 15 for scales from 0 on; 0 without the option.
     window_scale: u8,
     mss: [u8; 2],
-    /// Kinds 2 to 8, a bit each, and one bit for all others.
+    /// One bit for each of the kinds 2 to 8, and one bit for all others.
     present: u8,
 }
 

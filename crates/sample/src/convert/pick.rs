@@ -1,4 +1,4 @@
-//! Picks from lists in texts: a parameter of a query, the best language; a domain's labels the other way round.
+//! Picks from lists in texts: a parameter of a query, the best language; reverses the labels of a domain.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Str;
@@ -33,7 +33,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     ),
 ];
 
-/// One byte, as itself or as `0xHH`.
+/// One byte: literal, or as `0xHH`.
 fn delimiter(args: &mut [Arg]) -> Result<(), String> {
     let Some(Arg::Str(text)) = args.get(1) else {
         return Ok(());
@@ -77,10 +77,10 @@ fn param<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'
     None
 }
 
-/// The quality of a value without one, in thousandths (RFC 9110 §12.4.2).
+/// The default quality, in thousandths (RFC 9110 §12.4.2).
 const QUALITY_MAX: u32 = 1000;
 
-/// Of the languages in the first argument, the one with the highest quality in the header; else the second argument.
+/// The language of the first argument with the highest quality in the header; otherwise the second argument.
 fn language<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let header = bytes_of(value)?;
     let mut best: (u32, &'a [u8]) = (0, b"");
@@ -116,14 +116,14 @@ fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
 
-/// Whether a range of the header is this language, or a variant of it.
+/// Whether a language range of the header includes this language or a variant of it.
 fn in_range(range: &[u8], known: &[u8]) -> bool {
     range
         .strip_prefix(known)
         .is_some_and(|rest| matches!(rest, [] | [b'-', ..]))
 }
 
-/// What stands behind a range: nothing, or `;q=0.5`. Something that is no parameter at all makes the item count for nothing.
+/// The quality after a range: empty, or `;q=0.5`. An item with other text than a parameter does not count.
 fn quality(rest: &[u8]) -> Option<u32> {
     let mut rest = trimmed(rest);
     for byte in b";q=" {
@@ -156,7 +156,7 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[spaces..]
 }
 
-/// One dot at the end is left out; an empty label makes it fail.
+/// A dot at the end is dropped; an empty label fails.
 fn reverse_dom<'a>(_: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let text = bytes_of(value)?;
     let domain = text.strip_suffix(b".").unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! Fields of protobuf messages, and of those inside gRPC frames. Work is linear in the input; nothing nests.
+//! Fields of protobuf messages, also within gRPC frames. The work is linear in the input, without recursion.
 
 use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{FieldNumbers, Str};
@@ -34,7 +34,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(field_type),
 ];
 
-/// Types by their names: how the bytes of a field become an integer.
+/// Types by name: how the bytes of a field become an integer.
 const TYPES: &[(&str, Type)] = &[
     ("int32", Type::Varint(|bits| bits as i64)),
     ("uint32", Type::Varint(|bits| bits as i64)),
@@ -58,7 +58,7 @@ const TYPES: &[(&str, Type)] = &[
     ),
 ];
 
-/// What a named type makes of its wire type's bits.
+/// How a named type interprets the bits of its wire type.
 #[derive(Clone, Copy)]
 enum Type {
     Varint(fn(u64) -> i64),
@@ -70,7 +70,7 @@ fn zigzag(bits: u64) -> i64 {
     (bits >> 1) as i64 ^ -((bits & 1) as i64)
 }
 
-/// The integer before the point, as a processor converts to an unsigned number of 64 bits: what does not fit is 2^63.
+/// The integer part, converted like a processor does to a 64-bit unsigned number: a value that does not fit becomes 2^63.
 fn truncated(number: f64) -> i64 {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     if number >= TWO_63 {
@@ -106,7 +106,7 @@ fn field_type(args: &mut [Arg]) -> Result<(), String> {
 
 /// A field that was found.
 enum Found {
-    /// Its bytes, where no type was named.
+    /// The range of its bytes, if no type was named.
     Range(usize, usize),
     Int(i64),
 }
@@ -119,7 +119,7 @@ impl Found {
         })
     }
 
-    /// The same in something that begins so many bytes earlier.
+    /// The same relative to a buffer that begins `by` bytes earlier.
     fn shifted(self, by: usize) -> Option<Found> {
         Some(match self {
             Found::Range(start, end) => Found::Range(start + by, end + by),
@@ -128,7 +128,7 @@ impl Found {
     }
 }
 
-/// One gRPC message (flag, length, bytes) and where its bytes stand.
+/// One gRPC message (flag, length, bytes) and the position of its bytes.
 struct Message<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -136,7 +136,7 @@ struct Message<'b> {
 
 const GRPC_HEADER: usize = 5;
 
-/// The whole messages of a body. A compressed one is looked into all the same, as HAProxy does.
+/// The complete messages of a body. As in HAProxy, a compressed one is searched too.
 fn messages(body: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -151,13 +151,13 @@ fn messages(body: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Wire types (protobuf's encoding, "Message structure").
+/// Wire types (protobuf encoding, "Message structure").
 const VARINT: u64 = 0;
 const BITS_64: u64 = 1;
 const LENGTH: u64 = 2;
 const BITS_32: u64 = 5;
 
-/// Finds the field with the first argument's numbers. A number on the way that is no message ends the search.
+/// Finds the field with the numbers in the first argument. If a field on the way is not a message, the search ends.
 fn find(args: &[Arg], message: &[u8]) -> Option<Found> {
     let Some(Arg::Numbers(path)) = args.first() else {
         return None;
@@ -181,7 +181,7 @@ fn find(args: &[Arg], message: &[u8]) -> Option<Found> {
                 let inner = reader.at;
                 reader.take(usize::try_from(length).ok()?)?;
                 if parent == Some(&number) {
-                    // Into it: what follows it is not looked at any more.
+                    // Continue within the message; the bytes after it are not read.
                     reader = Reader {
                         bytes: &reader.bytes[..reader.at],
                         at: inner,
@@ -223,7 +223,7 @@ fn field(args: &[Arg], reader: &Reader<'_>, wire: u64, start: usize) -> Option<F
     }))
 }
 
-/// Reads a message; never beyond its end.
+/// Reads a message, never beyond its end.
 struct Reader<'m> {
     bytes: &'m [u8],
     at: usize,
@@ -238,7 +238,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A number of ten bytes at most. Nothing at all is 0, as in HAProxy.
+    /// A number of at most ten bytes. An empty one is 0, as in HAProxy.
     fn varint(&mut self) -> Option<u64> {
         if self.at == self.bytes.len() {
             return Some(0);
@@ -260,7 +260,7 @@ impl Reader<'_> {
 mod tests {
     use crate::testing::{convert_text, none};
 
-    /// Messages of protobuf's own description of its encoding, and nested ones.
+    /// Messages of protobuf's own documentation of its encoding, and nested ones.
     #[test]
     fn fields_of_messages() {
         for (expr, wanted) in [

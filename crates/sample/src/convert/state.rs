@@ -1,4 +1,4 @@
-//! What the proxy knows: proxies and servers by a computed name, how the stream fares; looking at a sample on its way.
+//! State of the proxy: proxies and servers by a computed name, the result of the stream; captures and debug output of samples.
 
 use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{AclOfWhen, CurrentProxy, Int, Str};
@@ -123,7 +123,7 @@ fn server<'a>(args: &[Arg], value: Value<'_>, scope: &Scope<'a>) -> Option<Serve
         .server(backend, scope.world.server_named(backend, name)?)
 }
 
-/// Fails where the frontend has no such slot. What has no room is cut.
+/// Fails if the frontend has no such slot. A text that is too long is truncated.
 fn capture<'a>(
     args: &[Arg],
     value: Value<'a>,
@@ -156,7 +156,7 @@ const CONDITIONS: &[(&str, Holds)] = &[
     ),
 ];
 
-/// What `option dontlog-normal` calls an error (manual §8.1).
+/// What `option dontlog-normal` counts as an error (manual §8.1).
 fn failed(txn: &Txn) -> bool {
     txn.redispatched
         || txn.retries > 0
@@ -164,17 +164,17 @@ fn failed(txn: &Txn) -> bool {
         || (txn.is_http && txn.status >= 500)
 }
 
-/// A server has it, or had it.
+/// Whether the request was sent to a server.
 fn forwarded(txn: &Txn) -> bool {
     txn.server_dst.is_some()
 }
 
-/// A service of our own answered.
+/// Whether an internal service answered.
 fn served(txn: &Txn) -> bool {
     txn.service.is_some()
 }
 
-/// Replaces the condition by twice its place in [`CONDITIONS`], plus one where it is negated.
+/// Replaces the condition by twice its index in [`CONDITIONS`], plus one if it is negated.
 fn condition(args: &mut [Arg]) -> Result<(), String> {
     let (negated, word) = match str_at(args, 0) {
         [b'!', word @ ..] => (true, word),

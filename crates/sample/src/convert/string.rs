@@ -198,12 +198,12 @@ fn part_args(args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
-/// How many parts, 0 for all that follow.
+/// The number of parts; 0 for all remaining ones.
 fn part_count(args: &[Arg]) -> usize {
     int_at(args, 2).map_or(1, |count| usize::try_from(count).unwrap_or(0))
 }
 
-/// Finds the range of so many parts from the n-th on, between what is a separator.
+/// Finds the range of a number of parts from the n-th on, between separators.
 type FindPart = fn(&[u8], usize, usize, &dyn Fn(u8) -> bool) -> Option<(usize, usize)>;
 
 fn part_range(text: &[u8], args: &[Arg], find: FindPart) -> Option<(usize, usize)> {
@@ -214,7 +214,7 @@ fn part_range(text: &[u8], args: &[Arg], find: FindPart) -> Option<(usize, usize
     if index > 0 {
         return find(text, number, part_count(args), &is_separator);
     }
-    // From the end: the same on the reversed text.
+    // Counting from the end is the same on the reversed text.
     let mut reversed = Bytes::Borrowed(text).into_buffer();
     reversed.bytes_mut().reverse();
     let (start, end) = find(&reversed, number, part_count(args), &is_separator)?;
@@ -259,7 +259,7 @@ fn word<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a
     Some(Value::Str(text.slice(start, end)))
 }
 
-/// The range of `count` words from the `number`-th on; with those separators that lie between them.
+/// The range of `count` words from the `number`-th on, including the separators between them.
 fn find_word(
     text: &[u8],
     number: usize,
@@ -307,7 +307,7 @@ fn bytes<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Val
     Some(Value::Bin(bytes.slice(start, start.saturating_add(length))))
 }
 
-/// Too long a result is cut, as HAProxy does here.
+/// As in HAProxy, a result that is too long is truncated here.
 fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
     let mut buffer = bytes_of(value)?.into_buffer();
     buffer.extend(str_at(args, 0));
@@ -320,7 +320,7 @@ fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     Some(Value::Str(Bytes::Owned(buffer).slice(0, SAMPLE_BYTES_MAX)))
 }
 
-/// As `concat`, the delimiter only between two texts that are not empty.
+/// Like `concat`, with the delimiter only between two texts that are not empty.
 fn add_item<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
     let mut buffer = bytes_of(value)?.into_buffer();
     let variable = match args.get(1) {
@@ -339,7 +339,7 @@ fn add_item<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<
     Some(Value::Str(Bytes::Owned(buffer).slice(0, SAMPLE_BYTES_MAX)))
 }
 
-/// As C compares texts: what follows a NUL byte in both counts by its length only.
+/// Compares like C: bytes after a NUL byte in both texts count only by their number.
 fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Var(var)) = args.first() else {
         return None;
@@ -357,14 +357,14 @@ fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     }))
 }
 
-/// The colon before a port: the last one, outside the brackets of an IPv6 address.
+/// The colon before a port: the last one, outside of the brackets of an IPv6 address.
 fn port_colon(host: &[u8]) -> Option<usize> {
     let colon = memchr::memrchr(b':', host)?;
     let outside = memchr::memrchr(b']', host).is_none_or(|bracket| bracket < colon);
     outside.then_some(colon)
 }
 
-/// A backslash must have something after it, and `\x` two hexadecimal digits.
+/// A backslash must precede another character, and `\x` must precede two hexadecimal digits.
 fn replacement(args: &mut [Arg]) -> Result<(), String> {
     let mut rest = str_at(args, 1);
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -380,7 +380,7 @@ fn replacement(args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
-/// Replaces the first match, or all with the flag `g`. A result that grows too long is cut, as HAProxy does here.
+/// Replaces the first match, or all with the flag `g`. As in HAProxy, a result that is too long is truncated here.
 fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Regex { regex, global }) = args.first() else {
         return None;
@@ -396,14 +396,14 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
         && let Some(found) = captures.get(0)
     {
         out.extend(&text[at..found.start()]);
-        // Its template is whole: that was checked when it was read.
+        // The template is complete: this was checked when it was parsed.
         expand(template, &captures, out.as_vec(), SAMPLE_BYTES_MAX);
         let began = at;
         at = found.end();
         if began == text.len() {
             break;
         }
-        // Nothing was taken: the next search begins behind the next byte.
+        // The match was empty: the next search begins after the next byte.
         if at == began {
             out.push(text[at]);
             at += 1;

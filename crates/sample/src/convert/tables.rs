@@ -1,4 +1,4 @@
-//! `in_table` and `table_*`: look a sample up as a key of a stick table (manual §7.3.1).
+//! `in_table` and `table_*`: look up a sample as a key of a stick table (manual §7.3.1).
 
 use ::tables::{Data, Entry, General};
 
@@ -13,7 +13,7 @@ const OF_TABLE: Spec = spec(1, &[TableArg]);
 const ARRAY: Spec = spec(2, &[Int, TableArg]);
 const OR_DEFAULT: Spec = spec(1, &[TableArg, Int]);
 
-/// Converters to a number: name, arguments, description, function.
+/// Converters with a number as result: name, arguments, description, function.
 macro_rules! numbers {
     ($($name:literal $args:ident $doc:literal $eval:expr;)*) => {
         pub(crate) const CONVERTERS: &[Convert] = &[
@@ -119,7 +119,7 @@ fn element<'a, const DATA: u8>(
     })
 }
 
-/// A number of the key's entry in the table at `at`. 0 where there is none, nothing where the number is not stored.
+/// A number of the key's entry in the table at `at`: 0 without an entry, None if the table does not store the number.
 fn number<'a>(
     args: &'a [Arg],
     at: usize,
@@ -131,7 +131,7 @@ fn number<'a>(
     found.unwrap_or(Some(0)).map(Value::Int)
 }
 
-/// The same of a number that changes: the key gets an entry.
+/// The same for a number that changes: creates an entry for the key.
 fn changed<'a>(
     args: &'a [Arg],
     at: usize,
@@ -159,7 +159,7 @@ fn with_entry<'a, R>(
     with_key(key, table.definition(), |key| table.with(key, now_ms, work))?
 }
 
-/// A time, or the second argument where there is no entry.
+/// A time; without an entry, the second argument.
 fn or_default<'a>(args: &[Arg], found: Option<u64>) -> Option<Value<'a>> {
     match found {
         Some(ms) => Some(Value::Int(i64::try_from(ms).unwrap_or(i64::MAX))),

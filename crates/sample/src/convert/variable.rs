@@ -1,4 +1,4 @@
-//! `set-var` and `unset-var`: what passes through is kept, or forgotten, under a name (manual §7.3.1).
+//! `set-var` and `unset-var`: store the value that passes through in a variable, or remove the variable (manual §7.3.1).
 
 use super::{Convert, convert};
 use crate::args::ArgKind::{Str, Var};
@@ -44,7 +44,7 @@ fn set_var<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<V
     scope.assign(*var, when, &value).then_some(value)
 }
 
-/// The second argument becomes all conditions together.
+/// Replaces the second argument by all conditions together.
 fn read_conditions(args: &mut [Arg]) -> Result<(), String> {
     let mut when = SetConditions::default();
     for arg in args.iter().skip(1) {

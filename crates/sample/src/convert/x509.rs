@@ -1,4 +1,4 @@
-//! Names of the results of verifying a certificate.
+//! Names of the results of certificate verification.
 
 use super::{Convert, convert};
 use crate::args::NONE;
@@ -24,14 +24,14 @@ pub(crate) const CONVERTERS: &[Convert] = &[convert(
     },
 )];
 
-/// The number of OpenSSL's name of an error of a verification.
+/// The number of a verification error by OpenSSL's name.
 #[must_use]
 pub fn verification_code(name: &str) -> Option<u8> {
     let number = NAMES.iter().position(|known| *known == name)?;
     u8::try_from(number).ok().filter(|number| *number > 0)
 }
 
-/// By their numbers, as OpenSSL 3.0 has them (X509_STORE_CTX_get_error, "Error codes").
+/// The names by number, as in OpenSSL 3.0 (X509_STORE_CTX_get_error, "Error codes").
 const NAMES: [&str; 95] = [
     "X509_V_OK",
     "X509_V_ERR_UNSPECIFIED",

@@ -1,5 +1,5 @@
-//! What TLS of a connection is known to be: filled by the engine, read by expressions and logs. The secrets of a connection are
-//! not kept, and so the fetches of them do not exist.
+//! Facts about the TLS of a connection. The engine fills them; expressions and logs read them. The secrets of a connection are
+//! not kept, so their fetches do not exist.
 
 use std::sync::Arc;
 
@@ -8,94 +8,94 @@ use crate::sniff::client_hello::{
     cipher_suites, extension, extensions, kind, list, types, version,
 };
 
-/// Facts of a TLS connection, of a client or to a server. One whose handshake has not come so far has zeros and nothing.
+/// Facts of a TLS connection, to a client or to a server. Values that the handshake has not determined yet are zero or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFacts {
-    /// The version in handshakes (`0x0304`).
+    /// The protocol version in handshake encoding (`0x0304`).
     pub version: u16,
-    /// The suite's registered number.
+    /// The registered number of the cipher suite.
     pub cipher: u16,
     /// The named group of the key exchange.
     pub group: u16,
-    /// The protocol that ALPN came to; empty for none.
+    /// The protocol that ALPN selected; empty for none.
     pub alpn: Box<[u8]>,
-    /// The name that was asked for.
+    /// The server name that the client requested.
     pub sni: Option<Box<[u8]>>,
     /// A session was resumed.
     pub resumed: bool,
-    /// Early data came and the handshake is not done yet.
+    /// Early data arrived and the handshake is not complete yet.
     pub has_early: bool,
-    /// Early data came at all.
+    /// Early data arrived.
     pub received_early: bool,
-    /// The session's id, empty for none.
+    /// The session id; empty for none.
     pub session_id: Box<[u8]>,
-    /// The connection's id (RFC 5929 §3), empty where the TLS library does not tell it.
+    /// The connection's id (RFC 5929 §3); empty if the TLS library does not provide it.
     pub unique_id: Box<[u8]>,
-    /// The number of the last error, 0 for none.
+    /// The number of the last error; 0 for none.
     pub error: u32,
-    /// Its text.
+    /// The text of the last error.
     pub error_text: Option<Box<str>>,
-    /// The certificate that this side showed (DER).
+    /// The certificate that this side presented (DER).
     pub own: Option<Arc<[u8]>>,
-    /// The name of its file or of its place in a store.
+    /// The name of its file or of its entry in a store.
     pub own_name: Option<Arc<str>>,
-    /// The certificates that the other side showed (DER), its own first.
+    /// The certificates that the other side presented (DER), its own first.
     pub peer: Arc<[Box<[u8]>]>,
-    /// The authority that they were traced to (DER).
+    /// The root authority of the verified chain (DER).
     pub root: Option<Arc<[u8]>>,
-    /// What the verification came to, by OpenSSL's numbers (`X509_V_*`); 0 is good.
+    /// The verification result, as OpenSSL's number (`X509_V_*`); 0 is success.
     pub verify: u8,
-    /// The first error of the certificate itself, by the same numbers.
+    /// The first error of the certificate itself, with the same numbers.
     pub crt_error: u8,
-    /// The first error of those above it.
+    /// The first error of an authority above it.
     pub ca_error: u8,
-    /// How far above it.
+    /// The depth of that authority.
     pub ca_error_depth: u8,
-    /// What is kept of the client's hello (`tune.ssl.capture-buffer-size`).
+    /// The captured parts of the client's hello (`tune.ssl.capture-buffer-size`).
     pub hello: Option<Box<HelloFacts>>,
 }
 
-/// What is kept of a client's hello: lists as they came.
+/// Captured parts of a client's hello: lists as received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HelloFacts {
-    /// The version that it asks for.
+    /// The requested version.
     pub version: u16,
     /// Cipher suites.
     pub ciphers: Box<[u8]>,
-    /// The hash of all of them, also of those that are not kept.
+    /// The hash of all cipher suites, including those that did not fit.
     pub ciphers_xxh: u64,
-    /// The types of its extensions.
+    /// The types of the extensions.
     pub extensions: Box<[u8]>,
-    /// Groups.
+    /// Named groups.
     pub groups: Box<[u8]>,
-    /// Formats of points.
+    /// Point formats.
     pub formats: Box<[u8]>,
-    /// Versions.
+    /// Supported versions.
     pub versions: Box<[u8]>,
     /// Signature algorithms.
     pub sigalgs: Box<[u8]>,
 }
 
 impl TlsFacts {
-    /// Whether the handshake came as far as a version and a suite.
+    /// Whether the handshake has determined a version and a cipher suite.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.version != 0 && self.cipher != 0
     }
 
-    /// The name of the version, as OpenSSL writes it.
+    /// The name of the version in OpenSSL.
     #[must_use]
     pub fn version_name(&self) -> Option<&'static str> {
         crate::fetch::tls::version(self.version)
     }
 
-    /// The name of the cipher suite, as OpenSSL writes it.
+    /// The name of the cipher suite in OpenSSL.
     #[must_use]
     pub fn cipher_name(&self) -> Option<&'static str> {
         crate::fetch::tls::suite(self.cipher)
     }
 
-    /// The certificate of the other side, DER.
+    /// The certificate of the other side, in DER.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<&[u8]> {
         self.peer.first().map(|der| &**der)
@@ -103,8 +103,8 @@ impl TlsFacts {
 }
 
 impl HelloFacts {
-    /// What is kept of a hello, `bytes_max` in all. `records` are the first bytes of
-    /// the connection; the hello must be in one record.
+    /// The captured parts of a hello, at most `bytes_max` bytes in all. `records` are the first bytes of the connection; the
+    /// hello must be in one record.
     #[must_use]
     pub fn of(records: &[u8], bytes_max: usize) -> Option<HelloFacts> {
         let Sniffed::Found(ciphers) = cipher_suites(records) else {
@@ -127,7 +127,7 @@ impl HelloFacts {
             let content = extension(all, wanted)?;
             list(content, 1)
         };
-        // RFC 8422 §5.1.2 and RFC 8446 §4.2.1: the length is one byte.
+        // These lists have a one-byte length (RFC 8422 §5.1.2 and RFC 8446 §4.2.1).
         let short = |wanted: u16| {
             let (length, rest) = extension(all, wanted)?.split_first()?;
             rest.get(..usize::from(*length))

@@ -1,4 +1,4 @@
-//! What an expression can see of everything around its connection: names and counters of proxies and servers, the process, the
+//! The data outside of a connection that an expression can read: names and counters of proxies and servers, the process, the
 //! machine. The engine implements [`World`].
 
 use std::net::IpAddr;
@@ -24,11 +24,11 @@ pub struct ServerFacts<'a> {
     pub queue: u32,
     /// Its `maxqueue`, 0 for none.
     pub maxqueue: u32,
-    /// It can take traffic.
+    /// It can accept traffic.
     pub is_up: bool,
-    /// It is given traffic now: a backup server only where no other is up.
+    /// It gets traffic now. A backup server gets traffic only if no other server is up.
     pub takes_traffic: bool,
-    /// The weight that its user set last (`srv_uweight`).
+    /// The weight that the user set last (`srv_uweight`).
     pub user_weight: u32,
     /// Current weight (`srv_weight`).
     pub weight: u32,
@@ -59,12 +59,12 @@ pub struct ProxyFacts<'a> {
     pub default_backend: &'a str,
 }
 
-/// Which side of a proxy is meant.
+/// A side of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxySide {
-    /// It takes connections.
+    /// The side that accepts connections.
     Frontend,
-    /// It has servers.
+    /// The side with servers.
     Backend,
 }
 
@@ -79,16 +79,16 @@ pub struct BindFacts<'a> {
     pub connections: u32,
 }
 
-/// How often something happened in the last second.
+/// A rate: events in the last second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Connections of a frontend (`fe_sess_rate`).
     FrontendSessions(u32),
     /// HTTP requests of a frontend (`fe_req_rate`).
     FrontendRequests(u32),
-    /// Streams that a backend was given (`be_sess_rate`).
+    /// Streams assigned to a backend (`be_sess_rate`).
     BackendSessions(u32),
-    /// Streams that a server of a backend was given (`srv_sess_rate`).
+    /// Streams assigned to a server of a backend (`srv_sess_rate`).
     ServerSessions(u32, u32),
 }
 
@@ -114,8 +114,8 @@ pub struct ProxyTimeouts {
     pub retries: u32,
 }
 
-/// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
-/// A reading is a snapshot; none for an index that does not exist.
+/// Names and live counters that expressions and logs read (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …). A value is a snapshot; None for
+/// an index that does not exist.
 pub trait World {
     /// A frontend or backend.
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>>;
@@ -123,11 +123,11 @@ pub trait World {
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>>;
     /// A server of a backend.
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>>;
-    /// The algorithms of encrypted tokens that are taken.
+    /// The accepted algorithms of encrypted tokens.
     fn token_algorithms(&self) -> TokenAlgorithms {
         TokenAlgorithms::default()
     }
-    /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
+    /// The name of a proxy alone, which is all that a log line needs of most proxies. Empty for an index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
     }
@@ -135,11 +135,11 @@ pub trait World {
     fn proxy_id(&self, proxy: u32) -> Option<u32> {
         Some(self.proxy(proxy)?.id)
     }
-    /// Bytes that a capture of a frontend has room for; none for a slot that it does not have.
+    /// The size of a capture slot of a frontend in bytes; None for a slot that does not exist.
     fn capture_len(&self, _frontend: u32, _slot: CaptureSlot) -> Option<usize> {
         None
     }
-    /// The proxy of this name that has this side (`nbsrv`, `fe_exists`).
+    /// The proxy with this name and this side (`nbsrv`, `fe_exists`).
     fn proxy_named(&self, _name: &[u8], _side: ProxySide) -> Option<u32> {
         None
     }
@@ -178,7 +178,7 @@ pub trait World {
     fn hostname(&self) -> &str;
     /// `pid`.
     fn pid(&self) -> u32;
-    /// This worker, from 0.
+    /// The index of this worker, from 0.
     fn thread(&self) -> u32;
     /// Number of workers.
     fn nbthread(&self) -> u32;
@@ -186,17 +186,17 @@ pub trait World {
     fn actconn(&self) -> u32;
     /// The process is draining.
     fn stopping(&self) -> bool;
-    /// Seconds since the process started.
+    /// Seconds since the start of the process.
     fn uptime_seconds(&self) -> u64;
     /// Local time (`%t`, `ltime`).
     fn local_time(&self) -> &Zone;
-    /// A random number (`rand`, `uuid`); the simulation gives it from its seed.
+    /// A random number (`rand`, `uuid`). In the simulation, it comes from the seed.
     fn random(&self) -> u64;
-    /// What a frontend's unique ids are made of.
+    /// The format of a frontend's unique ids.
     fn unique_id_format(&self, _frontend: u32) -> Option<&crate::LogFormat> {
         None
     }
-    /// A rate; the reading sums what the workers count.
+    /// A rate: the sum over the workers.
     fn rate(&self, _of: Rate) -> u32 {
         0
     }
@@ -204,23 +204,23 @@ pub trait World {
     fn timeouts(&self, _proxy: u32) -> Option<ProxyTimeouts> {
         None
     }
-    /// What the kernel knows of a connection of this stream; none without one, and for what is no TCP.
+    /// The kernel's TCP information about a connection of this stream; None without a connection, or if it is not TCP.
     fn tcp_info(&self, _side: Side) -> Option<TcpInfo> {
         None
     }
-    /// Appends the packet that opened the client's connection; whether its connection is one that may have it.
+    /// Appends the SYN packet of the client's connection. Returns false if the connection has none.
     fn saved_syn(&self, _out: &mut Vec<u8>) -> bool {
         false
     }
-    /// The address that a connection of this stream has on this machine.
+    /// The local address of a connection of this stream.
     fn local_addr(&self, _side: Side) -> Option<Addr> {
         None
     }
-    /// Whether an address is one of this machine's; none when the system does not say.
+    /// Whether an address belongs to this machine; None if the system does not tell.
     fn is_local(&self, _ip: IpAddr) -> Option<bool> {
         None
     }
-    /// Processor time in percent, between 0 and 100, on average of the threads.
+    /// Processor use in percent, from 0 to 100, averaged over the threads.
     fn cpu_usage(&self, _of: CpuOf) -> u32 {
         0
     }
@@ -234,17 +234,17 @@ pub trait World {
     fn var_names(&self) -> Option<&VarNames> {
         None
     }
-    /// What limits the memory of variables; none for nothing.
+    /// The memory limits of variables; None for no limit.
     fn var_limits(&self) -> Option<&VarLimits> {
         None
     }
-    /// What the variables of the whole process count in [`VarLimits`]; known when a limit asks for it.
+    /// The size of all variables of the process for [`VarLimits`]; computed only if there is a limit.
     fn var_bytes(&self) -> usize {
         0
     }
 }
 
-/// The world where there is none: before a configuration is whole, and where a test needs nothing of it.
+/// An empty world: for the time before a configuration is complete, and for tests that need nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 

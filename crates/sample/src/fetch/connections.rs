@@ -1,8 +1,8 @@
-//! The two connections of a stream: how they fail, what the kernel and their multiplexers know of them (manual §7.3.3,
+//! The two connections of a stream: their failures, and facts from the kernel and from their multiplexers (manual §7.3.3,
 //! §7.3.4).
 //!
-//! A connection carries one stream at a time, in HTTP/1 as in TCP; what only HTTP/2 has (resets, stream numbers) is 0 or
-//! has no value, as in HAProxy.
+//! A connection carries one stream at a time, in HTTP/1 as in TCP. Facts that only HTTP/2 has (resets, stream numbers) are 0 or
+//! have no value, as in HAProxy.
 
 use net::{Addr, TcpInfo};
 
@@ -264,7 +264,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
     ),
 ];
 
-/// An argument is passed over, as in HAProxy.
+/// As in HAProxy, an argument is ignored.
 const COUNTER: crate::args::Spec = spec(0, &[Str]);
 const UNIT: crate::args::Spec = spec(0, &[Str]);
 
@@ -284,7 +284,7 @@ fn unit(args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
-/// Microseconds in the unit asked for, milliseconds for none, rounded.
+/// Microseconds converted to the requested unit, rounded; milliseconds without a unit.
 fn in_unit<'a>(args: &[Arg], us: Value<'_>) -> Value<'a> {
     let Value::Int(us) = us else {
         return Value::Int(0);
@@ -303,12 +303,12 @@ fn info<'a>(scope: &Scope<'_>, side: Side, read: impl Fn(TcpInfo) -> u32) -> Opt
 fn is_local<'a>(addr: &Addr, scope: &Scope<'_>) -> Option<Value<'a>> {
     match addr.ip() {
         Some(ip) => scope.world.is_local(ip).map(Value::Bool),
-        // A UNIX socket cannot be far.
+        // A UNIX socket is always local.
         None => Some(Value::Bool(true)),
     }
 }
 
-/// The stream, once a server connection was tried.
+/// The stream, after a connection to a server was attempted.
 fn to_server<'a>(scope: &Scope<'a>) -> Option<&'a crate::Txn> {
     scope.txn.filter(|txn| txn.server_dst.is_some())
 }

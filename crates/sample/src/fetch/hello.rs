@@ -1,6 +1,6 @@
-//! What a TLS hello in the buffer says, before anything is deciphered (manual §7.3.5).
+//! Contents of a TLS hello in the buffer, before decryption (manual §7.3.5).
 //!
-//! Of the client's, only the first one, as it came in the clear; in HTTP there is none.
+//! For the client, only the first hello, which is not encrypted; in mode HTTP there is none.
 
 use super::{CLIENT, Cursor, Fetch, REQUEST_BUFFER, RESPONSE_BUFFER, Source, fetch};
 use super::{raw_request, raw_response, sniffed};
@@ -13,7 +13,7 @@ use crate::sniff::client_hello::{
 };
 use crate::{Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
-/// May stand anywhere, though only the buffer has it.
+/// Valid at any place, although only the buffer has the data.
 const HELLO: Source = Source {
     places: CLIENT.places,
     needs: "request buffer",
@@ -161,13 +161,13 @@ fn request_version<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> 
     Some(Value::Int(i64::from(major) << 16 | i64::from(minor)))
 }
 
-/// An extension of the client's hello.
+/// The content of an extension of the client's hello.
 fn content<'a>(wanted: u16, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<&'a [u8]> {
     let all = raw_request(scope).then(extensions);
     sniffed(all, cursor).and_then(|all| extension(all, wanted))
 }
 
-/// An extension that is one list.
+/// An extension whose content is one list.
 fn listed<'a>(wanted: u16, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     let list = list(content(wanted, scope, cursor)?, 2)?;
     Some(Value::Bin(list.into()))
@@ -177,7 +177,7 @@ fn server_name<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Opti
     host_name(content(kind::SERVER_NAME, scope, cursor)?).map(Value::text)
 }
 
-/// The first name; each in turn for those who iterate.
+/// The first protocol name, or each in turn for callers that iterate.
 fn protocols<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     let names = content(kind::ALPN, scope, cursor)?;
     let (name, next) = protocol_at(names, cursor.offset.max(FIRST_PROTOCOL))?;

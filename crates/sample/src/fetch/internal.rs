@@ -225,7 +225,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
     ),
 ];
 
-/// The fetches whose value is known when they are compiled.
+/// The fetches whose value is known at compile time.
 const CONSTANTS: &[&str] = &[
     "always_true",
     "always_false",
@@ -239,7 +239,7 @@ const CONSTANTS: &[&str] = &[
     "env",
 ];
 
-/// Whether the fetch depends on its arguments alone.
+/// Whether the fetch depends only on its arguments.
 pub(crate) fn is_constant(fetch: &Fetch) -> bool {
     CONSTANTS.contains(&fetch.name)
 }
@@ -316,7 +316,7 @@ fn date<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Replaces a unit in the argument at `index` by the nanoseconds that it has.
+/// Replaces the unit in the argument at `index` by its nanoseconds.
 fn read_unit(args: &mut [Arg], index: usize) -> Result<(), String> {
     let Some(Arg::Str(unit)) = args.get(index) else {
         return Ok(());
@@ -397,7 +397,7 @@ fn uuid<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
     } else {
         random
     };
-    // RFC 9562 §4: the version and the variant have their fixed places.
+    // RFC 9562 §4: the version and the variant have fixed positions.
     let bits = (bits & !(0xf << 76)) | (version as u128) << 76;
     let bits = (bits & !(0b11 << 62)) | 0b10 << 62;
     let text = written(|out| {

@@ -1,4 +1,4 @@
-//! Addresses of connections and what the PROXY protocol told about them (manual §7.3.3).
+//! Addresses of connections and facts from the PROXY protocol (manual §7.3.3).
 
 use net::Addr;
 
@@ -235,7 +235,7 @@ fn port<'a>(addr: &Addr) -> Option<Value<'a>> {
     }
 }
 
-/// What the connection was bound to, else what the system chose.
+/// The address to which the connection was bound, otherwise the one that the system chose.
 fn server_src(scope: &Scope<'_>) -> Option<Addr> {
     let bound = scope.txn?.server_src.as_ref();
     match bound.filter(|addr| addr.port() != 0) {

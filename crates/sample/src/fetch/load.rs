@@ -1,4 +1,4 @@
-//! How busy proxies, servers, the stream and the machine are (manual §7.3.2).
+//! Load of proxies, servers, the stream and the machine (manual §7.3.2).
 
 use net::CpuOf;
 
@@ -120,7 +120,7 @@ fn proxy_rate<'a>(args: &[Arg], scope: &Scope<'_>, of: fn(u32) -> Rate) -> Optio
     }
 }
 
-/// What HAProxy answers with its default `profiling.tasks`, as long as it is not overloaded.
+/// HAProxy's answer with its default `profiling.tasks`, while it is not overloaded.
 fn not_profiled<'a>(scope: &Scope<'_>) -> Option<Value<'a>> {
     stream_of(scope).map(|_| Value::Int(0))
 }

@@ -1,4 +1,4 @@
-//! Sample fetches: one static entry each, by family.
+//! Sample fetches: one static entry each, grouped by family.
 
 pub(crate) mod connections;
 pub(crate) mod hello;
@@ -26,41 +26,41 @@ pub(crate) struct Fetch {
     pub name: &'static str,
     /// Its arguments.
     pub args: Spec,
-    /// The type it gives.
+    /// The output type.
     pub out: Kind,
-    /// What it reads, and so where it may stand.
+    /// The data that it reads, which determines the places where it is valid.
     pub source: &'static Source,
     /// One line for the reference.
     pub doc: &'static str,
     /// Reads the sample.
     pub eval: FetchFn,
-    /// Looks at the arguments when they are compiled; may replace them.
+    /// Checks the arguments at compile time; may replace them.
     pub check: CheckFn,
 }
 
-/// Reads a sample. Sets the cursor's flags when there is more, or when it may come later.
+/// Reads a sample. Sets the cursor's flags if there are more values, or if a value may arrive later.
 pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
 
 /// Checks or replaces compiled arguments.
 pub(crate) type CheckFn = fn(&mut [Arg]) -> Result<(), String>;
 
-/// Where a fetch with several values stands. ACLs ask for one value after the other (`iterate`).
+/// The position in a fetch with several values. ACLs ask for one value after the other (`iterate`).
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The caller wants every value in turn.
     pub iterate: bool,
     /// Set by the fetch: call again for the next value.
     pub more: bool,
-    /// Set by the fetch: what it says, or that it says nothing, may change when more data comes.
+    /// Set by the fetch: the result, also a missing one, may change with more data.
     pub may_change: bool,
-    /// The fetch's own: values given so far, or a position.
+    /// For the fetch: the number of values returned so far, or a position.
     pub index: usize,
-    /// The fetch's own: a byte position.
+    /// For the fetch: a byte position.
     pub offset: usize,
 }
 
 impl Cursor {
-    /// For who wants every value.
+    /// A cursor for a caller that wants every value.
     #[inline]
     pub(crate) fn every() -> Cursor {
         Cursor {
@@ -70,7 +70,7 @@ impl Cursor {
     }
 }
 
-/// What a fetch reads: the places where that is there, and its name in messages.
+/// The data that a fetch reads: the places where the data exists, and its name in messages.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub places: Place,
@@ -79,7 +79,7 @@ pub(crate) struct Source {
 
 const RUNTIME: Place = Place::span(Place::FE_TCP_CONNECTION, Place::CHECK);
 
-/// Constants and what the process knows from the start.
+/// Constants and values that the process knows from the start.
 pub(crate) const CONSTANT: Source = Source {
     places: Place::ALL,
     needs: "internal state",
@@ -114,7 +114,7 @@ pub(crate) const REQUEST_HEAD: Source = Source {
     places: REQUEST_BUFFER.places,
     needs: "HTTP request headers",
 };
-/// What is kept of the request to the end.
+/// The parts of the request that are kept to the end.
 pub(crate) const REQUEST: Source = Source {
     places: Place::span(Place::FE_TCP_REQUEST, Place::LOG),
     needs: "HTTP request",
@@ -144,27 +144,27 @@ pub(crate) const RESPONSE_HEAD: Source = Source {
     places: RESPONSE_BUFFER.places,
     needs: "HTTP response headers",
 };
-/// What is kept of the response to the end.
+/// The parts of the response that are kept to the end.
 pub(crate) const RESPONSE: Source = Source {
     places: Place::span(Place::BE_TCP_RESPONSE, Place::CHECK),
     needs: "HTTP response",
 };
-/// Either buffer, as the rule stands.
+/// Either buffer; the place of the rule selects one.
 pub(crate) const ANY_BUFFER: Source = Source {
     places: REQUEST_BUFFER.places.with(RESPONSE_BUFFER.places),
     needs: "request buffer,response buffer",
 };
-/// Either head, as the rule stands.
+/// Either head; the place of the rule selects one.
 pub(crate) const ANY_HEAD: Source = Source {
     places: ANY_BUFFER.places,
     needs: "HTTP request headers,HTTP response headers",
 };
-/// The server connection, above its addresses.
+/// The server connection, without its addresses.
 pub(crate) const SERVER_SIDE: Source = Source {
     places: SERVER_CONNECTION.places,
     needs: "server-side connection",
 };
-/// The frontend, or the backend once there is one.
+/// The frontend, or the backend after it is chosen.
 pub(crate) const PROXY: Source = Source {
     places: FRONTEND.places.with(BACKEND.places),
     needs: "frontend",
@@ -174,7 +174,7 @@ pub(crate) const REQUEST_TOTALS: Source = Source {
     places: REQUEST.places,
     needs: "request buffer statistics",
 };
-/// What a transaction came to.
+/// The result of a transaction.
 pub(crate) const TRANSACTION: Source = Source {
     places: REQUEST.places,
     needs: "transaction statistics",
@@ -205,7 +205,7 @@ pub(crate) const fn fetch(
     }
 }
 
-/// The log message that a server is chosen for: what the converters of `balance log-hash` begin with. It has no name.
+/// The log message for which a server is chosen: the input of the converters of `balance log-hash`. It has no name.
 pub(crate) static MESSAGE: Fetch = fetch(
     "message",
     spec(0, &[]),
@@ -221,7 +221,7 @@ impl Fetch {
         self.source.places == TOTALS.places
     }
 
-    /// The same with a check of its arguments.
+    /// Adds a check of the arguments.
     pub(crate) const fn checked(mut self, check: CheckFn) -> Fetch {
         self.check = check;
         self
@@ -277,7 +277,7 @@ fn stream_of<'a>(scope: &Scope<'a>) -> Option<&'a Txn> {
     scope.txn
 }
 
-/// Bytes of the buffer that is inspected.
+/// The bytes of the inspected buffer.
 fn at_hand<'a>(scope: &Scope<'a>) -> &'a [u8] {
     match scope.from_server {
         true => scope.response_data,
@@ -285,17 +285,17 @@ fn at_hand<'a>(scope: &Scope<'a>) -> &'a [u8] {
     }
 }
 
-/// Bytes of the request as they came, which have no meaning in HTTP (manual §7.3.5).
+/// The raw bytes of the request, which have no meaning in mode HTTP (manual §7.3.5).
 fn raw_request<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
     raw(scope, scope.request_data)
 }
 
-/// The same of the response.
+/// The same for the response.
 fn raw_response<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
     raw(scope, scope.response_data)
 }
 
-/// The same of the buffer that is inspected.
+/// The same for the inspected buffer.
 fn raw_buffer<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
     raw(scope, at_hand(scope))
 }
@@ -307,7 +307,7 @@ fn raw<'a>(scope: &Scope<'_>, bytes: &'a [u8]) -> Sniffed<&'a [u8]> {
     }
 }
 
-/// What was found; tells the cursor when it may still be.
+/// The found value. Sets the cursor's flag if it may still be found later.
 fn sniffed<T>(found: Sniffed<T>, cursor: &mut Cursor) -> Option<T> {
     cursor.may_change = matches!(found, Sniffed::More);
     match found {

@@ -1,4 +1,4 @@
-//! What the filter `opentelemetry` lends to expressions.
+//! Facts from the filter `opentelemetry`.
 
 use super::{Fetch, REQUEST_TOTALS, TOTALS, TRANSACTION, fetch};
 use crate::args::ArgKind::Context;

@@ -100,8 +100,8 @@ fn len<'a>(data: &[u8], cursor: &mut Cursor) -> Option<Value<'a>> {
     Some(Value::Int(data.len() as i64))
 }
 
-/// Where the length stands, how many bytes it has, and where the value begins: right behind, at a position, or with a sign
-/// so far from behind the length.
+/// The position of the length, its number of bytes, and the start of the value: directly after the length, at a position, or with
+/// a sign at that distance after the length.
 const LENGTH_VALUE: crate::args::Spec = spec(2, &[Int, Int, Str]);
 
 /// Replaces the third argument by the position of the value.
@@ -130,7 +130,7 @@ fn length_value(args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
-/// A length that can never be here is no match at once; one that is not here yet may come.
+/// A length that can never arrive is no match at once; one that has not arrived yet may come.
 fn payload_lv<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,
@@ -162,7 +162,7 @@ fn payload_lv<'a>(
     bytes.map(|bytes| Value::Bin(bytes.into()))
 }
 
-/// Raw bytes have no meaning in HTTP: nothing there, as in HAProxy.
+/// As in HAProxy, raw bytes have no meaning in mode HTTP: there is no value.
 fn payload<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,

@@ -227,7 +227,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
     ),
 ];
 
-/// A proxy's name; the world has an empty one for what does not exist.
+/// A proxy's name. The world returns an empty one for a proxy that does not exist.
 fn named(name: &str) -> Option<Value<'_>> {
     (!name.is_empty()).then(|| Value::text(name))
 }
@@ -243,7 +243,7 @@ fn proxy<'a>(args: &[Arg], scope: &Scope<'a>) -> Option<ProxyFacts<'a>> {
     }
 }
 
-/// The stream's backend; the frontend stands for it before the switch, as in HAProxy.
+/// The stream's backend; before it is chosen, the frontend, as in HAProxy.
 pub(crate) fn backend(scope: &Scope<'_>) -> u32 {
     scope
         .txn
@@ -262,7 +262,7 @@ fn named_server<'a>(args: &[Arg], scope: &Scope<'a>) -> Option<ServerFacts<'a>> 
     }
 }
 
-/// -1 when one of the servers that take traffic has no limit.
+/// -1 if one of the servers that get traffic has no limit.
 fn conn_free<'a>(args: &'a [Arg], scope: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
     let Some(Arg::Proxy(backend)) = args.first() else {
         return None;

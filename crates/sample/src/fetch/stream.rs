@@ -1,4 +1,4 @@
-//! Facts of the stream: timers, counters, how it ended, what was captured.
+//! Facts of the stream: timers, counters, termination state, captures.
 
 use super::{
     Fetch, INTERNAL, REQUEST, REQUEST_HEAD, REQUEST_TOTALS, RESPONSE, SERVER_CONNECTION, TOTALS,
@@ -399,7 +399,7 @@ fn request_line(txn: &Txn) -> Option<(&[u8], &[u8], &[u8])> {
     ))
 }
 
-/// Path and query of a request target; an absolute one may have a query without a path.
+/// Path and query of a request target. An absolute target may have a query without a path.
 pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
     if uri.first() == Some(&b'/') {
         return Some(uri);
@@ -410,7 +410,7 @@ pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
 }
 
 impl Txn {
-    /// The termination state with `-` where nothing was set.
+    /// The termination state, with `-` for unset characters.
     pub(crate) fn termination_text(&self) -> [u8; 4] {
         self.termination
             .map(|byte| if byte == 0 { b'-' } else { byte })

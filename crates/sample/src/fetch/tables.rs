@@ -1,8 +1,7 @@
-//! Stick tables: what tracked entries and those of the client's address store (manual §7.3.2, §7.3.3).
+//! Stick tables: the data of tracked entries and of the client's address (manual §7.3.2, §7.3.3).
 //!
-//! Each value has up to five names: of a counter that an argument names (`sc_…`), of the first three (`sc0_…` to `sc2_…`),
-//! and of the client's address in a table (`src_…`). A name of a counter may be followed by another table, in which the same key is
-//! looked up.
+//! Each value has up to five names: for a counter that an argument names (`sc_…`), for the first three (`sc0_…` to `sc2_…`), and
+//! for the client's address in a table (`src_…`). A counter's fetch may name another table, in which the same key is looked up.
 
 use ::tables::{Data, Entry, General, Held, Table};
 
@@ -12,7 +11,7 @@ use crate::args::{Arg, Spec, int_at, spec};
 use crate::table_key::{sample_of, with_key};
 use crate::{Kind, Scope, Value};
 
-/// Whose value a name means: a counter by its number, or one of these.
+/// The owner of a value: a counter by its number, or one of these.
 type Whose = u8;
 /// The counter that the first argument names.
 const NAMED: Whose = 10;
@@ -75,7 +74,7 @@ const fn array(name: &'static str, args: Spec, doc: &'static str, eval: super::F
     fetch(name, args, Kind::Int, &INTERNAL, doc, eval)
 }
 
-/// The names of one kind: a prefix, whose values they are, the arguments of each, and what they read.
+/// The names of one kind: a prefix, the owners of the values, the arguments of each, and the data.
 macro_rules! family {
     ($list:ident $prefix:literal $whose:ident $args:expr, $source:expr) => {
         pub(crate) const $list: &[Fetch] = &family!(@entries $prefix $whose $args, $source;
@@ -112,7 +111,7 @@ macro_rules! family {
     };
 }
 
-/// What only counters have.
+/// Values that only counters have.
 macro_rules! counter {
     ($list:ident $prefix:literal $whose:ident $args:expr, $key:expr) => {
         pub(crate) const $list: &[Fetch] = &[
@@ -176,7 +175,7 @@ counter!(OF_SECOND "sc1_" C1 OTHER_TABLE, spec(0, &[]));
 counter!(OF_THIRD "sc2_" C2 OTHER_TABLE, spec(0, &[]));
 counter!(OF_ANY "sc_" NAMED NUMBER, spec(1, &[Int]));
 
-/// The values of arrays: of a counter, and of an address.
+/// The values of arrays: for a counter, and for an address.
 macro_rules! arrays {
     ($list:ident $prefix:literal $whose:ident $args:expr, $source:expr) => {
         pub(crate) const $list: &[Fetch] = &[
@@ -226,7 +225,7 @@ macro_rules! arrays {
 arrays!(ARRAYS "sc_" NAMED ARRAY, &INTERNAL);
 arrays!(SOURCE_ARRAYS "src_" ADDRESS ARRAY_OF_TABLE, &CLIENT);
 
-// ---- what they do
+// ---- implementations
 
 fn value<'a, const DATA: u8, const WHOSE: u8>(
     args: &'a [Arg],
@@ -303,7 +302,7 @@ fn increase_array<'a, const WHOSE: u8>(
     })
 }
 
-/// The number of an element, the first argument.
+/// The index of an element: the first argument.
 pub(crate) fn index_at(args: &[Arg]) -> Option<u32> {
     u32::try_from(int_at(args, 0)?).ok()
 }
@@ -313,7 +312,7 @@ pub(crate) fn kilobytes_of(entry: &Entry<'_>, data: Data) -> Option<i64> {
     entry.get(data, 0).map(|bytes| bytes >> 10)
 }
 
-/// A counter as it was; it is 0 now.
+/// Clears a counter. Returns its previous value.
 pub(crate) fn cleared(entry: &mut Entry<'_>, data: Data, index: u32) -> Option<i64> {
     let before = entry.get(data, index)?;
     entry.set(data, index, 0);
@@ -321,12 +320,12 @@ pub(crate) fn cleared(entry: &mut Entry<'_>, data: Data, index: u32) -> Option<i
     Some(before)
 }
 
-/// A counter, increased. 0 where it is not stored, as in HAProxy.
+/// Increments a counter. 0 if it is not stored, as in HAProxy.
 pub(crate) fn increased(entry: &mut Entry<'_>, counter: General) -> Option<i64> {
     Some(entry.add_general(counter, 1).unwrap_or(0))
 }
 
-/// What a counter tracks, and the table that is named besides.
+/// The tracked entry of a counter, and the table that is named in addition.
 fn tracked<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,
@@ -339,13 +338,13 @@ fn tracked<'a>(
     Some((scope.tracked(counter)?, table_at(args, table)))
 }
 
-/// Whether keys of what is tracked can be keys of a table.
+/// Whether a tracked key can be a key of a table.
 fn is_comparable(held: &Held, table: &Table) -> bool {
     let (mine, its) = (held.table().definition(), table.definition());
     mine.key == its.key && mine.key_bytes == its.key_bytes
 }
 
-/// A number of an entry. 0 where the key has none, nothing where nothing is tracked or the number is not stored.
+/// A number of an entry: 0 if the key has no entry, None if nothing is tracked or the table does not store the number.
 fn number<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,
@@ -355,7 +354,7 @@ fn number<'a>(
     looked_up(args, scope, whose, false, work)
 }
 
-/// The same of a number that changes: the client's address gets an entry.
+/// The same for a number that changes: creates an entry for the client's address.
 fn changed<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,
@@ -409,7 +408,7 @@ mod tests {
     use crate::testing::{Facts, compiler, counters, fails};
     use crate::{Compiler, Place};
 
-    /// The text of an expression about a table, in whose compiler it is known.
+    /// The text of an expression about a table that the compiler knows.
     fn text(compiler: &mut Compiler, facts: &Facts, expr: &str) -> Option<String> {
         let (expr, _) = compiler
             .expr(&[expr], Place::ALL)
@@ -457,7 +456,7 @@ mod tests {
             ("sc1_get_gpt0(numbers)", None),
             ("src_get_gpt0(other)", Some("77")),
             ("src_conn_cnt(t)", Some("1")),
-            // Its entry has none of these.
+            // The entry does not store these.
             ("src_conn_cnt(numbers)", Some("0")),
             ("sc_inc_gpc(2,1)", Some("1")),
             ("sc_inc_gpc(2,1)", Some("2")),

@@ -1,11 +1,11 @@
-//! Timeouts and retries: those of the proxies, and those that hold for one stream (manual §7.3.3). Milliseconds, 0 for none.
+//! Timeouts and retries: those of the proxies, and those of one stream (manual §7.3.3). Milliseconds; 0 for none.
 
 use super::proxies::backend;
 use super::{BACKEND, FRONTEND, Fetch, PROXY, fetch};
 use crate::args::NONE;
 use crate::{Kind, Scope, Value};
 
-/// A timeout of the proxy that the expression means.
+/// A timeout of the proxy to which the expression refers.
 macro_rules! of_proxy {
     ($name:literal, $source:ident, $proxy:ident, $field:ident, $doc:literal) => {
         fetch($name, NONE, Kind::Int, &$source, $doc, |_, scope, _| {
@@ -15,7 +15,7 @@ macro_rules! of_proxy {
     };
 }
 
-/// What holds for the stream.
+/// The timeout that applies to the stream.
 macro_rules! current {
     ($name:literal, $source:ident, $proxy:ident, $field:ident, $own:ident, $doc:literal) => {
         fetch($name, NONE, Kind::Int, &$source, $doc, |_, scope, _| {

@@ -1,4 +1,4 @@
-//! All variables of a scope at once (manual §7.3.2 dump_all_vars), to see what a configuration does.
+//! All variables of a scope at once (manual §7.3.2 dump_all_vars), for debugging a configuration.
 
 use super::{CONSTANT, Cursor, Fetch, fetch};
 use crate::args::ArgKind::Str;
@@ -16,7 +16,7 @@ pub(crate) const FETCHES: &[Fetch] = &[fetch(
 )
 .checked(check_scope)];
 
-/// Scopes in the order in which they are shown.
+/// The scopes in the order of the output.
 const SHOWN: &[(&str, VarScope)] = &[
     ("sess", VarScope::Sess),
     ("txn", VarScope::Txn),

@@ -22,8 +22,8 @@ pub(crate) struct Alias {
     pub write: fn(&Scope<'_>, &mut Writer<'_>),
 }
 
-/// What is final only at the end: a format with one of these is written then. As in HAProxy, and `%tsc`, which says how it
-/// ended as `%ts` does.
+/// Aliases whose value is final only at the end. A format with one of them is written at the end. The list is HAProxy's, plus
+/// `%tsc`, which contains the termination state like `%ts`.
 const FINAL: &[&str] = &[
     "B", "ID", "Ta", "Tc", "Td", "Th", "Ti", "TR", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac", "bc",
     "bq", "fc", "rc", "sc", "sq", "ts", "tsc",
@@ -44,7 +44,7 @@ const fn alias(
     Alias { name, doc, write }
 }
 
-/// All but `%o`, which only sets flags.
+/// All aliases except `%o`, which only sets flags.
 pub(crate) const ALIASES: &[Alias] = &[
     // ---- dates
     alias("T", "accept date, UTC", |scope, writer| {
@@ -240,7 +240,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        // A request that got no answer has none; what is not HTTP, or not read yet, has 0.
+        // An HTTP request without a response has no status. A stream that is not HTTP, or whose request was not read, has 0.
         let status = |txn: &Txn| match txn.status {
             0 if txn.is_http && !txn.request_line.is_empty() => -1,
             status => i64::from(status),
@@ -254,7 +254,7 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("U", "bytes from the client", |scope, writer| {
         writer.uint(scope.txn.map_or(0, |txn| txn.bytes_in))
     }),
-    // ---- how it ended
+    // ---- termination
     alias("ts", "termination state", |scope, writer| {
         writer.raw(&termination(scope)[..2])
     }),
@@ -335,12 +335,12 @@ pub(crate) const ALIASES: &[Alias] = &[
     }),
 ];
 
-/// What stands for a request that was not understood.
+/// The text for an invalid request.
 const BAD_REQUEST: &[u8] = b"<BADREQ>";
 
 // ---- dates
 
-/// On a kept-alive connection, when the stream began.
+/// On a kept-alive connection, the start of the stream.
 fn accepted(scope: &Scope<'_>) -> Now {
     scope
         .txn
@@ -402,7 +402,7 @@ fn termination(scope: &Scope<'_>) -> [u8; 4] {
 
 // ---- captures
 
-/// `{a|b}`; nothing when nothing is captured by configuration.
+/// `{a|b}`; empty if the configuration captures nothing.
 fn captures(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
     let Some(slots) = slots.filter(|slots| !slots.is_empty()) else {
         return;
@@ -419,7 +419,7 @@ fn captures(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
     writer.end();
 }
 
-/// `a b -`; nothing when nothing is captured by configuration.
+/// `a b -`; empty if the configuration captures nothing.
 fn capture_list(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
     let Some(slots) = slots.filter(|slots| !slots.is_empty()) else {
         return;
@@ -441,7 +441,7 @@ fn capture_list(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
 
 // ---- the request line
 
-/// The request line, when one was understood.
+/// The request line, if it was valid.
 fn line<'a>(scope: &Scope<'a>) -> Option<&'a [u8]> {
     scope
         .txn
@@ -469,7 +469,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What stands before the first blanks, and after them.
+/// The text before the first blanks, and after them.
 fn cut_blank(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(at) = memchr::memchr2(b' ', b'\t', text) else {
         return (text, None);

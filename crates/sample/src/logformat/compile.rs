@@ -1,4 +1,4 @@
-//! Reads log formats: `%alias`, `%{+Q}alias`, `%(name:type)alias`, `%[expression]`, `%%` and text.
+//! Parses log formats: `%alias`, `%{+Q}alias`, `%(name:type)alias`, `%[expression]`, `%%` and text.
 
 use super::alias::ALIASES;
 use super::settle::{Named, settle};
@@ -19,7 +19,7 @@ const FLAGS: &[(&str, Flags)] = &[
     ("cbor", Flags::CBOR),
 ];
 
-/// Output types that an item's name may give.
+/// Output types that an item's name can specify.
 const TYPES: &[(&str, Typed)] = &[
     ("str", Typed::Str),
     ("sint", Typed::Int),
@@ -62,9 +62,9 @@ struct Reader<'c, 't> {
     at: usize,
     place: Place,
     merges_spaces: bool,
-    /// Of the items that follow; `%{...}o` changes them.
+    /// The flags of the following items; `%{...}o` changes them.
     flags: Flags,
-    /// Those that every `%{...}o` has set; none before the first one.
+    /// The flags that every `%{...}o` has set; None before the first one.
     global: Option<Flags>,
     items: Vec<Named>,
 }
@@ -122,7 +122,7 @@ impl<'t> Reader<'_, 't> {
         });
     }
 
-    /// What begins with a percent sign.
+    /// Parses an item that begins with a percent sign.
     fn percent(&mut self) -> Result<(), ExprError> {
         let start = self.at;
         self.at += 1;
@@ -160,7 +160,7 @@ impl<'t> Reader<'_, 't> {
                 let written = readable(&self.text[start..]);
                 Err(self.fault(start, format!("truncated line after '{written}'")))
             }
-            // Another byte after a lone percent sign: both stand for themselves, as in HAProxy the byte does.
+            // A percent sign before another byte: as in HAProxy, both are literal.
             Some(_) if !has_flags => Ok(()),
             Some(_) => {
                 let written = readable(&self.text[start..self.at]);
@@ -172,7 +172,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `(name:type)`: of use with an encoding.
+    /// `(name:type)`: used with an encoding.
     fn name(&mut self) -> Result<(&'t str, Typed), ExprError> {
         let start = self.at;
         let text = self.text;
@@ -196,7 +196,7 @@ impl<'t> Reader<'_, 't> {
                 ),
             ));
         }
-        // Nothing but ASCII is left.
+        // Only ASCII is left here.
         let Some(colon) = colon else {
             return Ok((ascii(inner), Typed::Same));
         };
@@ -211,7 +211,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `{+Q,-E}`. What is no flag is left out, as HAProxy does, with a warning.
+    /// `{+Q,-E}`. An unknown flag is ignored with a warning, as in HAProxy.
     fn item_flags(&mut self) -> Result<Flags, ExprError> {
         let start = self.at;
         let Some(length) = memchr::memchr(b'}', &self.text[start..]) else {
@@ -228,13 +228,13 @@ impl<'t> Reader<'_, 't> {
         self.at = start + length + 1;
         let mut flags = self.flags;
         for word in inner.split(|byte| *byte == b',') {
-            // Of several signs in a word, the last one counts.
+            // If a word has several signs, the last one counts.
             let (on, name) = match memchr::memrchr2(b'+', b'-', word) {
                 Some(at) => (word[at] == b'+', &word[at + 1..]),
                 None => (true, &b""[..]),
             };
             match FLAGS.iter().find(|(known, _)| known.as_bytes() == name) {
-                // The first encoding stays.
+                // The first encoding wins.
                 Some((_, flag))
                     if on && flag.has(Flags::ENCODING) && flags.has(Flags::ENCODING) => {}
                 Some((_, flag)) => flags = flags.with(*flag, on),

@@ -1,7 +1,7 @@
-//! JSON and CBOR as log lines carry them (manual §8.2.6 flags `json`, `cbor` and `bin`; RFC 8949).
+//! JSON and CBOR in log lines (manual §8.2.6 flags `json`, `cbor` and `bin`; RFC 8949).
 //!
-//! Without `bin`, CBOR is written in hexadecimal, so that any log target can carry it. JSON strings are escaped as HAProxy
-//! does: quotes and backslashes alone.
+//! Without `bin`, CBOR is written in hexadecimal, so that any log target can carry it. As in HAProxy, only quotes and backslashes
+//! are escaped in JSON strings.
 
 use crate::text::push_hex;
 
@@ -10,7 +10,7 @@ pub(super) const BYTES: u8 = 0x40;
 pub(super) const TEXT: u8 = 0x60;
 const NEGATIVE: u8 = 0x20;
 
-/// Together with a major type: of indefinite length, up to [`BREAK`] (RFC 8949 §3.2).
+/// Combined with a major type: indefinite length, up to [`BREAK`] (RFC 8949 §3.2).
 pub(super) const INDEFINITE: u8 = 0x1f;
 pub(super) const BREAK: u8 = 0xff;
 pub(super) const MAP: u8 = 0xbf;
@@ -35,7 +35,7 @@ impl Cbor<'_> {
         }
     }
 
-    /// A major type and its argument, in as few bytes as it takes.
+    /// A major type and its argument, in the fewest possible bytes.
     fn head(&mut self, major: u8, argument: u64) {
         let bytes = argument.to_be_bytes();
         let (short, width) = match argument {
@@ -58,7 +58,7 @@ impl Cbor<'_> {
         }
     }
 
-    /// A whole string, or a chunk of one whose length is indefinite.
+    /// A whole string, or a chunk of one with indefinite length.
     pub fn string(&mut self, major: u8, bytes: &[u8]) {
         self.head(major, bytes.len() as u64);
         if self.binary {

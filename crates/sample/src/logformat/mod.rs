@@ -1,7 +1,7 @@
 //! Log formats: text, aliases and expressions, rendered into a line (manual §8.2).
 //!
-//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping, `encode` JSON and CBOR,
-//! `settle` what is known when all of a format is read.
+//! `compile` parses them, `alias` has one entry per alias, `write` implements quoting and escaping, `encode` JSON and CBOR,
+//! `settle` the steps after a whole format is parsed.
 
 pub(crate) mod alias;
 pub(crate) mod compile;
@@ -17,9 +17,9 @@ use crate::{Expr, Kind, Scope, Value};
 use alias::Alias;
 use write::{Flags, HTTP_UNSAFE, Output, Typed, Writer};
 
-/// Without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in mode HTTP.
+/// The default format without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in mode HTTP.
 pub const CONNECT: &str = "Connect from %ci:%cp to %fi:%fp (%f/TCP)";
-/// As [`CONNECT`] in mode HTTP.
+/// Like [`CONNECT`], in mode HTTP.
 pub const CONNECT_HTTP: &str = "Connect from %ci:%cp to %fi:%fp (%f/HTTP)";
 /// `option tcplog` (manual §8.2.2).
 pub const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
@@ -36,15 +36,15 @@ pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC 
 #[derive(Clone)]
 pub struct LogFormat {
     items: Arc<[Item]>,
-    /// The whole text where nothing depends on the scope.
+    /// The whole text, if nothing depends on the scope.
     constant: Option<Arc<[u8]>>,
 }
 
 /// A piece of a log format.
 enum Item {
-    /// Written as it is.
+    /// Literal text.
     Text(Box<[u8]>),
-    /// A blank; several in a row, also with empty items between, are one.
+    /// A blank. Consecutive blanks, also with empty items between them, are merged into one.
     Space,
     Alias(&'static Alias, Output),
     Expr(Expr, Output),
@@ -62,7 +62,7 @@ impl LogFormat {
         }
     }
 
-    /// Appends the text. Allocates nothing but what `out` has to grow.
+    /// Appends the text. The only allocation is the growth of `out`.
     pub fn render(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
         if let Some(text) = &self.constant {
             out.extend_from_slice(text);
@@ -72,7 +72,7 @@ impl LogFormat {
         for item in &*self.items {
             match item {
                 Item::Text(text) => {
-                    // Most are one separator between two aliases.
+                    // Most texts are one separator between two aliases.
                     match &**text {
                         [byte] => out.push(*byte),
                         text => out.extend_from_slice(text),
@@ -99,7 +99,7 @@ impl LogFormat {
         }
     }
 
-    /// Whether something in it is known only at the end of a stream; else a line can be written when the response begins.
+    /// Whether an item is final only at the end of a stream. Otherwise the line can be written when the response begins.
     #[must_use]
     pub fn needs_end(&self) -> bool {
         self.items.iter().any(|item| match item {
@@ -109,13 +109,13 @@ impl LogFormat {
         })
     }
 
-    /// Nothing was written.
+    /// Whether the format is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The whole text when it is constant: nothing in it depends on the scope.
+    /// The whole text, if it is constant: nothing depends on the scope.
     #[must_use]
     pub fn constant(&self) -> Option<&[u8]> {
         self.constant.as_deref()
@@ -151,11 +151,11 @@ fn constant_text(items: &[Item]) -> Vec<u8> {
     out
 }
 
-/// A sample in a line: as text, quoted and escaped as its flags say, or of its own type in an encoding; in HTTP, what a
-/// header may not have as `%XX`.
+/// Writes a sample: as text, quoted and escaped by its flags, or in its own type in an encoding. For HTTP, bytes that are invalid
+/// in a header become `%XX`.
 fn write_sample(value: Option<Value<'_>>, writer: &mut Writer<'_>) {
     let flags = writer.flags;
-    // Most samples are text already; numbers and addresses are written straight into the line.
+    // Most samples are text already. Numbers and addresses are written directly into the line.
     if let (Some(Value::Int(value)), true) = (&value, flags.is_plain()) {
         return writer.int(*value);
     }

@@ -1,17 +1,16 @@
-//! What can be said of a log format when all of it is read: the flags of its items, and what an encoding puts around them.
+//! The last step of parsing a log format: the final flags of its items, and the text that an encoding puts around them.
 
 use super::Item;
 use super::encode::{self, Cbor};
 use super::write::Flags;
 
-/// An item with the name that an encoding gives it; empty for none.
+/// An item with its name in an encoding; empty for no name.
 pub(super) struct Named {
     pub name: Box<str>,
     pub item: Item,
 }
 
-/// Brings the flags of the items in accord with those that hold for all of the format, and puts names before the items
-/// of an encoded one.
+/// Combines the flags of the items with those of the whole format. In an encoded format, inserts names before the items.
 pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
     let global = without_encoding_in_http(global);
     let encoded = global.has(Flags::ENCODING);
@@ -37,7 +36,7 @@ pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
     settled
 }
 
-/// An encoding of all of the format holds for every item; `bin` counts only when it is set for all.
+/// An encoding of the whole format applies to every item; `bin` counts only if it is set for the whole format.
 fn item_flags(flags: Flags, global: Flags) -> Flags {
     let flags = match global.has(Flags::ENCODING) {
         true => flags.taking(Flags::ENCODING.with(Flags::BIN, true), global),
@@ -57,10 +56,10 @@ fn without_encoding_in_http(flags: Flags) -> Flags {
     }
 }
 
-/// What stands around the values of an encoded format.
+/// The text around the values of an encoded format.
 struct Frame {
     flags: Flags,
-    /// Since the last value.
+    /// The text since the last value.
     text: Vec<u8>,
 }
 
@@ -101,7 +100,7 @@ impl Frame {
 
     fn end(mut self) -> Item {
         if self.flags.has(Flags::JSON) {
-            // Of the comma after the last value, nothing is left.
+            // Removes the comma after the last value.
             self.text.retain(|byte| *byte == b'{');
             self.text.push(b'}');
         } else {

@@ -17,7 +17,7 @@ fn log(facts: &Facts, format: &str) -> String {
     render(facts, format, Style::Log)
 }
 
-/// The manual's example (§8.2.3), as far as the world of the tests allows.
+/// The manual's example (§8.2.3), as far as the test world allows.
 fn served() -> Facts {
     let mut facts = Facts::with_request("GET /index.html?a=1 HTTP/1.1\nHost: 1wt.eu\n\n");
     let txn = &mut facts.txn;
@@ -84,7 +84,7 @@ fn a_request_that_was_not_understood() {
     );
 }
 
-/// What HAProxy writes for a clear connection.
+/// HAProxy's output for a connection without TLS.
 #[test]
 fn the_https_format_without_tls() {
     let line = log(&served(), HTTPS);
@@ -94,7 +94,7 @@ fn the_https_format_without_tls() {
     );
 }
 
-/// As HAProxy shows a TCP session: without a request to count from, `%Tw` is one larger.
+/// HAProxy's output for a TCP session: there is no request to count from, so `%Tw` is one larger.
 #[test]
 fn timers_of_a_tcp_session() {
     let mut facts = Facts::new();
@@ -208,7 +208,7 @@ fn blanks_and_empty_values() {
     }
 }
 
-/// What HAProxy 3.5 writes for the same formats and values.
+/// The output of HAProxy 3.5 for the same formats and values.
 #[test]
 fn encodings() {
     let mut facts = served();
@@ -216,7 +216,7 @@ fn encodings() {
     facts.txn.log_early = true;
     for (item, json, cbor) in [
         ("HM", r#""GET""#, "7F63474554FF"),
-        // Unsafe bytes are pieces of their own.
+        // Unsafe bytes become separate chunks.
         ("HP", r#""/a#22\\""#, "7F622F6163233232615CFF"),
         (
             "r",
@@ -262,7 +262,7 @@ fn encodings() {
         ("(:sint)[str(x)]", "0", "00"),
         ("(:raw)[str('a\"')]", "a\"", "a\""),
     ] {
-        // The encoding of one item: its flags stand behind its name.
+        // The encoding of one item: its flags follow its name.
         let with = |flag: &str| {
             let (name, rest) = match item.strip_prefix('(').and_then(|text| text.split_once(')')) {
                 Some((name, rest)) => (format!("({name})"), rest),
@@ -278,7 +278,7 @@ fn encodings() {
     }
 }
 
-/// As [`encodings`], of whole formats.
+/// Like [`encodings`], for whole formats.
 #[test]
 fn encoded_formats() {
     let facts = served();
@@ -293,13 +293,13 @@ fn encoded_formats() {
         ),
         ("%{+json}o", "{}"),
         ("%{+json}o %HM", "{}"),
-        // The encoding that comes first stays, also for the items that ask for another one.
+        // The first encoding wins, also for items that request another one.
         ("%{+json,+cbor}o %(a){+cbor}[str(x)]", r#"{"a": "x"}"#),
         (
             "%{+cbor}o %(a)HM %(bb)[int(300)]",
             "BF61617F63474554FF62626219012CFF",
         ),
-        // Only what every `%o` sets holds for the whole.
+        // Only flags that every `%o` sets apply to the whole format.
         ("%{+json}o%{-json}o<%(a)HM>", "<GET>"),
         ("%{+Q,+json}o %(a)s", r#"{"a": "srv1"}"#),
         ("<%(a)HM>", "<GET>"),
@@ -308,7 +308,7 @@ fn encoded_formats() {
     ] {
         assert_eq!(log(&facts, format), wanted, "{format}");
     }
-    // For HTTP, encodings are left out.
+    // For HTTP, encodings are ignored.
     assert_eq!(render(&facts, "%{+json}o %(a)HM", Style::Http), " GET");
     let binary = |format: &str| {
         let mut out = Vec::new();
@@ -324,7 +324,7 @@ fn encoded_formats() {
     assert_eq!(binary("%{+bin}[bin(410042)]"), b"A");
 }
 
-/// As HAProxy's, whose line of a format without anything that ends comes when the response begins.
+/// As in HAProxy, the line of a format without final values is written when the response begins.
 #[test]
 fn what_waits_for_the_end() {
     for (format, waits) in [

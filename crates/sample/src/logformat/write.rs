@@ -1,4 +1,4 @@
-//! How values are written into a line: quoted, escaped, in hexadecimal, or `-` for nothing.
+//! How values are written into a line: quoted, escaped, in hexadecimal, or `-` for an empty value.
 
 use net::Addr;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::text::{
 pub(crate) struct Flags(u8);
 
 impl Flags {
-    /// `M`: `-` for nothing.
+    /// `M`: `-` for an empty value.
     pub const MANDATORY: Flags = Flags(1);
     /// `Q`: in quotes.
     pub const QUOTE: Flags = Flags(2);
@@ -21,19 +21,19 @@ impl Flags {
     pub const HEX: Flags = Flags(4);
     /// `E`: `"`, `\` and `]` escaped with a backslash.
     pub const ESCAPE: Flags = Flags(8);
-    /// `bin`: bytes stay as they are.
+    /// `bin`: bytes are written unchanged.
     pub const BIN: Flags = Flags(16);
     /// `json`
     pub const JSON: Flags = Flags(32);
     /// `cbor`
     pub const CBOR: Flags = Flags(64);
-    /// For HTTP: what a header may not have as `%XX`. Set by the style, not by the text.
+    /// For HTTP: bytes that are invalid in a header become `%XX`. Set by the style, not by the text.
     pub const HTTP: Flags = Flags(128);
     /// Either encoding.
     pub const ENCODING: Flags = Flags(32 | 64);
-    /// What puts something before and behind a text.
+    /// Flags that add text before and after a value.
     const FRAMING: Flags = Flags(2 | 32 | 64);
-    /// What changes a text itself.
+    /// Flags that change the value's text.
     const ALTERING: Flags = Flags(8 | 32 | 64);
 
     /// Whether it has any of these flags.
@@ -49,26 +49,26 @@ impl Flags {
         }
     }
 
-    /// The flags that both have.
+    /// The flags that both sets have.
     pub fn and(self, other: Flags) -> Flags {
         Flags(self.0 & other.0)
     }
 
-    /// These flags of the other one, the rest as they are.
+    /// This set, with `flags` taken from the other set.
     pub fn taking(self, flags: Flags, other: Flags) -> Flags {
         Flags(self.0 & !flags.0 | other.0 & flags.0)
     }
 
-    /// Text is written as it is.
+    /// Whether text is written unchanged.
     pub fn is_plain(self) -> bool {
         !self.has(Flags(2 | 8 | 32 | 64))
     }
 }
 
-/// The type that an item's name asks for: `%(name:type)`.
+/// The type that an item's name specifies: `%(name:type)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Typed {
-    /// As it comes.
+    /// The value's own type.
     #[default]
     Same,
     Str,
@@ -103,23 +103,23 @@ const fn byte_set(controls: bool, high: bool, others: &[u8]) -> ByteSet {
     set
 }
 
-/// What a captured header may not show.
+/// Bytes that are unsafe in a captured header.
 pub(crate) static HEADER_UNSAFE: ByteSet = byte_set(true, true, b"\"#{|}");
-/// What a request line may not show.
+/// Bytes that are unsafe in a request line.
 pub(crate) static URL_UNSAFE: ByteSet = byte_set(true, true, b"\"#");
-/// What an HTTP field may not have: controls without the tab, and DEL.
+/// Bytes that are invalid in an HTTP field: control characters except the tab, and DEL.
 pub(crate) static HTTP_UNSAFE: ByteSet = {
     let mut set = byte_set(true, false, b"\x7f");
     set[b'\t' as usize] = false;
     set
 };
 
-/// What `E` escapes (RFC 5424 §6.3.3).
+/// Bytes that `E` escapes (RFC 5424 §6.3.3).
 static SD_ESCAPED: ByteSet = byte_set(false, false, b"\"\\]");
-/// What a JSON string escapes in HAProxy.
+/// Bytes that HAProxy escapes in a JSON string.
 static JSON_ESCAPED: ByteSet = byte_set(false, false, b"\"\\");
 
-/// The first byte of a set. Nearly always there is none: eight are looked at for one branch.
+/// The position of the first byte in a set. Nearly always there is none, so eight bytes are checked per branch.
 fn position(bytes: &[u8], set: &ByteSet) -> Option<usize> {
     let hit = |chunk: &[u8]| {
         chunk
@@ -134,14 +134,14 @@ fn position(bytes: &[u8], set: &ByteSet) -> Option<usize> {
         .map(|at| clean + at)
 }
 
-/// An item's value on its way into the line.
+/// Writes the value of an item into the line.
 pub(crate) struct Writer<'o> {
     pub out: &'o mut Vec<u8>,
     pub flags: Flags,
     pub typed: Typed,
-    /// Between [`Writer::begin`] and [`Writer::end`]: pieces make one text.
+    /// Set between [`Writer::begin`] and [`Writer::end`]: pieces form one text.
     in_text: bool,
-    /// Where its value begins in `out`.
+    /// The start of the value in `out`.
     start: usize,
 }
 
@@ -158,13 +158,13 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Nothing was written.
+    /// Whether nothing was written.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.out.len() == self.start
     }
 
-    /// Ends the value: an encoding has a word for none.
+    /// Ends the value. An encoding has a token for an empty one.
     #[inline]
     pub fn finish(&mut self) {
         if self.flags.has(Flags::ENCODING) && self.is_empty() {
@@ -187,7 +187,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Text: quoted, escaped, `-` for nothing.
+    /// Writes text: quoted, escaped, `-` if it is empty.
     #[inline]
     pub fn text(&mut self, text: &[u8]) {
         if self.flags.is_plain() && !text.is_empty() {
@@ -204,7 +204,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Text that is never quoted, unless its encoding asks for it.
+    /// Writes text that is not quoted, unless the encoding requires it.
     #[inline]
     pub fn raw(&mut self, text: &[u8]) {
         if self.flags.has(Flags::JSON) && !self.in_text {
@@ -214,12 +214,12 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// As [`Writer::raw`], of text that needs no escapes.
+    /// Like [`Writer::raw`], for text that needs no escapes.
     pub fn short(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.flags.has(Flags::ENCODING) {
             return write(self.out);
         }
-        // The value is at most a date or an address: written behind the line, then put into its place.
+        // The value is at most a date or an address. It is written at the end of the line, then moved to its place.
         let end = self.out.len();
         write(self.out);
         let mut text = [0; SHORT_BYTES_MAX];
@@ -229,7 +229,7 @@ impl<'o> Writer<'o> {
         self.raw(&text[..length]);
     }
 
-    /// Text without quotes.
+    /// Writes text without quotes.
     #[inline]
     fn piece(&mut self, text: &[u8]) {
         if self.flags.has(Flags::ALTERING) {
@@ -261,7 +261,7 @@ impl<'o> Writer<'o> {
         self.out.extend_from_slice(rest);
     }
 
-    /// Begins a text that is made of pieces.
+    /// Begins a text that consists of pieces.
     #[inline]
     pub fn begin(&mut self) {
         self.in_text = true;
@@ -278,7 +278,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Ends it.
+    /// Ends the text.
     #[inline]
     pub fn end(&mut self) {
         self.in_text = false;
@@ -295,7 +295,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A byte of a text that is made of pieces.
+    /// Writes a byte of a text that consists of pieces.
     #[inline]
     pub fn mark(&mut self, byte: u8) {
         if self.flags.has(Flags::CBOR) {
@@ -305,7 +305,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A sign that is no part of the value: an encoding leaves it out.
+    /// Writes a sign that is not part of the value; an encoding omits it.
     #[inline]
     pub fn remark(&mut self, byte: u8) {
         if !self.flags.has(Flags::ENCODING) {
@@ -313,7 +313,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A piece of a text, with the unsafe bytes as `#XX` (or another sign).
+    /// Writes a piece of a text, with unsafe bytes as `#XX` (or with another sign).
     pub fn encoded(&mut self, text: &[u8], sign: u8, is_unsafe: &ByteSet) {
         let mut rest = text;
         while let Some(at) = position(rest, is_unsafe) {
@@ -331,7 +331,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// As [`Writer::piece`], and in CBOR also when it is empty.
+    /// Like [`Writer::piece`]; in CBOR, an empty piece is written too.
     #[inline]
     fn chunk(&mut self, text: &[u8]) {
         if self.flags.has(Flags::CBOR) {
@@ -341,14 +341,14 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A whole text by [`Writer::encoded`].
+    /// Writes a whole text with [`Writer::encoded`].
     pub fn quoted_encoded(&mut self, text: &[u8], is_unsafe: &ByteSet) {
         self.begin();
         self.encoded(text, b'#', is_unsafe);
         self.end();
     }
 
-    /// Bytes that stay what they are.
+    /// Writes bytes unchanged.
     pub fn bytes(&mut self, bytes: &[u8]) {
         if self.flags.has(Flags::CBOR) {
             let mut cbor = self.cbor();
@@ -362,7 +362,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A list of texts: this before, [`Writer::next`] between, [`Writer::end_list`] behind them.
+    /// Begins a list of texts. [`Writer::next`] separates them, and [`Writer::end_list`] ends the list.
     pub fn begin_list(&mut self) {
         if self.flags.has(Flags::JSON) {
             self.out.push(b'[');
@@ -403,7 +403,7 @@ impl<'o> Writer<'o> {
         } else if self.flags.has(Flags::CBOR) {
             self.cbor().int(value);
         } else {
-            // As text, for readers whose numbers are not that long.
+            // Written as text, for readers that cannot parse numbers of this size.
             let quoted = self.typed == Typed::Str;
             self.out.extend(quoted.then_some(b'"'));
             push_int(self.out, value);
@@ -421,7 +421,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A truth of an encoding.
+    /// Writes a boolean of an encoding.
     pub fn bool(&mut self, value: bool) {
         match (self.flags.has(Flags::CBOR), value) {
             (true, true) => self.cbor().byte(encode::TRUE),
@@ -431,7 +431,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A number of at least this width.
+    /// Writes a number with at least this width.
     pub fn padded(&mut self, value: u64, width: u32) {
         if self.flags.has(Flags::ENCODING) {
             self.uint(value);
@@ -440,12 +440,12 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A number in hexadecimal of at least this width.
+    /// Writes a number in hexadecimal with at least this width.
     pub fn hex(&mut self, value: u64, width: u32) {
         self.short(|out| push_hex_number(out, value, width));
     }
 
-    /// A number; with `X` in hexadecimal of at least this width.
+    /// Writes a number; with `X` in hexadecimal with at least this width.
     #[inline]
     pub fn hex_or_uint(&mut self, value: u64, width: u32) {
         if self.flags.has(Flags::HEX) {
@@ -473,7 +473,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// The port of an address; `unix` is what stands for one of a UNIX socket.
+    /// The port of an address; `unix` gives the value for a UNIX socket.
     pub fn port(&mut self, addr: Option<&Addr>, unix: impl FnOnce() -> u32) {
         match addr {
             None => self.text(b""),
@@ -483,5 +483,5 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// The longest value that [`Writer::short`] takes: an IPv6 address.
+/// The longest value that [`Writer::short`] accepts: an IPv6 address.
 const SHORT_BYTES_MAX: usize = 46;

@@ -2,20 +2,19 @@
 
 use super::reference::Columns;
 
-/// One line of a file with something on it.
+/// A line of a file that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLine<'t> {
     /// The pattern.
     pub key: &'t [u8],
-    /// What follows the first blanks; empty for patterns of ACLs.
+    /// The text after the first blanks; empty for patterns of ACLs.
     pub value: &'t [u8],
     /// Its number, from 1.
     pub line: usize,
 }
 
-/// The entries of a file. Lines that begin with `#` and empty ones are left out, as are blanks before a key. A line of an
-/// ACL is the pattern; that of a map is cut at its first blanks, and blanks at its end are no part of the value. A line
-/// ends at CR, LF or NUL.
+/// The entries of a file. Empty lines and lines that begin with `#` are skipped, and so are blanks before a key. A line of an ACL
+/// is one pattern. A line of a map is split at its first blanks, and blanks at its end are dropped. A line ends at CR, LF or NUL.
 pub fn lines(text: &[u8], columns: Columns) -> impl Iterator<Item = FileLine<'_>> {
     let numbered = text.split(|byte| *byte == b'\n').enumerate();
     numbered.filter_map(move |(at, line)| {

@@ -1,13 +1,13 @@
-//! The hash of pattern texts: of a text, and of all its beginnings or ends of given lengths in one pass.
+//! The hash of pattern texts: of a whole text, and of all its prefixes or suffixes of given lengths in one pass.
 //!
-//! Eight bytes a step, so that the hash of a beginning shares all its whole steps with that of the text. It is keyed by
-//! random numbers of the process: keys that clients bring along (`set-map`) cannot be made to meet.
+//! It processes eight bytes per step, so that the hash of a prefix shares all its complete steps with that of the text. The key
+//! is random for each process: keys that clients send (`set-map`) cannot be chosen to collide.
 
 use std::hash::BuildHasher;
 use std::hash::RandomState;
 use std::sync::LazyLock;
 
-/// Bytes a step.
+/// Bytes per step.
 const STEP: usize = 8;
 
 struct Seeds {
@@ -25,11 +25,11 @@ static SEEDS: LazyLock<Seeds> = LazyLock::new(|| {
     }
 });
 
-/// From which end a text is hashed.
+/// The end of a text at which hashing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
-    /// From its last byte: for ends of texts.
+    /// From the last byte: for suffixes.
     Backward,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn hash_folded(text: &[u8], direction: Direction) -> u64 {
     }
 }
 
-/// The hash of a number and what kind of number it is.
+/// The hash of a number, including the kind of the number.
 pub(super) fn hash_number(number: u128, kind: u32) -> u64 {
     let low = mix(SEEDS.start ^ number as u64, SEEDS.step);
     mix(
@@ -57,11 +57,11 @@ pub(super) fn hash_number(number: u128, kind: u32) -> u64 {
     )
 }
 
-/// Hashes of the beginnings (or ends) of a text, asked for by growing length.
+/// Hashes of the prefixes (or suffixes) of a text, computed in order of growing length.
 pub(super) struct Parts<'t> {
     text: &'t [u8],
     direction: Direction,
-    /// Of the whole steps up to `stepped`.
+    /// The hash state of the complete steps up to `stepped`.
     state: u64,
     stepped: usize,
 }
@@ -76,7 +76,7 @@ impl<'t> Parts<'t> {
         }
     }
 
-    /// The hash of the part of this length, which is at most the text's and not less than the one before.
+    /// The hash of the part with this length, which is at most the text's length and at least the previous one.
     pub(super) fn of_length(&mut self, length: usize) -> u64 {
         while self.stepped + STEP <= length {
             let word = self.word(self.stepped, STEP);
@@ -88,7 +88,7 @@ impl<'t> Parts<'t> {
         mix(self.state ^ rest, end)
     }
 
-    /// Up to eight bytes that begin so many from the text's beginning (or end).
+    /// Up to eight bytes at a distance from the text's beginning (or end).
     fn word(&self, from: usize, count: usize) -> u64 {
         let at = match self.direction {
             Direction::Forward => from,
@@ -105,7 +105,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// The two halves of a product, one over the other.
+/// The two halves of a product, combined with XOR.
 fn mix(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     product as u64 ^ (product >> 64) as u64

@@ -1,20 +1,19 @@
-//! A hash table of entry numbers that grows by small pieces.
+//! A hash table of entry numbers that grows in small steps.
 //!
-//! It keeps numbers only; what they stand for is hashed and compared by who asks. It consists of segments of at most
-//! [`SEGMENT_SLOTS_MAX`] places, found through a directory by the first bits of the hash. A segment that is full is
-//! split in two, so the dearest insertion moves one segment (extendible hashing). In a segment, eight places share a
-//! word of tags, seven bits of each entry's hash, and are looked through at once.
+//! It stores numbers only; the caller hashes and compares the entries. The table consists of segments of at most
+//! [`SEGMENT_SLOTS_MAX`] slots. The first bits of the hash select a segment through a directory. A full segment is split in two,
+//! so the most expensive insertion moves one segment (extendible hashing). In a segment, eight slots share a word of tags: seven
+//! bits of each entry's hash, which are compared at once.
 //!
-//! Invariants: a segment is never full, so a search ends; a number stands in it once.
+//! Invariants: a segment is never full, so a search ends; a number occurs in it once.
 
-/// Places of a segment.
+/// Slots of a segment.
 const SEGMENT_SLOTS_MAX: usize = 1024;
 
-/// Splits of a segment.
+/// Most splits of a segment.
 const DEPTH_MAX: u32 = 22;
 
-/// Places of the directory for each segment. Only equal hashes, which no split parts, can ask for more; then the segment
-/// grows instead.
+/// Directory slots per segment. Only equal hashes, which no split separates, can need more; then the segment grows instead.
 const DIRECTORY_SHARE_MAX: usize = 16;
 
 const GROUP: usize = 8;
@@ -26,7 +25,7 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Bits of the hash that choose in the directory.
+    /// The number of hash bits that index the directory.
     depth: u32,
     /// Segment numbers.
     directory: Vec<u32>,
@@ -35,12 +34,12 @@ pub(super) struct Index {
 
 #[derive(Debug)]
 struct Segment {
-    /// Bits of the hash that its entries share.
+    /// The number of hash bits that its entries share.
     depth: u32,
     live: u32,
-    /// Live and deleted ones.
+    /// The number of used slots, including deleted ones.
     used: u32,
-    /// Eight tags a word; a power of two many.
+    /// Eight tags per word; the number of words is a power of two.
     tags: Box<[u64]>,
     numbers: Box<[u32]>,
 }
@@ -52,7 +51,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Room for so many entries.
+    /// An index with room for this many entries.
     pub(super) fn with_room(entries: usize) -> Index {
         let segments = (entries / (SEGMENT_SLOTS_MAX / 4 * 3)).next_power_of_two();
         let depth = segments.trailing_zeros().min(DEPTH_MAX);
@@ -67,14 +66,14 @@ impl Index {
         }
     }
 
-    /// The entry of this hash for which `is` holds.
+    /// The entry with this hash for which `is` returns true.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl FnMut(u32) -> bool) -> Option<u32> {
         let segment = &self.segments[self.segment_of(hash)];
         segment.find(hash, is).map(|at| segment.numbers[at])
     }
 
-    /// Adds an entry; `hash_of` gives the hashes of those that have to move.
+    /// Adds an entry; `hash_of` returns the hashes of entries that have to move.
     pub(super) fn insert(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         loop {
             let at = self.segment_of(hash);
@@ -85,7 +84,7 @@ impl Index {
         }
     }
 
-    /// Puts another entry of the same hash in one's place.
+    /// Replaces an entry by another one with the same hash.
     pub(super) fn replace(&mut self, hash: u64, old: u32, new: u32) {
         let at = self.segment_of(hash);
         let segment = &mut self.segments[at];
@@ -94,7 +93,7 @@ impl Index {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, hash: u64, number: u32) {
         let at = self.segment_of(hash);
         let segment = &mut self.segments[at];
@@ -103,7 +102,7 @@ impl Index {
         }
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let segment = |segment: &Segment| size_of::<Segment>() + segment.numbers.len() * 5;
         self.directory.len() * 4 + self.segments.iter().map(segment).sum::<usize>()
@@ -111,7 +110,7 @@ impl Index {
 
     #[inline]
     fn segment_of(&self, hash: u64) -> usize {
-        // In two steps: no bit at all is a shift by all of them.
+        // In two shifts: with a depth of 0, one shift would be by all bits.
         let place = (hash >> 1) >> (63 - self.depth);
         self.directory[place as usize] as usize
     }
@@ -133,7 +132,7 @@ impl Index {
         depth < self.depth || (depth < DEPTH_MAX && in_bounds)
     }
 
-    /// Moves the entries of a segment into two, by the next bit of their hashes.
+    /// Splits a segment in two, by the next bit of the entries' hashes.
     fn split(&mut self, at: usize, hash: u64, hash_of: &impl Fn(u32) -> u64) {
         let depth = self.segments[at].depth + 1;
         if depth > self.depth {
@@ -151,7 +150,7 @@ impl Index {
             };
             half.place(hash, number);
         }
-        // The directory's places of this segment lie side by side; the second half of them is the new one's.
+        // The directory slots of this segment are adjacent; their second half points to the new segment.
         let places = 1 << (self.depth - depth);
         let first = (hash >> (64 - depth) | 1) as usize * places;
         self.directory[first..first + places].fill(self.segments.len() as u32);
@@ -182,7 +181,7 @@ impl Segment {
         for group in self.groups(hash) {
             let tags = self.tags[group];
             let differing = tags ^ tag;
-            // May name a place above one that is right, too; `is` tells.
+            // This may also report the slot above a true match; `is` rejects it.
             let mut hits = differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS;
             while hits != 0 {
                 let at = group * GROUP + hits.trailing_zeros() as usize / 8;
@@ -198,7 +197,7 @@ impl Segment {
         None
     }
 
-    /// Takes the first free place, of which there is one.
+    /// Uses the first free slot, which exists.
     fn place(&mut self, hash: u64, number: u32) {
         let free = self
             .groups(hash)
@@ -215,14 +214,14 @@ impl Segment {
     }
 
     fn clear(&mut self, at: usize) {
-        // A search that came here would have ended here if there is an empty place beside it.
+        // A search that reaches this group ends here if the group has an empty slot. Then the slot can become empty.
         let ends_here = empty_places(self.tags[at / GROUP]) != 0;
         self.set_tag(at, if ends_here { EMPTY } else { DELETED });
         self.used -= u32::from(ends_here);
         self.live -= 1;
     }
 
-    /// The same entries in so many places.
+    /// The same entries in a segment with this many slots.
     fn moved(&self, places: usize, hash_of: &impl Fn(u32) -> u64) -> Segment {
         let mut moved = Segment::new(places, self.depth);
         for number in self.entries() {
@@ -237,7 +236,7 @@ impl Segment {
             .map(|at| self.numbers[at])
     }
 
-    /// Groups in the order of a search, each once.
+    /// The groups in the order of a search, each once.
     fn groups(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let mask = self.tags.len() - 1;
         let home = hash as usize & mask;
@@ -255,7 +254,7 @@ impl Segment {
     }
 }
 
-/// Seven bits that choose neither the segment nor the group.
+/// The seven bits of the tag, which select neither the segment nor the group.
 fn tag_of(hash: u64) -> u8 {
     (hash >> 32) as u8 & 0x7f
 }
@@ -270,7 +269,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Few different hashes where `narrow`, so that entries meet.
+    /// With `narrow`, few different hashes, so that entries collide.
     fn hash_of(number: u32, narrow: bool) -> u64 {
         let number = if narrow { number % 7 } else { number };
         super::super::hash::hash_number(u128::from(number), 0)

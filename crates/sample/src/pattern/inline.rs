@@ -1,7 +1,7 @@
-//! Patterns that are written out in the configuration: compiled once for their method, never changed.
+//! Patterns written in the configuration: compiled once for their method, never changed.
 //!
-//! There are mostly few of them, which are compared faster than a table is asked; many exact texts are hashed, many
-//! regular expressions or parts of texts are one automaton.
+//! There are mostly few of them; comparing them is faster than a table lookup. Many exact texts are hashed. Many regular
+//! expressions or substrings become one automaton.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,7 +19,7 @@ use crate::{Bytes, Kind, Value};
 use syntax::hex;
 use syntax::octets::readable;
 
-/// Patterns, ready to be compared with.
+/// Compiled patterns.
 #[derive(Debug)]
 pub(crate) struct Matcher {
     kind: Kind,
@@ -36,25 +36,25 @@ enum Patterns {
     Lengths(Vec<Range>),
     Networks(Networks),
     Exact(Exact),
-    /// Beginnings or ends, in any case where the flag is set.
+    /// Prefixes or suffixes; the flag ignores case.
     Edges(Edge, Vec<Box<[u8]>>, bool),
-    /// Texts anywhere, each with what was learnt about it to find it fast.
+    /// Substrings, each with a prepared searcher.
     Anywhere(Vec<Finder<'static>>),
-    /// Texts between these bytes.
+    /// Texts between these delimiters.
     Between(&'static [u8], Vec<Box<[u8]>>),
     AnyPart(Box<AhoCorasick>),
     Regexes(Vec<Regex>),
     Methods(Vec<Box<[u8]>>),
 }
 
-/// Texts to be equal to. A few are compared faster than one is hashed.
+/// Texts for equality. Comparing a few is faster than hashing one.
 #[derive(Debug)]
 enum Exact {
     Few(Vec<Box<[u8]>>),
     Many(HashSet<Box<[u8]>>),
 }
 
-/// Up to this many texts are compared or looked for one by one.
+/// Up to this many texts are compared or searched one by one.
 const FEW_MAX: usize = 8;
 
 impl Exact {
@@ -74,7 +74,7 @@ impl Exact {
     }
 }
 
-/// Which part of a text a pattern is compared with.
+/// The part of a text that is compared with a pattern.
 #[derive(Clone, Copy, Debug)]
 enum Edge {
     Beginning,
@@ -82,10 +82,10 @@ enum Edge {
 }
 
 impl Matcher {
-    /// Makes the matcher of a method's patterns.
+    /// Compiles the patterns of a method.
     ///
     /// # Errors
-    /// The index of the faulty pattern and what is wrong with it.
+    /// The index of the faulty pattern, and the fault.
     pub(crate) fn new<P: AsRef<[u8]>>(
         how: How,
         patterns: &[P],
@@ -117,14 +117,14 @@ impl Matcher {
         };
         Ok(Matcher {
             kind: how.method.kind(),
-            // Edges are compared where they stand.
+            // Prefixes and suffixes are compared without a folded copy.
             folds: how.folds() && !matches!(compiled, Patterns::Edges(..)),
             ignore_case: how.ignore_case,
             patterns: compiled,
         })
     }
 
-    /// The type that it compares.
+    /// The type of the compared samples.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
@@ -187,7 +187,7 @@ pub(super) fn is_true(value: &Value<'_>) -> bool {
     matches!(value, Value::Bool(true)) || matches!(value, Value::Int(number) if *number != 0)
 }
 
-/// A text in lower case, where it is to be and is not yet.
+/// A text in lower case, if case is ignored and the text is not in lower case yet.
 pub(super) fn folded<'a>(value: &Value<'_>, ignore_case: bool) -> Option<Value<'a>> {
     match value {
         Value::Str(text) if ignore_case && text.iter().any(u8::is_ascii_uppercase) => {
@@ -217,7 +217,7 @@ impl Edge {
     }
 }
 
-/// Whether the pattern stands in the text with delimiters or the text's ends on both sides.
+/// Whether the pattern occurs in the text with delimiters or the text's ends on both sides.
 fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     if pattern.is_empty() {
         return false;
@@ -230,7 +230,7 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     })
 }
 
-/// Many texts are looked for at once.
+/// Searches many texts at once.
 fn anywhere(texts: Vec<Box<[u8]>>) -> Patterns {
     match AhoCorasick::new(&texts) {
         Ok(automaton) if texts.len() > FEW_MAX => Patterns::AnyPart(Box::new(automaton)),
@@ -243,7 +243,7 @@ fn anywhere(texts: Vec<Box<[u8]>>) -> Patterns {
     }
 }
 
-/// Delimiters around a pattern mean nothing.
+/// Delimiters at the ends of a pattern are ignored.
 fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
     let texts = texts.iter().map(|text| trimmed(text, delimiters).into());
     Patterns::Between(delimiters, texts.collect())
@@ -271,7 +271,7 @@ fn each<T, P: AsRef<[u8]>>(
     parsed.collect()
 }
 
-/// For patterns that are numbers and addresses.
+/// Parses patterns that are numbers or addresses.
 fn each_text<T, P: AsRef<[u8]>>(
     patterns: &[P],
     parse: impl Fn(&str) -> Result<T, String>,
@@ -279,7 +279,7 @@ fn each_text<T, P: AsRef<[u8]>>(
     each(patterns, |text| parse(&readable(text).to_string()))
 }
 
-/// Networks as sorted ranges that do not overlap; masks with holes are compared one by one.
+/// Networks as sorted ranges that do not overlap. Masks with holes are compared one by one.
 #[derive(Debug, Default)]
 struct Networks {
     v4: Vec<(u32, u32)>,

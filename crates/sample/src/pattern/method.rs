@@ -6,9 +6,9 @@ use crate::cast::{Cast, cast_of};
 /// A matching method (`-m`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// There is a value.
+    /// There is a sample.
     Found,
-    /// It is not 0.
+    /// The sample is not 0.
     Bool,
     /// An integer in a range.
     Int,
@@ -20,25 +20,25 @@ pub(crate) enum Method {
     Len,
     /// The same text.
     Str,
-    /// It begins with it.
+    /// The text begins with the pattern.
     Beg,
-    /// It contains it.
+    /// The text contains the pattern.
     Sub,
-    /// It is one of the parts between slashes.
+    /// The pattern is one of the parts between slashes.
     Dir,
-    /// It is one of the parts between dots.
+    /// The pattern is one of the parts between dots.
     Dom,
-    /// It ends with it.
+    /// The text ends with the pattern.
     End,
     /// A regular expression matches.
     Reg,
-    /// The same HTTP method. Only of the keyword `method`.
+    /// The same HTTP method. Only for the keyword `method`.
     Verb,
-    /// A version `major.minor` in a range. Only of keywords.
+    /// A version `major.minor` in a range. Only for keywords.
     Version,
 }
 
-/// Methods by the name that `-m` gives them.
+/// Methods by their names for `-m`.
 pub(crate) const METHODS: &[(&str, Method)] = &[
     ("found", Method::Found),
     ("bool", Method::Bool),
@@ -69,12 +69,12 @@ impl Method {
         }
     }
 
-    /// Whether samples of this type can be compared this way.
+    /// Whether samples of this type can be compared with this method.
     pub(crate) fn suits(self, kind: Kind) -> bool {
         cast_of(kind, self.kind()) != Cast::Never
     }
 
-    /// The method of a type when none is given.
+    /// The default method for a type.
     pub(crate) fn default_of(kind: Kind) -> Option<Method> {
         match kind {
             Kind::Bool => Some(Method::Bool),
@@ -85,22 +85,22 @@ impl Method {
         }
     }
 
-    /// Whether it compares with patterns at all.
+    /// Whether it uses patterns.
     pub(crate) fn has_patterns(self) -> bool {
         !matches!(self, Method::Found | Method::Bool)
     }
 
-    /// Whether patterns are numbers, which operators (`gt`, `le`, …) may stand before.
+    /// Whether patterns are numbers, before which operators (`gt`, `le`, …) are valid.
     pub(crate) fn takes_operators(self) -> bool {
         matches!(self, Method::Int | Method::Len | Method::Version)
     }
 
-    /// Whether the case of letters can be left out of account.
+    /// Whether it can ignore case.
     pub(crate) fn may_ignore_case(self) -> bool {
         self.folds() || matches!(self, Method::Reg | Method::Verb)
     }
 
-    /// Whether that is done by comparing in lower case.
+    /// Whether it ignores case by comparing in lower case.
     pub(crate) fn folds(self) -> bool {
         use Method::{Beg, Dir, Dom, End, Str, Sub};
         matches!(self, Str | Beg | Sub | Dir | Dom | End)

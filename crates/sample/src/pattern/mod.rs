@@ -1,13 +1,12 @@
-//! Patterns: what ACLs and maps compare samples with.
+//! Patterns: the values with which ACLs and maps compare samples.
 //!
-//! Patterns written out in the configuration are compiled for one use and never change (`inline`). Those of files,
-//! `virt@` sets and ACLs with an id are a [`Reference`]: loaded once, shared by all that name it, edited while traffic
-//! runs. A reference keeps its entries (`store`) and a compiled form for each way they are used (`uses`): hash tables
-//! (`index`) for texts, beginnings, ends, words (`texts`), networks and numbers, lists for the rest. All of it follows
-//! each edit in a time that does not depend on its size.
+//! Patterns written in the configuration are compiled for one use and never change (`inline`). Those of files, `virt@` sets and
+//! ACLs with an id form a [`Reference`]: loaded once, shared by all users of its name, and edited at run time. A reference keeps
+//! its entries (`store`) and a compiled form for each way to use them (`uses`): hash tables (`index`) for texts, prefixes,
+//! suffixes, words (`texts`), networks and numbers, and lists for the rest. Each edit updates all of them in a time that does not
+//! depend on their size.
 //!
-//! Invariants: what a set contains was checked by all of its uses, so a search never meets a faulty pattern; a search
-//! takes nothing from the heap.
+//! Invariants: all uses of a set have checked its content, so a search never meets a faulty pattern. A search allocates nothing.
 
 pub(crate) mod inline;
 pub(crate) mod method;
@@ -45,16 +44,16 @@ pub(crate) use set::ValueKinds;
 pub(crate) use uses::How;
 pub use versions::{EntryId, Listing, OutOfRange, Versions, Way};
 
-/// A way to look values up in a reference.
+/// A lookup of values in a reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     reference: Arc<Reference>,
-    /// The use in its set.
+    /// The index of the use in its set.
     number: usize,
     how: How,
 }
 
-/// What a lookup gives.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// The value.
@@ -65,7 +64,7 @@ pub(crate) enum Output {
     Ip,
     /// The key.
     Key,
-    /// The value, in which `\0` to `\9` stand for what the groups of the key's regular expression matched.
+    /// The value, in which `\0` to `\9` stand for the matches of the groups in the key's regular expression.
     Groups,
 }
 
@@ -82,7 +81,7 @@ impl Lookup {
         }
     }
 
-    /// Adds a pattern, when the configuration is loaded.
+    /// Adds a pattern while the configuration is loaded.
     pub(crate) fn add(&self, pattern: &[u8]) -> Result<(), String> {
         match self.reference.add(pattern, b"") {
             Err(EditError::Refused(message)) => Err(message),
@@ -90,7 +89,7 @@ impl Lookup {
         }
     }
 
-    /// What the entry says that decides for a value: none when no entry matches, none inside when it has no such output.
+    /// The output of the matching entry for a value: None if no entry matches, `Some(None)` if the entry has no such output.
     pub(crate) fn output<'a>(&self, output: Output, value: Value<'_>) -> Option<Option<Value<'a>>> {
         let value = cast(value, self.how.method.kind())?;
         self.reference.output(self, output, &value)

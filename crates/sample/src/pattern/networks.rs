@@ -1,7 +1,7 @@
-//! Networks by longest prefix: a hash table of prefixes, asked once for each prefix length that occurs, longest first.
+//! Networks by longest prefix: a hash table of prefixes. One lookup is made for each prefix length that occurs, longest first.
 //!
-//! As HAProxy does it, an IPv4 address is also looked up as an IPv6 one that embeds it, and the other way around;
-//! masks with holes come last, in their order.
+//! As in HAProxy, an IPv4 address is also looked up as the IPv6 address that embeds it, and vice versa. Masks with holes come
+//! last, in their order.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,12 +19,12 @@ pub(super) struct Networks {
     lenient: bool,
     v4: Prefixes,
     v6: Prefixes,
-    /// Masks with holes, by the entries' order: address, mask, entry.
+    /// Masks with holes, in the order of the entries: address, mask, entry.
     holed: BTreeMap<u64, (u32, u32, u32)>,
 }
 
 impl Networks {
-    /// With room for so many IPv4 networks. `lenient`: see [`Network::parse`].
+    /// An empty set with room for this many IPv4 networks. `lenient`: see [`Network::parse`].
     pub(super) fn new(lenient: bool, room: usize) -> Networks {
         Networks {
             lenient,
@@ -34,7 +34,7 @@ impl Networks {
         }
     }
 
-    /// Takes in the key of an entry.
+    /// Adds the key of an entry.
     pub(super) fn insert(&mut self, store: &Store, number: u32) {
         match Parsed::of(store.key(number), self.lenient) {
             Some(Parsed::V4(prefix)) => self.v4.insert(store, number, prefix),
@@ -47,7 +47,7 @@ impl Networks {
         }
     }
 
-    /// Forgets the key of an entry, which is still in the store.
+    /// Removes the key of an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         match Parsed::of(store.key(number), self.lenient) {
             Some(Parsed::V4(prefix)) => self.v4.remove(store, number, prefix),
@@ -57,7 +57,7 @@ impl Networks {
         }
     }
 
-    /// The entry of the most specific network that the address is in.
+    /// The entry of the most specific network that contains the address.
     pub(super) fn find(&self, store: &Store, ip: IpAddr) -> Option<u32> {
         match ip {
             IpAddr::V4(v4) => self
@@ -73,7 +73,7 @@ impl Networks {
         }
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.v4.bytes() + self.v6.bytes() + self.holed.len() * 32
     }
@@ -95,7 +95,7 @@ impl Networks {
     }
 }
 
-/// Address and length; an IPv4 address is a small number.
+/// Address and prefix length; an IPv4 address is a small number.
 type Prefix = (u128, u32);
 
 enum Parsed {
@@ -122,7 +122,7 @@ impl Parsed {
 struct Prefixes {
     lenient: bool,
     index: Index,
-    /// How many there are of each length.
+    /// The number of prefixes of each length.
     counts: [u32; 129],
     /// The lengths that occur, longest first.
     lengths: Vec<u8>,

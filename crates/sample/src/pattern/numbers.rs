@@ -1,4 +1,4 @@
-//! Numbers and ranges of numbers: the first that holds a number, in the entries' order.
+//! Numbers and ranges of numbers: the first entry that contains a number, in the order of the entries.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use super::parse::Range;
 use super::store::Store;
 use super::twins::Twins;
 
-/// Reads a pattern.
+/// Parses a pattern.
 type Parse = fn(&str) -> Result<Range, String>;
 
-/// Single numbers are hashed, ranges are tried one after the other.
+/// Single numbers are hashed; ranges are checked one after the other.
 #[derive(Debug)]
 pub(super) struct Numbers {
     parse: Parse,
     single: Index,
     twins: Twins,
-    /// By the entries' order.
+    /// Ranges in the order of the entries.
     ranges: BTreeMap<u64, (Range, u32)>,
 }
 
 impl Numbers {
-    /// None yet, with room for so many single numbers.
+    /// An empty set with room for this many single numbers.
     pub(super) fn new(parse: Parse, room: usize) -> Numbers {
         Numbers {
             parse,
@@ -32,7 +32,7 @@ impl Numbers {
         }
     }
 
-    /// Takes in the key of an entry.
+    /// Adds the key of an entry.
     pub(super) fn insert(&mut self, store: &Store, number: u32) {
         let Some(range) = self.range(store, number) else {
             return debug_assert!(false, "an entry that was not checked");
@@ -50,7 +50,7 @@ impl Numbers {
         }
     }
 
-    /// Forgets the key of an entry, which is still in the store.
+    /// Removes the key of an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         let Some(range) = self.range(store, number) else {
             return debug_assert!(false, "an entry that was not checked");
@@ -69,7 +69,7 @@ impl Numbers {
         }
     }
 
-    /// The first entry that the value is in.
+    /// The first entry that contains the value.
     pub(super) fn find(&self, store: &Store, value: i64) -> Option<u32> {
         let single = self.find_single(store, value);
         let before = single.map_or(u64::MAX, |number| store.order(number));
@@ -78,7 +78,7 @@ impl Numbers {
         range.map(|(_, (_, number))| *number).or(single)
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.single.bytes() + self.twins.bytes() + self.ranges.len() * 40
     }

@@ -1,4 +1,4 @@
-//! Reads what patterns spell: numbers, versions, networks.
+//! Parses patterns: numbers, versions, networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
@@ -17,7 +17,7 @@ impl Range {
         self.min <= value && value <= self.max
     }
 
-    /// `n`, `n:m`, `n:`, `:m`; `-` separates as well.
+    /// `n`, `n:m`, `n:`, `:m`; `-` is a separator too.
     pub(crate) fn parse(text: &str) -> Result<Range, String> {
         let invalid = || format!("'{text}' is not a valid number range");
         let number = |text: &str| parse_int(text).ok_or_else(invalid);
@@ -34,7 +34,7 @@ impl Range {
         Range::between(min, max, number).and_then(|range| range.ok_or_else(invalid))
     }
 
-    /// As [`Range::parse`] with versions `major.minor`, each as `major << 16 | minor`.
+    /// Like [`Range::parse`], with versions `major.minor`, each as `major << 16 | minor`.
     pub(crate) fn parse_version(text: &str) -> Result<Range, String> {
         let invalid = || format!("'{text}' is not a valid dotted number range");
         let number = |text: &str| {
@@ -56,7 +56,7 @@ impl Range {
         }
     }
 
-    /// An end that is not given is as far away as can be; none where both are or they stand the wrong way around.
+    /// A missing bound is the extreme value. None if both are missing or in the wrong order.
     fn between(
         min: &str,
         max: &str,
@@ -83,15 +83,15 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// `address[/mask]`. Where `lenient`, an IPv4 address may have fewer parts, of which the last one fills the rest
-    /// (`10.1` is 10.0.0.1), as the system's resolver reads it for HAProxy.
+    /// `address[/mask]`. If `lenient`, an IPv4 address may have fewer parts; the last one fills the rest (`10.1` is 10.0.0.1).
+    /// The system's resolver, which HAProxy uses, does this.
     pub(crate) fn parse(text: &str, lenient: bool) -> Result<Network, String> {
         Network::read(text, lenient)
             .ok_or_else(|| format!("'{text}' is not a valid IPv4 or IPv6 address"))
     }
 
-    /// As [`Network::parse`], and a host's name may stand for its first IPv4 address. Asks the system's resolver and waits
-    /// for it: for the time when the configuration is loaded.
+    /// Like [`Network::parse`], and a host's name stands for its first IPv4 address. This blocks on the system's resolver, so it
+    /// is only for loading the configuration.
     pub(super) fn resolve(text: &str, lenient: bool) -> Result<Network, String> {
         let unknown = match Network::parse(text, lenient) {
             Err(message) if lenient => message,
@@ -108,7 +108,7 @@ impl Network {
         Network::parse(&format!("{ip}/{mask}"), false).map_err(|_| unknown)
     }
 
-    /// As [`Network::parse`], for what was parsed before.
+    /// Like [`Network::parse`], for a text that was parsed successfully before.
     pub(super) fn read(text: &str, lenient: bool) -> Option<Network> {
         let (address, mask) = match text.rsplit_once('/') {
             Some((address, mask)) => (address, Some(mask)),
@@ -141,22 +141,22 @@ impl Network {
     }
 }
 
-/// The length of a mask; none for one with holes.
+/// The prefix length of a mask; None for one with holes.
 pub(crate) fn length_of(mask: u32) -> Option<u32> {
     (mask.leading_ones() + mask.trailing_zeros() >= 32).then_some(mask.leading_ones())
 }
 
-/// The mask of a length of at most 32.
+/// The mask for a prefix length of at most 32.
 pub(super) fn prefix4(bits: u32) -> u32 {
     u32::MAX.checked_shl(32 - bits).unwrap_or(0)
 }
 
-/// The mask of a length of at most 128.
+/// The mask for a prefix length of at most 128.
 pub(crate) fn prefix6(bits: u32) -> u128 {
     u128::MAX.checked_shl(128 - bits).unwrap_or(0)
 }
 
-/// One to three numbers; the last one fills the bytes that are left.
+/// One to three numbers; the last one fills the remaining bytes.
 fn short_ipv4(text: &str) -> Option<u32> {
     let parts: Vec<u32> = text
         .split('.')
@@ -236,7 +236,7 @@ mod tests {
             address: 127 << 24,
             mask: 255 << 24,
         };
-        // A system that knows no names at all has none to resolve.
+        // Some systems have no names at all; then there is nothing to resolve.
         if ("localhost", 0)
             .to_socket_addrs()
             .is_ok_and(|mut all| all.any(|one| one.is_ipv4()))

@@ -1,7 +1,7 @@
-//! Texts that are looked for anywhere in others (`sub`): the first that stands in one, in the entries' order.
+//! Substring patterns (`sub`): the first entry that occurs in a text, in the order of the entries.
 //!
-//! What a file brought is one automaton, which reads a text once for all of them; what comes later is tried one by one. An
-//! entry that goes stays in the automaton and no longer counts.
+//! The entries of a file become one automaton, which reads a text once for all of them. Later entries are searched one by one. A
+//! removed entry stays in the automaton and is ignored.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use aho_corasick::AhoCorasick;
 
 use super::store::Store;
 
-/// An automaton is worth its memory from so many texts on.
+/// From this many texts on, an automaton is worth its memory.
 const SEALED_MIN: usize = 16;
 
-/// Bytes of texts that an automaton is made of; it takes about ten times as many.
+/// Most bytes of the texts in an automaton, which takes about ten times as much memory.
 const SEALED_BYTES_MAX: usize = 8 << 20;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// By the entries' order: entry and text.
+    /// In the order of the entries: entry and text.
     texts: BTreeMap<u64, (u32, Box<[u8]>)>,
     sealed: Option<Sealed>,
 }
@@ -26,28 +26,28 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Sealed {
     automaton: AhoCorasick,
-    /// By the automaton's numbers, which grow with them.
+    /// The order of each text by its number in the automaton; both grow together.
     orders: Vec<u64>,
 }
 
 impl Parts {
-    /// Takes in the text of an entry.
+    /// Adds the text of an entry.
     pub(super) fn insert(&mut self, store: &Store, number: u32, text: Box<[u8]>) {
         self.texts.insert(store.order(number), (number, text));
     }
 
-    /// Forgets the text of an entry, which is still in the store.
+    /// Removes the text of an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         self.texts.remove(&store.order(number));
     }
 
-    /// All of a file are there: makes their automaton.
+    /// Builds the automaton after all entries of a file were added.
     pub(super) fn seal(&mut self) {
         let bytes: usize = self.texts.values().map(|(_, text)| text.len()).sum();
         if self.texts.len() < SEALED_MIN || bytes > SEALED_BYTES_MAX {
             return;
         }
-        // One that cannot be made leaves the list, which does the same more slowly.
+        // If the automaton cannot be built, the list remains, which is slower.
         let texts = self.texts.values().map(|(_, text)| text);
         self.sealed = AhoCorasick::new(texts).ok().map(|automaton| Sealed {
             automaton,
@@ -55,7 +55,7 @@ impl Parts {
         });
     }
 
-    /// The first entry whose text stands in this one.
+    /// The first entry whose text occurs in `text`.
     pub(super) fn find(&self, text: &[u8]) -> Option<u32> {
         let mut best = None;
         let mut later = 0;
@@ -77,7 +77,7 @@ impl Parts {
         })
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts: usize = self.texts.values().map(|(_, text)| text.len() + 40).sum();
         let sealed = self.sealed.as_ref().map_or(0, |sealed| {

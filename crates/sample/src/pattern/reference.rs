@@ -1,7 +1,7 @@
-//! A set of patterns that the configuration names, shared by all that use it and edited while they do.
+//! A set of patterns with a name in the configuration, shared by all its users and edited at run time.
 //!
-//! Readers take a lock that each thread has its own part of, so they do not meet. An edit prepares what it can while
-//! readers go on, then waits for those that are in the set and holds the others up for the time of one insertion.
+//! The readers' lock has a separate part for each thread, so readers do not contend. An edit prepares as much as possible while
+//! readers continue. Then it waits for the readers in the set, and blocks others for the time of one insertion.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -31,35 +31,35 @@ pub struct Reference {
     name: Option<Box<str>>,
     id: OnceLock<u32>,
     usage: Mutex<Usage>,
-    /// Not set as long as nothing reads it.
+    /// Not set until something reads the reference.
     columns: OnceLock<Columns>,
     set: ShardedLock<Set>,
     versions: Versions,
 }
 
-/// What uses a reference.
+/// The users of a reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// An ACL reads it.
     pub acl: bool,
-    /// A map does, or an ACL with `-M`.
+    /// A map reads it, or an ACL with `-M`.
     pub map: bool,
-    /// Where, as `show map` and `show acl` tell it.
+    /// The places of use, in the format of `show map` and `show acl`.
     pub text: String,
 }
 
-/// The next content of a reference, filled while the present one is in use.
+/// The next content of a reference, filled while the current one is in use.
 #[derive(Debug)]
 pub struct Draft {
     pub(super) set: Set,
 }
 
-/// An edit that was not done, and why.
+/// Why an edit was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
     /// The text is not a pattern or a value of this set.
     Refused(String),
-    /// There is no entry of this key.
+    /// There is no entry with this key.
     NotFound,
 }
 
@@ -87,13 +87,13 @@ impl Reference {
         reference
     }
 
-    /// Its name: the file's without prefix, `virt@…`, or none for the patterns of an ACL with an id (`-u`).
+    /// Its name: the file's name without prefix, `virt@…`, or none for the patterns of an ACL with an id (`-u`).
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Its number, by which it can be named as `#<id>` (`-u`, else counted).
+    /// Its number for `#<id>` (`-u`, otherwise assigned in order).
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id.get().copied().unwrap_or(u32::MAX)
@@ -105,51 +105,52 @@ impl Reference {
         self.columns.get().copied().unwrap_or(Columns::Keys)
     }
 
-    /// What uses it, and where.
+    /// The users and the places of use.
     #[must_use]
     pub fn usage(&self) -> Usage {
         lock(&self.usage).clone()
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read(|set| set.store().len())
     }
 
-    /// Whether it has no entry.
+    /// Whether it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory that entries and tables take, without compiled regular expressions.
+    /// The size of entries and tables in memory, in bytes, without compiled regular expressions.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.read(Set::bytes)
     }
 
-    /// The value of the first entry of this key, empty where entries have none; not what matches it but what is named so.
+    /// The value of the first entry with this key; empty if entries have no values. The key is compared by name, not matched as a
+    /// pattern.
     #[must_use]
     pub fn value_of(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.read(|set| Some(set.store().value(set.find_key(key)?).to_vec()))
     }
 
-    /// Calls `each` with key and value of every entry, in their order. The set is not locked meanwhile: what is edited at
-    /// the same time may be seen or not.
+    /// Calls `each` with key and value of every entry, in order. The set is not locked during the whole time, so concurrent edits
+    /// may or may not be seen.
     pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8])) {
         let mut listing = self.listing(self.versions().current());
         while self.list(&mut listing, |_, key, value| each(key, value)) {}
     }
 
-    /// In how many ways its entries are compared: one for each matching method and its flags.
+    /// The number of ways in which its entries are compared: one for each matching method and its flags.
     #[must_use]
     pub fn ways(&self) -> usize {
         self.read(Set::ways)
     }
 
-    /// Calls `found` with key and value of the entry that decides for a sample, in one of the [`Reference::ways`]; whether
-    /// there is one.
+    /// Calls `found` with key and value of the entry that matches a sample, in one of the [`Reference::ways`]. Returns None if no
+    /// entry matches.
     pub fn look_up(&self, way: usize, value: Value<'_>, found: impl FnOnce(&[u8], &[u8])) -> bool {
         self.read(|set| {
             let Some(how) = set.how(way) else {
@@ -167,19 +168,20 @@ impl Reference {
         })
     }
 
-    /// Adds an entry at the end, also when there is one of the same key.
+    /// Adds an entry at the end, even if the key exists already.
     ///
     /// # Errors
-    /// A key that is no pattern of a method in use, a value that a converter in use cannot give, too long a text.
+    /// A key that is not valid for a matching method in use, a value that is not valid for a converter in use, or a text that is
+    /// too long.
     pub fn add(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         let prepared = self.read(|set| set.prepare(key, value))?;
         Ok(self.write(|set| set.add(prepared, false))?)
     }
 
-    /// Changes the value of all entries of this key.
+    /// Changes the value of all entries with this key.
     ///
     /// # Errors
-    /// No such entry, a value that a converter in use cannot give.
+    /// No such entry, or a value that is not valid for a converter in use.
     pub fn set(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         match self.write(|set| set.set(key, value))? {
             true => Ok(()),
@@ -187,12 +189,12 @@ impl Reference {
         }
     }
 
-    /// Changes the value of all entries of this key, or adds one (`http-request set-map`).
+    /// Changes the value of all entries with this key, or adds one (`http-request set-map`).
     ///
     /// # Errors
-    /// As [`Reference::add`].
+    /// As for [`Reference::add`].
     pub fn set_or_add(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
-        // Traffic mostly sets what is set already: that needs no edit.
+        // Traffic mostly sets the current value again, which needs no edit.
         let known = self.read(|set| set.find_key(key).map(|at| set.store().value(at) == value));
         match known {
             Some(true) => Ok(()),
@@ -204,10 +206,10 @@ impl Reference {
         }
     }
 
-    /// Adds an entry unless there is one of this key (`http-request add-acl`).
+    /// Adds an entry unless the key exists (`http-request add-acl`).
     ///
     /// # Errors
-    /// As [`Reference::add`].
+    /// As for [`Reference::add`].
     pub fn add_if_new(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         if self.read(|set| set.find_key(key).is_some()) {
             return Ok(());
@@ -219,7 +221,7 @@ impl Reference {
         })?)
     }
 
-    /// Takes out the first entry of this key.
+    /// Removes the first entry with this key.
     ///
     /// # Errors
     /// No such entry.
@@ -233,20 +235,20 @@ impl Reference {
         }
     }
 
-    /// Takes out all entries.
+    /// Removes all entries.
     pub fn clear(&self) {
         let draft = self.draft(0);
         self.commit(draft);
     }
 
-    /// An empty content, for about so many entries. It is filled while the present one is in use, and takes its place at
-    /// once with [`Reference::commit`].
+    /// Empty content for about this many entries. It is filled while the current content is in use, and replaces it at once with
+    /// [`Reference::commit`].
     #[must_use]
     pub fn draft(&self, entries: usize) -> Draft {
         self.draft_from(entries, self.versions.first_order())
     }
 
-    /// The content that a reference begins with: the order of an entry is its place.
+    /// The first content of a reference: the order of an entry is its index in the file.
     pub(super) fn first_draft(&self, entries: usize) -> Draft {
         self.draft_from(entries, 0)
     }
@@ -257,11 +259,11 @@ impl Reference {
         }
     }
 
-    /// Puts a content made by [`Reference::draft`] of the same reference in the place of the present one.
+    /// Replaces the current content by one from [`Reference::draft`] of the same reference.
     pub fn commit(&self, mut draft: Draft) {
         draft.set.seal();
         let old = self.write(|set| std::mem::replace(set, draft.set));
-        // What was there is freed when nobody waits any more.
+        // The old content is freed after the lock was released.
         drop(old);
     }
 
@@ -272,7 +274,7 @@ impl Reference {
     }
 
     pub(super) fn set_id(&self, id: u32) {
-        // Given once, when the configuration is whole.
+        // The id is set once, when the configuration is complete.
         let _ = self.id.set(id);
     }
 
@@ -280,12 +282,12 @@ impl Reference {
         self.id.get().copied()
     }
 
-    /// Says what its entries are, and whether they are that.
+    /// Sets the columns if they are not set yet. Returns whether they are as given.
     pub(super) fn claim(&self, columns: Columns) -> bool {
         *self.columns.get_or_init(|| columns) == columns
     }
 
-    /// Notes that an ACL or a map uses it under this name.
+    /// Records that an ACL or a map uses it under this name.
     pub(super) fn used(&self, written: &str, by_map: bool, source: &Source) {
         let mut usage = lock(&self.usage);
         let what = if by_map { "map" } else { "acl" };
@@ -296,12 +298,12 @@ impl Reference {
         if usage.text.is_empty() {
             usage.text = format!("pattern loaded from file '{written}' used {place}");
         } else if !usage.text.ends_with(&place) && !usage.text.contains(&format!("{place},")) {
-            // A log format of `defaults` is compiled for each frontend.
+            // A log format in `defaults` is compiled for each frontend, so the same place may come again.
             usage.text.push_str(&format!(", {place}"));
         }
     }
 
-    /// Notes which ACL's patterns it has.
+    /// Records the ACL whose patterns it holds.
     pub(super) fn owned(&self, keyword: &str, source: &Source) {
         let (file, line) = (&source.file, source.line);
         *lock(&self.usage) = Usage {
@@ -316,7 +318,7 @@ impl Reference {
         self.columns.get().is_some()
     }
 
-    /// The use of this kind. See [`Set::use_for`].
+    /// The use of this kind, see [`Set::use_for`].
     pub(super) fn use_for(&self, how: How, values: ValueKinds) -> Result<usize, (u64, String)> {
         self.write(|set| {
             let one = set.use_for(how)?;
@@ -330,7 +332,7 @@ impl Reference {
         self.read(|set| set.find(lookup.number, value).is_some())
     }
 
-    /// What the entry that decides for a value says; the outer none when there is no such entry.
+    /// The output of the entry that matches a value; the outer None if no entry matches.
     pub(super) fn output<'a>(
         &self,
         lookup: &Lookup,
@@ -361,7 +363,7 @@ impl Reference {
 
     #[inline]
     pub(super) fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
-        // A thread that panicked in here left nothing half done that a reader could meet: a release build has ended.
+        // After a panic in this lock, a release build has ended. So no reader meets a half-made change.
         work(
             &self
                 .set
@@ -384,19 +386,19 @@ impl Draft {
     /// Adds an entry at the end.
     ///
     /// # Errors
-    /// As [`Reference::add`].
+    /// As for [`Reference::add`].
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         let prepared = self.set.prepare(key, value)?;
         Ok(self.set.add(prepared, true)?)
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.set.store().len()
     }
 
-    /// Whether it has no entry.
+    /// Whether it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,10 +1,10 @@
-//! Regular expressions: HAProxy's (PCRE's) syntax, on bytes, in linear time.
+//! Regular expressions: HAProxy's syntax, which is PCRE's, on bytes, in linear time.
 //!
-//! A pattern is translated to what the automata of the `regex` family read (`translate`), then compiled. What no
-//! automaton can do (look-around, back-references, possessive and atomic groups) is refused by name; a program built with
-//! the feature `pcre2` hands such patterns to PCRE2, with a bound on its work.
+//! A pattern is translated to the syntax of the `regex` crates (`translate`), then compiled. Features that no automaton supports
+//! (look-around, back-references, possessive and atomic groups) are refused by name. A program built with the feature `pcre2`
+//! compiles such patterns with PCRE2, with a limit on its work.
 //!
-//! Of PCRE's meanings one is left out: `$` and `\Z` match at the end only, not also before a line feed that ends the text.
+//! One meaning differs from PCRE: `$` and `\Z` match only at the end, not before a line feed that ends the text.
 
 mod translate;
 
@@ -12,17 +12,17 @@ use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, util::syntax};
 
-/// Groups that can be referred to, the whole match included: `\0` to `\9`.
+/// Groups that a template can use, including the whole match: `\0` to `\9`.
 pub const GROUPS: usize = 10;
 
-/// Memory that the program of one pattern may take.
+/// Most memory of the compiled program of one pattern.
 const PROGRAM_BYTES_MAX: usize = 10 << 20;
 
-/// Steps that PCRE2 may take for one match.
+/// Most steps of PCRE2 for one match.
 #[cfg(feature = "pcre2")]
 const MATCH_LIMIT: u32 = 100_000;
 
-/// A compiled regular expression. Cheap to clone; a search takes no memory from the heap once each thread has searched.
+/// A compiled regular expression. Cheap to clone. A search allocates nothing after the first search in each thread.
 #[derive(Clone, Debug)]
 pub struct Regex {
     engine: Engine,
@@ -38,18 +38,18 @@ enum Engine {
 /// Compiles a pattern, which is a word of the configuration.
 ///
 /// # Errors
-/// HAProxy's message for an invalid one: what is wrong and where.
+/// HAProxy's message for an invalid pattern: the fault and its place.
 pub fn compile(pattern: impl AsRef<[u8]>, ignore_case: bool) -> Result<Regex, String> {
     compile_bytes(pattern.as_ref(), ignore_case)
 }
 
-/// Up to this many patterns are tried one by one: each has its own way to pass over text that cannot match.
+/// Up to this many patterns are tried one by one: each has its own optimised search.
 const FEW_MAX: usize = 4;
 
-/// Regular expressions of which one matches where one of the patterns does.
+/// Regular expressions that together match where one of the patterns matches.
 ///
 /// # Errors
-/// The index of the faulty pattern and what is wrong with it.
+/// The index of the faulty pattern, and the fault.
 pub(crate) fn any_of<P: AsRef<[u8]>>(
     patterns: &[P],
     ignore_case: bool,
@@ -68,7 +68,7 @@ pub(crate) fn any_of<P: AsRef<[u8]>>(
     let Ok(translated) = translated.collect::<Result<Vec<_>, _>>() else {
         return Ok(each);
     };
-    // Too big together: one by one, then.
+    // The combined program is too large: compile them one by one.
     Ok(builder(ignore_case)
         .build_many(&translated)
         .map_or(each, |regex| {
@@ -79,7 +79,7 @@ pub(crate) fn any_of<P: AsRef<[u8]>>(
 }
 
 fn builder(ignore_case: bool) -> meta::Builder {
-    // Words in any case make so many literals that looking for those first takes longer than the automaton itself.
+    // Words in any case result in so many literals that a search for those first is slower than the automaton itself.
     let config = meta::Config::new()
         .auto_prefilter(!ignore_case)
         .utf8_empty(false)
@@ -93,8 +93,8 @@ fn builder(ignore_case: bool) -> meta::Builder {
     builder
 }
 
-/// Appends a template in which `\0` to `\9` are groups, `\xHH` is a byte and any other byte after a backslash itself.
-/// False where it ends in the middle of such a sequence, or where `out` has grown longer than `bytes_max`.
+/// Appends a template. `\0` to `\9` are groups, `\xHH` is a byte, and any other byte after a backslash is literal. False if it
+/// ends in the middle of such a sequence, or if `out` has grown longer than `bytes_max`.
 pub fn expand(
     template: &[u8],
     captures: &Captures<'_>,
@@ -135,7 +135,7 @@ pub fn expand(
     out.len() <= bytes_max
 }
 
-/// As [`compile`], with a pattern of any bytes.
+/// Like [`compile`], with a pattern of any bytes.
 pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, String> {
     let invalid = |error: &str, at: usize| {
         let pattern = String::from_utf8_lossy(pattern);
@@ -194,7 +194,7 @@ impl Regex {
     pub fn is_match(&self, text: &[u8]) -> bool {
         match &self.engine {
             Engine::Linear(regex) => regex.is_match(text),
-            // A match that takes too many steps is none, as in HAProxy.
+            // As in HAProxy, a match that takes too many steps counts as no match.
             #[cfg(feature = "pcre2")]
             Engine::Backtracking(regex) => regex.is_match(text).unwrap_or(false),
         }
@@ -206,7 +206,7 @@ impl Regex {
         self.captures_at(text, 0)
     }
 
-    /// The first match that begins at `start` or later; what is before is looked at by `^` and `\b`.
+    /// The first match that begins at `start` or later. `^` and `\b` take the text before it into account.
     #[must_use]
     pub fn captures_at<'t>(&self, text: &'t [u8], start: usize) -> Option<Captures<'t>> {
         if start > text.len() {
@@ -230,7 +230,7 @@ impl Regex {
         Some(Captures { text, groups })
     }
 
-    /// All matches that do not overlap, from left to right.
+    /// All matches from left to right, without overlaps.
     pub fn captures_iter<'r, 't>(&'r self, text: &'t [u8]) -> CapturesIter<'r, 't> {
         CapturesIter {
             regex: self,
@@ -241,7 +241,7 @@ impl Regex {
     }
 }
 
-/// A match and its text, with where its groups are: first byte and end of the first [`GROUPS`] ones.
+/// A match, its text, and the ranges of the first [`GROUPS`] groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Captures<'t> {
     text: &'t [u8],
@@ -249,7 +249,7 @@ pub struct Captures<'t> {
 }
 
 impl<'t> Captures<'t> {
-    /// A group; 0 is the whole match. None where it took no part.
+    /// A group; 0 is the whole match. None if the group did not take part.
     #[must_use]
     pub fn get(&self, group: usize) -> Option<Match<'t>> {
         let (start, end) = (*self.groups.get(group)?)?;
@@ -268,13 +268,13 @@ pub struct Match<'t> {
 }
 
 impl<'t> Match<'t> {
-    /// Where it begins.
+    /// The position of its first byte.
     #[must_use]
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// The position after it.
+    /// The position after its last byte.
     #[must_use]
     pub fn end(&self) -> usize {
         self.start + self.bytes.len()
@@ -304,7 +304,7 @@ impl<'t> Iterator for CapturesIter<'_, 't> {
             let captures = self.regex.captures_at(self.text, self.next)?;
             let (start, end) = captures.groups[0]?;
             if start == end && self.last_end == Some(end) {
-                // Nothing where the last match ended: it was part of that one.
+                // An empty match at the end of the last match belongs to that match.
                 self.next = end + 1;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! All references of a configuration: made while it is compiled, found by name and number afterwards.
+//! All references of a configuration: created while it is compiled, later found by name and number.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,22 +15,22 @@ use super::uses::How;
 use super::{EditError, Lookup};
 use syntax::octets::readable;
 
-/// A list that is read when the configuration is loaded and edited while it runs. Cheap to clone.
+/// The pattern sets of a configuration, which are loaded with it and edited at run time. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     list: Vec<Arc<Reference>>,
 }
 
-/// Where in the configuration something is compiled.
+/// The current place in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Source {
     pub file: String,
     pub line: usize,
-    /// What names of files are relative to.
+    /// The folder to which names of files are relative.
     pub directory: PathBuf,
 }
 
-/// What a use wants of a reference.
+/// The requirements of a use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub columns: Columns,
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     pub values: ValueKinds,
 }
 
-/// How a name says where its entries come from (manual §2.7).
+/// The origin of the entries, which the name states (manual §2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     File,
@@ -47,12 +47,12 @@ enum Origin {
 }
 
 impl References {
-    /// All of them, in the order of their numbers.
+    /// All references, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Reference>> {
         self.list.iter()
     }
 
-    /// The one of this name, as the runtime interface takes it: with or without `file@` and `opt@`, or `#<id>`.
+    /// The reference of this name, in the syntax of the runtime interface: with or without `file@` and `opt@`, or `#<id>`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Reference>> {
         match name.strip_prefix('#') {
@@ -67,7 +67,7 @@ impl References {
         }
     }
 
-    /// The reference of a name, which is empty and read by nobody when it is new.
+    /// The reference of a name. A new one is empty and has no readers.
     pub(crate) fn named(&mut self, written: &str) -> Arc<Reference> {
         if let Some(known) = self.find_name(written) {
             return known.clone();
@@ -78,7 +78,7 @@ impl References {
         reference
     }
 
-    /// A use of the reference of a name; its file is read when this is the first one.
+    /// Adds a use of the reference of a name. The first use reads its file.
     ///
     /// # Errors
     /// HAProxy's message about the file or the faulty entry.
@@ -107,7 +107,7 @@ impl References {
         let number = reference
             .use_for(wanted.how, wanted.values)
             .map_err(|(order, message)| {
-                // Only now the line is asked for: the order of an entry that came with the file is its place there.
+                // The line is computed only for this message: the order of an entry from the file is its index in the file.
                 let text = read(name, source).unwrap_or_default();
                 let entry = file::lines(&text, wanted.columns).nth(order as usize);
                 at_line(&message, entry.map_or(0, |entry| entry.line), written)
@@ -119,10 +119,10 @@ impl References {
         })
     }
 
-    /// A use of a new reference for the patterns of an ACL with a number of its own (`-u`).
+    /// Adds a use of a new reference for the patterns of an ACL with a number of its own (`-u`).
     ///
     /// # Errors
-    /// The number is taken.
+    /// The number is already used.
     pub(crate) fn with_id(
         &mut self,
         id: u32,
@@ -147,7 +147,7 @@ impl References {
         })
     }
 
-    /// Gives numbers to those that have none, and leaves out those that nobody reads, whose names it gives.
+    /// Assigns numbers to references without one, and removes those without readers. Returns the names of the removed ones.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let unread = self.list.iter().filter(|known| !known.is_read());
         let unread = unread.filter_map(|known| known.name().map(str::to_owned));
@@ -194,7 +194,7 @@ fn at_line(message: &str, line: usize, written: &str) -> String {
     format!("{message} at line {line} of file '{written}'")
 }
 
-/// The text that a reference begins with.
+/// The first text of a reference.
 fn read(written: &[u8], source: &Source) -> Result<Vec<u8>, String> {
     let (origin, name) = origin_of(written);
     if origin == Origin::Nowhere {
@@ -210,7 +210,7 @@ fn read(written: &[u8], source: &Source) -> Result<Vec<u8>, String> {
         Err(_) => return Err(unopened()),
     };
     let mut text = Vec::new();
-    // A device may have no end.
+    // A device file may have no end.
     let read = file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut text);
     read.map_err(|error| {
         format!(
@@ -221,14 +221,14 @@ fn read(written: &[u8], source: &Source) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// Where the entries of a name come from, and the name that stays.
+/// The origin of the entries of a name, and the name without its prefix.
 fn origin(written: &str) -> (Origin, &str) {
     let (origin, name) = origin_of(written.as_bytes());
-    // A prefix is ASCII.
+    // The prefix is ASCII.
     (origin, &written[written.len() - name.len()..])
 }
 
-/// The same in bytes, as a name of a file is.
+/// The same for bytes, because names of files are bytes.
 fn origin_of(written: &[u8]) -> (Origin, &[u8]) {
     let after = |prefix: &[u8]| {
         written

@@ -1,4 +1,4 @@
-//! A pattern set: its entries, the table of its keys, and its uses, which follow every edit.
+//! A pattern set: its entries, the table of its keys, and its uses, which every edit updates.
 
 use super::hash::Direction;
 use super::store::{Store, check_lengths};
@@ -7,7 +7,7 @@ use super::uses::{Checked, How, Use};
 use crate::text::read_int;
 use crate::{Value, cast};
 
-/// What values must be, for the converters that give them.
+/// The required types of values, for the converters that output them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ValueKinds {
     pub int: bool,
@@ -23,7 +23,7 @@ pub(super) struct Set {
     values: ValueKinds,
 }
 
-/// An entry that suits all uses of a set.
+/// An entry that is valid for all uses of a set.
 pub(super) struct Prepared<'t> {
     key: &'t [u8],
     value: &'t [u8],
@@ -31,7 +31,7 @@ pub(super) struct Prepared<'t> {
 }
 
 impl Set {
-    /// An empty set with room for so many entries.
+    /// An empty set with room for this many entries.
     pub(super) fn with_room(room: usize) -> Set {
         Set {
             store: Store::default(),
@@ -55,10 +55,10 @@ impl Set {
         }
     }
 
-    /// The use of this kind, which is made when there is none yet.
+    /// The use of this kind; created if it does not exist yet.
     ///
     /// # Errors
-    /// The order of the first entry that does not suit it, and why.
+    /// The order of the first entry that is not valid for it, and the reason.
     pub(super) fn use_for(&mut self, how: How) -> Result<usize, (u64, String)> {
         if let Some(at) = self.uses.iter().position(|one| one.how == how) {
             return Ok(at);
@@ -74,15 +74,15 @@ impl Set {
         Ok(self.uses.len() - 1)
     }
 
-    /// All entries that come together are in.
+    /// All entries of a file were added.
     pub(super) fn seal(&mut self) {
         self.uses.iter_mut().for_each(Use::seal);
     }
 
-    /// From now on, values must be these, too.
+    /// Adds required types of values.
     ///
     /// # Errors
-    /// As [`Set::use_for`].
+    /// As for [`Set::use_for`].
     pub(super) fn require(&mut self, values: ValueKinds) -> Result<(), (u64, String)> {
         for (order, number) in self.in_order() {
             let checked = check_value(values, self.store.value(number));
@@ -93,10 +93,10 @@ impl Set {
         Ok(())
     }
 
-    /// Looks whether an entry could be added.
+    /// Checks whether an entry can be added.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the entry.
     pub(super) fn prepare<'t>(
         &self,
         key: &'t [u8],
@@ -112,10 +112,10 @@ impl Set {
         })
     }
 
-    /// Adds an entry at the end; `of_file` tells that it came with many others.
+    /// Adds an entry at the end; `of_file` marks one that is loaded from a file.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many entries.
     pub(super) fn add(&mut self, entry: Prepared<'_>, of_file: bool) -> Result<(), String> {
         let number = self.store.push(entry.key, entry.value, of_file)?;
         self.keys.insert(&self.store, number);
@@ -125,10 +125,10 @@ impl Set {
         Ok(())
     }
 
-    /// Changes the value of all entries of a key; whether there are some.
+    /// Changes the value of all entries with a key. Returns whether there are any.
     ///
     /// # Errors
-    /// A value that a converter cannot give.
+    /// The value is not valid for a converter.
     pub(super) fn set(&mut self, key: &[u8], value: &[u8]) -> Result<bool, String> {
         check_lengths(key, value)?;
         check_value(self.values, value)?;
@@ -145,7 +145,7 @@ impl Set {
     /// Changes the value of one entry.
     ///
     /// # Errors
-    /// A value that a converter cannot give.
+    /// The value is not valid for a converter.
     pub(super) fn set_one(&mut self, number: u32, value: &[u8]) -> Result<(), String> {
         check_lengths(self.store.key(number), value)?;
         check_value(self.values, value)?;
@@ -153,7 +153,7 @@ impl Set {
         Ok(())
     }
 
-    /// Takes out the first entry of a key; whether there is one.
+    /// Removes the first entry with a key. Returns whether there is one.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
         let number = self.find_key(key);
         if let Some(number) = number {
@@ -162,7 +162,7 @@ impl Set {
         number.is_some()
     }
 
-    /// Takes out one entry.
+    /// Removes one entry.
     pub(super) fn remove_one(&mut self, number: u32) {
         for one in &mut self.uses {
             one.remove(&self.store, number);
@@ -171,12 +171,12 @@ impl Set {
         self.store.remove(number);
     }
 
-    /// The first entry of a key.
+    /// The first entry with a key.
     pub(super) fn find_key(&self, key: &[u8]) -> Option<u32> {
         self.keys.find(&self.store, key)
     }
 
-    /// The entry that decides for a value, by a use of the set.
+    /// The entry that matches a value, for one use of the set.
     #[inline]
     pub(super) fn find(&self, one: usize, value: &Value<'_>) -> Option<u32> {
         self.uses.get(one)?.find(&self.keys, &self.store, value)
@@ -187,7 +187,7 @@ impl Set {
         &self.uses[one]
     }
 
-    /// How many uses there are.
+    /// The number of uses.
     pub(super) fn ways(&self) -> usize {
         self.uses.len()
     }
@@ -197,7 +197,7 @@ impl Set {
         self.uses.get(one).map(|one| one.how)
     }
 
-    /// What converters make of values.
+    /// The required types of values.
     pub(super) fn values(&self) -> ValueKinds {
         self.values
     }
@@ -207,7 +207,7 @@ impl Set {
         &self.store
     }
 
-    /// Bytes of memory, without what regular expressions take.
+    /// The size in memory, in bytes, without regular expressions.
     pub(super) fn bytes(&self) -> usize {
         let uses: usize = self.uses.iter().map(Use::bytes).sum();
         self.store.bytes() + self.keys.bytes() + uses
@@ -220,7 +220,7 @@ impl Set {
     }
 }
 
-/// A number or an address as the converters read it.
+/// Checks a number or an address with the parser of the converters.
 fn check_value(kinds: ValueKinds, value: &[u8]) -> Result<(), String> {
     let is_int = !kinds.int || int_of(value).is_some();
     let is_ip = !kinds.ip || cast::ip_of(value).is_some();
@@ -233,7 +233,7 @@ fn check_value(kinds: ValueKinds, value: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The whole text as a number; 0 when there is no text.
+/// The whole text as a number; 0 for an empty text.
 pub(super) fn int_of(text: &[u8]) -> Option<i64> {
     let (value, used) = read_int(text);
     (used == text.len()).then_some(value)

@@ -1,34 +1,34 @@
-//! The entries of a pattern set: key and value of each, and their order.
+//! The entries of a pattern set: the key and the value of each, and their order.
 //!
-//! An entry is 16 bytes and its texts. Texts that came with the file lie one after the other in blocks; those of
-//! entries that came later, or were changed, are single allocations, so that nothing is left behind when they go.
-//! Entries are numbered, and a number that got free is given out again: what came first is told by [`Store::order`].
+//! An entry takes 16 bytes plus its texts. Texts from a file are stored one after the other in blocks. Texts of later or changed
+//! entries are separate allocations, so that removing them frees their memory. Entries are numbered, and a free number is used
+//! again; [`Store::order`] tells which entry is older.
 //!
-//! Nothing here moves more than a block at once: an edit takes the same short time in a set of any size.
+//! No operation moves more than one block, so an edit takes the same short time in a set of any size.
 
 use std::ops::{Index, IndexMut};
 
-/// The longest key. A line of a file or a command that is longer is refused.
+/// The longest key. A longer one in a line of a file or in a command is refused.
 pub(super) const KEY_BYTES_MAX: usize = 16 * 1024;
 /// The longest value.
 pub(super) const VALUE_BYTES_MAX: usize = crate::SAMPLE_BYTES_MAX;
-/// Entries of a set.
+/// Most entries of a set.
 pub(super) const ENTRIES_MAX: usize = 1 << 28;
-/// Texts that come with a file.
+/// Most bytes of the texts from a file.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 31;
 
 const BLOCK_BYTES: usize = 1 << 18;
 /// Items of a chunk.
 const CHUNK: usize = 1 << 12;
-/// Set in the place of a text that is an allocation of its own.
+/// Set in the place of a text that is a separate allocation.
 const SINGLE: u32 = 1 << 31;
-/// The order of a number that stands for no entry.
+/// The order of a number without an entry.
 const FREE: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// By number.
+    /// The entries by number.
     entries: Chunked<Entry>,
     blocks: Vec<Vec<u8>>,
     singles: Chunked<Box<[u8]>>,
@@ -40,9 +40,9 @@ pub(super) struct Store {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Grows with every entry; [`FREE`] for none.
+    /// Larger for every later entry; [`FREE`] for none.
     order: u64,
-    /// Of key and value: in the blocks, or a single's number with [`SINGLE`].
+    /// The place of key and value: an offset in the blocks, or with [`SINGLE`] the number of a separate allocation.
     place: u32,
     key_bytes: u16,
     value_bytes: u16,
@@ -57,10 +57,10 @@ impl Store {
         }
     }
 
-    /// Adds an entry at the end; one of a file that is being read goes into the blocks.
+    /// Adds an entry at the end. The texts of one from a file are stored in the blocks.
     ///
     /// # Errors
-    /// A text or the whole set that is too long.
+    /// A text is too long, or the set is full.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8], of_file: bool) -> Result<u32, String> {
         if self.live >= ENTRIES_MAX {
             return Err(format!("more than {ENTRIES_MAX} entries"));
@@ -86,7 +86,7 @@ impl Store {
         Ok(self.entries.len() as u32 - 1)
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, number: u32) {
         let entry = *self.entry(number);
         self.free_text(entry.place);
@@ -95,7 +95,7 @@ impl Store {
         self.live -= 1;
     }
 
-    /// Changes the value of an entry, which is short enough.
+    /// Changes the value of an entry. The caller has checked its length.
     pub(super) fn set_value(&mut self, number: u32, value: &[u8]) {
         let key = self.key(number).to_vec();
         let place = self.put_single(&key, value);
@@ -112,25 +112,25 @@ impl Store {
         &self.text(entry)[..usize::from(entry.key_bytes)]
     }
 
-    /// The value of an entry; empty where there is none.
+    /// The value of an entry; empty if it has none.
     #[inline]
     pub(super) fn value(&self, number: u32) -> &[u8] {
         let entry = self.entry(number);
         &self.text(entry)[usize::from(entry.key_bytes)..]
     }
 
-    /// A number that is the smaller the earlier the entry came.
+    /// The order of an entry: smaller for an older entry.
     #[inline]
     pub(super) fn order(&self, number: u32) -> u64 {
         self.entry(number).order
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.live
     }
 
-    /// The entries among so many numbers from `from` on, with their orders; none after the last number.
+    /// The entries among `count` numbers from `from` on, with their orders; None after the last number.
     pub(super) fn numbers(&self, from: u32, count: u32) -> Option<Vec<(u64, u32)>> {
         let end = self.entries.len();
         let last = (from as usize + count as usize).min(end) as u32;
@@ -142,13 +142,13 @@ impl Store {
         })
     }
 
-    /// Whether this number still stands for the entry of that order.
+    /// Whether this number still belongs to the entry with that order.
     pub(super) fn is(&self, number: u32, order: u64) -> bool {
         let entry = self.entries.get(number);
         entry.is_some_and(|entry| entry.order == order)
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let blocks = self.blocks.iter().map(|block| block.capacity());
         let singles = self.singles.iter().map(|text| text.len());
@@ -201,7 +201,7 @@ impl Store {
         let place = number * BLOCK_BYTES + block.len();
         block.extend_from_slice(key);
         block.extend_from_slice(value);
-        // A text of no bytes at the end of a full block would begin in the next one.
+        // An empty text at the end of a full block would begin in the next one.
         Ok(if bytes == 0 { 0 } else { place as u32 })
     }
 
@@ -229,7 +229,7 @@ impl Store {
     }
 }
 
-/// A vector in pieces, so that none is ever moved when it grows.
+/// A vector in chunks, so that growth moves no items.
 #[derive(Debug)]
 struct Chunked<T> {
     chunks: Vec<Vec<T>>,
@@ -244,7 +244,7 @@ impl<T> Default for Chunked<T> {
 impl<T> Chunked<T> {
     fn push(&mut self, item: T) {
         if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            // The first one grows, so that small sets are small.
+            // The first chunk grows, so that small sets are small.
             self.chunks.push(match self.chunks.is_empty() {
                 true => Vec::new(),
                 false => Vec::with_capacity(CHUNK),
@@ -260,7 +260,7 @@ impl<T> Chunked<T> {
         self.chunks.len().saturating_sub(1) * CHUNK + last
     }
 
-    /// Items that there is memory for.
+    /// The number of items for which memory is allocated.
     fn room(&self) -> usize {
         self.chunks.iter().map(Vec::capacity).sum()
     }
@@ -291,7 +291,7 @@ impl<T> IndexMut<u32> for Chunked<T> {
     }
 }
 
-/// Refuses texts that are too long for an entry.
+/// Refuses texts that are too long.
 pub(super) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), String> {
     if key.len() > KEY_BYTES_MAX {
         return Err(format!("a pattern is longer than {KEY_BYTES_MAX} bytes"));

@@ -1,4 +1,4 @@
-//! Every compiled form gives the answer of a list that is gone through from the beginning, before and after edits.
+//! Every compiled form gives the same result as a linear search of a list, before and after edits.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::testing::{Facts, compiler};
 use crate::{Compiler, Place};
 use syntax::hex;
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// Something that the method takes as a pattern; few different ones, so that they meet.
+/// A valid pattern for the method. There are few different ones, so that they collide.
 fn key(method: Method, random: &mut Random) -> String {
     match method {
         Method::Int | Method::Len => match random.below(4) {
@@ -58,7 +58,7 @@ fn key(method: Method, random: &mut Random) -> String {
         Method::Bin => random.joined(&["00", "aB", "Ab", "ff"], 3),
         Method::Reg => random.joined(&["a", "b", ".", "[ab]", "A"], 3),
         _ => {
-            // A file has no empty pattern.
+            // A file cannot contain an empty pattern.
             let text = random.joined(&["a", "b", "B", ".", "/", "?", "ab.b", "aaaaaaaaa"], 5);
             if text.is_empty() { "a".into() } else { text }
         }
@@ -97,7 +97,7 @@ fn value(method: Method, random: &mut Random) -> Value<'static> {
 
 use crate::Bytes;
 
-/// Whether one pattern alone matches, and how good it is where the best decides, not the first.
+/// Whether one pattern alone matches, and how specific it is if the most specific one decides instead of the first.
 fn fits(how: How, one: &inline::Matcher, key: &str, value: &Value<'_>) -> Option<u64> {
     if how.method != Method::Ip {
         let quality = match how.method {
@@ -133,7 +133,7 @@ fn fits(how: How, one: &inline::Matcher, key: &str, value: &Value<'_>) -> Option
     }
 }
 
-/// The value of the entry that decides, found the long way.
+/// The value of the matching entry, found by a linear search.
 fn naive(
     how: How,
     singles: &[inline::Matcher],
@@ -205,7 +205,7 @@ fn compiled_sets_answer_as_lists_do() {
                 listed.push((text(key), text(value)));
             });
             assert_eq!(listed, entries);
-            // A use that comes later finds what is there.
+            // A use that is added later finds the existing entries.
             let how = How {
                 ignore_case: !how.ignore_case && method.may_ignore_case(),
                 ..how
@@ -258,7 +258,7 @@ fn edit(
             at.map(|at| entries.remove(at));
         }
         _ if step.is_multiple_of(5) => {
-            // Enough of them for an automaton now and then.
+            // Sometimes enough of them for an automaton.
             let kept = [3, 25][random.below(2)];
             let mut draft = set.draft(kept);
             entries.truncate(kept);
@@ -307,7 +307,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that stays behind harms no other test.
+        // A folder that remains does not affect other tests.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,7 +1,7 @@
-//! Texts that are looked up as a whole, as a beginning, an end or a part between delimiters.
+//! Texts that are looked up as a whole, as a prefix, a suffix or a part between delimiters.
 //!
-//! One hash table holds all texts, whatever their lengths; with it are the lengths that occur. A text is looked up by the
-//! hashes of its parts of those lengths, so the time depends on them and not on the number of patterns.
+//! One hash table holds all texts of any length. It also keeps the lengths that occur. A lookup hashes the parts of the text with
+//! those lengths. So its time depends on the number of lengths, and not on the number of patterns.
 
 use super::hash::{Direction, Parts, hash, hash_folded};
 use super::index::Index;
@@ -9,28 +9,28 @@ use super::store::Store;
 use super::twins::Twins;
 use syntax::hex;
 
-/// Delimiters of the method `dir`.
+/// The delimiters of the method `dir`.
 pub(crate) const DIR_DELIMITERS: &[u8] = b"/?";
-/// Delimiters of the method `dom`.
+/// The delimiters of the method `dom`.
 pub(crate) const DOM_DELIMITERS: &[u8] = b"/?.:";
 
-/// What of a key is the text.
+/// How a key becomes its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// All of it.
     Whole,
     /// Without these bytes at both ends.
     Without(&'static [u8]),
-    /// The bytes that it spells in hexadecimal.
+    /// The bytes that its hexadecimal digits represent.
     Hex,
 }
 
-/// Which of the patterns that match is the answer.
+/// Which of several matching patterns is the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prefer {
     /// The longest.
     Longest,
-    /// The one that came first.
+    /// The oldest one.
     First,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// With room for so many.
+    /// An empty set with room for this many texts.
     pub(super) fn new(view: View, ignore_case: bool, direction: Direction, room: usize) -> Texts {
         Texts {
             view,
@@ -58,7 +58,7 @@ impl Texts {
         }
     }
 
-    /// Takes in the key of an entry.
+    /// Adds the key of an entry.
     pub(super) fn insert(&mut self, store: &Store, number: u32) {
         let key = store.key(number);
         let hash = self.hash_of(key);
@@ -71,7 +71,7 @@ impl Texts {
         self.lengths.add(view.length(key));
     }
 
-    /// Forgets the key of an entry, which is still in the store.
+    /// Removes the key of an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         let key = store.key(number);
         let hash = self.hash_of(key);
@@ -88,7 +88,7 @@ impl Texts {
         }
     }
 
-    /// The first entry whose text is this one. Here and below the text is in lower case where case is ignored.
+    /// The first entry with this text. Here and below, the text is in lower case if case is ignored.
     #[inline]
     pub(super) fn find(&self, store: &Store, text: &[u8]) -> Option<u32> {
         let hash = hash(text, self.direction);
@@ -96,12 +96,12 @@ impl Texts {
             .find(hash, |number| self.is(store.key(number), text))
     }
 
-    /// Entries of the same text as `number`, which is the first of them, in their order.
+    /// The entries with the same text as `number`, which is the first of them, in their order.
     pub(super) fn twins_of(&self, number: u32) -> impl Iterator<Item = u32> + '_ {
         self.twins.of(number)
     }
 
-    /// The entry whose text is the beginning (or end) of this one.
+    /// The entry whose text is a prefix (or suffix) of `text`.
     pub(super) fn find_part(&self, store: &Store, text: &[u8], prefer: Prefer) -> Option<u32> {
         let mut parts = Parts::new(text, self.direction);
         let mut best = None;
@@ -118,7 +118,7 @@ impl Texts {
         best
     }
 
-    /// The first entry whose text stands in this one with delimiters or the ends around it.
+    /// The first entry whose text occurs in `text` between delimiters or the text's ends.
     pub(super) fn find_between(
         &self,
         store: &Store,
@@ -144,7 +144,7 @@ impl Texts {
         best
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.index.bytes() + self.lengths.counts.capacity() * 8 + self.twins.bytes()
     }
@@ -172,7 +172,7 @@ impl Texts {
 
 fn better(store: &Store, best: Option<u32>, found: Option<u32>, prefer: Prefer) -> Option<u32> {
     match (best, found) {
-        // Lengths grow, so what is found later is longer.
+        // Lengths grow, so a later match is longer.
         (Some(best), Some(found)) => Some(match prefer {
             Prefer::First if store.order(best) < store.order(found) => best,
             Prefer::First | Prefer::Longest => found,
@@ -196,7 +196,7 @@ fn same(left: &[u8], right: &[u8], ignore_case: bool) -> bool {
     }
 }
 
-/// Whether hexadecimal digits spell these bytes.
+/// Whether hexadecimal digits represent these bytes.
 fn spells(digits: &[u8], bytes: &[u8]) -> bool {
     let pairs = digits.chunks(2).map(|pair| match pair {
         [high, low] => http::hex_byte(*high, *low),
@@ -206,7 +206,7 @@ fn spells(digits: &[u8], bytes: &[u8]) -> bool {
 }
 
 impl View {
-    /// The text of a key; nothing of one in hexadecimal.
+    /// The text of a key; empty for one in hexadecimal.
     fn of(self, key: &[u8]) -> &[u8] {
         match self {
             View::Whole | View::Hex => key,
@@ -225,7 +225,7 @@ impl View {
         same(
             self.of(left),
             self.of(right),
-            // Digits mean the same in both cases.
+            // The case of hexadecimal digits has no meaning.
             ignore_case || self == View::Hex,
         )
     }
@@ -244,7 +244,7 @@ pub(crate) fn trimmed<'t>(text: &'t [u8], delimiters: &[u8]) -> &'t [u8] {
     &rest[..rest.len() - end]
 }
 
-/// How many texts there are of each length, by length.
+/// The number of texts of each length, by length.
 #[derive(Debug, Default)]
 struct Lengths {
     counts: Vec<(u16, u32)>,
@@ -272,7 +272,7 @@ impl Lengths {
             .binary_search_by_key(&length, |(known, _)| usize::from(*known))
     }
 
-    /// Those that occur, up to the longest that is wanted, growing.
+    /// The lengths that occur, up to `longest`, in growing order.
     fn up_to(&self, longest: usize) -> impl Iterator<Item = usize> + '_ {
         let lengths = self.counts.iter().map(|(length, _)| usize::from(*length));
         lengths.take_while(move |length| *length <= longest)

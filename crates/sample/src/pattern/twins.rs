@@ -1,20 +1,20 @@
-//! Entries that stand for the same pattern: a table holds the first of them, the others wait here for their turn.
+//! Entries with the same pattern: a table holds the first of them; the others wait here to take its place.
 
 use std::collections::{HashMap, VecDeque};
 
-/// See the module. By the first entry of each pattern that has several, the others in their order.
+/// See the module. For the first entry of each pattern with several entries: the others in their order.
 #[derive(Debug, Default)]
 pub(super) struct Twins {
     waiting: HashMap<u32, VecDeque<u32>>,
 }
 
 impl Twins {
-    /// Another entry of the pattern whose first entry is `leader`.
+    /// Adds another entry with the pattern of `leader`, the first entry.
     pub(super) fn add(&mut self, leader: u32, number: u32) {
         self.waiting.entry(leader).or_default().push_back(number);
     }
 
-    /// The first entry goes: gives the one that takes its place.
+    /// The first entry is removed: returns its successor.
     pub(super) fn next_leader(&mut self, leader: u32) -> Option<u32> {
         let mut waiting = self.waiting.remove(&leader)?;
         let next = waiting.pop_front()?;
@@ -24,7 +24,7 @@ impl Twins {
         Some(next)
     }
 
-    /// One that waits goes.
+    /// Removes an entry other than the first.
     pub(super) fn remove(&mut self, leader: u32, number: u32) {
         if let Some(waiting) = self.waiting.get_mut(&leader) {
             waiting.retain(|other| *other != number);
@@ -34,12 +34,12 @@ impl Twins {
         }
     }
 
-    /// Those that wait behind this one.
+    /// The other entries with the pattern of this one.
     pub(super) fn of(&self, leader: u32) -> impl Iterator<Item = u32> + '_ {
         self.waiting.get(&leader).into_iter().flatten().copied()
     }
 
-    /// Bytes of memory.
+    /// The size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let waiting = self.waiting.values().map(|waiting| waiting.capacity() * 4);
         self.waiting.capacity() * 40 + waiting.sum::<usize>()

@@ -23,7 +23,7 @@ pub(crate) struct How {
     pub method: Method,
     /// `-i`.
     pub ignore_case: bool,
-    /// `-n`: what is not a complete address is none.
+    /// `-n`: an incomplete address is refused.
     pub strict_addresses: bool,
 }
 
@@ -36,21 +36,21 @@ pub(super) struct Use {
 
 #[derive(Debug)]
 enum Patterns {
-    /// `found` and `bool` look at no pattern.
+    /// `found` and `bool` have no patterns.
     Nothing,
-    /// The set's own table of keys does it.
+    /// The set's own table of keys is used.
     Keys,
     Texts(Texts),
     Parts(Parts),
-    /// Names of HTTP methods, by the entries' order.
+    /// Names of HTTP methods, in the order of the entries.
     Methods(BTreeMap<u64, (u32, Box<[u8]>)>),
     Numbers(Numbers),
     Networks(Box<Networks>),
-    /// By the entries' order.
+    /// Regular expressions, in the order of the entries.
     Regexes(BTreeMap<u64, (u32, Regex)>),
 }
 
-/// A key that suits a use, with what was costly to make of it.
+/// The result of checking a key: its compiled regular expression, if the method has one.
 pub(super) type Checked = Option<Regex>;
 
 impl How {
@@ -59,10 +59,10 @@ impl How {
         self.ignore_case && self.method.folds()
     }
 
-    /// Looks whether a key is a pattern of this method.
+    /// Checks whether a key is a valid pattern for this method.
     ///
     /// # Errors
-    /// What HAProxy says of it.
+    /// HAProxy's message.
     pub(super) fn check(self, key: &[u8]) -> Result<Checked, String> {
         let text = String::from_utf8_lossy(key);
         match self.method {
@@ -84,7 +84,7 @@ impl How {
     }
 }
 
-/// What is said of a pattern that is not hexadecimal.
+/// The message for a pattern that is not hexadecimal.
 pub(super) fn bad_hex(key: &[u8]) -> String {
     if key.len() % 2 == 1 {
         return "an even number of hex digit is expected".to_owned();
@@ -98,7 +98,7 @@ pub(super) fn bad_hex(key: &[u8]) -> String {
 }
 
 impl Use {
-    /// Nothing in it yet, with room for so many.
+    /// An empty use with room for this many entries.
     pub(super) fn new(how: How, room: usize) -> Use {
         let texts =
             |view, direction| Patterns::Texts(Texts::new(view, how.ignore_case, direction, room));
@@ -120,7 +120,7 @@ impl Use {
         Use { how, patterns }
     }
 
-    /// Takes in an entry, whose key was checked.
+    /// Adds an entry whose key was checked.
     pub(super) fn insert(&mut self, store: &Store, number: u32, checked: Checked) {
         match &mut self.patterns {
             Patterns::Nothing | Patterns::Keys => {}
@@ -141,14 +141,14 @@ impl Use {
         }
     }
 
-    /// All entries of a file are in.
+    /// All entries of a file were added.
     pub(super) fn seal(&mut self) {
         if let Patterns::Parts(parts) = &mut self.patterns {
             parts.seal();
         }
     }
 
-    /// Forgets an entry, which is still in the store.
+    /// Removes an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         match &mut self.patterns {
             Patterns::Nothing | Patterns::Keys => {}
@@ -161,7 +161,7 @@ impl Use {
         }
     }
 
-    /// The entry that decides for a value, which was cast to the method's type, and to lower case where case is ignored.
+    /// The entry that matches a value. The value was cast to the method's type, and to lower case if case is ignored.
     pub(super) fn find(&self, keys: &Texts, store: &Store, value: &Value<'_>) -> Option<u32> {
         match (&self.patterns, value) {
             (Patterns::Keys, Value::Str(text)) => match self.how.method {
@@ -205,7 +205,7 @@ impl Use {
         }
     }
 
-    /// The regular expression of an entry, where the method has some.
+    /// The regular expression of an entry, if the method uses one.
     pub(super) fn regex(&self, store: &Store, number: u32) -> Option<&Regex> {
         match &self.patterns {
             Patterns::Regexes(regexes) => regexes.get(&store.order(number)).map(|(_, regex)| regex),
@@ -213,7 +213,7 @@ impl Use {
         }
     }
 
-    /// Bytes of memory, without what regular expressions take.
+    /// The size in memory, in bytes, without regular expressions.
     pub(super) fn bytes(&self) -> usize {
         match &self.patterns {
             Patterns::Nothing | Patterns::Keys | Patterns::Regexes(_) => 0,

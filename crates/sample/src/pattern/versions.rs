@@ -1,5 +1,5 @@
-//! What the runtime interface needs of a reference: versions that are prepared while the current one is in use, entries
-//! by their ids, and what a sample finds (management guide §9.3, `prepare map` and its kin).
+//! Operations for the runtime interface: versions that are prepared while the current one is in use, entries by their ids, and
+//! the matches of a sample (management guide §9.3, `prepare map` and related commands).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,19 +12,19 @@ use super::reference::{Draft, EditError, Reference};
 use super::set::Set;
 use crate::cast::ip_of;
 
-/// Entries that are looked at while the lock is held once, when all are listed.
+/// Entries that are read under one lock when a reference is listed.
 const LISTED_AT_ONCE: u32 = 1024;
-/// Versions of a reference that have entries and are not committed.
+/// Most versions of a reference with entries that are not committed.
 const PREPARED_MAX: usize = 16;
-/// Entries of one content have orders below that of the next one.
+/// Bits of an order within one content. The orders of one content are below those of the next one.
 const ORDERS_OF_A_CONTENT: u32 = 40;
 
-/// Names an entry for as long as its reference has it.
+/// Identifies an entry for as long as its reference contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryId(u64);
 
 impl EntryId {
-    /// Reads what [`EntryId`] shows: `0x` and hexadecimal digits.
+    /// Parses the text of an [`EntryId`]: `0x` and hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<EntryId> {
         let digits = text.strip_prefix("0x")?;
@@ -47,25 +47,25 @@ impl fmt::Display for EntryId {
 pub struct Versions {
     current: AtomicU32,
     next: AtomicU32,
-    /// Contents that were made, the one from the start not counted.
+    /// The number of contents created, without the first one.
     contents: AtomicU64,
     prepared: Mutex<BTreeMap<u32, Draft>>,
 }
 
 impl Versions {
-    /// The one that is in use.
+    /// The version in use.
     #[must_use]
     pub fn current(&self) -> u32 {
         self.current.load(Ordering::Acquire)
     }
 
-    /// The latest one.
+    /// The latest version.
     #[must_use]
     pub fn latest(&self) -> u32 {
         self.next.load(Ordering::Acquire)
     }
 
-    /// Gives the number of a new one.
+    /// Reserves a new version. Returns its number.
     pub fn prepare(&self) -> u32 {
         self.next.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }
@@ -80,35 +80,35 @@ impl Versions {
     }
 }
 
-/// A version is no longer, or not yet, one of a reference's.
+/// The version does not exist any more, or does not exist yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange;
 
-/// The entries of a version, as far as they were not listed yet. See [`Reference::list`].
+/// The entries of a version that were not listed yet. See [`Reference::list`].
 #[derive(Debug)]
 pub struct Listing {
     version: u32,
-    /// Order and number of each.
+    /// The order and the number of each.
     entries: Vec<(u64, u32)>,
     at: usize,
 }
 
-/// One of the ways in which entries are compared.
+/// A way in which entries are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// As `-m` names it.
+    /// The name for `-m`.
     pub method: &'static str,
     /// `-i`.
     pub ignores_case: bool,
-    /// Whether HAProxy looks the entry up in a tree; else it goes through a list.
+    /// Whether HAProxy finds the entry in a tree; otherwise it searches a list.
     pub is_tree: bool,
 }
 
 impl Reference {
-    /// Adds an entry to a version, also when that has one of the same key.
+    /// Adds an entry to a version, even if the key exists already.
     ///
     /// # Errors
-    /// As [`Reference::add`]; too many versions.
+    /// As for [`Reference::add`]; or too many versions.
     pub fn add_to(&self, version: u32, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         if version == self.versions().current() {
             return self.add(key, value);
@@ -127,7 +127,7 @@ impl Reference {
         }
     }
 
-    /// Takes all entries out of a version.
+    /// Removes all entries of a version.
     pub fn clear_version(&self, version: u32) {
         match version == self.versions().current() {
             true => self.clear(),
@@ -135,10 +135,10 @@ impl Reference {
         }
     }
 
-    /// Puts a version in the place of the current one, and forgets those before it.
+    /// Replaces the current version by this one, and drops older versions.
     ///
     /// # Errors
-    /// It was not prepared, or is not newer than the current one.
+    /// The version was not prepared, or is not newer than the current one.
     pub fn commit_version(&self, version: u32) -> Result<(), OutOfRange> {
         let versions = self.versions();
         let mut prepared = versions.prepared();
@@ -154,7 +154,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Begins a list of the entries of a version.
+    /// Begins a listing of the entries of a version.
     #[must_use]
     pub fn listing(&self, version: u32) -> Listing {
         let mut entries = Vec::new();
@@ -172,8 +172,8 @@ impl Reference {
         }
     }
 
-    /// Calls `each` with id, key and value of the next entries of a list, in their order. False when there is none left. No lock is held
-    /// meanwhile: what is edited at the same time may be seen or not.
+    /// Calls `each` with id, key and value of the next entries of a listing, in order. Returns false if there is none left. No
+    /// lock is held between calls, so concurrent edits may or may not be seen.
     pub fn list(&self, listing: &mut Listing, mut each: impl FnMut(EntryId, &[u8], &[u8])) -> bool {
         let some = &listing.entries[listing.at..];
         let some = &some[..some.len().min(LISTED_AT_ONCE as usize)];
@@ -200,7 +200,7 @@ impl Reference {
     /// Changes the value of one entry of the current version.
     ///
     /// # Errors
-    /// No such entry, a value that a converter in use cannot give.
+    /// No such entry, or a value that is not valid for a converter in use.
     pub fn set_entry(&self, id: EntryId, value: &[u8]) -> Result<(), EditError> {
         let (order, number) = self.entry(id).ok_or(EditError::NotFound)?;
         self.write(|set| match set.store().is(number, order) {
@@ -209,7 +209,7 @@ impl Reference {
         })
     }
 
-    /// Takes out one entry of the current version.
+    /// Removes one entry of the current version.
     ///
     /// # Errors
     /// No such entry.
@@ -224,7 +224,7 @@ impl Reference {
         })
     }
 
-    /// Takes out all entries of this key.
+    /// Removes all entries with this key.
     ///
     /// # Errors
     /// No such entry.
@@ -251,7 +251,7 @@ impl Reference {
         })
     }
 
-    /// The type that converters give a value, as HAProxy names it.
+    /// The type of a value for converters, by HAProxy's name.
     #[must_use]
     pub fn type_of(&self, value: &[u8]) -> &'static str {
         let kinds = self.read(Set::values);
@@ -263,7 +263,7 @@ impl Reference {
         }
     }
 
-    /// Order and number of an entry.
+    /// The order and the number of an entry.
     fn entry(&self, id: EntryId) -> Option<(u64, u32)> {
         let order = id.0.checked_sub(1)?;
         let mut from = 0;
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(reference.remove_all(b"a"), Ok(()));
         assert_eq!(reference.remove_all(b"a"), Err(EditError::NotFound));
         assert_eq!(listed(&reference, 0).0, "b=3 ");
-        // An id is never that of an entry of another content.
+        // An id never identifies an entry of another content.
         reference.clear();
         reference.add(b"x", b"").expect("added");
         assert_eq!(reference.set_entry(ids[0], b"7"), Err(EditError::NotFound));

@@ -1,6 +1,6 @@
-//! The first handshake message of TLS (RFC 8446 §4.1.2), as it stands in the clear at the start of a connection.
+//! The first handshake message of TLS (RFC 8446 §4.1.2), which is not encrypted, at the start of a connection.
 //!
-//! Only the first record is looked at: a hello that is spread over several ones is not understood, as in HAProxy.
+//! Only the first record is read: as in HAProxy, a hello that spans several records is not supported.
 
 use super::{Sniffed, u16_at, u24_at};
 
@@ -8,21 +8,21 @@ const HANDSHAKE: u8 = 0x16;
 const CLIENT_HELLO: u8 = 1;
 /// Record type, version, length.
 const RECORD_HEAD_BYTES: usize = 5;
-/// Handshake type and length.
+/// Handshake type, length.
 const HANDSHAKE_HEAD_BYTES: usize = 4;
-/// Version, random, and the length of the session id, after that of the handshake.
+/// Version, random, and the length of the session id; they follow the handshake head.
 const FIXED_BYTES: usize = 2 + 32 + 1;
-/// The shortest hello that has room for extensions: one cipher suite, one compression method, one empty extension.
+/// The shortest hello with an extension: one cipher suite, one compression method, one empty extension.
 const HELLO_BYTES_MIN: usize = FIXED_BYTES + 2 + 2 + 1 + 1 + 2 + 2;
 const SESSION_ID_BYTES_MAX: usize = 32;
-/// The longest record, with what compression once could add to it.
+/// The longest record, including the expansion of TLS compression.
 const RECORD_BYTES_MAX: usize = (1 << 14) + 2048;
 
-/// Extensions (RFC 8446 §4.2).
+/// Extension types (RFC 8446 §4.2).
 pub mod kind {
     /// server_name
     pub const SERVER_NAME: u16 = 0;
-    /// supported_groups, once elliptic_curves
+    /// supported_groups, formerly elliptic_curves
     pub const GROUPS: u16 = 10;
     /// ec_point_formats
     pub const POINT_FORMATS: u16 = 11;
@@ -38,8 +38,7 @@ pub mod kind {
     pub const KEY_SHARE: u16 = 51;
 }
 
-/// The type of the handshake message in the first record: 1 for a ClientHello, 2 for a ServerHello. The message must be
-/// whole.
+/// The type of the handshake message in the first record: 1 for a ClientHello, 2 for a ServerHello. The message must be complete.
 #[must_use]
 pub fn message_type(bytes: &[u8]) -> Sniffed<u8> {
     match bytes {
@@ -63,8 +62,8 @@ pub fn message_type(bytes: &[u8]) -> Sniffed<u8> {
     }
 }
 
-/// The version that a client's hello of SSLv2 or later names, major and minor. `room` is how many bytes can ever be here
-/// at a time: what does not fit is not waited for.
+/// The version in a client's hello of SSLv2 or later, major and minor. `room` is the size of the buffer: bytes that do not fit
+/// are not waited for.
 #[must_use]
 pub fn version(bytes: &[u8], room: usize) -> Sniffed<(u8, u8)> {
     let (version, end) = match bytes {
@@ -91,9 +90,9 @@ pub fn version(bytes: &[u8], room: usize) -> Sniffed<(u8, u8)> {
     Sniffed::Found(version)
 }
 
-/// The version in a hello of SSLv2's form (RFC 5246 appendix E.2), and where that ends.
+/// The version in a hello of SSLv2 format (RFC 5246 appendix E.2), and the position after it.
 fn version_2(bytes: &[u8]) -> Sniffed<((u8, u8), usize)> {
-    // A two byte head, or one of three bytes with a padding.
+    // The head has two bytes, or three bytes with padding.
     let (head, padding) = match bytes {
         [first, _, _, ..] if first & 0x80 != 0 => (2, 0),
         [first, _, padding, _, ..] if first & 0x80 == 0 => (3, usize::from(*padding)),
@@ -161,7 +160,7 @@ pub fn cipher_suites(bytes: &[u8]) -> Sniffed<&[u8]> {
     })
 }
 
-/// All extensions, one behind the other.
+/// All extensions, one after the other.
 #[must_use]
 pub fn extensions(bytes: &[u8]) -> Sniffed<&[u8]> {
     after_session_id(bytes).then(|rest| {
@@ -176,7 +175,7 @@ pub fn extensions(bytes: &[u8]) -> Sniffed<&[u8]> {
     })
 }
 
-/// The contents of the first extension of this type.
+/// The content of the first extension of this type.
 #[must_use]
 pub fn extension(extensions: &[u8], wanted: u16) -> Option<&[u8]> {
     let mut rest = extensions;
@@ -190,13 +189,13 @@ pub fn extension(extensions: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// The name that a hello asks for (RFC 6066 §3).
+/// The requested server name (RFC 6066 §3).
 #[must_use]
 pub fn server_name(bytes: &[u8]) -> Sniffed<&[u8]> {
     extensions(bytes).then(|all| extension(all, kind::SERVER_NAME).and_then(host_name).into())
 }
 
-/// The types of all extensions, in their order.
+/// The types of all extensions, in order.
 pub fn types(extensions: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     let mut rest = extensions;
     std::iter::from_fn(move || {
@@ -206,7 +205,7 @@ pub fn types(extensions: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     })
 }
 
-/// The first name of a server_name extension, if it is a host's (RFC 6066 §3).
+/// The first name of a server_name extension, if it is a host name (RFC 6066 §3).
 #[must_use]
 pub fn host_name(content: &[u8]) -> Option<&[u8]> {
     let list = list(content, 4)?;
@@ -216,14 +215,14 @@ pub fn host_name(content: &[u8]) -> Option<&[u8]> {
     list.get(3..3 + length)
 }
 
-/// The list in an extension that is nothing else, at least `bytes_min` long.
+/// The list in an extension that contains only this list, with at least `bytes_min` bytes.
 #[must_use]
 pub fn list(content: &[u8], bytes_min: usize) -> Option<&[u8]> {
     let length = u16_at(content, 0).filter(|length| *length >= bytes_min)?;
     content.get(2..2 + length)
 }
 
-/// A name of an ALPN extension (RFC 7301 §3.1) by its position in it, and the position behind it.
+/// A name of an ALPN extension (RFC 7301 §3.1) at a position, and the position after it.
 #[must_use]
 pub fn protocol_at(content: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let start = at + 1;
@@ -231,7 +230,7 @@ pub fn protocol_at(content: &[u8], at: usize) -> Option<(&[u8], usize)> {
     content.get(start..end).map(|name| (name, end))
 }
 
-/// Where the first name of an ALPN extension stands.
+/// The position of the first name of an ALPN extension.
 pub const FIRST_PROTOCOL: usize = 2;
 
 /// The groups of a key_share extension (RFC 8446 §4.2.8), two bytes each.

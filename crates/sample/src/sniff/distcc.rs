@@ -1,12 +1,12 @@
-//! A distcc message: tokens of four letters, each with eight hexadecimal digits that are a number or the length of the
-//! bytes behind them (distcc's doc/protocol-3.txt).
+//! A distcc message: tokens of four letters, each with eight hexadecimal digits. The digits are a number, or the length of the
+//! bytes that follow them (distcc's doc/protocol-3.txt).
 
 use super::Sniffed;
 
 /// A token and its parameter.
 const TOKEN_BYTES: usize = 12;
 
-/// Tokens whose parameter is a number, with no bytes behind it.
+/// Tokens whose parameter is a number; no bytes follow it.
 const BODILESS: [&[u8; 4]; 5] = [b"ARGC", b"DIST", b"DONE", b"NFIL", b"STAT"];
 
 /// A token that was found.
@@ -14,14 +14,14 @@ const BODILESS: [&[u8; 4]; 5] = [b"ARGC", b"DIST", b"DONE", b"NFIL", b"STAT"];
 pub struct Token<'a> {
     /// Its parameter.
     pub parameter: u32,
-    /// The bytes behind it, as far as they are here.
+    /// The bytes after it that have arrived.
     pub body: &'a [u8],
-    /// All of them are.
+    /// All of these bytes have arrived.
     pub is_whole: bool,
 }
 
-/// The token of this name by its occurrence, counted from 1; 0 is any. `room` is how many bytes can ever be here at a
-/// time: what lies beyond is not waited for.
+/// The token of this name by its occurrence, counted from 1; 0 is any. `room` is the size of the buffer: bytes that do not fit
+/// are not waited for.
 #[must_use]
 pub fn token<'a>(
     bytes: &'a [u8],

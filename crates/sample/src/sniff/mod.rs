@@ -1,25 +1,25 @@
-//! What the first bytes of a connection say of the protocol in them, read without taking part in it: a TLS ClientHello,
-//! an RDP connection request, a distcc job.
+//! Detects protocols in the first bytes of a connection, without answering: a TLS ClientHello, an RDP connection request, a
+//! distcc job.
 //!
-//! Nothing is kept between calls and nothing is copied: each call looks at all the bytes that are there, once.
+//! No state is kept between calls, and nothing is copied: each call reads all available bytes once.
 
 pub mod client_hello;
 pub mod distcc;
 pub mod rdp;
 
-/// What was found.
+/// The result of a parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sniffed<T> {
-    /// This.
+    /// The value was found.
     Found(T),
-    /// Nothing yet; more bytes may tell.
+    /// Not found yet; more bytes may decide.
     More,
-    /// Nothing, whatever follows.
+    /// Not present, whatever follows.
     No,
 }
 
 impl<T> Sniffed<T> {
-    /// What `next` makes of what was found.
+    /// Continues with `next` on the found value.
     pub fn then<U>(self, next: impl FnOnce(T) -> Sniffed<U>) -> Sniffed<U> {
         match self {
             Sniffed::Found(found) => next(found),
@@ -30,7 +30,7 @@ impl<T> Sniffed<T> {
 }
 
 impl<T> From<Option<T>> for Sniffed<T> {
-    /// None is nothing, whatever follows.
+    /// None becomes [`Sniffed::No`].
     fn from(found: Option<T>) -> Self {
         found.map_or(Sniffed::No, Sniffed::Found)
     }

@@ -1,4 +1,4 @@
-//! The cookie of an RDP connection request (MS-RDPBCGR §2.2.1.1): `Cookie: name=value` on a line of its own.
+//! The cookie of an RDP connection request (MS-RDPBCGR §2.2.1.1): `Cookie: name=value` on a separate line.
 
 use super::Sniffed;
 
@@ -6,7 +6,7 @@ use super::Sniffed;
 const HEAD_BYTES: usize = 11;
 const LABEL: &[u8] = b"Cookie:";
 
-/// The value of the cookie, if it has this name, in whatever case; of any for none. Only the first cookie is looked at.
+/// The value of the first cookie, if it has this name, in any case; an empty name accepts any cookie.
 #[must_use]
 pub fn cookie<'a>(bytes: &'a [u8], name: &[u8]) -> Sniffed<&'a [u8]> {
     let Some(text) = bytes
@@ -33,7 +33,7 @@ pub fn cookie<'a>(bytes: &'a [u8], name: &[u8]) -> Sniffed<&'a [u8]> {
     })
 }
 
-/// Where the value begins.
+/// The position of the value.
 fn value_start(pair: &[u8], name: &[u8]) -> Sniffed<usize> {
     if name.is_empty() {
         return match pair

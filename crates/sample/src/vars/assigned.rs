@@ -1,21 +1,21 @@
-//! What converters assign while an expression is evaluated.
+//! Assignments by converters while an expression is evaluated.
 
 use std::cell::{OnceCell, RefCell};
 
 use super::{Change, VarRef};
 use crate::Value;
 
-/// Changes that wait for the owner of the variables, of a stream or of a session. Bounded by the number of variables.
+/// Changes that the owner of the variables (a stream or a session) has not applied yet. At most one per variable.
 #[derive(Clone, Debug, Default)]
 pub struct Assigned {
-    /// Made at the first use: a connection at rest is to be small.
+    /// Created at the first use: an idle connection must be small.
     changes: OnceCell<Box<Changes>>,
 }
 
 type Changes = RefCell<Vec<(VarRef, Change)>>;
 
 impl Assigned {
-    /// Whether changes wait. Nearly always not.
+    /// Whether there are changes. Nearly always there are none.
     #[must_use]
     #[inline]
     pub fn any(&self) -> bool {
@@ -24,14 +24,14 @@ impl Assigned {
             .is_some_and(|changes| !changes.borrow().is_empty())
     }
 
-    /// Puts a change in the place of an earlier one of that variable.
+    /// Stores a change; replaces an earlier one of that variable.
     pub(crate) fn put(&self, var: VarRef, change: Change) {
         let mut changes = self.changes.get_or_init(Box::default).borrow_mut();
         changes.retain(|(known, _)| *known != var);
         changes.push((var, change));
     }
 
-    /// The value that waits for a variable: the outer none when nothing does, the inner when it is to be unset.
+    /// The pending value of a variable: the outer None if there is no change, the inner None if it will be unset.
     pub(crate) fn get(&self, var: VarRef) -> Option<Option<Value<'static>>> {
         let changes = self.changes.get()?.borrow();
         let (_, change) = changes.iter().find(|(known, _)| *known == var)?;
@@ -42,7 +42,7 @@ impl Assigned {
         }
     }
 
-    /// Bytes of the values that wait.
+    /// The size of the pending values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let Some(changes) = self.changes.get() else {
             return 0;
@@ -54,7 +54,7 @@ impl Assigned {
         changes.borrow().iter().map(bytes).sum()
     }
 
-    /// Gives every change, oldest first, to `make`.
+    /// Passes every change, oldest first, to `make`.
     pub(crate) fn settle(&mut self, mut make: impl FnMut(VarRef, Change)) {
         if let Some(changes) = self.changes.get_mut() {
             for (var, change) in changes.get_mut().drain(..) {

@@ -3,21 +3,21 @@
 use super::{Entry, VarRef, VarScope, Vars};
 use crate::{Expr, LogFormat, Scope, Value};
 
-/// A variable, when it is set, and to what.
+/// A variable, the conditions for setting it, and its new value.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// The variable.
     pub var: VarRef,
     /// Conditions that must all hold.
     pub when: SetConditions,
-    /// What it becomes.
+    /// Its new value.
     pub source: Source,
 }
 
-/// Where an assignment's value comes from.
+/// The source of an assignment's value.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// `set-var`: a sample. Without a value the variable stays as it is.
+    /// `set-var`: a sample. Without a sample, the variable does not change.
     Expr(Expr),
     /// `set-var-fmt`: a text.
     Format(LogFormat),
@@ -25,19 +25,19 @@ pub enum Source {
     Nothing,
 }
 
-/// What happens to a variable.
+/// A change of a variable.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It stays as it is.
+    /// The variable does not change.
     Keep,
-    /// It has no value any more.
+    /// The variable is unset.
     Unset,
-    /// This is its value.
+    /// The variable is set to this value.
     Set(Value<'static>),
 }
 
 impl Assignment {
-    /// What comes of it now. `text` is room for a format; it comes back empty.
+    /// The change to make now. `text` is a buffer for a format; it is empty afterwards.
     #[must_use]
     #[inline]
     pub fn eval(&self, scope: &Scope<'_>, text: &mut Vec<u8>) -> Change {
@@ -85,7 +85,7 @@ impl SetConditions {
     /// Adds a condition by its name.
     ///
     /// # Errors
-    /// The name is none, in HAProxy's words.
+    /// An unknown name, in HAProxy's words.
     pub fn add(&mut self, name: &str) -> Result<(), String> {
         match CONDITIONS.iter().find(|(known, _)| *known == name) {
             Some((_, bit)) => {
@@ -96,15 +96,15 @@ impl SetConditions {
         }
     }
 
-    /// What setting a variable to a value comes to: [`Change::Keep`] when a condition does not hold, the variable's scope is
-    /// not there now, or there is no room.
+    /// The change for setting a variable to a value: [`Change::Keep`] if a condition does not hold, the variable's scope does not
+    /// exist now, or the memory limit is reached.
     #[inline]
     pub(crate) fn change(self, scope: &Scope<'_>, var: VarRef, value: Value<'_>) -> Change {
         let allowed = scope.has(var.scope) && (self.0 == 0 || self.hold(scope, var, &value));
         if !allowed || !scope.has_room(var, &value) {
             return Change::Keep;
         }
-        // What is counted is a number, mostly.
+        // Integers are common (counters) and need no copy.
         match value {
             Value::Int(number) => Change::Set(Value::Int(number)),
             value => Change::Set(value.detach()),
@@ -135,7 +135,7 @@ impl SetConditions {
 }
 
 impl<'a> Scope<'a> {
-    /// The value of a variable; none when it is not set or its scope is not there now.
+    /// The value of a variable; None if it is not set or its scope does not exist now.
     #[must_use]
     #[inline]
     pub fn var(&self, var: VarRef) -> Option<Value<'a>> {
@@ -157,7 +157,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The variables of a scope in their places; none of the process, and none while something waits to be assigned.
+    /// The entries of a scope's variables; empty for the process, and while there are pending assignments.
     #[inline]
     pub(crate) fn settled(&self, scope: VarScope) -> &'a [Entry] {
         match (self.vars(scope), self.assigned_to(scope)) {
@@ -166,7 +166,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The variables of a scope that a stream or a session owns.
+    /// The variables of a scope that belongs to a stream or a session.
     pub(crate) fn vars(&self, scope: VarScope) -> Option<&'a Vars> {
         match scope {
             VarScope::Sess => Some(&self.session.vars),
@@ -178,7 +178,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether variables of a scope can be set now: `req` until a server is connected to or an answer is made, `res` from then on.
+    /// Whether variables of a scope can be set now: `req` until a server connection or a local response is started, `res` from
+    /// then on.
     #[inline]
     pub(crate) fn has(&self, scope: VarScope) -> bool {
         match scope {
@@ -192,7 +193,7 @@ impl<'a> Scope<'a> {
     }
 
     fn var_exists(&self, var: VarRef) -> bool {
-        // Those of the process exist from the moment that the configuration names them.
+        // A variable of the process exists from the moment that the configuration names it.
         var.scope == VarScope::Proc
             || self
                 .vars(var.scope)
@@ -212,7 +213,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether `tune.vars` limits leave room for a value.
+    /// Whether the limits `tune.vars` leave room for a value.
     #[inline]
     fn has_room(&self, var: VarRef, value: &Value<'_>) -> bool {
         match self.world.var_limits() {
@@ -249,7 +250,7 @@ impl<'a> Scope<'a> {
         fits_stream && within(limits.process, self.world.var_bytes())
     }
 
-    /// What the converter `set-var` does: whether the variable was set.
+    /// The converter `set-var`. Returns whether the variable was set.
     pub(crate) fn assign(&self, var: VarRef, when: SetConditions, value: &Value<'_>) -> bool {
         match when.change(self, var, value.borrow()) {
             Change::Keep => false,
@@ -260,7 +261,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What the converter `unset-var` does.
+    /// The converter `unset-var`.
     pub(crate) fn unassign(&self, var: VarRef) {
         if self.has(var.scope) {
             self.put(var, Change::Unset);

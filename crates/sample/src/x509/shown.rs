@@ -1,4 +1,4 @@
-//! Certificates and lists of revoked ones as the runtime interface shows them: in the words of OpenSSL's programs.
+//! Certificates and revocation lists for the runtime interface, in the format of OpenSSL's programs.
 
 use std::time::Duration;
 
@@ -13,50 +13,50 @@ use x509_cert::time::Time;
 
 use super::{ALGORITHMS, Certificate, Dn, NameFormat, name_of};
 
-/// A certificate.
+/// The fields of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownCertificate {
     /// The serial number in hexadecimal digits.
     pub serial: String,
     /// `Jun 10 08:57:45 2021 GMT`
     pub not_before: String,
-    /// The same.
+    /// In the same format.
     pub not_after: String,
-    /// The same in seconds after the UNIX epoch.
+    /// The end of validity, in seconds after the UNIX epoch.
     pub not_after_s: u64,
-    /// `DNS:` and a name, with commas between them.
+    /// `DNS:` and a name, separated by commas.
     pub names: String,
     /// The kind of the key and its bits: `RSA2048`.
     pub algorithm: String,
     /// `/C=FR/CN=x`
     pub subject: String,
-    /// The same.
+    /// In the same format.
     pub issuer: String,
-    /// Where its status can be asked for (RFC 5280 §4.2.2.1).
+    /// The address for status requests (RFC 5280 §4.2.2.1).
     pub ocsp_uri: Option<String>,
 }
 
-/// A list of revoked certificates.
+/// The fields of a list of revoked certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownRevocations {
-    /// Its version as people say it: 2.
+    /// The version's number as users know it: 2.
     pub version: u8,
-    /// OpenSSL's long name of the algorithm that signs it.
+    /// OpenSSL's long name of the signature algorithm.
     pub algorithm: String,
     /// `/C=FR/CN=x`
     pub issuer: String,
-    /// As [`ShownCertificate::not_before`].
+    /// In the format of [`ShownCertificate::not_before`].
     pub last_update: String,
-    /// The same; none where it is not said.
+    /// In the same format; None if the list does not contain it.
     pub next_update: Option<String>,
-    /// Serial numbers in hexadecimal digits, and since when they are revoked.
+    /// Serial numbers in hexadecimal digits, each with the time of its revocation.
     pub revoked: Vec<(String, String)>,
 }
 
 /// 1.3.6.1.5.5.7.48.1, id-ad-ocsp.
 const OCSP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1");
 
-/// Reads a certificate (DER). None where it is none.
+/// Parses a certificate (DER). None if it is not valid.
 #[must_use]
 pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
     let certificate = Certificate::parse(der)?;
@@ -83,7 +83,7 @@ pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
     })
 }
 
-/// Where the status of a certificate (DER) can be asked for: the first OCSP responder that it names.
+/// The address for status requests of a certificate (DER): the first OCSP responder that it names.
 #[must_use]
 pub fn ocsp_uri(der: &[u8]) -> Option<String> {
     responder(&Certificate::parse(der)?)
@@ -106,7 +106,7 @@ pub fn certificate_key(der: &[u8]) -> Option<String> {
     key(&Certificate::parse(der)?)
 }
 
-/// The short name of the algorithm that signs a certificate (DER), as OpenSSL has it.
+/// The short name of a certificate's signature algorithm (DER), as in OpenSSL.
 #[must_use]
 pub fn certificate_signature(der: &[u8]) -> Option<&'static str> {
     Some(Certificate::parse(der)?.signature_algorithm())
@@ -118,7 +118,7 @@ pub fn common_name(der: &[u8]) -> Option<Vec<u8>> {
     Certificate::parse(der)?.subject().entry(b"CN", 1)
 }
 
-/// Reads a list of revoked certificates (DER). None where it is none.
+/// Parses a list of revoked certificates (DER). None if it is not valid.
 #[must_use]
 pub fn shown_revocations(der: &[u8]) -> Option<ShownRevocations> {
     let mut reader = SliceReader::new(der).ok()?;
@@ -132,7 +132,7 @@ pub fn shown_revocations(der: &[u8]) -> Option<ShownRevocations> {
     shown.ok()
 }
 
-/// What is signed of a list (RFC 5280 §5.1.2), of either version.
+/// The signed part of a list (RFC 5280 §5.1.2), of either version.
 fn revocations(reader: &mut SliceReader<'_>) -> x509_cert::der::Result<ShownRevocations> {
     let version = Option::<u8>::decode(reader)?;
     AlgorithmIdentifierOwned::decode(reader)?;
@@ -172,7 +172,7 @@ fn one_revoked(reader: &mut SliceReader<'_>) -> x509_cert::der::Result<(String, 
     Ok((serial, shown_time(seconds(&since))))
 }
 
-/// A name (DER) as `C = FR, CN = x`. None where it is none.
+/// A name (DER) in the format `C = FR, CN = x`. None if it is not valid.
 #[must_use]
 pub fn shown_name(der: &[u8]) -> Option<String> {
     let name = Name::from_der(der).ok()?;
@@ -180,7 +180,7 @@ pub fn shown_name(der: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A time, seconds after the UNIX epoch, as `Jun 10 08:57:45 2021 GMT`.
+/// A time, in seconds after the UNIX epoch, in the format `Jun 10 08:57:45 2021 GMT`.
 #[must_use]
 pub fn shown_time(seconds: u64) -> String {
     const MONTHS: [&str; 12] = [

@@ -1,4 +1,4 @@
-//! Converters take nothing from the heap once buffers are recycled.
+//! Converters allocate nothing after their buffers are recycled.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,15 +11,15 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts what a thread takes from the heap.
+/// Counts the allocations of a thread.
 struct Counting;
 
 fn note() {
-    // A thread that is ending counts no more.
+    // A thread that is ending is not counted any more.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: all is passed on to the system's allocator.
+// SAFETY: all calls go to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Inputs and the chains of converters that are given them.
+/// Inputs, and the chains of converters for them.
 const CHAINS: &[(&[u8], &[&str])] = &[
     (
         b"Www.Example.ORG:8080",

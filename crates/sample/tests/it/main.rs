@@ -1,3 +1,3 @@
-//! Compiled expressions from outside.
+//! Compiled expressions, through the public interface.
 
 mod allocations;

@@ -1,4 +1,4 @@
-//! Servers that come and go while traffic runs (management guide §9.3).
+//! Servers that are added and deleted at run time (management guide §9.3).
 
 use config::dynamic;
 use config::environment::Environment;
@@ -81,7 +81,7 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Said("New server registered.\n".to_owned()))
 }
 
-/// A server that was added itself may be deleted, so nobody follows it.
+/// A new server must not track a server that was added at run time, because such a server may be deleted.
 fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
     let mut words = asked.rest.iter().skip_while(|word| **word != "track");
     let Some(written) = words.nth(1) else {
@@ -136,7 +136,7 @@ fn delete(asked: &Asked<'_>) -> Reply {
     match shared.delete_server(backend, place) {
         Ok(wake) => {
             asked.subjects.workers.wake(&wake);
-            // Its certificate is not used by it any more. Nothing can go wrong without words.
+            // The deleted server no longer uses its certificate. Removing a certificate cannot fail.
             let tls = asked.subjects.running.tls();
             let _ = tls.set_server((backend, place), name, None);
             Reply::Said("Server deleted.\n".to_owned())
@@ -154,7 +154,7 @@ fn delete(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// A backend whose own `default-server` sets something has a star, and a line each with a name follows.
+/// Marks a backend with a star if its own `default-server` sets something; then one line follows for each name.
 fn show_defaults(asked: &Asked<'_>) -> Reply {
     let wanted = asked.rest.first();
     let mut backends = proxies::backends(asked)

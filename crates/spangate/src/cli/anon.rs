@@ -14,8 +14,8 @@ pub(super) const COMMANDS: &[Command] = &[
     subject_command("set anon on", "[key]", Level::User, "show hashes instead of names and addresses in this session", turn_on),
     subject_command("set anon off", "", Level::User, "show names and addresses again", turn_off),
     subject_command("set anon", "", Level::User, "", |_, _, _| Reply::Refused(USAGE.to_owned())),
-    command("set anon global-key", "<key>", Level::Admin, "the key of sessions that give none", set_global_key),
-    subject_command("show anon", "", Level::User, "whether this session shows hashes, and its key", show),
+    command("set anon global-key", "<key>", Level::Admin, "set the default key of sessions", set_global_key),
+    subject_command("show anon", "", Level::User, "show whether this session shows hashes, and the key", show),
 ];
 
 const USAGE: &str = "'set anon' only supports :
@@ -34,7 +34,7 @@ fn turn_on(session: &mut Session, subjects: &Subjects, rest: &[&str]) -> Reply {
             }
         },
         None => match subjects.anon_key.load(Ordering::Relaxed) {
-            // Any key will do but 0, which is none.
+            // Any key other than 0 is valid; 0 means that there is no key.
             0 => (crate::sys::random_seed() as u32).max(1),
             key => key,
         },
@@ -64,7 +64,7 @@ fn set_global_key(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// A key as C's `atoll` reads it.
+/// A key, parsed like C's `atoll`.
 fn key(word: &str) -> Option<u32> {
     u32::try_from(number(word)).ok()
 }

@@ -1,4 +1,4 @@
-//! Commands about the connection itself.
+//! Commands that concern the connection itself.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub(super) const COMMANDS: &[Command] = &[
     session_command("experimental-mode", "", Level::Admin, "", |session, rest| mode(session, Mode::Experimental, rest)),
     session_command("operator", "", Level::Operator, "lower the level of this session to operator", |session, rest| lower(session, Level::Operator, rest)),
     session_command("user", "", Level::User, "lower the level of this session to user", |session, rest| lower(session, Level::User, rest)),
-    session_command("set severity-output", "[none|number|string]", Level::User, "whether messages begin with their severity", severity),
-    session_command("set timeout", "[cli] <delay>", Level::User, "close this session after so long a silence", timeout),
-    session_command("show cli level", "", Level::User, "the level of this session", |session, _| Reply::Said(session.level.name().to_owned())),
-    command("show version", "", Level::User, "version of the configuration language and commands", |_| Reply::Said(crate::build::info().version)),
+    session_command("set severity-output", "[none|number|string]", Level::User, "choose whether messages begin with their severity", severity),
+    session_command("set timeout", "[cli] <delay>", Level::User, "set the idle timeout of this session", timeout),
+    session_command("show cli level", "", Level::User, "show the level of this session", |session, _| Reply::Said(session.level.name().to_owned())),
+    command("show version", "", Level::User, "show the version of the configuration language and commands", |_| Reply::Said(crate::build::info().version)),
     command("wait", "{-h|<delay_ms>} cond [args...]", Level::Admin, "wait for a delay or a condition (-h lists them)", wait),
 ];
 
@@ -56,16 +56,16 @@ fn prompt(session: &mut Session, rest: &[&str]) -> Reply {
     Reply::Done
 }
 
-/// Gives the listening sockets to a process that takes over (`-x`).
+/// Sends the listening sockets to a process that takes over (`-x`).
 fn give_listeners(asked: &Asked<'_>) -> Reply {
     if let Some(client) = asked.client.takes_listeners() {
-        // Who asked tells of a failure.
+        // The process that takes over reports a failure.
         let _ = asked.subjects.exposed.give(client);
     }
     Reply::End
 }
 
-/// The word `-` leaves out the empty line that ends an answer.
+/// With the word `-`, the next answer has no empty line at its end.
 fn set_line_feed(session: &mut Session, word: Option<&&str>) {
     session.no_line_feed = word == Some(&"-");
 }
@@ -124,7 +124,7 @@ fn timeout(session: &mut Session, rest: &[&str]) -> Reply {
     }
 }
 
-/// A time with its unit (manual §2.5), or of `unit` without one.
+/// A time with its unit (manual §2.5); without a unit, in `unit`.
 pub(super) fn duration(text: &str, unit: Duration) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u32 = text[..digits].parse().ok()?;
@@ -177,12 +177,12 @@ fn wait(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// How often a condition is looked at while it is waited for.
+/// How often `wait` checks its condition.
 const LOOKS: u32 = 100;
-/// The shortest pause between two looks.
+/// The shortest pause between two checks.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// `is_met`: whether the condition is met, or why not yet, or why it never will be.
+/// `is_met`: whether the condition holds; otherwise why not yet, or why it never can.
 fn wait_until(
     asked: &Asked<'_>,
     time: Duration,

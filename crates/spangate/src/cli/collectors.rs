@@ -1,4 +1,4 @@
-//! `show collectors`: what became of what the collectors of this process took.
+//! `show collectors`: what happened to the records that the collectors of this process accepted.
 
 use super::{Asked, Command, Level, Reply, command};
 use crate::collectors::describe;
@@ -7,7 +7,7 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show collectors",
     "",
     Level::User,
-    "the accounts of the sections 'collector'",
+    "show the accounts of the sections 'collector'",
     show,
 )];
 

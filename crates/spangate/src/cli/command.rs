@@ -1,4 +1,4 @@
-//! Entries of the command tables, what a command is given, and what it answers.
+//! Entries of the command tables, the input of a command, and its reply.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use super::{FAMILIES, Subjects, known};
 /// One command.
 #[derive(Debug)]
 pub(super) struct Command {
-    /// The words that name it, with a space between them.
+    /// The words of its name, separated by one space.
     pub words: &'static str,
-    /// What may follow, as help shows it.
+    /// The arguments, as help shows them.
     pub usage: &'static str,
     /// One line of help; empty for a command that help does not list.
     pub help: &'static str,
-    /// The least rights that it takes.
+    /// The lowest level that may use it.
     pub level: Level,
     /// The mode that must be on.
     pub mode: Mode,
     pub run: Run,
 }
 
-/// What carries out a command.
+/// The function that runs a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
-    /// Something about the process.
+    /// Reads or changes the process.
     Process(fn(&Asked<'_>) -> Reply),
-    /// Something about the connection; it gets the words that follow the command's.
+    /// Changes the session. Its input is the words after the command's name.
     Session(fn(&mut Session, &[&str]) -> Reply),
-    /// Something about the connection, for which it takes more than that.
+    /// Changes the session, and needs the state of the process too.
     SubjectSession(fn(&mut Session, &Subjects, &[&str]) -> Reply),
 }
 
-/// Whether a command must be asked for in a mode of its own.
+/// The mode in which a command can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Always,
@@ -47,7 +47,7 @@ pub(super) enum Mode {
     Expert,
 }
 
-/// An entry about the process.
+/// An entry for a command on the process.
 pub(super) const fn command(
     words: &'static str,
     usage: &'static str,
@@ -58,7 +58,7 @@ pub(super) const fn command(
     entry(words, usage, level, help, Run::Process(run))
 }
 
-/// An entry about the connection.
+/// An entry for a command on the session.
 pub(super) const fn session_command(
     words: &'static str,
     usage: &'static str,
@@ -69,7 +69,7 @@ pub(super) const fn session_command(
     entry(words, usage, level, help, Run::Session(run))
 }
 
-/// An entry about the connection that looks at the process as well.
+/// An entry for a command on the session that needs the process too.
 pub(super) const fn subject_command(
     words: &'static str,
     usage: &'static str,
@@ -98,13 +98,13 @@ const fn entry(
 }
 
 impl Command {
-    /// The same, for a mode that must be on.
+    /// The same command, available only while `mode` is on.
     pub const fn only_in(mut self, mode: Mode) -> Command {
         self.mode = mode;
         self
     }
 
-    /// How many of the words that came name it; None if others do.
+    /// How many of `words` are the command's name. None if they name another command.
     pub fn matches(&self, words: &[&str]) -> Option<usize> {
         let mut count = 0;
         for wanted in self.words.split(' ') {
@@ -116,46 +116,46 @@ impl Command {
         Some(count)
     }
 
-    /// Whether a session may use it now.
+    /// Whether a session may use the command now.
     pub fn is_visible(&self, session: &Session) -> bool {
         self.level <= session.level && session.is_in(self.mode)
     }
 }
 
-/// A command that came.
+/// A command that was received.
 pub(super) struct Asked<'a> {
     pub subjects: &'a Arc<Subjects>,
-    /// The rights of the session.
+    /// The level of the session.
     pub level: Level,
-    /// Hides names where the session asks for that.
+    /// Replaces names by hashes where the session asks for that.
     pub anonymiser: Anonymiser,
-    /// The words after the command's. What is not UTF-8 is replaced.
+    /// The words after the command's name. Bytes that are not UTF-8 are replaced.
     pub rest: &'a [&'a str],
-    /// The same words as they came.
+    /// The same words as received.
     pub bytes: &'a [&'a [u8]],
-    /// What followed the line (`<<`), without its last line feed.
+    /// The payload after the line (`<<`), without its last line feed.
     pub payload: Option<&'a [u8]>,
     pub client: &'a dyn Client,
 }
 
-/// Who sent a command.
+/// The client that sent a command.
 pub(super) trait Client {
-    /// Waits so long, or until the client can be sent nothing any more. Whether it has come to that.
+    /// Waits for `wait`, or until nothing can be sent to the client any more. Returns whether the client has gone.
     fn leaves_within(&self, wait: Duration) -> bool;
 
-    /// What may be given the listening sockets of this process (`expose-fd listeners`).
+    /// The connection on which this process may send its listening sockets (`expose-fd listeners`).
     fn takes_listeners(&self) -> Option<&UnixStream>;
 }
 
-/// What a command answers.
+/// The reply to a command.
 pub(super) enum Reply {
-    /// Nothing but the empty line.
+    /// Only the empty line.
     Done,
-    /// The end of the connection.
+    /// Closes the connection.
     End,
-    /// For programs: it never begins with a severity.
+    /// Output for programs. No severity precedes it.
     Dump(String),
-    /// The same in parts, each made when the one before it was sent.
+    /// Output for programs in parts. Each part is made after the previous one was sent.
     Parts(Box<dyn Iterator<Item = Vec<u8>>>),
     Said(String),
     Noted(String),
@@ -168,7 +168,7 @@ pub(super) fn denied() -> Reply {
     Reply::Refused("Permission denied\n".to_owned())
 }
 
-/// What a session may do (manual §5.1 level).
+/// The rights of a session (manual §5.1 level).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     User,
@@ -194,7 +194,7 @@ impl Level {
     }
 }
 
-/// Whether messages begin with how severe they are (manual §5.1 severity-output); dumps never do.
+/// Whether messages begin with their severity (manual §5.1 severity-output). Dumps never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     None,
@@ -219,7 +219,7 @@ impl Severity {
         }
     }
 
-    /// A message with its severity, and one line feed at its end.
+    /// The message with its severity, and with one line feed at its end.
     pub fn apply(self, (number, name): (char, &str), text: &str) -> String {
         let text = text.trim_end_matches('\n');
         match self {
@@ -235,11 +235,11 @@ pub(super) fn commands() -> impl Iterator<Item = &'static Command> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// What the words of a line mean.
+/// The meaning of a line's words.
 pub(super) enum Meaning {
-    /// A command and how many of the words name it.
+    /// A command, and how many of the words are its name.
     Command(&'static Command, usize),
-    /// One of HAProxy's that does not exist yet.
+    /// A command of HAProxy that does not exist here yet.
     NotYet(&'static str),
     Unknown,
 }
@@ -253,10 +253,10 @@ pub(super) fn find(words: &[&str]) -> Meaning {
     }
 }
 
-/// Carries out a command about the process with all rights, for who is no session: what it said.
+/// Runs a command on the process with all rights, outside of a session. Returns its message.
 ///
 /// # Errors
-/// What it said where it was refused.
+/// The message of a command that was refused.
 #[cfg(feature = "export")]
 pub(crate) fn carry_out(subjects: &Arc<Subjects>, words: &[&str]) -> Result<String, String> {
     let trimmed = |text: String| text.trim_end().to_owned();
@@ -285,7 +285,7 @@ pub(crate) fn carry_out(subjects: &Arc<Subjects>, words: &[&str]) -> Result<Stri
     }
 }
 
-/// Who takes nothing but what a command says.
+/// A client that receives only the reply.
 #[cfg(feature = "export")]
 struct Nobody;
 

@@ -1,4 +1,4 @@
-//! `debug dev`: what helps to find faults (management guide §9.3); expert mode only.
+//! `debug dev`: commands that help to find faults (management guide §9.3); expert mode only.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{Asked, Command, Level, Reply};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("debug dev delay", "[ms]", Level::Admin, "answer this much later", delay).only_in(Mode::Expert),
+    command("debug dev delay", "[ms]", Level::Admin, "answer after this delay", delay).only_in(Mode::Expert),
     command("debug dev exit", "[code]", Level::Admin, "end the process at once", exit).only_in(Mode::Expert),
-    command("debug dev hash", "[msg]", Level::Admin, "a text as this session shows names ('set anon')", hash).only_in(Mode::Expert),
-    command("debug dev log", "[msg] ...", Level::Admin, "send this to the logs of section global", log).only_in(Mode::Expert),
+    command("debug dev hash", "[msg]", Level::Admin, "show the hash that stands for a text ('set anon')", hash).only_in(Mode::Expert),
+    command("debug dev log", "[msg] ...", Level::Admin, "send a message to the logs of section global", log).only_in(Mode::Expert),
 ];
 
 /// Severity `info` of syslog.
@@ -20,7 +20,7 @@ const SEVERITY_INFO: u8 = 6;
 fn delay(asked: &Asked<'_>) -> Reply {
     let ms = number(asked.rest.first().copied().unwrap_or_default());
     let wait = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    // A client that leaves ends it.
+    // Stops waiting when the client disconnects.
     asked.client.leaves_within(wait);
     Reply::Done
 }

@@ -20,15 +20,16 @@ use super::session::{Session, Talk};
 use crate::serve::shown;
 use crate::sockets::Sockets;
 
-/// Silence after which a connection is closed (manual §3.1 stats timeout).
+/// A connection closes after this much silence (manual §3.1 stats timeout).
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// Connections at once without `stats maxconn`.
+/// Most connections at a time without `stats maxconn`.
 const MAXCONN_DEFAULT: u32 = 10;
-/// Pause after an accept that failed.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a client that sends on is read after the last answer, so that a reset does not take that answer away.
+/// After the last answer, input is discarded for this long: closing with unread input resets the connection, and the client could
+/// lose that answer.
 const LINGER: Duration = Duration::from_millis(500);
-/// Bytes that are read then at most.
+/// Most bytes that are discarded then.
 const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// The sockets, opened before privileges are dropped.
@@ -36,14 +37,14 @@ pub(crate) struct Control {
     listeners: Vec<Listener>,
 }
 
-/// A socket that connections come from.
+/// A listening socket of the runtime interface.
 pub(crate) struct Listener {
     fd: Arc<OwnedFd>,
     is_unix: bool,
     rights: Rights,
 }
 
-/// What a `stats socket` line gives to its connections.
+/// The rights that a `stats socket` line gives to its connections.
 #[derive(Clone, Copy)]
 struct Rights {
     severity: Severity,
@@ -51,19 +52,19 @@ struct Rights {
     exposes_listeners: bool,
 }
 
-/// The sockets accept connections until this goes.
+/// The sockets accept connections until this value is dropped.
 pub(crate) struct Doors {
     served: Served,
     _open: io::PipeWriter,
 }
 
-/// Connections that come another way: from the master.
+/// Serves connections that the master hands over.
 pub(crate) struct Visitors(Served);
 
 /// Opens sockets.
 ///
 /// # Errors
-/// One that cannot be bound, in words.
+/// Why a socket cannot be bound.
 pub(crate) fn listen(binds: &[Bind], sockets: &mut Sockets) -> Result<Vec<Listener>, String> {
     let mut all = Vec::new();
     for bind in binds {
@@ -96,15 +97,15 @@ pub(crate) fn listen(binds: &[Bind], sockets: &mut Sockets) -> Result<Vec<Listen
 
 impl Control {
     /// # Errors
-    /// A socket that cannot be bound, in words.
+    /// Why a socket cannot be bound.
     pub fn open(binds: &[Bind], sockets: &mut Sockets) -> Result<Self, String> {
         listen(binds, sockets).map(|listeners| Control { listeners })
     }
 
-    /// Starts serving.
+    /// Starts the threads that accept connections.
     ///
     /// # Errors
-    /// No thread could be made.
+    /// A thread cannot be started.
     pub fn start(self, subjects: Arc<Subjects>) -> io::Result<Doors> {
         let (closed, open) = io::pipe()?;
         let closed = Arc::new(closed);
@@ -132,14 +133,14 @@ impl Control {
 }
 
 impl Doors {
-    /// For connections that come another way.
+    /// Serves the connections that the master hands over.
     pub fn visitors(&self) -> Visitors {
         Visitors(self.served.clone())
     }
 }
 
 impl Visitors {
-    /// Serves a connection of the master's, with all rights, on a thread of its own.
+    /// Serves a connection from the master, with all rights, on a thread of its own.
     pub fn serve(&self, stream: UnixStream) {
         let served = self.0.clone();
         let rights = Rights {
@@ -151,7 +152,7 @@ impl Visitors {
             stream: Stream::Unix(stream),
             exposes_listeners: false,
         };
-        // Without a thread the connection closes.
+        // If no thread can be started, the connection closes.
         let _ = thread("cli-conn")
             .and_then(|builder| builder.spawn(move || served.talk(connection, rights)));
     }
@@ -166,10 +167,10 @@ impl Listener {
         self.rights.severity
     }
 
-    /// Accepts connections on a thread of its own, at most so many at once, and talks with each on one of its own.
+    /// Accepts connections on a thread of its own, at most the given number at a time, and serves each on a thread of its own.
     ///
     /// # Errors
-    /// No thread could be made.
+    /// A thread cannot be started.
     pub fn serve(
         self,
         connections_max: u32,
@@ -204,7 +205,7 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
         .stack_size(STACK_BYTES))
 }
 
-/// What every connection needs.
+/// The state that every connection needs.
 #[derive(Clone)]
 struct Served {
     subjects: Arc<Subjects>,
@@ -215,14 +216,14 @@ struct Served {
 impl Served {
     fn talk(&self, mut connection: Connection, rights: Rights) {
         let mut session = Session::new(rights.level, rights.severity, self.timeout);
-        // Who has gone is told nothing.
+        // A client that has gone needs no message.
         let _ = session
             .talk(&mut connection, self.limits, &self.subjects)
             .and_then(|()| connection.end());
     }
 }
 
-/// The connections that may be served at once (manual §3.1 stats maxconn); the others wait to be accepted.
+/// Limits the connections that are served at a time (manual §3.1 stats maxconn); the others wait to be accepted.
 struct Places {
     free: Mutex<u32>,
     freed: Condvar,
@@ -267,9 +268,9 @@ fn accept(
             Ok(fd) => Connection::new(fd, listener),
             Err(error) => {
                 places.give();
-                // Another process may have been faster.
+                // Another process that shares the socket may have accepted the connection.
                 if error != Errno::AGAIN {
-                    // Descriptors may be exhausted: no reason to spin.
+                    // The process may be out of descriptors: pause instead of spinning.
                     std::thread::sleep(ACCEPT_PAUSE);
                 }
                 continue;
@@ -288,7 +289,7 @@ fn accept(
     }
 }
 
-/// Waits for a connection; false when no more are to be accepted.
+/// Waits for a connection. Returns false when no more are accepted.
 fn comes(socket: &OwnedFd, closed: Option<&io::PipeReader>) -> bool {
     let mut waits = vec![PollFd::new(socket, PollFlags::IN)];
     waits.extend(closed.map(|closed| PollFd::new(closed, PollFlags::IN)));
@@ -301,7 +302,7 @@ fn comes(socket: &OwnedFd, closed: Option<&io::PipeReader>) -> bool {
     }
 }
 
-/// A connection of either kind.
+/// A TCP or a UNIX connection.
 pub(crate) struct Connection {
     stream: Stream,
     exposes_listeners: bool,
@@ -312,7 +313,7 @@ enum Stream {
     Tcp(TcpStream),
 }
 
-/// Does the same with either stream.
+/// Runs the same expression with either stream.
 macro_rules! either {
     ($connection:expr, $stream:ident => $does:expr) => {
         match &$connection.stream {
@@ -333,10 +334,10 @@ impl Connection {
         }
     }
 
-    /// How long the client may be silent, or take nothing.
+    /// Sets how long the client may be silent, and how long it may take no data.
     ///
     /// # Errors
-    /// Of the kernel.
+    /// The kernel refuses the time.
     pub fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
         either!(self, stream => {
             stream.set_read_timeout(Some(timeout))?;
@@ -344,16 +345,16 @@ impl Connection {
         })
     }
 
-    /// Passes bytes on in both directions until both have ended.
+    /// Forwards bytes in both directions until both have ended.
     ///
     /// # Errors
-    /// One of both has gone.
+    /// One of the two sides has disconnected.
     pub fn relay(&self, other: &UnixStream) -> io::Result<()> {
         let mut from_client = either!(self, stream => stream.as_fd().try_clone_to_owned())
             .map(std::fs::File::from)?;
         let mut to_other = other.try_clone()?;
         let upwards = thread("cli-relay")?.spawn(move || {
-            // The other direction tells how it ended.
+            // The other direction reports the error.
             let _ = io::copy(&mut from_client, &mut to_other);
             let _ = to_other.shutdown(Shutdown::Write);
         })?;
@@ -366,10 +367,10 @@ impl Connection {
         copied.map(drop)
     }
 
-    /// Sends the end, and reads what the client still sends for a moment.
+    /// Closes the sending direction, then discards the client's input for a moment.
     ///
     /// # Errors
-    /// The client has gone.
+    /// The client has disconnected.
     pub fn end(&mut self) -> io::Result<()> {
         either!(self, stream => stream.shutdown(Shutdown::Write))?;
         self.set_timeout(LINGER)?;
@@ -410,7 +411,8 @@ impl Client for Connection {
     fn leaves_within(&self, wait: Duration) -> bool {
         let fd = either!(self, stream => stream.as_fd());
         let deadline_ns = net::sys::monotonic_ns().saturating_add(wait.as_nanos() as u64);
-        // Both directions closed, or an error: always reported. A client that has only ended its own direction still reads.
+        // The kernel always reports an error, and that both directions are closed. A client that closed only its sending
+        // direction still reads.
         let mut waits = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
         loop {
             let left_ns = deadline_ns.saturating_sub(net::sys::monotonic_ns());

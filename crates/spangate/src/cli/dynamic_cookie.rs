@@ -1,5 +1,5 @@
-//! `enable|disable dynamic-cookie backend` and `set dynamic-cookie-key backend`: values of the persistence cookie that addresses
-//! make (management guide §9.3).
+//! `enable|disable dynamic-cookie backend` and `set dynamic-cookie-key backend`: values of the persistence cookie that are
+//! computed from addresses (management guide §9.3).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,12 @@ use super::{Asked, Command, Level, Reply, Subjects, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("disable dynamic-cookie backend", "<bk>", Level::Admin, "servers without a cookie value of their own have none", |asked| change(asked, |cookie| cookie.is_on = false)),
-    command("enable dynamic-cookie backend", "<bk>", Level::Admin, "servers without a cookie value of their own get one by their address", |asked| change(asked, |cookie| cookie.is_on = true)),
-    command("set dynamic-cookie-key backend", "<bk> <value>", Level::Admin, "the key of cookie values by address", set_key),
+    command("disable dynamic-cookie backend", "<bk>", Level::Admin, "do not derive cookie values from server addresses", |asked| change(asked, |cookie| cookie.is_on = false)),
+    command("enable dynamic-cookie backend", "<bk>", Level::Admin, "derive cookie values from addresses for servers without their own", |asked| change(asked, |cookie| cookie.is_on = true)),
+    command("set dynamic-cookie-key backend", "<bk> <value>", Level::Admin, "set the key of dynamic cookie values", set_key),
 ];
 
-/// How a backend's servers get their values.
+/// Whether the cookie values of a backend's servers are computed, and with which key.
 #[derive(Clone, Debug)]
 struct DynamicCookie {
     is_on: bool,
@@ -25,7 +25,7 @@ struct DynamicCookie {
 }
 
 impl DynamicCookie {
-    /// As the configuration has it.
+    /// The settings of the configuration.
     fn of(proxy: &Proxy) -> Self {
         DynamicCookie {
             is_on: proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic),
@@ -34,13 +34,13 @@ impl DynamicCookie {
     }
 }
 
-/// The backends that commands changed, by their places.
+/// The settings that commands changed, by the indexes of the backends.
 #[derive(Debug, Default)]
 pub(crate) struct DynamicCookies(Mutex<HashMap<usize, DynamicCookie>>);
 
 fn set_key(asked: &Asked<'_>) -> Reply {
     let key = asked.bytes.get(1).map(|key| key.to_vec());
-    // A backend that is missing comes first.
+    // A missing backend is reported before a missing key.
     change_or_refuse(asked, |cookie| match key {
         Some(key) => {
             cookie.key = Some(key);
@@ -83,7 +83,7 @@ fn change_or_refuse(
     Reply::Done
 }
 
-/// Gives the servers of a backend their values where its addresses or its servers have changed.
+/// Recomputes the cookie values of a backend's servers after its addresses or servers have changed.
 pub(super) fn refresh(asked: &Asked<'_>, backend: usize) {
     let subjects = asked.subjects;
     let cookies = &subjects.dynamic_cookies.0;
@@ -95,7 +95,7 @@ pub(super) fn refresh(asked: &Asked<'_>, backend: usize) {
     }
 }
 
-/// The lock on the cookies is held: nobody else gives values.
+/// The caller holds the lock on the cookies, so that no other thread sets values.
 fn give_values(subjects: &Subjects, backend: usize, cookie: &DynamicCookie) {
     let tables = subjects.shared.server_tables();
     for (place, server) in tables.servers(backend) {

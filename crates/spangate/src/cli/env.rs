@@ -9,7 +9,7 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show env",
     "[var]",
     Level::Operator,
-    "environment variables of the process",
+    "show environment variables of the process",
     show,
 )];
 

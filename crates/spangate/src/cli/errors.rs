@@ -15,17 +15,17 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show errors",
     "[<px>] [request|response]",
     Level::Operator,
-    "the last request and response of each proxy that were refused",
+    "show the last refused request and response of each proxy",
     show,
 )];
 
-/// Columns of a line of bytes.
+/// Columns of a line of the hex dump.
 const LINE_COLUMNS: usize = 79;
 
-/// Which messages are shown.
+/// The messages to show.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// The number of a proxy.
+    /// The id of the proxy.
     proxy: Option<i64>,
     requests: bool,
     responses: bool,
@@ -56,7 +56,7 @@ fn show(asked: &Asked<'_>) -> Reply {
     Reply::Parts(Box::new(std::iter::once(head.into_bytes()).chain(parts)))
 }
 
-/// A moment as logs show it.
+/// A time in the format of the logs.
 fn date(subjects: &Subjects, at: Now) -> String {
     let zone = &subjects.running.process.local_time;
     let wall_ms = at.wall_ns / 1_000_000;
@@ -138,14 +138,14 @@ fn write_one(
         snapshot.position(),
         snapshot.error,
     )?;
-    // What clients and servers sent is theirs.
+    // What clients and servers sent is shown only without `set anon`.
     if !hide.hides() {
         write_bytes(&snapshot.bytes, out);
     }
     Ok(())
 }
 
-/// Bytes in lines that begin with their place, and with `+` where a line of theirs goes on.
+/// Writes bytes in lines that begin with their offset, and with `+` where a line of the message continues.
 fn write_bytes(bytes: &[u8], out: &mut String) {
     let mut begins = true;
     let mut at = 0;
@@ -171,7 +171,7 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// A byte of a message or of a key, as HAProxy shows it.
+/// A byte of a message or of a key, escaped like HAProxy does.
 pub(super) fn escaped(byte: u8) -> String {
     match byte {
         b'\t' => "\\t".to_owned(),

@@ -1,12 +1,12 @@
-//! `help`, and what an unknown command is answered with: the commands that are most like it.
+//! `help`, and the answer to an unknown command: the commands that are most similar to it.
 
 use super::Reply;
 use super::command::{Command, commands};
 use super::session::Session;
 
-/// Commands that are proposed for one that is not known.
+/// Most commands that are proposed for an unknown one.
 const PROPOSALS_MAX: usize = 5;
-/// Commands that every session has, in the form of the others.
+/// The commands that every session has, in the format of the others.
 const ALWAYS: &str = "  help [<command>]                        : list matching or all commands
   prompt [help | n | i | p | timed ]*     : toggle interactive mode with prompt
   quit                                    : disconnect
@@ -22,7 +22,7 @@ pub(super) fn help(session: &mut Session, words: &[&str]) -> Reply {
     Reply::Said(text + &list(session, words, known))
 }
 
-/// The answer to words that are no command.
+/// The answer to an unknown command.
 pub(super) fn unknown(session: &Session, words: &[&str]) -> Reply {
     let known = longest_beginning(session, words);
     Reply::Said(unknown_title(words) + &list(session, words, known))
@@ -33,7 +33,7 @@ fn unknown_title(words: &[&str]) -> String {
     format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n")
 }
 
-/// How many of the words some command begins with.
+/// The longest prefix of the words with which some command begins, in words.
 fn longest_beginning(session: &Session, words: &[&str]) -> usize {
     let common = |command: &Command| {
         let pairs = command.words.split(' ').zip(words);
@@ -67,7 +67,7 @@ fn line(command: &Command) -> String {
     format!("  {name:<40}: {}\n", command.help)
 }
 
-/// Those of the commands whose words from `known` on are most like these.
+/// The commands whose words from `known` on are most similar to these.
 fn proposals<'a>(commands: &[&'a Command], words: &[&str], known: usize) -> Vec<&'a Command> {
     if words.is_empty() {
         return Vec::new();
@@ -91,11 +91,11 @@ fn proposals<'a>(commands: &[&'a Command], words: &[&str], known: usize) -> Vec<
         .collect()
 }
 
-/// How often each character follows each other one, and which occur: words are alike whose counts are.
+/// How often each character follows each other one, and which characters occur. Words with similar counts are similar.
 struct Fingerprint(Box<[u8; Fingerprint::KINDS * Fingerprint::KINDS]>);
 
 impl Fingerprint {
-    /// Letters, digits, others; kind 0 stands for "occurs".
+    /// Letters, digits, and one kind for all others; kind 0 stands for "occurs".
     const KINDS: usize = 29;
     const OTHER: usize = Self::KINDS - 1;
 

@@ -1,4 +1,4 @@
-//! `show info`: facts of the process, as lines, typed lines or JSON (management guide §9.2, §9.3).
+//! `show info`: values of the process, as lines, typed lines or JSON (management guide §9.2, §9.3).
 
 use proxy::statistics::View;
 use stats::process::Fact;
@@ -10,11 +10,11 @@ pub(super) const COMMANDS: &[Command] = &[command(
     "show info",
     "[desc|json|typed|float]*",
     Level::User,
-    "facts of the process",
+    "show information about the process",
     show,
 )];
 
-/// `show info [typed|json] [desc] [float]`; other words change nothing, as in HAProxy.
+/// `show info [typed|json] [desc] [float]`; other words are ignored, as in HAProxy.
 fn show(asked: &Asked<'_>) -> Reply {
     let wants = |word| asked.rest.contains(&word);
     let subjects = asked.subjects;

@@ -1,6 +1,6 @@
-//! Commands of HAProxy 3.5 that are not there yet (management guide §9.3).
+//! Commands of HAProxy 3.5 that do not exist here yet (management guide §9.3).
 
-/// Their first words, as far as they name the command.
+/// The first words that identify each command.
 const NOT_YET: &[&str] = &[
     "acme challenge_ready",
     "acme renew",
@@ -37,7 +37,7 @@ const NOT_YET: &[&str] = &[
     "trace",
 ];
 
-/// The command that a line begins with, if it is one of them.
+/// The command of this table with which a line begins.
 pub(super) fn not_yet(words: &[&str]) -> Option<&'static str> {
     NOT_YET.iter().copied().find(|command| {
         let mut words = words.iter();

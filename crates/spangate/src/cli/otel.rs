@@ -1,6 +1,7 @@
-//! `flt-otel …`: the filters `opentelemetry` while they run. After the subcommand, `@<id>` means one of them; else all.
+//! `flt-otel …`: changes the filters `opentelemetry` at run time. `@<id>` after the subcommand selects one of them; without it,
+//! the command applies to all.
 //!
-//! What changes is what streams to come see.
+//! A change applies to streams that begin after it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,24 +14,24 @@ use crate::exports::FLUSH_NOW_BUDGET;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("flt-otel disable", "[@<id>]", Level::Admin, "filters follow no more streams", |asked| disable(asked, true)),
-    command("flt-otel enable", "[@<id>]", Level::Admin, "filters follow streams", |asked| disable(asked, false)),
-    command("flt-otel flush", "[@<id>]", Level::Admin, "export now what is recorded", flush),
-    command("flt-otel hard-errors", "[@<id>]", Level::Admin, "an error ends the work for its stream", |asked| hard(asked, true)),
-    command("flt-otel instruments", "[@<id>]", Level::User, "what filters measure", status::instruments),
-    command("flt-otel logging", "[@<id>] [off|on|dontlog-normal]", Level::User, "which messages are logged", logging),
-    command("flt-otel noflush", "[@<id>] [on|off]", Level::User, "drop what waits when the process ends", noflush),
-    command("flt-otel rate", "[@<id>] [<percent>]", Level::User, "share of streams that are followed", rate),
-    command("flt-otel reset-errors", "[@<id>]", Level::Admin, "count errors from 0 again", reset_errors),
-    command("flt-otel scopes", "[@<id>]", Level::User, "scopes and groups", status::scopes),
-    command("flt-otel soft-errors", "[@<id>]", Level::Admin, "an error costs its output only", |asked| hard(asked, false)),
-    command("flt-otel status", "[@<id>]", Level::User, "how filters and their exports do", status::status),
+    command("flt-otel disable", "[@<id>]", Level::Admin, "make filters ignore new streams", |asked| disable(asked, true)),
+    command("flt-otel enable", "[@<id>]", Level::Admin, "make filters follow streams again", |asked| disable(asked, false)),
+    command("flt-otel flush", "[@<id>]", Level::Admin, "export recorded data now", flush),
+    command("flt-otel hard-errors", "[@<id>]", Level::Admin, "after an error, stop following the stream", |asked| hard(asked, true)),
+    command("flt-otel instruments", "[@<id>]", Level::User, "show the instruments of filters", status::instruments),
+    command("flt-otel logging", "[@<id>] [off|on|dontlog-normal]", Level::User, "show or choose which messages are logged", logging),
+    command("flt-otel noflush", "[@<id>] [on|off]", Level::User, "show or choose whether waiting records are dropped at the end", noflush),
+    command("flt-otel rate", "[@<id>] [<percent>]", Level::User, "show or set the share of streams that filters follow", rate),
+    command("flt-otel reset-errors", "[@<id>]", Level::Admin, "reset the error counters", reset_errors),
+    command("flt-otel scopes", "[@<id>]", Level::User, "show scopes and groups", status::scopes),
+    command("flt-otel soft-errors", "[@<id>]", Level::Admin, "after an error, only its output is missing", |asked| hard(asked, false)),
+    command("flt-otel status", "[@<id>]", Level::User, "show the state of filters and of their exports", status::status),
 ];
 
-/// A filter that is meant: its number, what was configured, how it runs.
+/// A selected filter: its index, its configuration, its running state.
 pub(super) type Meant<'a> = (usize, &'a OtelFilter, &'a Filter);
 
-/// The filters that a command means, and its words after them: as many as `values_max`.
+/// The filters that a command selects, and its words after them: at most `values_max`.
 pub(super) fn meant<'a>(
     asked: &Asked<'a>,
     values_max: usize,
@@ -65,7 +66,7 @@ pub(super) fn meant<'a>(
     }
 }
 
-/// Does something to each filter that is meant, and says how that is called.
+/// Applies a change to each selected filter. `change` returns the name of the new state.
 fn each(asked: &Asked<'_>, change: impl Fn(Meant<'_>) -> String) -> Reply {
     match meant(asked, 0) {
         Ok((filters, _)) => Reply::Said(lines(&filters, change)),
@@ -82,7 +83,7 @@ fn lines(filters: &[Meant<'_>], say: impl Fn(Meant<'_>) -> String) -> String {
     text
 }
 
-/// Shows a setting, or changes it to what the one value means.
+/// Shows a setting, or sets it to the meaning of the one value.
 fn setting<T: Copy>(
     asked: &Asked<'_>,
     expected: &str,
@@ -130,7 +131,7 @@ fn hard(asked: &Asked<'_>, hard: bool) -> Reply {
     })
 }
 
-/// What an error means to a filter.
+/// What a filter does after an error.
 pub(super) fn errors(filter: &Filter) -> &'static str {
     match filter.switches.hard_errors.load(Relaxed) {
         true => "hard errors",

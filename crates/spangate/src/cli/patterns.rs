@@ -7,29 +7,29 @@ use sample::{EntryId, Listing, Reference, Value};
 
 use super::{Asked, Command, Level, Reply, command};
 
-/// Bytes of a part of a list.
+/// Bytes in one part of a listing.
 const PART_BYTES: usize = 16 << 10;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     command("add acl", "[@<ver>] <acl> <pattern>", Level::Admin, "add an acl entry", |asked| add(asked, Table::Acl)),
-    command("add map", "[@<ver>] <map> <key> <val>", Level::Admin, "add a map entry, or those of a payload", |asked| add(asked, Table::Map)),
-    command("clear acl", "[@<ver>] <acl>", Level::Admin, "take all entries out of an acl", |asked| clear(asked, Table::Acl)),
-    command("clear map", "[@<ver>] <map>", Level::Admin, "take all entries out of a map", |asked| clear(asked, Table::Map)),
-    command("commit acl", "@<ver> <acl>", Level::Admin, "use a prepared version of an acl", |asked| commit(asked, Table::Acl)),
-    command("commit map", "@<ver> <map>", Level::Admin, "use a prepared version of a map", |asked| commit(asked, Table::Map)),
+    command("add map", "[@<ver>] <map> <key> <val>", Level::Admin, "add a map entry, or the entries of a payload", |asked| add(asked, Table::Map)),
+    command("clear acl", "[@<ver>] <acl>", Level::Admin, "remove all entries of an acl", |asked| clear(asked, Table::Acl)),
+    command("clear map", "[@<ver>] <map>", Level::Admin, "remove all entries of a map", |asked| clear(asked, Table::Map)),
+    command("commit acl", "@<ver> <acl>", Level::Admin, "activate a prepared version of an acl", |asked| commit(asked, Table::Acl)),
+    command("commit map", "@<ver> <map>", Level::Admin, "activate a prepared version of a map", |asked| commit(asked, Table::Map)),
     command("del acl", "<acl> [<key>|#<ref>]", Level::Admin, "delete entries of an acl", |asked| delete(asked, Table::Acl)),
     command("del map", "<map> [<key>|#<ref>]", Level::Admin, "delete entries of a map", |asked| delete(asked, Table::Map)),
-    command("get acl", "<acl> <value>", Level::Admin, "the patterns of an acl that match a value", |asked| get(asked, Table::Acl)),
-    command("get map", "<map> <value>", Level::Admin, "the entries of a map that match a value", |asked| get(asked, Table::Map)),
-    command("prepare acl", "<acl>", Level::Admin, "begin a new version of an acl", |asked| prepare(asked, Table::Acl)),
-    command("prepare map", "<map>", Level::Admin, "begin a new version of a map", |asked| prepare(asked, Table::Map)),
+    command("get acl", "<acl> <value>", Level::Admin, "show the patterns of an acl that match a value", |asked| get(asked, Table::Acl)),
+    command("get map", "<map> <value>", Level::Admin, "show the entries of a map that match a value", |asked| get(asked, Table::Map)),
+    command("prepare acl", "<acl>", Level::Admin, "create a new version of an acl", |asked| prepare(asked, Table::Acl)),
+    command("prepare map", "<map>", Level::Admin, "create a new version of a map", |asked| prepare(asked, Table::Map)),
     command("set map", "<map> [<key>|#<ref>] <value>", Level::Admin, "change the value of map entries", set),
-    command("show acl", "[[@<ver>] <acl>]", Level::Admin, "the acls, or the entries of one", |asked| show(asked, Table::Acl)),
-    command("show map", "[[@<ver>] <map>]", Level::Admin, "the maps, or the entries of one", |asked| show(asked, Table::Map)),
+    command("show acl", "[[@<ver>] <acl>]", Level::Admin, "show the acls, or the entries of one", |asked| show(asked, Table::Acl)),
+    command("show map", "[[@<ver>] <map>]", Level::Admin, "show the maps, or the entries of one", |asked| show(asked, Table::Map)),
 ];
 
-/// What a reference is asked for as.
+/// Whether a command asks for an ACL or for a map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Acl,
@@ -37,7 +37,7 @@ enum Table {
 }
 
 impl Table {
-    /// In messages.
+    /// The name in messages.
     fn name(self) -> &'static str {
         match self {
             Table::Acl => "ACL",
@@ -76,12 +76,12 @@ fn refused(text: &str) -> Reply {
     Reply::Refused(text.to_owned())
 }
 
-/// The reference of a name or `#<id>`.
+/// The reference with this name or `#<id>`.
 fn find<'a>(asked: &'a Asked<'_>, name: &str) -> Option<&'a Arc<Reference>> {
     asked.subjects.running.config.patterns.find(name)
 }
 
-/// The same, where it is used as this.
+/// The same, if the reference is used as `table`.
 fn find_used<'a>(asked: &'a Asked<'_>, name: &str, table: Table) -> Option<&'a Arc<Reference>> {
     find(asked, name).filter(|reference| table.is_of(reference))
 }
@@ -145,7 +145,7 @@ fn show_all(asked: &Asked<'_>, table: Table) -> Reply {
 /// The lines of the entries of a reference.
 struct Entries {
     reference: Arc<Reference>,
-    /// None when all were given.
+    /// None after the last entry.
     listing: Option<Listing>,
 }
 
@@ -248,7 +248,7 @@ fn set(asked: &Asked<'_>) -> Reply {
     edited(result, "key or pattern not found.\n")
 }
 
-/// The id of an entry, where a word is one.
+/// The id of an entry, if the word has the form of one.
 fn entry_id(word: &str) -> Option<Result<EntryId, Reply>> {
     let id = word.strip_prefix('#').filter(|id| id.starts_with("0x"))?;
     let malformed = "Malformed identifier. Please use #<id> or <file>.\n";

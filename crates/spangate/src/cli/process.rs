@@ -1,4 +1,4 @@
-//! Commands that tell of the process itself, and those of HAProxy's about things that do not exist here.
+//! Commands that show the process itself, and commands of HAProxy for features that do not exist here.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,23 +10,23 @@ use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show activity", "", Level::Operator, "what the process did so far", activity),
-    command("show cli sockets", "", Level::User, "the sockets of the runtime interface", sockets),
-    command("show dev", "", Level::User, "facts for a report of a fault", dev),
-    command("show events", "[<sink>] [-w] [-n] [-0]", Level::Operator, "the event sinks, of which there are none", events),
-    command("show fd", "[num]", Level::Operator, "open descriptors", descriptors),
-    command("show libs", "", Level::Operator, "the files that the program consists of", libs),
-    command("show peers", "[dict|-] [section]", Level::Operator, "the peers, of which there are none", peers),
-    command("show pools", "", Level::Operator, "memory of the process", pools),
+    command("show activity", "", Level::Operator, "show activity counters of the process", activity),
+    command("show cli sockets", "", Level::User, "show the sockets of the runtime interface", sockets),
+    command("show dev", "", Level::User, "show information for a bug report", dev),
+    command("show events", "[<sink>] [-w] [-n] [-0]", Level::Operator, "show the event sinks (there are none)", events),
+    command("show fd", "[num]", Level::Operator, "show open descriptors", descriptors),
+    command("show libs", "", Level::Operator, "show the files that the program is loaded from", libs),
+    command("show peers", "[dict|-] [section]", Level::Operator, "show the peers (there are none)", peers),
+    command("show pools", "", Level::Operator, "show the memory of the process", pools),
     command("set profiling", "<what> {auto|on|off}", Level::Admin, "does not apply here", set_profiling),
-    command("show profiling", "[<what>]", Level::Operator, "what is profiled: nothing", |_| Reply::Dump(PROFILING.to_owned())),
-    command("show resolvers", "[id]", Level::User, "the resolvers, of which there are none", resolvers),
-    command("show startup-logs", "", Level::User, "messages of the start", |_| Reply::Dump(crate::startup::messages())),
+    command("show profiling", "[<what>]", Level::Operator, "show what is profiled (nothing)", |_| Reply::Dump(PROFILING.to_owned())),
+    command("show resolvers", "[id]", Level::User, "show the resolvers (there are none)", resolvers),
+    command("show startup-logs", "", Level::User, "show the messages of the start", |_| Reply::Dump(crate::startup::messages())),
     command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
-    command("show threads", "", Level::Operator, "the threads and the CPU time that they took", threads),
+    command("show threads", "", Level::Operator, "show the threads and their CPU time", threads),
 ];
 
-/// Nothing is profiled from within; the lines are those that programs look for.
+/// There is no internal profiling. Programs look for these lines.
 const PROFILING: &str = "\
 Per-task CPU profiling              : off           # set profiling tasks {on|auto|off}
 Memory usage profiling              : off           # set profiling memory {on|off}
@@ -36,7 +36,7 @@ fn set_profiling(asked: &Asked<'_>) -> Reply {
     match asked.rest {
         ["tasks" | "memory", "off"] => Reply::Done,
         ["tasks", "on" | "auto"] => does_not_apply(
-            "there are no tasks to be profiled; 'perf record' knows the threads 'worker-<n>'",
+            "there are no tasks to profile; 'perf record' can profile the threads 'worker-<n>'",
         ),
         ["memory", "on"] => does_not_apply("memory comes from the system's allocator"),
         ["tasks", ..] => Reply::Refused("Expects either 'on', 'auto', or 'off'.\n".to_owned()),
@@ -84,7 +84,7 @@ fn activity(asked: &Asked<'_>) -> Reply {
     let now = net::sys::now();
     let did = subjects.shared.activity(now.ms());
     let process = &subjects.running.process;
-    // As HAProxy names them; numbers are of all threads together.
+    // The names are HAProxy's. The numbers are the sums of all threads.
     let time = |ns: u64| {
         let us = ns / 1_000;
         format!("{}.{:06}", us / 1_000_000, us % 1_000_000)

@@ -12,16 +12,16 @@ use super::{Asked, Command, Level, Reply, command};
 pub(super) const COMMANDS: &[Command] = &[
     command("add backend", "<backend> from <defaults> [mode <mode>]", Level::Admin, "add a backend, which is unpublished and has no servers", add_backend),
     command("del backend", "<backend>", Level::Admin, "remove a backend that is unpublished and has no servers", delete_backend),
-    command("disable frontend", "<frontend>", Level::Admin, "accept no connections for now", disable_frontend),
+    command("disable frontend", "<frontend>", Level::Admin, "stop accepting connections for now", disable_frontend),
     command("enable frontend", "<frontend>", Level::Admin, "accept connections again", enable_frontend),
-    command("publish backend", "<backend>", Level::Admin, "rules may choose a backend", |asked| publish(asked, true)),
+    command("publish backend", "<backend>", Level::Admin, "let rules choose a backend", |asked| publish(asked, true)),
     command("set maxconn frontend", "<frontend> <value>", Level::Admin, "change a frontend's maxconn", set_frontend_maxconn),
-    command("set maxconn global", "<value>", Level::Admin, "change the process' maxconn", set_maxconn),
-    command("set rate-limit", "<setting> <value>", Level::Admin, "change how often something may happen", set_rate_limit),
-    command("show backend", "", Level::User, "names of the backends", show_backends),
-    command("show defaults", "", Level::User, "names of the sections 'defaults'", show_defaults),
-    command("shutdown frontend", "<frontend>", Level::Admin, "close a frontend for good", shutdown_frontend),
-    command("unpublish backend", "<backend>", Level::Admin, "rules do not choose a backend", |asked| publish(asked, false)),
+    command("set maxconn global", "<value>", Level::Admin, "change the maxconn of the process", set_maxconn),
+    command("set rate-limit", "<setting> <value>", Level::Admin, "change a rate limit", set_rate_limit),
+    command("show backend", "", Level::User, "show the names of the backends", show_backends),
+    command("show defaults", "", Level::User, "show the names of the sections 'defaults'", show_defaults),
+    command("shutdown frontend", "<frontend>", Level::Admin, "close a frontend permanently", shutdown_frontend),
+    command("unpublish backend", "<backend>", Level::Admin, "stop rules from choosing a backend", |asked| publish(asked, false)),
 ];
 
 fn refused(text: &str) -> Reply {
@@ -32,7 +32,7 @@ fn noted(text: &str) -> Reply {
     Reply::Noted(text.to_owned())
 }
 
-/// The backends that were not deleted.
+/// The backends without those that were deleted.
 pub(super) fn backends<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a Proxy> {
     let subjects = asked.subjects;
     let all = subjects.running.config.proxies.iter().enumerate();
@@ -185,10 +185,10 @@ fn publish(asked: &Asked<'_>, published: bool) -> Reply {
     }
 }
 
-/// Whether a backend can be deleted now, or why not yet.
+/// Whether a backend can be deleted now; if not, the reason.
 ///
 /// # Errors
-/// Why it never can be.
+/// The reason why it can never be deleted.
 pub(super) fn removable(
     asked: &Asked<'_>,
     name: &str,

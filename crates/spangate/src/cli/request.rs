@@ -1,42 +1,41 @@
-//! Bytes → command lines (management guide §9.3).
+//! Turns bytes into command lines (management guide §9.3).
 //!
-//! A line has commands with `;` between them. A backslash takes away the meaning of the next character, a line feed included. A
-//! line whose last command ends with the word `<<` is followed by that command's payload, which ends with an empty line; with `<<END`
-//! it ends with the line `END`.
+//! A line holds commands separated by `;`. A backslash escapes the next character, also a line feed. If the last command of a
+//! line ends with the word `<<`, that command's payload follows, up to an empty line; after `<<END`, up to the line `END`.
 
-/// Words of a command, as in HAProxy.
+/// Most words of a command, as in HAProxy.
 pub(super) const WORDS_MAX: usize = 64;
-/// Bytes of the word that ends a payload.
+/// Most bytes of the word that ends a payload.
 const END_BYTES_MAX: usize = 64;
 const PAYLOAD: &[u8] = b"<<";
 
-/// What a connection may send.
+/// How much a connection may send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub line_bytes: usize,
     pub payload_bytes: usize,
 }
 
-/// A line and what belongs to it.
+/// A line and its payload.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Request {
-    /// At least one, which may be empty.
+    /// At least one command, which may be empty.
     pub commands: Vec<Vec<u8>>,
-    /// Of the last command.
+    /// The payload of the last command.
     pub payload: Option<Vec<u8>>,
-    /// The word that ended it, where one was announced.
+    /// The word that ended the payload, if the line announced one.
     payload_end: Option<Vec<u8>>,
 }
 
 impl Request {
-    /// What was received from a command on.
+    /// The received text from a command on.
     pub fn line_from(&self, place: usize) -> Vec<u8> {
         let mut line = self.commands[place..].join(&b';');
         line.extend(self.payload_lines().unwrap_or_default());
         line
     }
 
-    /// What followed the last command: where a payload was announced, that and the payload.
+    /// The text after the last command: the announcement of a payload and the payload, if there is one.
     pub fn payload_lines(&self) -> Option<Vec<u8>> {
         let end = self.payload_end.as_deref()?;
         let mut lines = [PAYLOAD, end, b"\n"].concat();
@@ -50,7 +49,7 @@ impl Request {
     }
 }
 
-/// More than a connection may send; it is to be closed.
+/// A connection sent more than its limit and must be closed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TooLarge {
     Line,
@@ -70,14 +69,14 @@ impl TooLarge {
     }
 }
 
-/// What was received and not asked for yet.
+/// Received bytes that are not read as requests yet.
 #[derive(Debug)]
 pub(crate) struct Input {
     limits: Limits,
     bytes: Vec<u8>,
-    /// How far a line's end was searched for.
+    /// The offset up to which no end of a line was found.
     searched: usize,
-    /// A line whose payload is being received.
+    /// The line whose payload is being received.
     open: Option<Open>,
 }
 
@@ -102,18 +101,18 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether the next line of a payload is to come.
+    /// Whether the next line belongs to a payload.
     pub fn awaits_payload(&self) -> bool {
         self.open.is_some() && self.bytes.is_empty()
     }
 
-    /// What was received and is no request yet.
+    /// The received bytes that are no request yet.
     pub fn rest(&mut self) -> Vec<u8> {
         self.searched = 0;
         std::mem::take(&mut self.bytes)
     }
 
-    /// The next request that is complete.
+    /// The next complete request.
     pub fn next(&mut self) -> Result<Option<Request>, TooLarge> {
         if self.open.is_none() {
             let Some(line) = self.line()? else {
@@ -151,7 +150,7 @@ impl Input {
                     self.searched = 0;
                     return Ok(Some(line));
                 }
-                // What it makes literal must be here too.
+                // The escaped character has not arrived yet.
                 b'\\' if at + 1 == self.bytes.len() => break,
                 b'\\' => at += 2,
                 _ => at += 1,
@@ -209,7 +208,7 @@ impl Input {
     }
 }
 
-/// The commands of a line, and what ends the payload that follows it.
+/// The commands of a line, and the word that ends the payload after it.
 fn split(line: &[u8]) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
     let mut commands = vec![Vec::new()];
     let mut bytes = line.iter();
@@ -238,7 +237,7 @@ fn split(line: &[u8]) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
     (commands, end)
 }
 
-/// The words of a command, with backslashes applied. None: more than [`WORDS_MAX`].
+/// The words of a command, with escapes resolved. None: more than [`WORDS_MAX`].
 pub(crate) fn words(command: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut in_word = false;
@@ -275,7 +274,7 @@ mod tests {
         payload_bytes: 32,
     };
 
-    /// All requests of some bytes that come in parts of every size: commands with `|` between them, `<` and the payload.
+    /// The requests of these bytes, which arrive in parts of every size: commands with `|` between them, `<` and the payload.
     fn requests(bytes: &str) -> Vec<String> {
         let shown = |part_bytes: usize| {
             let mut input = Input::new(LIMITS);

@@ -1,4 +1,4 @@
-//! `set server` for what leads to a server: where its checks and its agent are, what the agent is sent, and TLS.
+//! `set server` for the targets of a server's health checks and agent, the text for the agent, and TLS.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 
@@ -9,7 +9,7 @@ use proxy::{Checker, TlsSwitchError};
 use super::servers::{Found, leading_number};
 use super::{Asked, Reply};
 
-/// What one of these commands changes.
+/// The setting that a command changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     AgentAddr,
@@ -33,7 +33,7 @@ impl Setting {
         })
     }
 
-    /// Whose address and port a command is about.
+    /// The checker whose address or port a command sets.
     fn checker(self) -> Option<Checker> {
         match self {
             Setting::AgentAddr | Setting::AgentPort => Some(Checker::Agent),
@@ -76,7 +76,7 @@ pub(super) fn set(asked: &Asked<'_>, server: &Found, setting: Setting) -> Reply 
     }
 }
 
-/// Changes where checks of a kind go to: an address, a port or both.
+/// Changes the target of a server's checks of one kind: an address, a port or both.
 fn set_target(
     asked: &Asked<'_>,
     server: &Found,
@@ -136,7 +136,7 @@ fn read_target(
     Ok((ip, port))
 }
 
-/// The address of an agent may be a name, as in HAProxy.
+/// An agent's address may be a name, as in HAProxy.
 fn read_ip(addr: &str, checker: Checker) -> Option<IpAddr> {
     match (addr.parse(), checker) {
         (Ok(ip), _) => Some(ip),

@@ -15,8 +15,8 @@ use crate::server_state::{FIELDS, VERSION};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show servers conn", "[<backend>]", Level::User, "connections of servers", |asked| show(asked, Kind::Connections)),
-    command("show servers state", "[<backend>]", Level::User, "states of servers, as a file of states has them", |asked| show(asked, Kind::States)),
+    command("show servers conn", "[<backend>]", Level::User, "show the connections of servers", |asked| show(asked, Kind::Connections)),
+    command("show servers state", "[<backend>]", Level::User, "show the states of servers in the format of a state file", |asked| show(asked, Kind::States)),
 ];
 
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind, hide: Anonymiser) -> S
     out
 }
 
-/// Flags of a check's state, as HAProxy's.
+/// Flags of a check's state, with HAProxy's values.
 const CONFIGURED: u8 = 0x02;
 const ENABLED: u8 = 0x04;
 const PAUSED: u8 = 0x08;
@@ -132,7 +132,7 @@ fn state(
         view.admin.0,
         view.weight,
         view.since_change.as_secs(),
-        // It begins with the first check that may come.
+        // The first status that a check can have is 1.
         (check.status as u8).max(1),
         check.result as u8,
         check.health,
@@ -164,7 +164,7 @@ fn connections(
     writeln!(out)
 }
 
-/// Address and port as HAProxy shows them; `-` for what is no address of a network.
+/// Address and port in HAProxy's format; `-` for a socket that has no network address.
 fn place(server: &ServerRecord, hide: Anonymiser) -> (String, i32) {
     let shown = |ip: IpAddr| hide.ip(&ip.to_string()).into_owned();
     match &server.address {

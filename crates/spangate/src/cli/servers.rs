@@ -18,27 +18,27 @@ pub(super) const COMMANDS: &[Command] = &[
     command("enable agent", "<bk>/<srv>", Level::Admin, "start the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, true)),
     command("enable health", "<bk>/<srv>", Level::Admin, "start the health checks of a server", |asked| enable_checks(asked, Checker::Health, true)),
     command("enable server", "(DEPRECATED)", Level::Admin, "take a server out of maintenance (use 'set server')", |asked| change_state(asked, State::Ready)),
-    command("get weight", "<bk>/<srv>", Level::User, "a server's weight", get_weight),
-    command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change how many connections a server gets", set_maxconn),
+    command("get weight", "<bk>/<srv>", Level::User, "show a server's weight", get_weight),
+    command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change a server's maxconn", set_maxconn),
     command("set server", "<bk>/<srv> [opts]", Level::Admin, "change a server's state, weight, address or name", set_server),
     command("set weight", "<bk>/<srv> (DEPRECATED)", Level::Admin, "change a server's weight (use 'set server')", set_weight),
 ];
 
 /// The largest weight (manual §5.2 weight).
 const WEIGHT_MAX: i64 = 256;
-/// Bytes of a server's name, with the zero at its end in HAProxy.
+/// Most bytes of a server's name, including the terminating zero in HAProxy.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A server that a command names.
 pub(super) struct Found {
-    /// The place of its backend in the configuration, and its own there.
+    /// The indexes of its backend and of the server itself in the configuration.
     pub backend: usize,
     pub place: usize,
     tables: Arc<ServerTables>,
 }
 
 impl Found {
-    /// The server as it was when the command came.
+    /// The server as it was when the command arrived.
     pub fn record(&self) -> Option<&ServerRecord> {
         let mut servers = self.tables.servers(self.backend);
         servers
@@ -51,7 +51,7 @@ fn refused(text: &str) -> Reply {
     Reply::Refused(text.to_owned())
 }
 
-/// The place of a backend, and the backend.
+/// The index of a backend, and the backend.
 pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, &'a Proxy)> {
     let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
     let shared = &asked.subjects.shared;
@@ -62,7 +62,7 @@ pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, 
 /// The server that `<backend>/<server>` names.
 ///
 /// # Errors
-/// What is to be answered.
+/// The reply to the client.
 pub(super) fn find_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
     let found = find_any_server(asked, name)?;
     match asked.subjects.running.config.proxies[found.backend].disabled {
@@ -94,10 +94,10 @@ fn find_any_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
     }
 }
 
-/// Whether a server can be deleted; if not, why not yet.
+/// Whether a server can be deleted now; if not, the reason.
 ///
 /// # Errors
-/// Why it never can be.
+/// The reason why it can never be deleted.
 pub(super) fn removable(
     asked: &Asked<'_>,
     name: &str,
@@ -123,7 +123,7 @@ pub(super) fn removable(
     Ok(is_used.then_some("Server still has connections attached to it, cannot remove it."))
 }
 
-/// The word at a place; empty where there is none.
+/// The word at an index; empty if there is none.
 fn word<'a>(asked: &Asked<'a>, place: usize) -> &'a str {
     asked.rest.get(place).copied().unwrap_or_default()
 }
@@ -134,7 +134,7 @@ fn change(asked: &Asked<'_>, server: &Found, change: ServerChange) {
     asked.subjects.workers.wake(&woken);
 }
 
-/// What a command makes of a server.
+/// The state that a command sets.
 #[derive(Clone, Copy)]
 enum State {
     Ready,
@@ -247,7 +247,7 @@ fn change_weight(asked: &Asked<'_>, server: &Found, text: &str) -> Reply {
     Reply::Done
 }
 
-/// A weight, or a share of the one configured.
+/// A weight, or a percentage of the configured one.
 pub(super) fn read_weight(text: &str, initial: u32) -> Result<u32, &'static str> {
     if text.is_empty() {
         return Err("Require <weight> or <weight%>.\n");
@@ -267,12 +267,12 @@ pub(super) fn read_weight(text: &str, initial: u32) -> Result<u32, &'static str>
     Ok(weight as u32)
 }
 
-/// The number that a word begins with, as C's `atoi` reads it.
+/// The number at the beginning of a word, parsed like C's `atoi`.
 pub(super) fn number(word: &str) -> i64 {
     leading_number(word).map_or(0, |(number, _)| number)
 }
 
-/// The number that a text begins with, as `strtol` reads it, and what follows it.
+/// The number at the beginning of a text, parsed like `strtol`, and the rest of the text.
 pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -290,7 +290,7 @@ pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
     Some((number.parse().unwrap_or(limit), &text[end..]))
 }
 
-/// Whether weights cannot change with the algorithm of a backend.
+/// Whether the balance algorithm of a backend allows no change of weights.
 fn is_static(backend: &Proxy) -> bool {
     match backend.balance {
         Balance::StaticRr => true,
@@ -380,7 +380,7 @@ fn change_address(asked: &Asked<'_>, server: &Found, addr: &str, port: Option<&s
     Reply::Warned(format!("{text} by 'stats socket command'"))
 }
 
-/// An address, or a port that follows the client's.
+/// A port: fixed, or an offset to the port that the client connected to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Port {
     Fixed(u16),
@@ -395,7 +395,7 @@ impl Port {
         }
     }
 
-    /// As HAProxy reads it: a sign makes it an offset.
+    /// Parses a port like HAProxy: a sign makes it an offset.
     fn read(text: &str) -> Option<Self> {
         let (number, _) = leading_number(text)?;
         Some(match text.starts_with(['+', '-']) {
@@ -405,10 +405,10 @@ impl Port {
     }
 }
 
-/// Where a server is after a command, and what is said of it.
+/// The server's new address, and the message about it.
 ///
 /// # Errors
-/// Why it stays.
+/// Why the address does not change.
 fn moved(
     before: &ServerAddress,
     addr: &str,

@@ -1,4 +1,4 @@
-//! One connection: its modes, its prompt, its commands one after another.
+//! One connection: its modes, its prompt, and its commands one after another.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use super::command::{Asked, Client, Level, Meaning, Mode, Reply, Run, Severity, 
 use super::request::{Input, Limits, Request, WORDS_MAX, words};
 use super::{Subjects, help};
 
-/// Bytes that are read at once.
+/// Most bytes of one read.
 const READ_BYTES: usize = 4 << 10;
 /// Bytes of a reply that are collected before they are sent.
 const PART_BYTES: usize = 16 << 10;
 
-/// What a connection may do, and how it is answered.
+/// The rights and settings of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
     pub level: Level,
     pub severity: Severity,
     pub prompting: Prompting,
-    /// The prompt has the uptime.
+    /// The prompt shows the uptime.
     pub timed: bool,
-    /// Silence after which the connection is closed.
+    /// The connection closes after this much silence.
     pub timeout: Duration,
     /// The next answer has no empty line at its end.
     pub no_line_feed: bool,
-    /// Hides names in what is shown.
+    /// Replaces names by hashes in the output.
     pub anonymiser: Anonymiser,
-    /// Nothing more is read.
+    /// No further command is read.
     ended: bool,
     expert: bool,
     experimental: bool,
 }
 
-/// What follows the first line of a connection (management guide §9.3).
+/// What happens after the first line of a connection (management guide §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prompting {
-    /// The end.
+    /// The connection closes.
     Single,
-    /// Other lines.
+    /// Further lines are read.
     Interactive,
-    /// Other lines, each asked for by a prompt.
+    /// Further lines are read, each after a prompt.
     Prompt,
 }
 
@@ -79,10 +79,10 @@ impl Session {
         }
     }
 
-    /// Talks with a client until one of both ends it.
+    /// Serves a client until one of the two sides ends the connection.
     ///
     /// # Errors
-    /// The client has gone, or was silent for too long.
+    /// The client has disconnected, or was silent for too long.
     pub fn talk(
         &mut self,
         stream: &mut (impl Talk + Client),
@@ -100,7 +100,7 @@ impl Session {
                     }
                     stream.set_timeout(self.timeout)?;
                     match read(stream, &mut buffer)? {
-                        // A line without its end may have lost some of its words: it is no command.
+                        // A line without its line feed may be incomplete, so it is not run as a command.
                         0 => return Ok(()),
                         count => input.push(&buffer[..count]),
                     }
@@ -140,7 +140,7 @@ impl Session {
         Ok(())
     }
 
-    /// What ends an answer.
+    /// The text that ends an answer.
     fn end(&self, is_last: bool, subjects: &Subjects) -> String {
         match (self.prompting, is_last, self.timed) {
             (Prompting::Prompt, true, true) => {
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Carries out one command.
+    /// Runs one command.
     pub fn answer(
         &mut self,
         command: &[u8],
@@ -240,14 +240,14 @@ impl Session {
 
 /// A connection.
 pub(super) trait Talk: Read + Write {
-    /// How long the client may be silent, or take nothing.
+    /// Sets how long the client may be silent, and how long it may take no data.
     ///
     /// # Errors
-    /// Of the kernel.
+    /// The kernel refuses the time.
     fn set_timeout(&self, timeout: Duration) -> io::Result<()>;
 }
 
-/// Reads something; a signal is no reason to stop.
+/// Reads some bytes; repeats after a signal.
 fn read(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buffer) {

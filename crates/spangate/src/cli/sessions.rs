@@ -1,4 +1,4 @@
-//! `show sess`, `shutdown session` and `shutdown sessions server`: streams, of which workers tell a few at a time.
+//! `show sess`, `shutdown session` and `shutdown sessions server`: streams, which each worker lists a few at a time.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -16,12 +16,12 @@ use super::{Asked, Command, Level, Reply, Subjects, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show sess", "[help|<id>|all] [opts...]", Level::Operator, "the streams, or all of one", show),
+    command("show sess", "[help|<id>|all] [opts...]", Level::Operator, "show the streams, or all details of one", show),
     command("shutdown session", "<id>", Level::Admin, "end a stream", shutdown),
     command("shutdown sessions server", "<bk>/<srv>", Level::Admin, "end the streams of a server", shutdown_server),
 ];
 
-/// Streams that a worker tells at once.
+/// Most streams in one answer of a worker.
 const PART_STREAMS: usize = 64;
 /// How long a worker may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
@@ -44,10 +44,10 @@ fn refused(text: &str) -> Reply {
     Reply::Refused(text.to_owned())
 }
 
-/// Which streams are shown, and how.
+/// The streams to show, and the format.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wanted {
-    /// Of this number only.
+    /// Only the stream with this number.
     id: Option<u64>,
     is_long: bool,
     shows_line: bool,
@@ -78,7 +78,7 @@ impl Wanted {
     }
 }
 
-/// The number of a stream as it is shown.
+/// The number of a stream, in the format of the output.
 fn read_id(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -176,10 +176,10 @@ struct Streams {
     subjects: Arc<Subjects>,
     tables: Arc<ServerTables>,
     wanted: Wanted,
-    /// Hides names and addresses.
+    /// Replaces names and addresses by hashes.
     hide: Anonymiser,
     worker: WorkerId,
-    /// Where the worker goes on; none when all workers have told.
+    /// Where the current worker continues; None after the last worker.
     from: Option<u32>,
     found: bool,
 }
@@ -216,7 +216,7 @@ impl Iterator for Streams {
 }
 
 impl Streams {
-    /// Nothing of a worker that ends or does not answer.
+    /// The next part of a worker's streams. Empty if the worker has ended or does not answer.
     fn ask(&self, from: u32) -> StreamsPart {
         let (reply, part) = mpsc::sync_channel(1);
         let order = Order::ShowStreams(StreamsAsked {
@@ -249,7 +249,7 @@ impl Streams {
         self.hide.address(&addr.to_string()).into_owned()
     }
 
-    /// The request line as it may be shown.
+    /// The request line, with hidden parts where the session asks for that.
     fn line(&self, stream: &StreamView) -> String {
         let line = String::from_utf8_lossy(&stream.request_line);
         self.hide.text(&line).escape_debug().to_string()

@@ -21,26 +21,26 @@ pub(super) const COMMANDS: &[Command] = &[
         "dump stats-file",
         "",
         Level::User,
-        "the counters of all objects with a guid, as stats-file reads them",
+        "print the counters of all objects with a guid in the format of stats-file",
         dump_file,
     ),
     command(
         "show schema json",
         "",
         Level::User,
-        "the schema of what is shown as JSON",
+        "show the schema of the JSON output",
         |_| Reply::Dump(json::schema()),
     ),
     command(
         "show stat",
         "[desc|json|no-maint|typed|up]*",
         Level::User,
-        "the counters of proxies, listeners and servers",
+        "show the counters of proxies, listeners and servers",
         show,
     ),
 ];
 
-/// Bytes of a part of an answer, about.
+/// Approximate bytes in one part of an answer.
 const PART_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn show(asked: &Asked<'_>) -> Reply {
     if let ["domain", domain, rest @ ..] = words {
         match *domain {
             "proxy" => {}
-            // No resolvers exist yet: there is nothing to tell of them.
+            // There are no resolvers yet, so there are no rows.
             "resolvers" => has_rows = false,
             _ => return Reply::Refused("Invalid statistics domain.\n".to_owned()),
         }
@@ -83,7 +83,7 @@ fn show(asked: &Asked<'_>) -> Reply {
             "desc" => described = true,
             "no-maint" => selection.hides_maintenance = true,
             "up" => selection.hides_down = true,
-            // As in HAProxy, other words change nothing.
+            // As in HAProxy, other words are ignored.
             _ => {}
         }
     }
@@ -101,7 +101,7 @@ fn show(asked: &Asked<'_>) -> Reply {
     Reply::Parts(Box::new(rows))
 }
 
-/// The number of a proxy that is named, or the number itself; -1 for all. None where there is none.
+/// The id of the proxy with this name, or the id itself; -1 for all. None if there is no such proxy.
 pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
     let proxies = &asked.subjects.running.config.proxies;
     let named = proxies.iter().find(|proxy| proxy.name == word);
@@ -109,7 +109,7 @@ pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
     (number != 0).then_some(number)
 }
 
-/// The kinds whose bits are set; -1 has all.
+/// The kinds whose bits are set; -1 sets all.
 fn kinds_of(bits: i64) -> Vec<Kind> {
     let all = [Kind::Frontend, Kind::Backend, Kind::Server, Kind::Listener];
     let is_set = |kind: &Kind| bits & (1 << *kind as u32) != 0;
@@ -119,12 +119,12 @@ fn kinds_of(bits: i64) -> Vec<Kind> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Begins,
-    /// Whether a row was written before.
+    /// Whether a row was written already.
     Goes(bool),
     Over,
 }
 
-/// The answer of `show stat`, in parts.
+/// The answer to `show stat`, in parts.
 struct Rows {
     running: Arc<Running>,
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! `flt-otel status`, `instruments` and `scopes`: lines of a name, a colon and what there is to say.
+//! `flt-otel status`, `instruments` and `scopes`: lines of a name, a colon and a value.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use telemetry::metrics::{Aggregation, Kind};
 use super::otel::{Meant, errors, meant, on, share, state};
 use super::{Asked, Reply};
 
-/// A dump of each filter that is meant.
+/// A dump of each selected filter.
 fn dump(asked: &Asked<'_>, write: impl Fn(&mut String, Meant<'_>) -> std::fmt::Result) -> Reply {
     let (filters, _) = match meant(asked, 0) {
         Ok(meant) => meant,
@@ -130,7 +130,7 @@ pub(super) fn instruments(asked: &Asked<'_>) -> Reply {
             0 => Ok(()),
             refused => writeln!(
                 out,
-                "  {refused} values were negative, which nothing that only grows takes"
+                "  {refused} negative values were refused, because these instruments only grow"
             ),
         }
     })

@@ -13,12 +13,12 @@ use super::{Asked, Command, Level, Reply, command};
 pub(super) const COMMANDS: &[Command] = &[
     command("clear table", "<table> [<filter>]*", Level::Operator, "remove entries of a stick table (filter: data/key/ptr)", clear),
     command("set table", "<table> <filter> [<filter>]*", Level::Operator, "change or add an entry of a stick table (filter: data/key/ptr)", set),
-    command("show table", "[<table> [<filter>]*]", Level::User, "the stick tables, or the entries of one (filter: data/key/ptr)", show),
+    command("show table", "[<table> [<filter>]*]", Level::User, "show the stick tables, or the entries of one (filter: data/key/ptr)", show),
 ];
 
-/// Conditions of a command at most.
+/// Most conditions of a command.
 const FILTERS_MAX: usize = 4;
-/// Entries that are looked at for one part of a listing.
+/// Entries that are checked for one part of a listing.
 const ENTRIES_A_PART: usize = 128;
 
 const SHOW_USAGE: &str = "Optional argument only supports \"data.<store_data_type>\" <operator> <value> or key <key> or ptr <ptr>\n";
@@ -93,7 +93,7 @@ fn head(table: &Table) -> String {
     )
 }
 
-/// The entries for which all filters hold, in parts.
+/// The entries that match all filters, in parts.
 fn listing(table: Arc<Table>, filters: Vec<Filter>) -> Reply {
     let mut next = Some(Place::default());
     let first = head(&table).into_bytes();
@@ -163,7 +163,7 @@ fn write_line(
     Ok(())
 }
 
-/// A text as HAProxy shows keys: what would end a word is escaped, too.
+/// Writes a text in HAProxy's format of keys: characters that would end a word are escaped, too.
 fn write_text(text: &[u8], out: &mut String) {
     for byte in text {
         if matches!(byte, b' ' | b'=') {
@@ -173,7 +173,7 @@ fn write_text(text: &[u8], out: &mut String) {
     }
 }
 
-/// The name of a data type; of an element of an array with its index in front of the first `_` (`gpc3_rate`).
+/// The name of a data type. The index of an array's element stands before the first `_` (`gpc3_rate`).
 fn element_name(data: Data, index: u32) -> String {
     let name = data.name();
     match (data.is_array(), name.split_once('_')) {
@@ -183,7 +183,7 @@ fn element_name(data: Data, index: u32) -> String {
     }
 }
 
-/// The data type, and the element of it, of such a name.
+/// The data type and the element with such a name.
 fn named(name: &str) -> Option<(Data, u32)> {
     if let Some(data) = Data::named(name).filter(|data| !data.is_array()) {
         return Some((data, 0));
@@ -196,7 +196,7 @@ fn named(name: &str) -> Option<(Data, u32)> {
     Some((data, index))
 }
 
-/// The element that a name stands for, if the table stores it.
+/// The element with this name, if the table stores it.
 fn stored(table: &Table, name: &str) -> Result<(Data, u32), &'static str> {
     let (data, index) = named(name).ok_or("Unknown data type")?;
     if table.definition().column(data).is_none() && data.in_array().is_none() {
@@ -280,7 +280,7 @@ const SET_KEYS: &str =
     "Inserting keys into tables of type other than ip, ipv6, string and integer is not supported\n";
 
 impl Target {
-    /// `binary`: what is said of tables whose keys cannot be written.
+    /// `binary`: the message for tables whose keys cannot be written as text.
     fn read(table: &Table, words: &[&str], binary: &str) -> Result<Target, Reply> {
         let of = table.definition();
         match words {
@@ -308,7 +308,7 @@ impl Target {
         }
     }
 
-    /// Works with the entry, if there is one.
+    /// Calls `work` with the entry, if it exists.
     fn with(&self, table: &Table, mut work: impl FnMut(Place, &mut Entry<'_>)) {
         match self {
             Target::Key(key) => {
@@ -353,7 +353,7 @@ fn clear(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// Removes the entries for which all filters hold, but for those in use.
+/// Removes the entries that match all filters, except those in use.
 fn remove_all(table: &Table, filters: &[Filter]) {
     let mut next = Some(Place::default());
     let mut found = Vec::with_capacity(ENTRIES_A_PART);

@@ -15,7 +15,7 @@ use super::session::{Session, Talk};
 use crate::herald::Crier;
 use crate::serve::Inboxes;
 
-/// Subjects of a configuration that nothing runs.
+/// Subjects of a configuration that does not run.
 pub(super) fn subjects(config: Config) -> Arc<Subjects> {
     let process = Process {
         started: net::sys::now(),
@@ -44,7 +44,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
     })
 }
 
-/// What a client gets that sends this and then its end. Messages begin with their severity in words.
+/// The output for a client that sends this and then closes its direction. Messages begin with their severity as a word.
 pub(super) fn ask(subjects: &Arc<Subjects>, level: Level, sent: &str) -> String {
     let mut session = Session::new(level, Severity::Text, Duration::from_secs(1));
     let mut stream = Scripted {

@@ -7,7 +7,7 @@ use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("get var", "<name>", Level::Operator, "value of a variable of the process", get),
+    command("get var", "<name>", Level::Operator, "show the value of a variable of the process", get),
     command("set var", "<name> [fmt|expr] {<format>|<expr>}", Level::Operator, "set a variable of the process from an expression or a format", set),
 ];
 

@@ -14,7 +14,7 @@ enum Target {
     File(File),
 }
 
-/// Opens the log of some settings.
+/// Opens the log with these settings.
 pub(crate) fn open(settings: &Logs) -> Result<Log, String> {
     let mut targets = Vec::new();
     for path in &settings.output_paths {
@@ -37,7 +37,7 @@ pub(crate) fn open(settings: &Logs) -> Result<Log, String> {
         let line = line(level, text, json, &fields);
         let mut targets = targets.lock().unwrap_or_else(PoisonError::into_inner);
         for target in targets.iter_mut() {
-            // A log that cannot be written has nowhere to say so.
+            // A failure to write to the log cannot be reported anywhere.
             let _ = match target {
                 Target::Stdout => std::io::stdout().write_all(line.as_bytes()),
                 Target::Stderr => std::io::stderr().write_all(line.as_bytes()),

@@ -10,25 +10,25 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "collect",
     synopsis: "[validate] --config FILE [--config FILE]... [OPTIONS]",
     about: "Runs the configuration of an OpenTelemetry Collector.\n\
-            Several files are merged; env:NAME and yaml:TEXT are sources too.",
+            Several sources are merged. A source is a file, env:NAME or yaml:TEXT.",
     words: &[(
         "validate",
-        "checks the configuration and exits: 0 good, 1 wrong, 3 a pipeline would not be started",
+        "checks the configuration and exits: 0 valid, 1 invalid, 3 valid, but a pipeline cannot be started",
     )],
     options: &[
         file("--config", "SOURCE", "a file, file:PATH, env:NAME or yaml:TEXT; may be repeated"),
         with("--set", "KEY=VALUE", "sets one value, such as processors.batch.timeout=2s; may be repeated"),
         flag("--strict", "a pipeline that cannot be started is an error, whatever its signal"),
         with("--drop-part", "ID", "leaves a component out of all pipelines; may be repeated"),
-        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; others are named and ignored"),
-        with("--threads", "N", "threads that serve (as many as there are processors)"),
+        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; other gates cause a warning and have no effect"),
+        with("--threads", "N", "number of threads (default: the number of processors)"),
         flag("--documentation", "prints the reference of all options of the configuration"),
     ],
 };
 
-/// Most threads that make sense.
+/// The largest number of threads that is useful.
 const THREADS_MAX: usize = 256;
-/// Writes the policy that kept a trace into its scopes.
+/// Feature gate: writes the policy that kept a trace into the trace's scopes.
 const RECORD_POLICY: &str = "processor.tailsamplingprocessor.recordpolicy";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Options {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (word.as_str(), None),
             };
-            // As the Collector's, options have one dash or two.
+            // Options begin with one dash or two, as in the Collector.
             let name = name.strip_prefix("--").or_else(|| name.strip_prefix('-'));
             let mut value = || {
                 let value = inline.clone().or_else(|| words.next());
@@ -83,7 +83,9 @@ impl Options {
                     options.threads = threads
                         .filter(|threads| (1..=THREADS_MAX).contains(threads))
                         .ok_or_else(|| {
-                            format!("'{text}' is no number of threads from 1 to {THREADS_MAX}")
+                            format!(
+                                "--threads expects a number from 1 to {THREADS_MAX}, not '{text}'"
+                            )
                         })?;
                 }
                 Some("help" | "h") => options.command = Command::Help,
@@ -95,7 +97,7 @@ impl Options {
         if needs_config && options.sources.is_empty() {
             return Err("name a configuration with --config".to_owned());
         }
-        // What is set counts more than every file.
+        // `--set` overrides every file.
         options.sources.extend(sets);
         Ok(options)
     }
@@ -105,22 +107,22 @@ impl Options {
         self.record_policy = gates.record_policy.unwrap_or(self.record_policy);
         for gate in gates.unknown {
             crate::say_error(&format!(
-                "warning: the feature gate '{gate}' is not known here, and ignored\n"
+                "warning: the unknown feature gate '{gate}' is ignored\n"
             ));
         }
     }
 }
 
-/// What a list of feature gates says.
+/// The content of a list of feature gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates<'a> {
-    /// Policies are recorded, or not, where the list says it.
+    /// Whether policies are recorded, if the list says so.
     pub record_policy: Option<bool>,
-    /// Gates that are not known here.
+    /// Gates that this program does not know.
     pub unknown: Vec<&'a str>,
 }
 
-/// Reads gates with commas between them, each with `+` or `-` before it, or on.
+/// Parses gates separated by commas. Each has `+`, `-` or nothing before it; without a sign it is on.
 pub(crate) fn gates(list: &str) -> Gates<'_> {
     let mut gates = Gates::default();
     for gate in list.split(',').filter(|gate| !gate.is_empty()) {
@@ -134,12 +136,12 @@ pub(crate) fn gates(list: &str) -> Gates<'_> {
     gates
 }
 
-/// `a.b.c=value` as a source.
+/// Turns `a.b.c=value` into a configuration source.
 fn set(text: &str) -> Result<String, String> {
     let (path, value) = text
         .split_once('=')
         .ok_or_else(|| format!("--set '{text}' needs KEY=VALUE"))?;
-    // The keys of a source may be joined by two colons.
+    // Two colons may separate the keys of a source.
     Ok(format!("yaml:{}: {value}", path.replace('.', "::")))
 }
 

@@ -1,4 +1,4 @@
-//! The way into a collector of the same process, without a socket.
+//! Delivers requests to a collector of the same process, without a socket.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use export::client::Outcome;
 use telemetry::settings;
 use tokio::runtime::Handle;
 
-/// The way of the exporters' requests into a collector.
+/// Takes the exporters' requests into a collector.
 pub(super) struct Door {
     intake: Arc<Intake>,
     runtime: Handle,
 }
 
 impl Door {
-    /// To what an intake takes, within its collector's runtime.
+    /// Delivers to `intake`, on its collector's runtime.
     pub fn new(intake: Arc<Intake>, runtime: Handle) -> Door {
         Door { intake, runtime }
     }
@@ -27,7 +27,7 @@ impl Door {
 impl export::InProcess for Door {
     fn take(&self, signal: settings::Signal, request: Bytes) -> Taking {
         let intake = Arc::clone(&self.intake);
-        // On the collector's own threads, where its parts start what they start.
+        // Runs on the collector's own threads, because its tasks have to be spawned there.
         let taken = self
             .runtime
             .spawn(async move { intake.take(signal_of(signal), request).await });
@@ -42,7 +42,7 @@ impl export::InProcess for Door {
                     why: format!("the collector has no room: {}", no_room.why),
                 },
                 Ok(Err(Refusal::Malformed(why))) => Outcome::Refused(why),
-                // The runtime is gone.
+                // The runtime has ended.
                 Ok(Err(Refusal::Closing)) | Err(_) => Outcome::Busy {
                     after: None,
                     why: "the collector ends".to_owned(),
@@ -52,7 +52,7 @@ impl export::InProcess for Door {
     }
 }
 
-/// The same signal in the collector's words.
+/// The same signal in the collector's type.
 pub(super) fn signal_of(signal: settings::Signal) -> Signal {
     match signal {
         settings::Signal::Traces => Signal::Traces,

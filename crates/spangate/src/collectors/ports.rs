@@ -1,12 +1,12 @@
-//! Ports of collectors are shared with those of the process that a reload starts, so the system would let two parts of one
-//! process share one as well, and deal out connections between them.
+//! Checks the ports of collectors for conflicts. Collectors share their ports with the process that a reload starts. Therefore
+//! the system would also let two parts of one process share a port and would distribute connections between them.
 
 use std::net::SocketAddr;
 
 use ::config::model::{BindAddress, CollectorSection, Config};
 use collector::run::Collector;
 
-/// The ports of bind lines, with what they are of.
+/// The ports of bind lines, each with a description of its owner.
 pub(super) fn of_proxies(config: &Config) -> Vec<(SocketAddr, String)> {
     let proxies = config.proxies.iter().filter(|proxy| !proxy.disabled);
     let binds = proxies.flat_map(|proxy| proxy.binds.iter().map(move |bind| (proxy, bind)));
@@ -19,10 +19,10 @@ pub(super) fn of_proxies(config: &Config) -> Vec<(SocketAddr, String)> {
     ports.collect()
 }
 
-/// Takes the ports of a collector.
+/// Claims the ports of a collector.
 ///
 /// # Errors
-/// Who has one of them already.
+/// The current owner of one of the ports.
 pub(super) fn claim(
     section: &CollectorSection,
     collector: &Collector,
@@ -31,7 +31,9 @@ pub(super) fn claim(
     for (name, at) in collector.addresses() {
         let Some(at) = at else { continue };
         if let Some((_, other)) = taken.iter().find(|(other, _)| overlap(*other, at)) {
-            return Err(format!("{name}: the address {at} is taken by {other}"));
+            return Err(format!(
+                "{name}: the address {at} is already used by {other}"
+            ));
         }
         taken.push((at, format!("{name} of collector '{}'", section.name)));
     }

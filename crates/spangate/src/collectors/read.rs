@@ -1,4 +1,4 @@
-//! From sections `collector` to what they run: their files, read as a Collector's configuration.
+//! Reads the files that sections `collector` name, as configurations of a Collector.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use collector::config::{self, Options};
 use super::door::signal_of;
 use crate::collect::options;
 
-/// The configuration of each section, in their order; what is wrong is told with its place. With an alert there may be fewer.
+/// The configuration of each section, in their order. Faults are reported with their place. After an alert, some may be missing.
 pub(crate) fn read(
     config: &Config,
     environment: &Environment,
@@ -62,7 +62,7 @@ fn one(
     }
     let gates = section.feature_gates.iter();
     for gate in gates.flat_map(|list| options::gates(list).unknown) {
-        let message = format!("the feature gate '{gate}' is not known here, and ignored.");
+        let message = format!("the unknown feature gate '{gate}' is ignored.");
         diagnostics.warning(&section.span, message);
     }
     let texts = Texts::default();
@@ -108,7 +108,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// Where something stands that was told; none where that is no line of a file.
+    /// The place of a diagnostic; None if it refers to no line of a file.
     fn place(&self, told: &config::Diagnostic) -> Option<Span> {
         let texts = self.0.borrow();
         let text = texts.get(&told.file).filter(|_| told.line > 0)?;
@@ -117,7 +117,7 @@ impl Texts {
     }
 }
 
-/// Tells which collectors do not take what is to go to them. `place`: who sends it, and the file of the settings.
+/// Reports collectors that do not accept the signals sent to them. `place`: the sender, and the file of its settings.
 fn signals_are_taken(
     config: &Config,
     settings: &telemetry::settings::Settings,
@@ -138,7 +138,7 @@ fn signals_are_taken(
             None => place.clone(),
         };
         let message = format!(
-            "{place} : collector '{}' takes no {}: none of their pipelines has its receiver 'proxy', or without one its first 'otlp'.",
+            "{place} : collector '{}' accepts no {}: none of their pipelines has the receiver 'proxy' or, if there is none, the first receiver 'otlp'.",
             named.name,
             signal.name()
         );

@@ -1,4 +1,4 @@
-//! `spangate explain`: what the configuration does with a request, rule by rule; and the same for the dashboard.
+//! `spangate explain`: shows what the configuration does with a request, rule by rule. The dashboard uses the same code.
 
 mod options;
 mod request;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 /// The text to print.
 ///
 /// # Errors
-/// Why there is none; no text where that was printed.
+/// The reason why there is none; None if it was printed already.
 fn answer(options: &Options) -> Result<String, Option<String>> {
     let mut words = vec!["-c".to_owned()];
     for file in &options.files {
@@ -65,7 +65,7 @@ fn answer(options: &Options) -> Result<String, Option<String>> {
     })
 }
 
-/// Explains a request with a configuration that serves nobody.
+/// Explains a request with a configuration that serves no traffic.
 fn of_config(config: Config, tls: Tls, asked: &Asked) -> Result<Explanation, String> {
     let now = net::sys::now();
     let process = Process {
@@ -81,10 +81,10 @@ fn of_config(config: Config, tls: Tls, asked: &Asked) -> Result<Explanation, Str
     explain(&running, &shared, &asked.question()?, now)
 }
 
-/// The same for texts that were read before: the answer as JSON.
+/// The same for texts that were read before. Returns JSON.
 ///
 /// # Errors
-/// The request is none, or the files that the texts name are not there any more.
+/// The request is malformed, or files that the texts name no longer exist.
 #[cfg(feature = "export")]
 pub(crate) fn of_texts(inputs: &[Input], asked: &Asked) -> Result<serde_json::Value, String> {
     let config = load::again(inputs)?;

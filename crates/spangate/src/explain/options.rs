@@ -15,12 +15,12 @@ const OPTIONS: &[Opt] = &[
     with(
         "--src",
         "ADDRESS",
-        "the client's address; without it, it is unknown",
+        "the client's address (default: unknown)",
     ),
     with(
         "--frontend",
         "NAME",
-        "the frontend that takes the request (the one that listens on the URL's port)",
+        "the frontend that receives the request (default: the one that listens on the URL's port)",
     ),
     flag("--json", "prints JSON"),
     flag("--help", "displays this text"),
@@ -30,13 +30,13 @@ const OPTIONS: &[Opt] = &[
 pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "explain",
     synopsis: "-f FILE [OPTIONS] '[METHOD] URL'",
-    about: "Tells what a configuration does with a request: which rules match, which backend is chosen and why.\n\
+    about: "Shows what a configuration does with a request: which rules match, which backend is chosen and why.\n\
             The rules run as in a process that has just started. Nothing is sent.",
     words: &[],
     options: OPTIONS,
 };
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub help: bool,

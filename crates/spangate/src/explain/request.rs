@@ -1,14 +1,14 @@
-//! From what was asked to the head of a request.
+//! Builds the head of a request from the question.
 
 use std::net::IpAddr;
 
 use proxy::explain::Question;
 
-/// Bytes of a URL, and of all fields together.
+/// Most bytes of a URL, and of all fields together.
 const URL_BYTES_MAX: usize = 8 << 10;
 const FIELDS_BYTES_MAX: usize = 8 << 10;
 
-/// What was asked, as it was written.
+/// The question as the user wrote it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub method: String,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub fields: Vec<String>,
     /// The client's address; empty: unknown.
     pub source: String,
-    /// A frontend's name; empty: by the port.
+    /// The name of the frontend; empty: the port selects it.
     pub frontend: String,
 }
 
@@ -37,7 +37,7 @@ impl Asked {
     /// The request.
     ///
     /// # Errors
-    /// What is wrong with what was asked.
+    /// What is wrong with the question.
     pub(crate) fn question(&self) -> Result<Question, String> {
         let url = &self.url;
         if url.len() > URL_BYTES_MAX {
@@ -46,10 +46,10 @@ impl Asked {
         let is_text = |byte: u8| byte.is_ascii_graphic();
         if !url.bytes().all(is_text) {
             return Err(format!(
-                "'{url}' is no URL: a character in it must be written as %XX"
+                "'{url}' is not a URL: it contains a character that must be written as %XX"
             ));
         }
-        let wrong = || format!("'{url}' is no URL of http or https");
+        let wrong = || format!("'{url}' is not an http or https URL");
         let (is_tls, rest) = match url.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
@@ -74,7 +74,7 @@ impl Asked {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
         {
-            return Err(format!("'{}' is no method", self.method));
+            return Err(format!("'{}' is not a method", self.method));
         }
         let mut head = format!("{method} {slash}{target} HTTP/1.1\r\n");
         head.push_str(&self.head_fields(authority)?);
@@ -82,7 +82,7 @@ impl Asked {
             "" => None,
             text => {
                 let address: Result<IpAddr, _> = text.parse();
-                Some(address.map_err(|_| format!("'{text}' is no IP address"))?)
+                Some(address.map_err(|_| format!("'{text}' is not an IP address"))?)
             }
         };
         Ok(Question {
@@ -94,7 +94,7 @@ impl Asked {
         })
     }
 
-    /// The fields with their empty line; `Host` is that of the URL unless it is written.
+    /// The header fields and the empty line after them. `Host` is that of the URL unless the question has its own.
     fn head_fields(&self, authority: &str) -> Result<String, String> {
         let mut out = String::new();
         let named = |field: &&String, name: &str| {
@@ -109,14 +109,14 @@ impl Asked {
         for field in &self.fields {
             let (name, value) = field
                 .split_once(':')
-                .ok_or_else(|| format!("'{field}' is no header field: it has no colon"))?;
+                .ok_or_else(|| format!("'{field}' is not a header field: it has no colon"))?;
             if field.contains(['\r', '\n', '\0']) {
-                return Err("a header field has a line end in it".to_owned());
+                return Err("a header field contains a line end or a NUL byte".to_owned());
             }
             out.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
             if out.len() > FIELDS_BYTES_MAX {
                 return Err(format!(
-                    "the fields have more than {FIELDS_BYTES_MAX} bytes"
+                    "the header fields have more than {FIELDS_BYTES_MAX} bytes"
                 ));
             }
         }

@@ -6,11 +6,11 @@ use config::reader::Input;
 use proxy::explain::{Explanation, Step};
 use serde_json::{Value, json};
 
-/// What holds for every explanation.
-const LIMITS: &str = "As in a process that has just started: tables are empty, every server has the state that it starts with. \
-                      A fact that only a connection has (its certificate, its timing) is unknown, and counts as absent.";
+/// The limits of every explanation.
+const LIMITS: &str = "The rules run as in a process that has just started: tables are empty, and every server has its initial state. \
+                      A fact that only a connection has (its certificate, its timing) is unknown and counts as absent.";
 
-/// For a terminal.
+/// Text for a terminal.
 pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
     let mut out = format!(
         "frontend {} ({})\n",
@@ -49,7 +49,7 @@ pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
     out
 }
 
-/// For programs, and for the dashboard.
+/// JSON for programs and for the dashboard.
 pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
     let step = |step: &Step| {
         json!({
@@ -77,7 +77,7 @@ pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
     })
 }
 
-/// The line of the file that a step stands for.
+/// The line of the file that a step executes.
 fn line_of<'a>(step: &Step, inputs: &'a [Input]) -> Option<&'a str> {
     let (file, line) = step.place.as_ref()?;
     let input = inputs.iter().find(|input| input.name == *file)?;

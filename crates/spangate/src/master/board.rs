@@ -1,7 +1,7 @@
-//! What the master and its runtime interface share: the workers, what became of reloads, and who asked for one.
+//! State that the master and its runtime interface share: the workers, the results of reloads, and the clients that wait for one.
 //!
-//! The master forks while threads of the interface run. A child takes none of the locks here, and the threads hold no other one while
-//! they do more than wait.
+//! The master forks while threads of the runtime interface run. A child takes none of the locks here, and those threads hold no
+//! other lock while they do anything but wait.
 
 use std::os::fd::RawFd;
 use std::sync::mpsc::SyncSender;
@@ -13,27 +13,27 @@ use crate::handover::Channel;
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
     pub pid: i32,
-    /// Leads to it.
+    /// The channel to the worker.
     pub channel: Arc<Channel>,
-    /// When it was started, in nanoseconds of the monotonic clock.
+    /// The time of its start, in nanoseconds of the monotonic clock.
     pub started_ns: u64,
-    /// Reloads since.
+    /// The number of reloads since its start.
     pub reloads: u32,
-    /// Another one serves; it finishes what it has.
+    /// Another worker serves; this one finishes its connections.
     pub is_leaving: bool,
 }
 
-/// What a reload came to.
+/// The result of a reload.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub success: bool,
-    /// What was said meanwhile.
+    /// The messages that the reload printed.
     pub messages: String,
 }
 
-/// Somebody waits for a reload.
+/// A client that waits for a reload.
 pub(super) struct Asked {
-    /// The old worker is not to finish what it has.
+    /// The old worker ends at once, without finishing its connections.
     pub hard: bool,
     pub outcome: SyncSender<Outcome>,
 }
@@ -43,15 +43,15 @@ pub(super) struct Board(Mutex<State>);
 
 #[derive(Default)]
 pub(super) struct State {
-    /// The one that serves, then those that leave.
+    /// The serving worker, then the leaving ones.
     pub workers: Vec<Worker>,
     pub reloads: u32,
-    /// Reloads in a row that failed.
+    /// The number of failed reloads in a row.
     pub failed_reloads: u32,
-    /// Of the last start or reload.
+    /// The messages of the last start or reload.
     pub messages: String,
     pub asked: Vec<Asked>,
-    /// Descriptors that are the interface's: a worker has no use for them.
+    /// Descriptors of the runtime interface, which a worker does not need.
     pub descriptors: Vec<RawFd>,
 }
 
@@ -66,12 +66,12 @@ impl Board {
 }
 
 impl State {
-    /// The worker that serves.
+    /// The serving worker.
     pub fn current(&self) -> Option<&Worker> {
         self.workers.iter().find(|worker| !worker.is_leaving)
     }
 
-    /// A worker serves in place of the one before it.
+    /// Adds a worker that replaces the previous one.
     pub fn replace(&mut self, pid: i32, channel: Channel, now_ns: u64) {
         for worker in &mut self.workers {
             worker.is_leaving = true;
@@ -87,7 +87,7 @@ impl State {
         self.workers.insert(0, worker);
     }
 
-    /// A process has ended.
+    /// Removes a process that has ended.
     pub fn remove(&mut self, pid: i32) {
         self.workers.retain(|worker| worker.pid != pid);
     }

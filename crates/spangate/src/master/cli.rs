@@ -1,7 +1,8 @@
-//! The master's runtime interface (`-S`; management guide §9.4): its own commands, and the way to those of the workers.
+//! The master's runtime interface (`-S`; management guide §9.4): its own commands, and access to those of the workers.
 //!
-//! A connection stays open from one command to the next. `@1`, `@!<pid>` and `@master` before a command name the process that carries it
-//! out, alone on a line they name it for the commands to come; `@@…` hands the connection over.
+//! A connection stays open between commands. `@1`, `@!<pid>` and `@master` before a command name the process that runs it. Alone
+//! on a line, they select the process for the following commands. `@@…` connects the client with that process for the rest of the
+//! connection.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -17,13 +18,13 @@ use super::board::{Asked, Board, State};
 use crate::cli::{Connection, Input, Level, Limits, Listener, Request, Severity, listen, words};
 use crate::sockets::Sockets;
 
-/// Bytes that are read at once.
+/// Most bytes of one read.
 const READ_BYTES: usize = 4 << 10;
-/// A session is never too silent; a client that takes nothing for so long has gone.
+/// A session has no idle timeout in practice; a client that accepts no data for this long has disconnected.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
-/// How long a reload may take for those who wait for it.
+/// How long clients wait for a reload.
 const RELOAD_TIME: Duration = Duration::from_secs(600);
-/// Connections at once.
+/// Most connections at a time.
 const CONNECTIONS_MAX: u32 = 10;
 
 const HELP: &str = "The following commands are valid at this level:
@@ -34,13 +35,13 @@ const HELP: &str = "The following commands are valid at this level:
   hard-reload                             : reload, and end the old worker at once
   operator                                : lower the level of this session to operator
   reload                                  : reload, and let the old worker finish
-  show cli level                          : the level of this session
-  show env [var]                          : environment variables of the process
-  show proc                               : the processes
-  show startup-logs                       : messages of the last start or reload
-  show version                            : version of the configuration language and commands
+  show cli level                          : show the level of this session
+  show env [var]                          : show environment variables of the process
+  show proc                               : show the processes
+  show startup-logs                       : show the messages of the last start or reload
+  show version                            : show the version of the configuration language and commands
   user                                    : lower the level of this session to user
-  help                                    : this list
+  help                                    : show this list
   prompt [help | i | p | timed ]*         : toggle the prompt
   quit                                    : disconnect
 ";
@@ -54,10 +55,10 @@ Changes whether the session shows a prompt. Available options:
 Without any argument, toggles between i<->p.
 ";
 
-/// The addresses of `-S`: words with commas between them, as after `stats socket`.
+/// The addresses of `-S`: separated by commas, with options as after `stats socket`.
 ///
 /// # Errors
-/// What is wrong with them.
+/// What is wrong with the addresses.
 pub(super) fn binds(arguments: &[String]) -> Result<Vec<Bind>, String> {
     let mut binds = Vec::new();
     for argument in arguments {
@@ -78,10 +79,10 @@ pub(super) fn binds(arguments: &[String]) -> Result<Vec<Bind>, String> {
     Ok(binds)
 }
 
-/// Starts to serve.
+/// Starts the threads of the runtime interface.
 ///
 /// # Errors
-/// A socket that cannot be bound, in words.
+/// Why a socket cannot be bound.
 pub(super) fn start(binds: &[Bind], board: &Arc<Board>, args: Arc<Facts>) -> Result<(), String> {
     for listener in listen(binds, &mut Sockets::default())? {
         board.lock().descriptors.push(listener.as_raw_fd());
@@ -92,7 +93,7 @@ pub(super) fn start(binds: &[Bind], board: &Arc<Board>, args: Arc<Facts>) -> Res
             let fd = connection.as_raw_fd();
             board.lock().descriptors.push(fd);
             let mut session = Session::new(&board, &args, level, severity);
-            // Who has gone is told nothing.
+            // A client that has gone needs no message.
             let _ = session.talk(&mut connection);
             let _ = connection.end();
             board.lock().descriptors.retain(|known| *known != fd);
@@ -103,15 +104,15 @@ pub(super) fn start(binds: &[Bind], board: &Arc<Board>, args: Arc<Facts>) -> Res
     Ok(())
 }
 
-/// What the master is.
+/// Facts about the master.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// When it was started, in nanoseconds of the monotonic clock.
+    /// The time of its start, in nanoseconds of the monotonic clock.
     pub started_ns: u64,
     pub limits: Limits,
 }
 
-/// Who carries out a command.
+/// The process that runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Master,
@@ -225,7 +226,7 @@ impl<'a> Session<'a> {
         format!("{up}{name}{modes}> ")
     }
 
-    /// The process that a word beginning with `@` means.
+    /// The process that a word beginning with `@` names.
     fn target(&self, prefix: &str) -> Option<Target> {
         let state = self.board.lock();
         match prefix.strip_prefix('@')? {
@@ -241,7 +242,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Carries out one command, or has a worker do it, whose answer goes to the client at once.
+    /// Runs a command, or forwards it to a worker and sends the worker's answer to the client.
     fn answer(
         &mut self,
         client: &mut Connection,
@@ -284,7 +285,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What a worker is told before a command: what the session has set.
+    /// The commands that apply the session's settings in a worker, before a forwarded command.
     fn preamble(&self) -> String {
         let mut text = String::new();
         for (is_on, command) in [
@@ -308,7 +309,7 @@ impl<'a> Session<'a> {
         text
     }
 
-    /// A new session with a worker.
+    /// Opens a new session with a worker.
     fn connect(&self, pid: i32) -> io::Result<UnixStream> {
         let channel = {
             let state = self.board.lock();
@@ -345,7 +346,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The client speaks with a worker from here on. `line`: from `@@` on.
+    /// Connects the client with a worker for the rest of the connection. `line`: the text from `@@` on.
     fn hand_over(
         &mut self,
         client: &mut Connection,
@@ -378,7 +379,7 @@ impl<'a> Session<'a> {
         client.relay(&worker)
     }
 
-    /// What concerns the session, whoever is meant.
+    /// Runs a command that concerns the session, whichever process is selected.
     fn of_session(&mut self, words: &[&str]) -> Option<String> {
         let denied = || Some("Permission denied!\n".to_owned());
         match words {
@@ -424,7 +425,7 @@ impl<'a> Session<'a> {
         String::new()
     }
 
-    /// A command of the master's own, with the line that ends its answer.
+    /// Runs a command of the master itself. Returns the answer with the line that ends it.
     fn of_master(&mut self, words: &[&str]) -> String {
         let told = |text: &str| format!("{}\n\n", text.trim_end_matches('\n'));
         let needs_operator = matches!(
@@ -450,7 +451,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has the master reload, and waits for the end of that.
+    /// Reloads, and waits until the reload is over.
     fn reload(&mut self, hard: bool) -> String {
         let (sender, outcome) = mpsc::sync_channel(1);
         self.board.lock().asked.push(Asked {

@@ -1,31 +1,31 @@
-//! What a worker tells its master of its start, through a pipe: messages, and at the end that it serves and what its files say of
-//! the master.
+//! The pipe through which a worker reports its start to the master: messages, and at the end a record. The record says that the
+//! worker serves, and carries the settings for the master in the worker's files.
 
 use std::io::{self, Read, Write};
 
 use config::model::MasterTune;
 
-/// Bytes of messages that are kept.
+/// Most bytes of messages that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 10;
-/// Around the record at the end. Messages have no NUL.
+/// The bytes around the record at the end. Messages contain no NUL.
 const BEGINS: u8 = 0;
 const ENDS: u8 = b'R';
-/// A flag and a number between the two.
+/// The two bytes around the record, a flag and a number.
 const RECORD_BYTES: usize = 1 + 1 + size_of::<u32>() + 1;
 
-/// What a master reads.
+/// What the master reads from the pipe.
 #[derive(Debug, PartialEq)]
 pub(super) struct Start {
-    /// What was said meanwhile.
+    /// The messages of the start.
     pub messages: String,
-    /// None when the worker ended instead of serving.
+    /// None if the worker ended before it served.
     pub serves: Option<MasterTune>,
 }
 
-/// Tells that the worker serves, after what was said of its start.
+/// Reports that the worker serves, after the messages of its start.
 ///
 /// # Errors
-/// The master has gone.
+/// The master has ended.
 pub(crate) fn tell(mut pipe: impl Write, messages: &str, tune: MasterTune) -> io::Result<()> {
     pipe.write_all(messages.as_bytes())?;
     let [a, b, c, d] = tune.reloads_max.to_ne_bytes();
@@ -51,7 +51,7 @@ pub(super) fn read(mut pipe: impl Read) -> Start {
             };
         }
         if said.len() > 2 * KEPT_BYTES_MAX {
-            // The end alone matters from here on.
+            // From here on, only the end of the text matters.
             said.drain(KEPT_BYTES_MAX..said.len() - RECORD_BYTES);
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn read(mut pipe: impl Read) -> Start {
     }
 }
 
-/// Splits what a worker sent into its messages and the record that follows them; none if the record is missing.
+/// Splits a worker's output into its messages and the record after them; None without a record.
 fn split(said: &[u8]) -> Option<(&[u8], MasterTune)> {
     match said.split_last_chunk::<RECORD_BYTES>()? {
         (messages, &[BEGINS, stays, a, b, c, d, ENDS]) => {
@@ -79,7 +79,7 @@ fn split(said: &[u8]) -> Option<(&[u8], MasterTune)> {
 mod tests {
     use super::*;
 
-    /// Gives a byte at a time.
+    /// Returns one byte per read.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

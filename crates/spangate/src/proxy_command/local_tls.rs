@@ -1,4 +1,4 @@
-//! `--tls internal`: a certificate by an authority that this machine keeps for this user.
+//! `--tls internal`: a certificate from an authority that this machine keeps for the user.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use authority::{Authority, Error};
 
 /// The authority's name in lists of trusted certificates.
 const NAME: &str = "Spangate local authority";
-/// The names that every machine has.
+/// The names of every machine.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
 
-/// The files that were written.
+/// The written files.
 pub(super) struct Files {
     /// The authority's certificate, for clients.
     pub authority: String,
@@ -18,10 +18,10 @@ pub(super) struct Files {
     pub server: String,
 }
 
-/// Makes a certificate for the names of this machine, and for the address that is listened on.
+/// Makes a certificate for the names of this machine and for the listening address.
 ///
 /// # Errors
-/// There is no folder for it, or the files cannot be read or written.
+/// There is no folder for the files, or they cannot be read or written.
 pub(super) fn certificate(from: &str) -> Result<Files, Error> {
     let folder = folder().ok_or("neither XDG_DATA_HOME nor HOME is set")?;
     let authority = Authority::kept_in(&folder, NAME)?;
@@ -46,11 +46,11 @@ pub(super) fn certificate(from: &str) -> Result<Files, Error> {
     })
 }
 
-/// Where data of programs is kept for the user (XDG Base Directory Specification).
+/// The folder for the user's data of programs (XDG Base Directory Specification).
 fn folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let data = variable("XDG_DATA_HOME").map(PathBuf::from);
-    // Relative paths in it are invalid, and ignored.
+    // The specification says that relative paths are invalid and ignored.
     let data = data.filter(|path| path.is_absolute());
     let home = || Some(PathBuf::from(variable("HOME")?).join(".local/share"));
     Some(data.or_else(home)?.join("spangate"))

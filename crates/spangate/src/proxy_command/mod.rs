@@ -1,4 +1,4 @@
-//! `spangate proxy`: a proxy in one line. The options stand for a configuration, which is loaded as any other.
+//! `spangate proxy`: a proxy in one command line. The options generate a configuration, which is loaded like any other.
 
 mod local_tls;
 mod options;
@@ -17,7 +17,7 @@ use crate::{load, process, say, say_error};
 /// The file name in messages about the configuration.
 const NAME: &str = "spangate proxy --print-config";
 
-/// Runs the command with the arguments behind it.
+/// Runs the command with its arguments.
 pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let fail = |message: &str| {
         say_error(&format!("spangate proxy: {message}\n"));
@@ -36,7 +36,11 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
         Some(Certificate::File(path)) => (Some(path.clone()), None),
         Some(Certificate::Internal) => match local_tls::certificate(&options.from) {
             Ok(files) => (Some(files.server), Some(files.authority)),
-            Err(error) => return fail(&format!("no certificate for --tls internal: {error}")),
+            Err(error) => {
+                return fail(&format!(
+                    "cannot make the certificate for --tls internal: {error}"
+                ));
+            }
         },
     };
     let text = text::configuration(&options, certificate.as_deref());

@@ -15,41 +15,41 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "proxy",
     synopsis: "--to ADDRESS [--to ADDRESS]... [OPTIONS]",
     about: "Forwards HTTP to one or more servers, without a configuration file.\n\
-            For more than that, begin with what --print-config prints.",
+            For other settings, start from the configuration that --print-config prints.",
     words: &[],
     options: &[
-        with("--from", "ADDRESS", "where to listen: :PORT, or an address as in 'bind' (:8080)"),
+        with("--from", "ADDRESS", "the address to listen on: :PORT, or an address as in 'bind' (default :8080)"),
         with("--to", "ADDRESS", "a server: [http://]HOST:PORT, :PORT, or https://HOST[:PORT]; may be repeated"),
-        with("--tls", "internal|FILE", "HTTPS (HTTP/2 too): a certificate by an authority of this machine's own, or a PEM file"),
-        flag("--change-host-header", "the only server gets its own name in the field Host"),
-        optional("--trace", "[=URL]", "sends spans over OTLP to URL (OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318)"),
-        flag("--quiet", "no access log"),
-        flag("--print-config", "prints the configuration that the options stand for, and exits"),
+        with("--tls", "internal|FILE", "serves HTTPS and HTTP/2 with a certificate of this machine's own authority, or with a PEM file"),
+        flag("--change-host-header", "sends the server's own name in the field Host; for one server only"),
+        optional("--trace", "[=URL]", "sends spans over OTLP to URL (default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318)"),
+        flag("--quiet", "writes no access log"),
+        flag("--print-config", "prints the configuration for these options, and exits"),
         flag("--help", "displays this text"),
     ],
 };
 
-/// Servers at most.
+/// Most servers.
 const SERVERS_MAX: usize = 64;
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// Address or name, with its port.
+    /// Address or name, with the port.
     pub address: String,
-    /// The name, or the address without its port.
+    /// Name or address, without the port.
     pub host: String,
     pub is_tls: bool,
 }
 
-/// Where a certificate comes from.
+/// The source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Certificate {
     Internal,
     File(String),
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub help: bool,
@@ -58,7 +58,7 @@ pub(super) struct Options {
     pub to: Vec<Server>,
     pub tls: Option<Certificate>,
     pub changes_host: bool,
-    /// Spans are sent; to this URL where one is named.
+    /// Whether spans are sent, and to which URL if one is named.
     pub trace: Option<Option<String>>,
     pub quiet: bool,
 }
@@ -94,15 +94,15 @@ impl Options {
             return Err("name a server with --to".to_owned());
         }
         if options.to.len() > SERVERS_MAX {
-            return Err(format!("--to is there more than {SERVERS_MAX} times"));
+            return Err(format!("--to appears more than {SERVERS_MAX} times"));
         }
         if options.changes_host && options.to.len() > 1 {
-            return Err("--change-host-header is for one server".to_owned());
+            return Err("--change-host-header needs exactly one --to".to_owned());
         }
         Ok(options)
     }
 
-    /// What is told at the start. `authority`: the file for clients to trust.
+    /// The message at the start. `authority`: the file of the authority for clients to trust.
     pub(super) fn summary(&self, authority: Option<&str>) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let from = match self.from.strip_prefix(':') {
@@ -111,19 +111,19 @@ impl Options {
         };
         let to: Vec<&str> = self.to.iter().map(|server| &*server.address).collect();
         let mut text = format!(
-            "spangate proxy: {scheme}://{from} -> {}; Ctrl-C stops\n",
+            "spangate proxy: {scheme}://{from} -> {}; stop with Ctrl-C\n",
             to.join(", ")
         );
         if let Some(authority) = authority {
             text.push_str(&format!(
-                "spangate proxy: clients trust {authority}: curl --cacert {authority} {scheme}://{from}\n"
+                "spangate proxy: clients must trust {authority}, for example: curl --cacert {authority} {scheme}://{from}\n"
             ));
         }
         text
     }
 }
 
-/// Whether a text is part of an address: nothing in it has a meaning in the configuration's language.
+/// Whether a text can be part of an address: no character in it has a meaning in the configuration language.
 fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:@/[]".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
@@ -137,12 +137,12 @@ fn listened(text: &str) -> Result<String, String> {
     };
     match is_plain(&text) {
         true => Ok(text),
-        false => Err(format!("--from '{text}' is no address")),
+        false => Err(format!("--from '{text}' is not an address")),
     }
 }
 
 fn server(text: &str) -> Result<Server, String> {
-    let wrong = || format!("--to '{text}' is neither HOST:PORT nor an address of http or https");
+    let wrong = || format!("--to '{text}' is neither HOST:PORT nor an http or https URL");
     let (rest, scheme_port) = match text.split_once("://") {
         None => (text, None),
         Some(("http", rest)) => (rest, Some(80)),
@@ -154,7 +154,7 @@ fn server(text: &str) -> Result<Server, String> {
         return Err(wrong());
     }
     let (host, port) = match rest.rsplit_once(':') {
-        // The colons are those of an IPv6 address in brackets.
+        // The colon belongs to an IPv6 address in brackets.
         Some((_, last)) if last.ends_with(']') => (rest, None),
         Some((host, port)) => (host, Some(port.parse::<u16>().map_err(|_| wrong())?)),
         // A number alone is a port.
@@ -178,7 +178,7 @@ fn server(text: &str) -> Result<Server, String> {
 fn of_url(text: &str) -> Result<String, String> {
     match is_plain(text) && text.contains("://") {
         true => Ok(text.to_owned()),
-        false => Err(format!("--trace '{text}' is no URL")),
+        false => Err(format!("--trace '{text}' is not a URL")),
     }
 }
 

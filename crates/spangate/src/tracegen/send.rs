@@ -1,4 +1,4 @@
-//! Sending, at a pace, and the account of it.
+//! Sends requests at a given rate, and counts the results.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -16,17 +16,17 @@ use tokio::time::Instant;
 
 use super::options::{Options, Protocol};
 
-/// Requests that are made and not sent yet.
+/// Most requests that are made and not sent yet.
 const READY_MAX: usize = 64;
-/// Traces are made in such steps where a rate is asked for.
+/// With a rate, traces are made in steps of this length.
 const STEP: Duration = Duration::from_millis(10);
-/// Between two lines of progress.
+/// The time between two lines of progress.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Before a request is sent again whose receiver did not say when.
+/// The pause before a retry if the receiver named none.
 const AGAIN: Duration = Duration::from_millis(100);
 const TIMEOUT_MS: u32 = 30_000;
 
-/// Spans by what became of them.
+/// Spans by the result of their request.
 #[derive(Default)]
 struct Totals {
     sent: AtomicU64,
@@ -126,7 +126,7 @@ fn client(options: &Options) -> Result<Client, String> {
     }
 }
 
-/// Makes traces until there are enough; how many.
+/// Makes traces until the limit is reached. Returns their number.
 async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>) -> u64 {
     let mut generator = Generator::new(options.shape.clone(), options.seed);
     let mut requests = Vec::new();
@@ -140,7 +140,7 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
         let now_ns = now_unix_ns();
         if !enough {
             let due = match options.rate > 0.0 {
-                // As many as should be there by now.
+                // The number of traces that are due by now.
                 true => {
                     let by_now = (begin.elapsed().as_secs_f64() * options.rate) as u64 + 1;
                     by_now.saturating_sub(traces)
@@ -154,7 +154,7 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
             }
         }
         generator.due(now_ns, &mut requests);
-        // Late spans are waited for.
+        // Waits for spans that are still to come late.
         let ends = enough && generator.last_due_ns().is_none();
         if ends {
             generator.flush(&mut requests);
@@ -226,8 +226,7 @@ impl Totals {
     }
 }
 
-/// Shows how far it is.
-/// Tells how far it is, between what begins and what ends a line.
+/// Prints the progress, between the texts that begin and end a line.
 async fn tell(
     totals: Arc<Totals>,
     begin: Instant,
@@ -269,7 +268,7 @@ fn report(totals: &Totals, traces: u64, elapsed: Duration) -> ExitCode {
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     if !last.is_empty() {
-        crate::say(&format!("the last fault: {last}\n"));
+        crate::say(&format!("last error: {last}\n"));
     }
     match accepted == sent {
         true => ExitCode::SUCCESS,

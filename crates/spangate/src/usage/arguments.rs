@@ -2,24 +2,24 @@
 
 use std::ffi::OsString;
 
-/// The words that are left.
+/// The remaining words.
 pub(crate) struct Arguments<I>(I);
 
-/// An option as it was written.
+/// An option as the user wrote it.
 pub(crate) struct Argument {
     /// The whole word.
     pub word: String,
-    /// Bytes of the word up to `=`, or all.
+    /// Bytes of the word up to `=`, or of the whole word.
     name_bytes: usize,
 }
 
 impl Argument {
-    /// What stands before `=`.
+    /// The text before `=`.
     pub(crate) fn name(&self) -> &str {
         &self.word[..self.name_bytes]
     }
 
-    /// What stands after `=`; none without one.
+    /// The text after `=`; None without one.
     pub(crate) fn inline(&self) -> Option<&str> {
         self.word.get(self.name_bytes + 1..)
     }
@@ -30,17 +30,17 @@ impl<I: Iterator<Item = OsString>> Arguments<I> {
         Arguments(words)
     }
 
-    /// The next option; none at the end.
+    /// The next option; None at the end.
     pub(crate) fn next(&mut self) -> Option<Argument> {
         let word = self.word()?;
         let name_bytes = word.find('=').unwrap_or(word.len());
         Some(Argument { word, name_bytes })
     }
 
-    /// The value of an option: what stands after its `=`, else the next word.
+    /// The value of an option: the text after its `=`, otherwise the next word.
     ///
     /// # Errors
-    /// When there is none.
+    /// There is no value.
     pub(crate) fn value(&mut self, of: &Argument) -> Result<String, String> {
         let value = of.inline().map(str::to_owned).or_else(|| self.word());
         value.ok_or_else(|| format!("{} needs a value", of.name()))

@@ -22,7 +22,7 @@ impl Shell {
     }
 }
 
-/// The script that a shell loads.
+/// The script that the shell loads.
 pub(crate) fn completions(shell: Shell) -> String {
     match shell {
         Shell::Bash => bash(),
@@ -69,7 +69,7 @@ fn bash() -> String {
     )
 }
 
-/// Text between single quotes, in which brackets and colons of zsh's `_arguments` have no meaning.
+/// A text for single quotes, in which brackets and colons of zsh's `_arguments` have no special meaning.
 fn zsh_quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('\'', "'\\''");
     let text = text.replace('[', "\\[").replace(']', "\\]");
@@ -122,7 +122,7 @@ fn zsh() -> String {
 }
 
 fn fish_line(condition: &str, option: &Opt) -> String {
-    // fish tells `-x` (one letter), `-old` (one dash) and `--long` apart.
+    // fish distinguishes `-x` (one letter), `-old` (one dash) and `--long`.
     let (kind, name) = match option.name.strip_prefix("--") {
         Some(long) => ("-l", long),
         None => match &option.name[1..] {

@@ -18,7 +18,7 @@ pub(crate) fn manual_page() -> String {
         ));
     }
     page.push_str(
-        ".SH DESCRIPTION\nReads HAProxy's configuration language and serves HTTP and TCP as it says. \
+        ".SH DESCRIPTION\nReads HAProxy's configuration language and serves HTTP and TCP accordingly. \
          Options, messages, signals and exit statuses are those of HAProxy.\n.SH OPTIONS\n",
     );
     for option in crate::args::options() {
@@ -47,10 +47,10 @@ pub(crate) fn manual_page() -> String {
 
 /// Signals and exit statuses (management guide, sections 4 and 5).
 const SIGNALS: &str = ".SH SIGNALS\n\
-.TP\n.B SIGUSR1\nThe listeners close, open requests finish, then the process ends.\n\
+.TP\n.B SIGUSR1\nThe listeners close, open requests finish, and then the process ends.\n\
 .TP\n.B SIGTERM, SIGINT\nThe process ends at once.\n\
-.TP\n.B SIGUSR2\nTo the master of \\fB\\-W\\fR or \\fB\\-Ws\\fR: the configuration is loaded again, and no request is lost.\n\
-.SH EXIT STATUS\n0: good. 1: a fault, or a false condition of \\fB\\-cc\\fR. 2: a condition of \\fB\\-cc\\fR that could not be evaluated.\n";
+.TP\n.B SIGUSR2\nTo the master of \\fB\\-W\\fR or \\fB\\-Ws\\fR: the configuration is loaded again. No request is lost.\n\
+.SH EXIT STATUS\n0: success. 1: an error, or a false condition of \\fB\\-cc\\fR. 2: a condition of \\fB\\-cc\\fR that cannot be evaluated.\n";
 
 fn push_option(page: &mut String, option: &Opt) {
     let value = match option.value {
@@ -67,12 +67,12 @@ fn push_option(page: &mut String, option: &Opt) {
     ));
 }
 
-/// Text whose backslashes and hyphens show as they are.
+/// Escapes backslashes and hyphens, so that they show as they are.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A line of text that does not begin with a control character.
+/// Protects a line of text that begins with a control character.
 fn protected(line: &str) -> String {
     match line.starts_with(['.', '\'']) {
         true => format!("\\&{line}"),

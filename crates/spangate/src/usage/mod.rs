@@ -1,5 +1,4 @@
-//! What the program says of its command line: tables of options, from which the help texts, the manual page and the completions
-//! of shells are made.
+//! Tables of command-line options. The help texts, the manual page and the completions of shells are generated from them.
 
 mod arguments;
 mod completions;
@@ -12,20 +11,20 @@ pub(crate) use man::manual_page;
 /// How an option takes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// It has none.
+    /// The option has no value.
     None,
-    /// The next word. The text names it in help.
+    /// The value is the next word. The text is its name in help.
     Next(&'static str),
-    /// The next word is a file or a directory.
+    /// The value is the next word, a file or a directory.
     File(&'static str),
-    /// The rest of the same word, which may be empty.
+    /// The value is the rest of the same word, which may be empty.
     Joined(&'static str),
-    /// All words that follow, as long as they are numbers.
+    /// The value is all following words that are numbers.
     Numbers(&'static str),
 }
 
 impl Value {
-    /// The value as help shows it behind the option's name, with the space before it.
+    /// The value as help shows it after the option's name, with the space before it.
     fn shown(self) -> String {
         match self {
             Value::None => String::new(),
@@ -45,7 +44,7 @@ pub(crate) struct Opt {
 }
 
 impl Opt {
-    /// Its line of the help text, without indentation.
+    /// The option's line of the help text, without indentation.
     pub(crate) fn line(&self) -> String {
         format!("{}{} {}", self.name, self.value.shown(), self.about)
     }
@@ -69,15 +68,15 @@ pub(crate) const fn file(name: &'static str, value: &'static str, about: &'stati
     Opt { name, value, about }
 }
 
-/// A command: a word behind the program's name with options of its own.
+/// A command: the word after the program's name, with options of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subcommand {
     pub name: &'static str,
-    /// What follows the name, in short.
+    /// A short form of the arguments.
     pub synopsis: &'static str,
     /// What it does; one or more sentences.
     pub about: &'static str,
-    /// A word that may follow the name, and what it does.
+    /// The words that may follow the name, each with its effect.
     pub words: &'static [(&'static str, &'static str)],
     pub options: &'static [Opt],
 }
@@ -107,7 +106,7 @@ impl Subcommand {
     }
 }
 
-/// All commands that this program has.
+/// All commands of this program.
 pub(crate) fn subcommands() -> impl Iterator<Item = &'static Subcommand> {
     [
         &crate::explain::COMMAND,

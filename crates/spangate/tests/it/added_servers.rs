@@ -1,4 +1,4 @@
-//! Checks of servers that come while traffic runs, and what commands change of servers' checks and TLS (management guide §9.3 "add
+//! Checks of servers that are added at run time, and commands that change servers' checks and TLS (management guide §9.3 "add
 //! server", "set server").
 
 use std::io::{Read as _, Write as _};
@@ -47,7 +47,7 @@ impl Asked {
         answer
     }
 
-    /// The fields of a server from its operational state on, of `show servers state`.
+    /// The fields of `show servers state` for a server, from its operational state on.
     fn state(&self, server: &str) -> Vec<String> {
         fields(&self.ask("show servers state b"), server)
     }
@@ -69,7 +69,7 @@ fn fields(all: &str, server: &str) -> Vec<String> {
     line.split(' ').skip(5).map(str::to_owned).collect()
 }
 
-/// A server whose answers to checks have a status that changes.
+/// A server whose responses to checks have a variable status.
 fn checked(status: u16) -> (Origin, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(status));
     let own = Arc::clone(&status);
@@ -91,7 +91,7 @@ fn checks_of_added_servers_run_once_they_are_enabled() {
         one.at
     );
     assert_eq!(proxy.ask(&add), "New server registered.\n");
-    // In maintenance; the check is configured and does not run.
+    // In maintenance; the check is configured but does not run.
     assert_eq!(proxy.state("s")[..2], ["0", "1"]);
     assert_eq!(proxy.state("s")[8], "2", "flags of the check");
     assert_eq!(proxy.ask("enable server b/s; enable health b/s"), "\n");
@@ -100,7 +100,7 @@ fn checks_of_added_servers_run_once_they_are_enabled() {
     proxy.until_up("s", false);
     status.store(200, Ordering::SeqCst);
     proxy.until_up("s", true);
-    // Checks follow a server that moves.
+    // Checks follow a server whose address changes.
     status.store(503, Ordering::SeqCst);
     proxy.until_up("s", false);
     let port = two.at.port();
@@ -140,7 +140,7 @@ fn checks_of_added_servers_speak_proxy_only_where_they_are_told_to() {
         proxy.ask(&format!("enable server b/{name}; enable health b/{name}"));
     }
     proxy.until_up("told", true);
-    // The result of a check that failed.
+    // The result of a failed check.
     until_any_holds(&proxy.path, "show servers state b", |all| {
         fields(all, "quiet")[6] == "2"
     });
@@ -168,7 +168,7 @@ fn trackers_are_told_of_in_the_order_of_haproxy() {
     assert!(at("own") < at("two") && at("two") < at("one"), "{told}");
 }
 
-/// Says something to everyone, once it has been sent something.
+/// Sends a text to every client, after it received something.
 fn agent(asked: &'static str, says: &'static str) -> Origin {
     Origin::raw(move |mut stream| {
         let mut came = vec![0; asked.len()];

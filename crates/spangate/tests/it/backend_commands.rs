@@ -76,10 +76,10 @@ fn a_backend_is_deleted() {
     assert_eq!(ask("del backend gone"), "No such backend.\n");
     assert_eq!(ask("publish backend gone"), "No such backend.\n");
     assert!(ask("add server gone/s 127.0.0.1:1").contains("No such backend."));
-    // Its name is no backend's any more, whatever forces the switch.
+    // No backend has this name any more, even for a forced switch.
     assert_eq!((get("gone", ""), get("gone", "1")), (503, 503));
 
-    // One with a stream stays until that is over.
+    // A backend with a stream stays until the stream ends.
     let mut client = TcpStream::connect(address(&front)).expect("a connection");
     let request = b"GET / HTTP/1.1\r\nhost: t\r\nx-be: busy\r\n\r\n";
     std::io::Write::write_all(&mut client, request).expect("sent");
@@ -97,7 +97,7 @@ fn a_backend_is_deleted() {
     proxy.stop();
 }
 
-/// The value that the servers' addresses and the key make; `config`'s tests compare it with HAProxy's.
+/// The cookie value for the servers' addresses and the key; the tests of `config` compare it with HAProxy's.
 fn cookie_value(at: SocketAddr, key: &str) -> String {
     let key = key.as_bytes();
     let value = config::dynamic::cookie_value(&ServerAddress::Fixed(Addr::Inet(at)), key);
@@ -129,11 +129,11 @@ fn cookie_values_by_address_change() {
         "{stats}"
     );
     assert_eq!(ask("disable dynamic-cookie backend b"), "");
-    // What a client has is taken back.
+    // The client's cookie is removed.
     assert_eq!(set_cookie().as_deref(), Some("SRV="));
     assert_eq!(ask("enable dynamic-cookie backend b"), "");
     assert_eq!(set_cookie(), value(one.at, "second"));
-    // A server that moves, and one that comes.
+    // A server with a new address, and an added server.
     assert!(
         ask(&format!(
             "set server b/s1 addr {} port {}",
@@ -236,7 +236,7 @@ fn a_backend_is_added() {
         ask(&format!("add server new/s {}; enable server new/s", one.at)),
         "New server registered.\n\n"
     );
-    // It serves who may use what is not published, then all; and has what its defaults say.
+    // First it serves only requests that may use unpublished backends, then all. It has the settings of its defaults.
     assert_eq!(get("new", "").0, 503);
     let answered = |body: &str| (200, Some("marked".to_owned()), body.to_owned());
     assert_eq!(get("new", "1"), answered("one"));
@@ -245,7 +245,7 @@ fn a_backend_is_added() {
     assert!(ask("show servers state new").contains(" new "));
     assert!(ask("show stat new 4 -1").contains("new,s,"));
 
-    // A second one beside it; the name of one that is gone can be given again.
+    // A second backend beside it; the name of a deleted one can be used again.
     assert_eq!(
         ask("add backend other from plain mode http"),
         "New backend registered.\n"
@@ -275,7 +275,7 @@ fn a_backend_is_added() {
     );
     assert_eq!(get("tunnel1", "1").0, 503, "a request of HTTP stays one");
 
-    // There are so many places.
+    // The number of reserved places.
     let mut added = 1;
     let refused = loop {
         let answer = ask(&format!("add backend more{added} from tunnel mode tcp"));

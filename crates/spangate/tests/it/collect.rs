@@ -40,7 +40,7 @@ service:
     traces: { receivers: [otlp], processors: [tail_sampling, batch], exporters: [nop] }
 ";
 
-/// An answer's body.
+/// The body of an answer.
 fn get(address: &str, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("a page");
@@ -164,12 +164,12 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
         assert!(output(&words).status.success());
     };
     send(&address);
-    // One that is wrong changes nothing.
+    // A faulty configuration changes nothing.
     collector.folder.write("collector.yaml", "receivers: 5");
     collector.signal("HUP");
-    collector.line("what runs goes on");
+    collector.line("the running one stays active");
     send(&address);
-    // One that is right takes over, once what was pending is decided and accounted for.
+    // A valid configuration takes over after the pending traces were decided and accounted for.
     let other = CONFIG.replace("traces:", "traces/other:");
     collector.folder.write("collector.yaml", &other);
     collector.signal("HUP");
@@ -182,7 +182,7 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     let address = collector.address("otlp grpc");
     collector.line("running: traces/other");
     send(&address);
-    // One whose port is taken does not start: the one before does again.
+    // If the port of the new one is in use, it does not start, and the previous one starts again.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let wrong = other.replace(
@@ -191,7 +191,7 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     );
     collector.folder.write("collector.yaml", &wrong);
     collector.signal("HUP");
-    collector.line("the one before does again");
+    collector.line("the previous one starts again");
     let address = collector.address("otlp grpc");
     send(&address);
     collector.line("running: traces/other");
@@ -218,14 +218,14 @@ fn the_end_tells_what_it_waits_for_and_how_to_end_at_once() {
     let words: Vec<_> = words.split(' ').chain([&*endpoint]).collect();
     assert!(output(&words).status.success());
     collector.signal("TERM");
-    collector.line("ending: nothing more is accepted");
-    let line = collector.line("waiting 25 s at most for ");
+    collector.line("ending: no new records are accepted");
+    let line = collector.line("waiting at most 25 s for ");
     assert!(
         line.contains(" batches for exporter 'otlphttp'")
             && line.ends_with("; SIGINT ends at once and loses them"),
         "{line}"
     );
     collector.signal("INT");
-    collector.line("SIGINT: what was pending is lost");
+    collector.line("SIGINT: pending records are lost");
     assert!(!collector.child.wait().expect("an end").success());
 }

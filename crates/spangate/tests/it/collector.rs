@@ -19,7 +19,7 @@ use prost::Message as _;
 /// OTLP's `STATUS_CODE_ERROR`.
 const ERROR: i32 = 2;
 
-/// A collector that keeps traces with an error, and decides after an hour where nothing shortens that.
+/// A collector that keeps traces with an error, and decides after an hour unless a setting shortens this.
 fn sampling(otlp: u16, to: SocketAddr) -> String {
     format!(
         "receivers:
@@ -38,7 +38,7 @@ service:
     )
 }
 
-/// A proxy whose spans go to the collector `main`, which has these lines. `/bad` fails.
+/// A proxy that sends its spans to the collector `main`, with these lines. Requests for `/bad` fail.
 fn proxy_config(folder: &Folder, yaml: &str, lines: &str) -> String {
     let file = folder.write("collector.yaml", yaml);
     let socket = folder.path("cli.sock");
@@ -75,7 +75,7 @@ fn start(yaml: &str, lines: &str, arguments: &[&str]) -> Setting {
 }
 
 impl Setting {
-    /// One good request for each `.`, and a bad one for each `x`.
+    /// Sends a good request for each `.`, and a bad one for each `x`.
     fn requests(&self, pattern: &str) {
         let mut client = Client::connect(address(&self.web));
         for letter in pattern.chars() {
@@ -87,7 +87,7 @@ impl Setting {
         }
     }
 
-    /// Everything that was recorded so far is in the collector.
+    /// Waits until the collector has everything that was recorded so far.
     fn hand_over(&self) {
         let answer = ask(&self.socket, "flush");
         assert!(answer.contains("flushed"), "{answer}");
@@ -101,7 +101,7 @@ impl Setting {
     }
 }
 
-/// The number before a word of an account.
+/// The number before a word in an account.
 fn number(text: &str, word: &str) -> u64 {
     let before = text.split(&format!(" {word}")).next();
     let digits = before.and_then(|text| text.rsplit(' ').next());
@@ -109,7 +109,7 @@ fn number(text: &str, word: &str) -> u64 {
     number.unwrap_or_else(|| panic!("no number before '{word}' in {text}"))
 }
 
-/// The line of the collector's log that is its last account.
+/// The last account in the collector's log.
 fn last_account(output: &Output) -> &str {
     let mut lines = output.stderr.lines();
     let found = lines.find(|line| line.contains("spans: "));
@@ -121,7 +121,7 @@ fn the_root_of_a_failed_request_has_its_trace_sent_soon_and_all_others_are_dropp
     let mut sink = Receiver::start();
     let setting = start(&sampling(0, sink.at), "    root-wait 20ms", &[]);
     setting.requests("..x...x..xx");
-    // An hour has not passed.
+    // The collector decided before the hour passed.
     sink.until("four failed requests", |sink| sink.spans.len() == 4);
     for (service, span) in &sink.spans {
         assert_eq!(service, "shop");
@@ -145,7 +145,7 @@ fn the_root_of_a_failed_request_has_its_trace_sent_soon_and_all_others_are_dropp
         collector.starts_with("collector 'main'\n  traces   : 11 accepted = "),
         "{collector}"
     );
-    // What came up to the end is decided as the rest.
+    // Records up to the end are decided like the others.
     setting.requests("x.x");
     let output = setting.end(libc::SIGUSR1);
     sink.rest();
@@ -177,7 +177,7 @@ fn an_end_decides_on_what_waits() {
     }
 }
 
-/// Posts a failed span of a trace to a receiver.
+/// Sends a failed span of a trace to a receiver.
 fn post(port: u16, trace_id: &[u8], parent: &[u8]) {
     let span = Span {
         trace_id: trace_id.to_vec(),
@@ -218,7 +218,7 @@ fn unhex(text: &str) -> Vec<u8> {
     pairs.map(byte).collect()
 }
 
-/// The ids of `traceparent`.
+/// The ids in `traceparent`.
 fn context(message: &Message) -> (Vec<u8>, Vec<u8>) {
     let field = message.field("traceparent").expect("a context");
     let parts: Vec<&str> = field.split('-').collect();
@@ -291,7 +291,7 @@ fn a_parent_elsewhere_shortens_nothing() {
     assert_eq!(client.response().expect("an answer").status, 500);
     drop(client);
     setting.hand_over();
-    // A root that came after it is decided before it.
+    // A later root is decided earlier.
     setting.requests("x");
     sink.until("the root", |sink| !sink.spans.is_empty());
     assert!(sink.spans[0].1.parent_span_id.is_empty());
@@ -383,7 +383,7 @@ fn a_process_that_takes_over_listens_and_the_old_one_loses_nothing() {
         account.contains("4 accepted = 3 exported + 1 dropped"),
         "{account}"
     );
-    // Only the new one listens now.
+    // Only the new process listens now.
     post(port.number, &[8; 16], &[1; 8]);
     new.requests("x");
     let output = new.end(libc::SIGTERM);
@@ -396,7 +396,7 @@ fn a_process_that_takes_over_listens_and_the_old_one_loses_nothing() {
     );
 }
 
-/// A filter's file: a span, a measurement and a log record for each request.
+/// A filter file with a span, a measurement and a log record for each request.
 const OTEL: &str = "
 otel-instrumentation i
     config {yml}
@@ -424,7 +424,7 @@ signals:
     )
 }
 
-/// A collector that takes all signals and drops them.
+/// A collector that accepts all signals and drops them.
 const NOTHING: &str = "
 receivers: { proxy: }
 exporters: { nop: }
@@ -467,7 +467,7 @@ fn all_signals_of_a_filter_go_there() {
     proxy.stop();
 }
 
-/// The names of a process's threads, once each of them has its own.
+/// The names of a process's threads, after each has its own.
 #[expect(
     clippy::disallowed_methods,
     reason = "a thread names itself, and nothing tells when it has"
@@ -483,7 +483,7 @@ fn threads(pid: u32) -> Vec<String> {
             .filter_map(name)
             .map(|name| name.trim().to_owned())
             .collect();
-        // The first one keeps the program's.
+        // The first thread has the program's name.
         if names.iter().filter(|name| *name == "spangate").count() == 1 {
             return names;
         }
@@ -515,7 +515,7 @@ fn only_a_section_makes_threads() {
     );
 }
 
-/// What a check of a configuration says; whether it is good.
+/// The output of a configuration check, and whether it succeeded.
 fn checked(folder: &Folder, config: &str) -> (bool, String) {
     let file = folder.write("t.cfg", config);
     let output = run(&["-c", "-f", &file]);
@@ -537,7 +537,7 @@ fn configurations_are_checked() {
     let option = "option tracing endpoint collector://main service s";
     let (is_good, said) = checked(&folder, &config(&of(&good), option));
     assert!(is_good && said.is_empty(), "{said}");
-    // Relative names count from where `default-path` says, and several files are merged.
+    // Relative names start from `default-path`, and several files are merged.
     let halves = good.split_once("exporters:").expect("two halves");
     folder.write("one.yaml", halves.0);
     folder.write("two.yaml", format!("exporters:{}", halves.1));
@@ -583,7 +583,7 @@ fn configurations_are_checked() {
             &logs,
             "",
             option,
-            "filter 'tracing' : collector 'main' takes no traces",
+            "filter 'tracing' : collector 'main' accepts no traces",
         ),
     ];
     for (yaml, lines, option, expected) in cases {
@@ -599,7 +599,7 @@ fn configurations_are_checked() {
         "parsing [otel.yml:2] : there is no section 'collector min'; did you mean 'main' maybe ?.";
     assert!(!is_good && said.contains(fault), "{said}");
     let (is_good, said) = checked(&folder, &config(&of(&good), &filter("main")));
-    let fault = "otel.yml:2 : collector 'main' takes no metrics: none";
+    let fault = "otel.yml:2 : collector 'main' accepts no metrics: none";
     assert!(!is_good && said.contains(fault), "{said}");
     let metrics = good.replace(
         "  pipelines:\n",
@@ -641,7 +641,7 @@ fn a_port_that_another_part_has_is_told_at_the_start() {
     for (rest, other) in cases {
         let output = of(&rest);
         assert!(!output.status.success());
-        let said = format!("the address 127.0.0.1:{} is taken by ", port.number);
+        let said = format!("the address 127.0.0.1:{} is already used by ", port.number);
         assert!(
             output.stderr.contains(&said) && output.stderr.contains(other),
             "{}",

@@ -1,4 +1,4 @@
-//! The command line: what scripts and service managers count on (management guide §3).
+//! The command line, on which scripts and service managers depend (management guide §3).
 
 use crate::common;
 
@@ -105,7 +105,7 @@ fn conditions_exit_with_their_truth() {
     }
 }
 
-/// `HAPROXY_MWORKER` is defined where a master runs the file; a check has no master.
+/// `HAPROXY_MWORKER` is defined if a master runs the file; a configuration check has no master.
 #[test]
 fn a_file_knows_whether_there_is_a_master() {
     let folder = Folder::new();
@@ -159,7 +159,7 @@ fn warnings_are_fatal_when_asked() {
     );
 }
 
-/// The keywords of the file that Debian's package installs, which has no frontend: it starts and answers its commands.
+/// The keywords in the file that Debian's package installs. It has no frontend, but starts and answers its commands.
 #[test]
 fn a_distribution_s_file_starts() {
     let folder = Folder::new();
@@ -276,7 +276,7 @@ fn signals_end_it_at_once_and_a_closed_input_does_not() {
         );
         // Its standard input is at its end from the start.
         let proxy = Proxy::start(&config, &[("FRONT", &front)]);
-        // A client that waits does not hold it.
+        // A client that waits does not delay the end.
         let mut client = common::http::Client::connect(common::address(&front));
         assert_eq!(client.get("/").status, 204);
         proxy.running.signal(signal);
@@ -386,7 +386,7 @@ fn a_master_in_the_background_serves_before_its_starter_ends() {
     );
     let file = folder.write("a.cfg", config);
     let pid = pidfile.display().to_string();
-    // It ends with its outputs closed: whoever serves has let go of them.
+    // It ends with its outputs closed: the serving process has closed them.
     let output = run(&["-W", "-D", "-p", &pid, "-f", &file]);
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
     let stream = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
@@ -411,7 +411,7 @@ fn names_without_an_address_disable_their_server_where_asked_to() {
     assert_eq!(accepted.status.code(), Some(0), "{}", accepted.stderr);
     let wanted = "could not resolve address 'no-such-host.invalid', disabling server.";
     assert!(accepted.stderr.contains(wanted), "{}", accepted.stderr);
-    // Other faults of the address stay faults.
+    // Other faults in the address are still faults.
     let file = folder.write("b.cfg", config.replace(".invalid:80", ":x"));
     assert_eq!(run(&["-c", "-dr", "-f", &file]).status.code(), Some(1));
 

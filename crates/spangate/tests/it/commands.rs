@@ -1,4 +1,4 @@
-//! What commands of the runtime interface change (management guide §9.3).
+//! Changes by commands of the runtime interface (management guide §9.3).
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -7,7 +7,7 @@ use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
 use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, eventually, listener};
 
-/// A proxy with a runtime interface, and what asks it.
+/// A proxy with a runtime interface, and a function that sends commands to it.
 pub fn start(
     config: &str,
     listeners: &[(&str, &std::net::TcpListener)],
@@ -231,7 +231,7 @@ fn frontends_pause_and_close() {
     );
     assert_eq!(get(own), 200);
 
-    // One whose socket others have: connections wait.
+    // The socket of this frontend is shared, so connections wait.
     assert_eq!(ask("disable frontend inherited"), "");
     let mut waiting = Client::connect(address(&front));
     waiting.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -252,14 +252,14 @@ fn frontends_pause_and_close() {
     );
     assert_eq!(ask("enable frontend x"), "No such frontend.\n");
     assert_eq!(get(address(&front)), 200);
-    // A paused frontend does not hold the end up.
+    // A paused frontend does not delay the end.
     assert_eq!(ask("disable frontend inherited"), "");
     proxy.stop();
 }
 
-/// Waits until nobody listens any more.
+/// Waits until connections are refused.
 fn until_refused(at: SocketAddr) {
-    // A connection may still be accepted by a listener that is about to close.
+    // A listener that is about to close may still accept a connection.
     eventually("nobody listens", || TcpStream::connect(at).err());
 }
 
@@ -346,7 +346,7 @@ fn streams_are_shown_and_ended() {
         long.contains(&format!("backend=b server=s addr={}", origin.at)),
         "{long}"
     );
-    // Its second line tells times.
+    // Its second line contains times.
     let timeless = |text: &str| text.lines().filter(|line| !line.contains(" age=")).count();
     let all = ask("show sess all");
     assert_eq!(all.lines().next(), long.lines().next());

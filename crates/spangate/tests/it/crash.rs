@@ -1,4 +1,4 @@
-//! A collector that is killed again and again under load loses nothing that it has acknowledged.
+//! A collector that is killed repeatedly under load loses no acknowledged data.
 
 use crate::common;
 
@@ -19,17 +19,17 @@ use common::http::Client;
 use common::origin::{Origin, ok};
 use common::{DEADLINE, Folder, join, spawn};
 
-/// Kills of one test; there are two.
+/// Kills per test; there are two tests.
 const KILLS: u64 = 25;
-/// Who sends at a time.
+/// Number of concurrent senders.
 const SENDERS: u64 = 3;
-/// Traces of a request: so many that are new, and at most so many that go on.
+/// Traces of a request: the number of new ones, and the most continued ones.
 const TRACES: u64 = 8;
 /// A process is killed after fewer requests than this.
 const REQUESTS_MAX: u64 = 400;
-/// Or some milliseconds after it began.
+/// Or it is killed at most this many milliseconds after its start.
 const BEGIN_MS_MAX: u64 = 60;
-/// Before what is refused is sent again.
+/// Pause before refused data is sent again.
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// xorshift64*
@@ -44,13 +44,13 @@ impl Random {
     }
 }
 
-/// A trace has two spans, which come with two requests: (sender, trace), and which of them.
+/// A trace has two spans, which are sent with two requests: (sender, trace), and the number of the span.
 type SpanKey = ((u64, u64), u8);
 
-/// What came out: how often each span did.
+/// The received spans, with the number of times each arrived.
 type Came = Arc<Mutex<BTreeMap<SpanKey, u64>>>;
 
-/// Takes what the collector sends.
+/// Receives the data that the collector sends.
 fn sink(came: &Came, told: Sender<()>) -> Origin {
     let (came, told) = (Arc::clone(came), Mutex::new(told));
     Origin::start(move |message| {
@@ -65,7 +65,7 @@ fn sink(came: &Came, told: Sender<()>) -> Origin {
             *came.entry(key).or_default() += 1;
         }
         drop(came);
-        // At the end nobody listens.
+        // At the end, no receiver exists.
         let _ = told.lock().unwrap().send(());
         ok("")
     })
@@ -75,12 +75,12 @@ fn is_wanted(trace: u64) -> bool {
     trace.is_multiple_of(3)
 }
 
-/// One of those who send. What it has acknowledged outlives the collector, as it would in an application.
+/// A sender. Its acknowledged data outlives the collector, as it would in an application.
 struct Load {
     sender: u64,
     random: Random,
     next: u64,
-    /// Traces whose second span is to be sent.
+    /// Traces whose second span has not been sent yet.
     open: Vec<u64>,
     acknowledged: BTreeSet<SpanKey>,
 }
@@ -130,7 +130,7 @@ impl Load {
         spans
     }
 
-    /// Sends until the collector is gone; says so after each acknowledgement.
+    /// Sends until the collector has ended; reports each acknowledgement.
     fn run(&mut self, address: &str, said: &Sender<()>) {
         let Ok(stream) = TcpStream::connect(address) else {
             return;
@@ -143,7 +143,7 @@ impl Load {
                     let _ = said.send(());
                 }
                 None => {
-                    // Nobody knows whether it arrived; what was begun goes on with the next process.
+                    // It is unknown whether the data arrived. Traces that were begun continue with the next process.
                     let open = spans.iter().filter(|(_, which)| *which == 2);
                     self.open.extend(open.map(|(trace, _)| *trace));
                     return;
@@ -158,7 +158,7 @@ impl Load {
         }
     }
 
-    /// None where the collector is gone.
+    /// None if the collector has ended.
     fn send(&self, client: &mut Client, spans: &[(u64, u8)]) -> Option<()> {
         let spans = spans.iter().map(|(trace, which)| self.span(*trace, *which));
         let request = ExportTraceServiceRequest {
@@ -180,7 +180,7 @@ impl Load {
             client.reader.wire.write_all(&request).ok()?;
             match client.response()?.status {
                 200 => return Some(()),
-                // What was left of the last process comes first.
+                // The data of the last process has priority.
                 429 | 503 => std::thread::park_timeout(AGAIN),
                 other => panic!("status {other}"),
             }
@@ -188,7 +188,7 @@ impl Load {
     }
 }
 
-/// What the collector is told; every other process waits for its disk.
+/// The collector's settings; in one of the two tests, the process waits for its disk.
 struct Setting<'a> {
     policies: &'a str,
     queue: &'a str,
@@ -224,8 +224,8 @@ service:
         )
     }
 
-    /// Lives and deaths, and a last life that comes to its end once all that is wanted came: what was acknowledged, and
-    /// what came.
+    /// Runs collectors that are killed, and a last one that ends after all expected spans have arrived. Returns the acknowledged
+    /// and the received spans.
     fn run(&self) -> (BTreeSet<SpanKey>, BTreeMap<SpanKey, u64>) {
         let (came, (told, hears)) = (Came::default(), mpsc::channel());
         let (folder, sink) = (Folder::new(), sink(&came, told));
@@ -236,7 +236,7 @@ service:
         for life in 0..KILLS {
             let collector = Running::start(&self.yaml(&folder, &sink, life));
             if random.below(4) == 0 {
-                // In the midst of its beginning.
+                // Killed during its start.
                 let some = Duration::from_millis(random.below(BEGIN_MS_MAX));
                 let _ = collector.lines.recv_timeout(some);
                 kill(collector);
@@ -268,7 +268,7 @@ service:
     }
 }
 
-/// Ends with the collector: it is killed after so many acknowledgements.
+/// Runs until the collector has ended: it is killed after `requests` acknowledgements.
 fn live(collector: Running, loads: Vec<Load>, requests: u64) -> Vec<Load> {
     let address = collector.address("http");
     let (said, hears) = mpsc::channel();
@@ -295,14 +295,14 @@ fn kill(mut collector: Running) {
     collector.child.wait().expect("it ends");
 }
 
-/// Spans that are wanted for certain, and did not come.
+/// Expected spans that did not arrive.
 fn missing(acknowledged: &BTreeSet<SpanKey>, came: &BTreeMap<SpanKey, u64>) -> Vec<SpanKey> {
     let wanted = acknowledged.iter().filter(|(trace, _)| is_wanted(trace.1));
     let missing = wanted.filter(|span| !came.contains_key(span));
     missing.copied().collect()
 }
 
-/// `SPANGATE_SEED` replays another one.
+/// `SPANGATE_SEED` replays another run.
 fn seed(own: u64) -> u64 {
     let given = std::env::var("SPANGATE_SEED").ok();
     given.map_or(own, |given| given.parse().expect("a number"))
@@ -330,7 +330,7 @@ fn a_trace_comes_out_whole_or_not_at_all() {
     );
     let setting = Setting {
         policies: &both,
-        // What is kept outlives the process too.
+        // Stored data outlives the process too.
         queue: "storage: file_storage",
         seed: seed(2),
     };

@@ -1,4 +1,4 @@
-//! The dashboard: its files, its API, who may ask, what it may change.
+//! The dashboard: its files, its API, its access control, and its changes.
 
 use crate::common;
 

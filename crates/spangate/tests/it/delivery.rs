@@ -1,4 +1,4 @@
-//! That no record of the filter `opentelemetry` goes astray: under load, with receivers that fail, and at the end.
+//! No record of the filter `opentelemetry` is lost silently: under load, with failing receivers, and at the end.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use common::origin::Origin;
 use common::otlp::{Receiver, filter, settings};
 use common::{Folder, Output, Proxy, accept, address, join, listener, spawn};
 
-/// Three spans a request.
+/// A filter file with three spans per request.
 const OTEL: &str = "
 otel-instrumentation i
     config {yml}
@@ -34,7 +34,7 @@ otel-scope end
 ";
 const SPANS: usize = 3;
 
-/// Records wait for nothing but a full batch, in a queue of this many.
+/// Records wait only for a full batch, in a queue of this size.
 fn batches(at: SocketAddr, queue: u32) -> String {
     let batch = format!(
         "type: batch, max_queue_size: {queue}, max_export_batch_size: 16, schedule_delay: 60000"
@@ -47,7 +47,7 @@ fn batches(at: SocketAddr, queue: u32) -> String {
     yml.join("\n") + "\n"
 }
 
-/// What runs, and where it is asked.
+/// The running program and its runtime interface.
 struct Running {
     proxy: Proxy,
     at: SocketAddr,
@@ -91,7 +91,7 @@ impl Running {
     }
 }
 
-/// Each span that came, once.
+/// The number of different spans that arrived.
 fn distinct(receiver: &Receiver) -> usize {
     let spans = receiver.spans.iter();
     let ids: HashSet<_> = spans.map(|(_, span)| span.span_id.clone()).collect();
@@ -116,10 +116,10 @@ fn every_span_of_four_workers_arrives() {
         .collect();
     for client in &clients {
         assert!(join(client, "a client"));
-        // Whoever asks meanwhile is answered.
+        // Other commands are answered meanwhile.
         assert!(ask(&running.cli, "status").contains("pipeline     : traces "));
     }
-    // What workers hold is handed over and exported.
+    // The workers hand over their records, which are then exported.
     assert_eq!(ask(&running.cli, "flush"), "filter 'f' : flushed\n\n");
     let all = (CLIENTS * REQUESTS * SPANS) as u64;
     assert_eq!(
@@ -149,7 +149,7 @@ fn a_graceful_stop_loses_nothing() {
             let first = first.clone();
             spawn(move || {
                 let mut answers = 0;
-                // As long as there is somebody to ask.
+                // While the listener exists.
                 while let Ok(stream) = TcpStream::connect(at) {
                     let mut client = Client::on(stream);
                     while client
@@ -209,7 +209,7 @@ fn a_receiver_that_asks_for_patience_gets_all_of_it() {
     let status = ask(&running.cli, "status");
     let account = Account::read(&status, "traces");
     assert_eq!((account.exported, account.lost), (6, 0), "{status}");
-    assert!(status.contains("0 given up, 2 attempts again"), "{status}");
+    assert!(status.contains("0 abandoned, 2 retries"), "{status}");
     receiver.rest();
     assert_eq!(distinct(&receiver), 6);
     running.end(libc::SIGTERM);
@@ -248,7 +248,7 @@ fn a_receiver_that_hangs_costs_what_does_not_fit() {
         assert_eq!(client.get("/").status, 200);
     }
     let all = (REQUESTS * SPANS) as u64;
-    // The counters are read one after the other, while others count.
+    // The counters are read one after the other while other threads change them.
     let status = until_holds(&running.cli, "status", |status| {
         let account = Account::read(status, "traces");
         account.started == all && account.adds_up()

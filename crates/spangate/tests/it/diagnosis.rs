@@ -25,7 +25,7 @@ fn start(
     (Proxy::start_in(folder, &config, listeners), path)
 }
 
-/// Sends this and reads all that is answered.
+/// Sends this text and reads the whole answer.
 fn exchange(front: &std::net::TcpListener, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address(front)).expect("a connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -99,7 +99,7 @@ fn messages_that_are_refused_can_be_looked_at() {
         "{shown}"
     );
     assert!(!shown.contains("invalid request"), "{shown}");
-    // The frontend is the other end of what the backend has.
+    // For the backend's captured response, the frontend is the other end.
     assert!(ask("show errors front").contains("invalid response"));
     assert!(!ask("show errors front request").contains("invalid response"));
     assert!(!ask("show errors 99").contains("invalid"));
@@ -258,7 +258,7 @@ fn what_the_process_does_is_told_as_programs_expect_it() {
         line.expect(name).parse::<f64>().expect(name)
     };
     assert!(number("uptime_now: ") > 0.0 && number("date_now: ") > 1.0e9);
-    // One of them asked whether it serves.
+    // One of them checked that the program serves.
     assert_eq!((number("accepted: "), number("requests: ")), (2.0, 2.0));
     assert_eq!(
         ask("show profiling"),

@@ -1,4 +1,4 @@
-//! The documents: their configurations are valid, and their links lead somewhere.
+//! The documents: their configurations are valid, and the targets of their links exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// The documents at the top and all files of `docs`, with their text.
+/// The documents in the root folder and all files of `docs`, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let paths = [root(), root().join("docs")]
         .into_iter()
@@ -29,7 +29,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     documents.map(read).collect()
 }
 
-/// The blocks of code of a language.
+/// The code blocks in a language.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("\n```{language}\n");
     let after = text.split(&begin).skip(1);
@@ -38,7 +38,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Runs a check on each block of a language; how many there are.
+/// Runs a check on each code block in a language. Returns the number of blocks.
 fn check(language: &str, run: impl Fn(&str) -> Output) -> usize {
     let mut checked = 0;
     for (path, text) in documents() {
@@ -69,7 +69,7 @@ fn configurations_of_collectors_are_valid() {
     assert!(check("yaml", validate) >= 1);
 }
 
-/// The anchor of a heading, as forges make it.
+/// The anchor of a heading, as on code forges.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text

@@ -1,4 +1,4 @@
-//! `spangate explain`: the way of a request through the rules.
+//! `spangate explain`: the rules that apply to a request.
 
 use crate::common;
 
@@ -148,7 +148,7 @@ fn what_cannot_be_explained_is_told() {
             &["-f", &file, "http://a/", "--frontend", "x"],
             "there is no frontend 'x'",
         ),
-        (&["-f", &file, "a"], "'a' is no URL of http or https"),
+        (&["-f", &file, "a"], "'a' is not an http or https URL"),
         (&["-f", &file], "name one request"),
         (&["http://a/"], "name a configuration file with -f"),
     ] {

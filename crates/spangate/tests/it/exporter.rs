@@ -1,4 +1,4 @@
-//! The exporter for Prometheus and OpenMetrics, and metrics over OTLP (`use-service prometheus-exporter`, `stats otlp`).
+//! The Prometheus and OpenMetrics exporter, and metrics over OTLP (`use-service prometheus-exporter`, `stats otlp`).
 
 use crate::common;
 
@@ -47,7 +47,7 @@ backend be
         all.contains("haproxy_process_build_info{version=\""),
         "{all}"
     );
-    // Each metric is described once, before its series, and all of them stand together.
+    // Each metric is described once, before its series, and its series are contiguous.
     let mut described: Vec<&str> = Vec::new();
     for line in all.lines() {
         match line.strip_prefix("# TYPE ") {
@@ -75,7 +75,7 @@ backend be
     proxy.stop();
 }
 
-/// The value of a series, by its whole name with its labels.
+/// The value of a series, by its full name including labels.
 fn series(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let rest = line.and_then(|line| line.strip_prefix(' '));
@@ -158,7 +158,7 @@ backend unmeasured
         !text.contains("time_seconds_bucket{proxy=\"unmeasured\""),
         "{text}"
     );
-    // The one that was slow is kept, and stands for its bucket of each metric.
+    // The trace of the slow request is kept, and it is the exemplar of its bucket in each metric.
     let kept = format!("# {{trace_id=\"{trace}\"}} ");
     for metric in ["frontend_total", "backend_response", "server_response"] {
         let begins = format!("haproxy_{metric}_time_seconds_bucket{{");
@@ -172,7 +172,7 @@ backend unmeasured
     proxy.stop();
 }
 
-/// The numbers of a metric by their attributes.
+/// The numbers of a metric by attributes.
 fn numbers(metric: &Metric) -> Vec<(String, f64)> {
     let points = match &metric.data {
         Some(Data::Sum(sum)) => &sum.data_points,
@@ -189,7 +189,7 @@ fn numbers(metric: &Metric) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// A series as Prometheus shows it, with its labels as [`shown`] has them.
+/// A series of Prometheus, with its labels in the format of [`shown`].
 fn as_attributes(series: &str) -> (&str, String) {
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
     let labels = labels.trim_end_matches('}').replace('"', "");
@@ -267,7 +267,7 @@ backend be
     );
     assert_eq!(point.explicit_bounds[0], 0.001);
     assert_eq!((point.count, point.bucket_counts.iter().sum()), (2, 2));
-    // The traces of its exemplars are among those that came.
+    // The traces of its exemplars arrived too.
     assert!(!point.exemplars.is_empty());
     let traces: Vec<_> = point
         .exemplars
@@ -283,7 +283,7 @@ backend be
         };
         traces.iter().all(has)
     });
-    // Nobody measures them.
+    // These are not measured.
     assert!(
         !receiver
             .metrics
@@ -295,7 +295,7 @@ backend be
     proxy.stop();
 }
 
-/// What Grafana's dashboards 12693 and 367 ask for, but for what has no feature here.
+/// The metrics in Grafana's dashboards 12693 and 367, except those of missing features.
 const DASHBOARDS: &str = include_str!("dashboards.txt");
 
 #[test]

@@ -1,4 +1,4 @@
-//! The filter `opentelemetry` with a receiver of OTLP over gRPC: in the clear, and compressed over TLS.
+//! The filter `opentelemetry` with an OTLP/gRPC receiver: without TLS, and compressed over TLS.
 
 use crate::common;
 
@@ -54,7 +54,7 @@ otel-scope request
     otel-event on-frontend-http-request
 ";
 
-/// A request that came, and how it was compressed.
+/// A received request, and its compression.
 enum Got {
     Spans(ExportTraceServiceRequest, Option<String>),
     Logs(ExportLogsServiceRequest),
@@ -99,7 +99,7 @@ impl MetricsService for Services {
     }
 }
 
-/// A receiver on a runtime and a thread of its own, for as long as the test runs.
+/// A receiver with its own runtime and thread, which runs as long as the test.
 fn receiver(tls: Option<ServerConfig>) -> (SocketAddr, Inbox<Got>) {
     let (outbox, inbox) = channel();
     let socket = listener();
@@ -140,7 +140,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, services: 
         .await;
 }
 
-/// An `otel.yml` with these options of every exporter.
+/// An `otel.yml` with these options for every exporter.
 fn settings(options: &str) -> String {
     let exporters: String = ["t", "m", "l"]
         .map(|name| format!("  {name}: {{ type: otlp_grpc, {options} }}\n"))
@@ -156,7 +156,7 @@ signals:
     )
 }
 
-/// One request through a proxy whose filter exports so; how its span was compressed.
+/// Sends one request through a proxy with such a filter. Returns the compression of its span.
 fn export(inbox: &Inbox<Got>, options: &str) -> Option<String> {
     let (origin, front, folder) = (Origin::echo(), listener(), Folder::new());
     let line = filter(&folder, OTEL, &settings(options));

@@ -22,7 +22,7 @@ use common::grpc::{Boxed, Message, Plain, Reverser, reversed, runtime, serve};
 use common::tls::Authority;
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 
-/// Connects over TLS, whatever the address in the URI says.
+/// Connects over TLS to a fixed address, whatever the URI contains.
 #[derive(Clone)]
 struct Dialer {
     to: SocketAddr,
@@ -60,7 +60,7 @@ async fn unary(client: &mut Client<Channel>, message: &[u8]) -> Result<Response<
         .await
 }
 
-/// Makes calls of every kind.
+/// Makes calls of all kinds.
 async fn call(channel: Channel) {
     let mut client = Client::new(channel);
     for message in [&b"abc"[..], &[7; 1_000_000]] {
@@ -99,7 +99,7 @@ async fn call(channel: Channel) {
         .unwrap();
     assert_eq!(sum.into_inner(), b"1000000");
 
-    // Each message waits for the answer to the one before.
+    // Each message waits for the answer to the previous one.
     client.ready().await.unwrap();
     let path = http::uri::PathAndQuery::from_static("/t.Test/Both");
     let (sender, inbox) = unbounded_channel();
@@ -123,7 +123,7 @@ async fn call(channel: Channel) {
     assert!(both.trailers().await.unwrap().is_some());
 }
 
-/// What comes over a channel, as a stream.
+/// The messages from a channel, as a stream.
 struct Inbox(UnboundedReceiver<Message>);
 
 impl Stream for Inbox {
@@ -188,14 +188,14 @@ fn calls_of_every_kind_pass() {
             .expect("a connection");
         for channel in [clear, tls] {
             call(channel.clone()).await;
-            // Time over: the call is given up at the server.
+            // After the timeout, the call is cancelled at the server.
             let mut client = Client::new(channel.clone());
             let held =
                 tokio::time::timeout(Duration::from_millis(100), unary(&mut client, b"hold"));
             held.await.expect_err("no answer");
             let end = tokio::time::timeout(DEADLINE, gone.recv());
             end.await.expect("the end of the call");
-            // Its connection goes on.
+            // Its connection stays usable.
             unary(&mut client, b"abc").await.expect("an answer");
         }
     };

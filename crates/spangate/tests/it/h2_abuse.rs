@@ -1,4 +1,4 @@
-//! Clients of HTTP/2 that take more than they may: their connection ends with a word of why, the others are served.
+//! HTTP/2 clients that exceed limits: their connection ends with an error code, and other clients are served.
 
 use crate::common;
 
@@ -12,12 +12,12 @@ use common::http::Client;
 use common::origin::{Origin, ok};
 use common::{DEFAULTS, Proxy, address, listener};
 
-/// Codes that say that a peer goes too far (RFC 9113 §7), or breaks a rule.
+/// Error codes for a peer that exceeds limits (RFC 9113 §7) or breaks a rule.
 const PROTOCOL_ERROR: u32 = 1;
 const COMPRESSION_ERROR: u32 = 9;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// A proxy, and the bytes of memory that it has.
+/// A proxy, and the memory of its process in bytes.
 struct Attacked {
     proxy: Proxy,
     front: SocketAddr,
@@ -53,7 +53,7 @@ impl Attacked {
     }
 }
 
-/// Sends frames over and over, at most so often, until the other side has enough; why it ended the connection.
+/// Sends frames up to `times` times, until the other side ends the connection. Returns its error code.
 fn flood(attacked: &Attacked, times: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> Option<u32> {
     let mut raw = Raw::connect(attacked.front, &[]);
     let mut reader = Raw {
@@ -119,7 +119,7 @@ fn floods_end_their_connection() {
         ),
         "continuations {continuations:?}"
     );
-    // A field of 3 KB that is named again and again by one byte.
+    // A 3 KB field that one byte refers to again and again.
     let bomb = flood(&attacked, 200, |number| {
         let mut block = get("/");
         if number == 0 {
@@ -133,7 +133,7 @@ fn floods_end_their_connection() {
         matches!(bomb, None | Some(0 | ENHANCE_YOUR_CALM | COMPRESSION_ERROR)),
         "{bomb:?}"
     );
-    // Large heads are none: each is answered.
+    // Large heads are not an attack: each is answered.
     let large = flood(&attacked, 200, |number| {
         let mut block = get("/");
         block.extend_from_slice(&[0x00, 1, b'a', 0x7f, 0x89, 0x26]);
@@ -154,7 +154,7 @@ fn clients_that_read_nothing_cost_little() {
     let before = attacked.resident_kib();
     let mut clients = Vec::new();
     for _ in 0..5 {
-        // An initial window of nothing.
+        // An initial window of 0.
         let mut raw = Raw::connect(attacked.front, &[0, 4, 0, 0, 0, 0]);
         for stream in 0..90 {
             let request = frame(
@@ -167,7 +167,7 @@ fn clients_that_read_nothing_cost_little() {
         }
         clients.push(raw);
     }
-    // All have their heads.
+    // All clients have received their heads.
     for raw in &mut clients {
         let mut heads = 0;
         while heads < 90 {
@@ -178,9 +178,9 @@ fn clients_that_read_nothing_cost_little() {
     }
     attacked.serves();
     let after = attacked.resident_kib();
-    // 450 responses of a megabyte each.
+    // 450 responses of one megabyte each.
     assert!(after < before + 80_000, "{before} KiB, {after} KiB");
-    // One window opens: that stream goes on to its end.
+    // One window opens: this stream continues to its end.
     let raw = &mut clients[0];
     let more = 2_000_000u32.to_be_bytes();
     let mut bytes = frame(WINDOW_UPDATE, 0, 0, &more);

@@ -1,4 +1,4 @@
-//! HTTP/2 of clients in front of scripted servers: what of a message passes, how streams end, drains, logs.
+//! HTTP/2 clients with scripted servers: forwarded messages, ends of streams, drains, logs.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use common::origin::{Origin, ok};
 use common::tls::{Authority, curl, has, program};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, Running, accept, address, listener};
 
-/// A proxy with a clear port, in front of an origin.
+/// A proxy with a port without TLS, in front of an origin.
 fn before(origin: SocketAddr, more: &str) -> (Proxy, SocketAddr) {
     let front = listener();
     let config = format!(
@@ -55,7 +55,7 @@ fn a_client_that_waits_to_be_asked_is_asked() {
     if !has("curl") {
         return;
     }
-    // A server that answers before it has the body is heard as well.
+    // An answer that the server sends before it has the body is forwarded as well.
     let origin = Origin::raw(|stream| {
         let mut reader = Reader::over(stream);
         while let Some(mut request) = reader.head() {
@@ -128,7 +128,7 @@ fn a_download_that_is_cancelled_ends_at_the_server() {
         );
         assert_eq!(got.exit, 28, "{version}");
         let sent = ended.recv_timeout(DEADLINE).expect("the server's end");
-        // What the client did not take was not fetched, buffers of the kernel aside.
+        // Data that the client did not accept was not fetched, except for the kernel's buffers.
         assert!(sent < 30_000_000, "{version}: {sent}");
     }
     proxy.stop();
@@ -139,7 +139,7 @@ fn early_answers_to_large_uploads_arrive() {
     if !has("curl") {
         return;
     }
-    // Reads nothing of the body before its answer.
+    // Reads nothing of the body before it answers.
     let origin = Origin::raw(|stream| {
         let mut reader = Reader::over(stream);
         let request = reader.head().unwrap();
@@ -159,7 +159,7 @@ fn early_answers_to_large_uploads_arrive() {
                 &proxy.folder,
                 &[version, "-H", "expect:", "--data-binary", &data, &url],
             );
-            // A server that closes with bytes unread may take its answer with it (RFC 9112 §9.6).
+            // A server that closes with unread bytes may lose its answer (RFC 9112 §9.6).
             match path {
                 "/lingers" => assert_eq!(
                     (got.status, &*got.text()),
@@ -203,7 +203,7 @@ fn logs_tell_the_version() {
     proxy.stop();
 }
 
-/// curl that goes on while the test does something else.
+/// A curl that runs while the test continues.
 fn fetching(arguments: &[&str]) -> Running {
     let mut command = Command::new("curl");
     command.args(["-s", "--max-time", "20", "-w", " %{http_code}"]);
@@ -221,7 +221,7 @@ fn streams_that_run_end_before_a_drained_process_does() {
     let one = fetching(&[H2, &format!("http://{front}/hold")]);
     drop(accept(&held, "the request"));
     proxy.running.signal(libc::SIGUSR1);
-    // Nobody new is served meanwhile.
+    // No new connection is served meanwhile.
     drop(accept(&release, "the server's wait"));
     assert_eq!(one.end().stdout, "done 200");
     let output = proxy.running.end();
@@ -240,7 +240,7 @@ fn a_slow_stream_does_not_hold_up_the_others() {
         false => ok(&small[..10]),
     });
     let (proxy, front) = before(origin.at, "");
-    // One connection for all of them: the first one is read slowly.
+    // All requests share one connection; the first response is read slowly.
     let url = |path: &str| format!("http://{front}{path}");
     let output = program(
         "curl",

@@ -1,4 +1,4 @@
-//! Timeouts, drains and bounds of connections of HTTP/2, frame by frame.
+//! Timeouts, drains and limits of HTTP/2 connections, frame by frame.
 
 use crate::common;
 
@@ -44,7 +44,7 @@ fn silent_connections_end_in_time() {
     let origin = Origin::echo();
     let more = "timeout http-request 100ms\n timeout http-keep-alive 100ms\n timeout client 200ms";
     let (proxy, front) = start(origin.at, more);
-    // Nothing, a head that does not end, and a part of a frame.
+    // No bytes, a head that does not end, and a part of a frame.
     for bytes in [
         vec![],
         frame(HEADERS, END_STREAM, 1, &get("/")),
@@ -54,12 +54,12 @@ fn silent_connections_end_in_time() {
         raw.send(&bytes);
         assert_eq!(raw.goaway(), Some(NO_ERROR), "{bytes:?}");
     }
-    // Between requests.
+    // A timeout between requests.
     let mut raw = Raw::connect(front, &[]);
     raw.send(&request(1, "/"));
     assert_eq!(raw.until(HEADERS).unwrap().0, 1);
     assert_eq!(raw.goaway(), Some(NO_ERROR));
-    // A body that does not come is answered with 400, and the connection goes on.
+    // If a body does not arrive, the answer is 400, and the connection stays usable.
     let mut raw = Raw::connect(front, &[]);
     raw.send(&frame(HEADERS, END_HEADERS, 1, &post("/")));
     raw.send(&request(3, "/"));
@@ -82,7 +82,7 @@ fn streams_beyond_the_limit_are_refused() {
     }
     let (stream, payload) = raw.until(RST_STREAM).expect("a refusal");
     assert_eq!((stream, code(&payload)), (201, REFUSED_STREAM));
-    // One that ends makes room.
+    // The end of a stream makes room for another.
     raw.send(&frame(RST_STREAM, 0, 1, &8u32.to_be_bytes()));
     raw.send(&request(203, "/"));
     assert_eq!(raw.until(HEADERS).unwrap().0, 203);
@@ -115,7 +115,7 @@ fn a_drained_process_tells_its_clients() {
 
 #[test]
 fn uploads_that_nobody_reads_stay_with_the_client() {
-    // Its connections are never read.
+    // The server never reads from its connections.
     let silent = listener();
     sys::hold_little(&silent, 4096);
     let (proxy, front) = start(address(&silent), "global\n tune.sndbuf.server 16384\n");
@@ -125,7 +125,7 @@ fn uploads_that_nobody_reads_stay_with_the_client() {
     raw.stream
         .set_read_timeout(Some(std::time::Duration::from_millis(200)))
         .unwrap();
-    // As much as the windows of stream and connection allow.
+    // As many bytes as the windows of stream and connection allow.
     let (mut stream_window, mut connection_window) = (65_535i64, 65_535i64);
     loop {
         let room = stream_window.min(connection_window).min(16_384);
@@ -152,7 +152,7 @@ fn uploads_that_nobody_reads_stay_with_the_client() {
             _ => {}
         }
     }
-    // Windows, and what the kernel holds.
+    // The windows, and the kernel's buffers.
     assert!(sent < 1 << 20, "{sent} bytes");
     proxy.stop();
 }
@@ -175,7 +175,7 @@ fn requests_that_are_refused_are_answered_or_reset_and_logged() {
             .to_owned()
     };
     let mut raw = Raw::connect(front, &[]);
-    // One field, which is in the dynamic table from the first time on, comes again and again.
+    // One field repeats, which is in the dynamic table after its first use.
     let mut large = get("/");
     large.extend([0x40, 1, b'x', 127, 0x81, 0x06]);
     large.extend([b'a'; 896]);
@@ -187,14 +187,14 @@ fn requests_that_are_refused_are_answered_or_reset_and_logged() {
         (1, true)
     );
     assert_eq!(line(), "f 0 0 PR \"<BADREQ>\"");
-    // A name in capitals.
+    // A name with capital letters.
     let mut malformed = get("/");
     malformed.extend(b"\x00\x01A\x01b");
     raw.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &malformed));
     let (stream, payload) = raw.until(RST_STREAM).expect("a reset");
     assert_eq!((stream, code(&payload)), (3, 1));
     assert_eq!(line(), "f 0 0 PR \"<BADREQ>\"");
-    // The connection goes on.
+    // The connection stays usable.
     raw.send(&request(5, "/"));
     assert_eq!(raw.until(HEADERS).unwrap().0, 5);
     assert!(line().starts_with("f 200 "));

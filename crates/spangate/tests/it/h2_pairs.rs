@@ -1,4 +1,4 @@
-//! HTTP/1 and HTTP/2, in the clear and over TLS, on both sides: curl and h2load as clients, nginx as the origin.
+//! HTTP/1 and HTTP/2, with and without TLS, on both sides: curl and h2load as clients, nginx as the origin.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use common::tls::{Authority, Fetched, Nginx, at, curl, has, program};
 use common::{DEFAULTS, Folder, Proxy, address, listener};
 
-/// A proxy between clients and nginx. The path's first part chooses how nginx is spoken to.
+/// A proxy between clients and nginx. The first part of the path selects the protocol to nginx.
 struct Between {
     proxy: Proxy,
     nginx: Nginx,
@@ -150,7 +150,7 @@ fn every_version_meets_every_version() {
             let chunked = ["-H", "transfer-encoding: chunked", "-H", "expect:"];
             let got = get(&path, &[&["-T", &between.upload], &chunked[..]].concat());
             assert_eq!(got.status, 204, "{case} {got:?} {}", between.nginx.errors());
-            // Refused while it comes.
+            // Refused while the body arrives.
             let got = get(
                 "/small",
                 &["--data-binary", &format!("@{}", between.upload)],

@@ -1,4 +1,4 @@
-//! Servers of HTTP/2 that end streams and connections as RFC 9113 lets them, or as it does not.
+//! HTTP/2 servers that end streams and connections in ways that RFC 9113 permits, and in ways that it does not.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ const INTERNAL_ERROR: u32 = 2;
 const REFUSED_STREAM: u32 = 7;
 const CANCEL: u32 = 8;
 
-/// The head of a response of 200, with a length where one is given.
+/// The head of a response with status 200, with a length if one is given.
 fn head(length: Option<usize>) -> Vec<u8> {
     let mut block = vec![0x88];
     if let Some(length) = length {
@@ -28,7 +28,7 @@ fn head(length: Option<usize>) -> Vec<u8> {
     block
 }
 
-/// A whole response.
+/// A complete response.
 fn response(stream: u32, body: &[u8]) -> Vec<u8> {
     let mut all = frame(HEADERS, END_HEADERS, stream, &head(Some(body.len())));
     let mut chunks = body.chunks(16 << 10).peekable();
@@ -52,7 +52,7 @@ fn goaway(last: u32) -> Vec<u8> {
     frame(GOAWAY, 0, 0, &payload)
 }
 
-/// A server whose connections are worked on by number, from 0 on.
+/// A server that handles its connections by number, from 0 on.
 fn server(work: impl Fn(Raw, u32) + Send + Sync + 'static) -> SocketAddr {
     let next = AtomicU32::new(0);
     let origin = Origin::raw(move |stream| {
@@ -62,7 +62,7 @@ fn server(work: impl Fn(Raw, u32) + Send + Sync + 'static) -> SocketAddr {
     origin.at
 }
 
-/// A proxy that speaks HTTP/1 with clients; it logs status and termination.
+/// A proxy for HTTP/1 clients; it logs status and termination.
 struct Before {
     proxy: Proxy,
     front: SocketAddr,
@@ -130,7 +130,7 @@ fn a_connection_that_goes_away_serves_what_it_took() {
         let (stream, _) = raw.until(HEADERS).expect("a request");
         raw.send(&goaway(stream));
         raw.send(&response(stream, number.to_string().as_bytes()));
-        // It is closed by the other side.
+        // The other side closes it.
         while raw.frame().is_some() {}
     });
     let before = Before::start(at, "");
@@ -158,7 +158,7 @@ fn what_a_server_sent_before_its_end_arrives() {
             outbox.send(()).unwrap();
         }
     });
-    // The client has room for little: the rest waits in the proxy when the server closes.
+    // The client has small buffers: the rest waits in the proxy when the server closes.
     let before = Before::start(at, "global\n tune.sndbuf.client 4096\n");
     for _ in 0..2 {
         let mut client = Client::connect(before.front);
@@ -241,7 +241,7 @@ fn trailers_reach_clients_of_http_1() {
     before.proxy.stop();
 }
 
-/// A server that says which streams were reset, and never answers.
+/// A server that never answers. It reports the streams that were reset.
 fn silent() -> (SocketAddr, Receiver<u32>) {
     let (outbox, resets) = channel();
     let at = server(move |mut raw, _| {
@@ -291,7 +291,7 @@ fn servers_that_speak_something_else_are_refused() {
         );
         let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
     });
-    // No status; and a field that is none.
+    // A head without a status, and one with an invalid field.
     let faulty = |block: &'static [u8]| {
         server(move |mut raw, _| {
             while let Some((stream, _)) = raw.until(HEADERS) {

@@ -1,4 +1,4 @@
-//! Checks of servers: what they find, what is said of it, and where requests go then.
+//! Checks of servers: their results, their messages, and the routing of requests afterwards.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use common::http::Client;
 use common::origin::{Origin, ok};
 use common::{DEADLINE, DEFAULTS, Proxy, address, listener};
 
-/// Asks until an answer holds; the last one where none does in time.
+/// Asks until an answer holds. Returns the last one if none does in time.
 #[expect(
     clippy::disallowed_methods,
     reason = "checks go by their own clocks, and nothing tells when they have ended"
@@ -29,7 +29,7 @@ fn until(front: &TcpListener, path: &str, holds: impl Fn(&str) -> bool) -> Strin
     }
 }
 
-/// A frontend that tells what expressions say of servers.
+/// A frontend that returns the values of expressions about servers.
 fn tell(expression: &str) -> String {
     format!(
         "frontend tell\n bind \"fd@${{TELL}}\"\n http-request return status 200 content-type text/plain lf-string \"%[{expression}]\"\n"
@@ -101,7 +101,7 @@ fn a_server_that_refuses_is_down_and_so_is_who_tracks_it() {
     }
 }
 
-/// A server of lines: says what it is given, one answer a line that comes.
+/// A line-based server: it sends a greeting, and one answer for each received line.
 fn lines(greeting: &'static str, answers: &'static [(&'static str, &'static str)]) -> Origin {
     Origin::raw(move |mut stream| {
         if stream.write_all(greeting.as_bytes()).is_err() {
@@ -129,7 +129,7 @@ fn lines(greeting: &'static str, answers: &'static [(&'static str, &'static str)
 #[test]
 fn scripts_speak_and_listen() {
     let good = lines("", &[("PING\r\n", "+PONG\r\n")]);
-    // As HAProxy's, the check waits for the answer that it wants until the server closes.
+    // As in HAProxy, the check waits for the expected answer until the server closes.
     let loading = Origin::raw(|mut stream| {
         let _ = stream.read(&mut [0; 64]);
         let _ = stream.write_all(b"-LOADING still\r\n");
@@ -161,7 +161,7 @@ fn scripts_speak_and_listen() {
     );
     let proxy = Proxy::start(&config, &[("TELL", &teller)]);
     assert_eq!(until(&teller, "/", |text| text == "0"), "0");
-    // All four are checked at about the same time; each says something at its first check.
+    // All four are checked at about the same time; each check logs its first result.
     let mut told = String::new();
     let mut datagram = [0; 1024];
     let wanted = [
@@ -237,7 +237,7 @@ fn errors_of_traffic_take_an_observed_server_down() {
 fn sessions_of_a_server_that_went_down_end() {
     let healthy = Arc::new(AtomicU16::new(1));
     let is_healthy = Arc::clone(&healthy);
-    // Greets; a check that is greeted otherwise fails.
+    // Sends a greeting; a check that receives another one fails.
     let server = Origin::raw(move |mut stream| {
         let text = match is_healthy.load(Ordering::SeqCst) {
             1 => "good\n",
@@ -258,7 +258,7 @@ fn sessions_of_a_server_that_went_down_end() {
     let mut greeting = [0; 5];
     client.read_exact(&mut greeting).expect("a greeting");
     healthy.store(0, Ordering::SeqCst);
-    // It ends although neither side has ended it.
+    // The connection ends although neither side has ended it.
     let ended = client.read(&mut greeting);
     assert!(
         matches!(ended, Ok(0))
@@ -295,7 +295,7 @@ fn a_program_checks_servers() {
     assert!(!told.contains("b/good is DOWN"), "{told}");
 }
 
-/// A real server, where there is one.
+/// A real server, if one is installed.
 #[test]
 fn redis_itself_is_checked() {
     let folder = common::Folder::new();

@@ -1,4 +1,4 @@
-//! The end of a process: nothing that it accepted is lost, and it ends when it is told to at the latest.
+//! The end of a process: no accepted data is lost, and it ends within the time limit.
 
 use crate::common;
 
@@ -14,12 +14,12 @@ use common::{
     DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, join, listener, spawn, uninterrupted,
 };
 
-/// Connections of one client that may be reset before anything is answered on them: the kernel resets those that it has not given to
-/// `accept` when a socket closes, one for each worker of the old process.
+/// Most connections of one client that may be reset before any answer. When a socket closes, the kernel resets the connections
+/// that it has not passed to `accept` yet: one for each worker of the old process.
 const RESETS_MAX: u32 = 2;
 
-/// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
-/// Every one must be, but for [`RESETS_MAX`] that no process has seen.
+/// Sends requests until it is told to stop, on one connection while that is kept. Returns the number of answers. Every request
+/// must be answered, except for [`RESETS_MAX`] that no process has accepted.
 fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Result<u32, String> {
     let mut count = 0;
     let mut resets = 0;
@@ -58,7 +58,7 @@ fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Resul
     Ok(count)
 }
 
-/// CAP_NET_BIND_SERVICE and CAP_NET_ADMIN, as /proc shows them.
+/// CAP_NET_BIND_SERVICE and CAP_NET_ADMIN, in the format of /proc.
 const BIND_AND_ADMIN: u64 = 1 << 10 | 1 << 12;
 
 #[test]
@@ -121,7 +121,7 @@ fn a_second_process_takes_over_without_a_lost_request() {
         .collect();
     let wait_for = |more: u32| {
         let from = answered.load(SeqCst);
-        // A client that fails ends: then nobody counts any more.
+        // A failed client has ended, and the counter stops.
         while answered.load(SeqCst) < from + more {
             crate::common::before_the_next_look();
             for client in &clients {
@@ -154,7 +154,7 @@ fn a_second_process_takes_over_without_a_lost_request() {
     new.stop();
 }
 
-/// A server that never answers, and tells when it was asked.
+/// A server that never answers, and reports its requests.
 fn silent() -> (Origin, std::net::TcpListener) {
     let asked = listener();
     let at = address(&asked);
@@ -194,7 +194,7 @@ fn with_grace_it_still_accepts() {
     );
     let proxy = Proxy::start(&config, &[]);
     proxy.running.signal(libc::SIGUSR1);
-    // A fresh connection that is told to close was accepted after the signal.
+    // If a new connection is told to close, it was accepted after the signal.
     while Client::connect(to).get("/").field("connection") != Some("close") {}
     let output = proxy.running.end();
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
@@ -323,7 +323,7 @@ frontend f
         info.contains(&format!("Pid: {}\n", new.running.pid())),
         "{info}"
     );
-    // This one does not hand them over, and says nothing.
+    // This one does not hand over its sockets, and gives no message.
     let file = folder.write("third.cfg", config("", 1));
     let third = common::run(&["-db", "-f", &file, "-x", &path]);
     assert_eq!(third.status.code(), Some(1));

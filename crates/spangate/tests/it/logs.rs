@@ -1,4 +1,4 @@
-//! How log lines are wrapped for each kind of target: byte for byte as HAProxy 3.5 does, but for the times.
+//! The formats of log lines for each kind of target: byte for byte as in HAProxy 3.5, except for times.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ fn receive(sink: &UdpSocket) -> String {
     String::from_utf8_lossy(&buffer[..count]).into_owned()
 }
 
-/// Whether a text looks as a pattern says: `d` is a digit, `a` a letter, `_` a digit or a blank, `s` a sign.
+/// Whether a text matches a pattern: `d` is a digit, `a` a letter, `_` a digit or a blank, `s` a sign.
 fn is_like(text: &str, pattern: &str) -> bool {
     let like = |(text, pattern): (char, char)| match pattern {
         'd' => text.is_ascii_digit(),
@@ -35,7 +35,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 const BSD: &str = "aaa _d dd:dd:dd";
 const ISO: &str = "dddd-dd-ddTdd:dd:dd.dddddds";
 
-/// A line with its date replaced, which must stand at `at`.
+/// A line whose date, which must be at `at`, is replaced.
 fn undated(line: &str, at: usize, iso: bool) -> String {
     let pattern = if iso {
         format!("{ISO}dd:dd")
@@ -47,7 +47,7 @@ fn undated(line: &str, at: usize, iso: bool) -> String {
     format!("{}DATE{}", &line[..at], &line[at + pattern.len()..])
 }
 
-/// The format, where the date stands and whether it is precise, the line.
+/// The format, the place of the date and whether it is precise, the line.
 type Case<'a> = (&'a str, Option<(usize, bool)>, &'a str);
 
 #[test]
@@ -160,12 +160,12 @@ frontend f
         assert_eq!(receive(&raised), format!("<6>{path}\n"));
         assert_eq!(receive(&short), format!("{path}\n"));
     }
-    // The line with its end is as long as was said.
+    // The line has the configured length, including its end.
     assert_eq!(receive(&short), format!("{}\n", &long[..79]));
     for path in ["/2", "/3", "/7"] {
         assert_eq!(receive(&some), format!("{path}\n"));
     }
-    // An error is of level err; the first target sends nothing as more severe than a notice.
+    // An error has level err; the first target sends nothing with a higher level than notice.
     assert_eq!(client.get("/fail").status, 500);
     receive(&raised);
     assert_eq!(receive(&raised), "<5>/fail\n");
@@ -182,7 +182,7 @@ fn at(sink: &UdpSocket) -> std::net::SocketAddr {
     sink.local_addr().expect("an address")
 }
 
-/// The order and the texts are HAProxy 3.5's.
+/// The order and the texts are those of HAProxy 3.5.
 #[test]
 fn steps_and_profiles() {
     let (every, some, own) = (sink(), sink(), sink());
@@ -235,7 +235,7 @@ backend b
         let pid = proxy.running.pid();
         assert_eq!(line, format!("<134>1 DATE - other {pid} - {sd} {text}\n"));
     }
-    // A response made here has no server and is none of a server.
+    // A response made by the proxy has no server and is not a server's.
     client.get("/own");
     for line in [
         "accept txn_accept 0 <BADREQ>",
@@ -289,7 +289,7 @@ backend b
     ] {
         assert_eq!(receive(&log), format!("{line}\n"));
     }
-    // Silenced from that rule on.
+    // Silent from that rule on.
     client.get("/quiet");
     assert_eq!(receive(&log), "tcp-req-cont ----\n");
     assert_eq!(receive(&log), "here http-req GET\n");
@@ -340,7 +340,7 @@ backend one
     for path in ["/1", "/2", "/3", "/4"] {
         client.get(path);
     }
-    // By turns, and odd numbers at the second server.
+    // In turn, and odd numbers at the second server.
     let lines = |sink: &UdpSocket, count| -> Vec<String> {
         (0..count)
             .map(|_| receive(sink).trim_end().to_owned())
@@ -355,7 +355,7 @@ backend one
     proxy.stop();
 }
 
-/// A server that goes and comes again misses nothing that was not sent to it.
+/// A server that was unreachable receives all lines that were not sent to it meanwhile.
 #[test]
 fn logs_over_tcp() {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -383,7 +383,7 @@ backend b
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         BufReader::new(stream)
     };
-    // Both targets name one place, which has one connection; in which order they come to it is nobody's.
+    // Both targets have the same address and share one connection; the order of their lines is not defined.
     let lines = |reader: &mut BufReader<TcpStream>| {
         let mut lines = [String::new(), String::new()];
         for line in &mut lines {
@@ -397,7 +397,7 @@ backend b
     assert_eq!(lines(&mut reader), ["/1\n", "<6>/1\n"]);
     client.get("/2");
     assert_eq!(lines(&mut reader), ["/2\n", "<6>/2\n"]);
-    // It is not enough to drop it: a program that another test starts now has a copy until it runs.
+    // Dropping it is not enough: a program that another test starts now has a copy until its exec.
     let stream = reader.into_inner();
     stream.shutdown(Shutdown::Both).expect("its end");
     client.get("/3");

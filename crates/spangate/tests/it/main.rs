@@ -1,4 +1,4 @@
-//! The program, run as a child.
+//! The program, run as a child process.
 
 mod added_servers;
 mod backend_commands;

@@ -1,5 +1,5 @@
-//! Master-worker mode, with the real program: the manager is told, a reload changes what is served and loses nothing when it
-//! fails, and the two live and die together.
+//! Master-worker mode with the real program: the manager gets notifications, a reload changes the served configuration and loses
+//! nothing when it fails, and master and worker end together.
 
 use crate::common;
 
@@ -19,7 +19,7 @@ use common::{
     DEADLINE, Folder, Port, address, eventually, join, listener, now, spawn, uninterrupted,
 };
 
-/// A running master, ended with the test.
+/// A running master, which ends with the test.
 struct Master {
     child: Child,
 }
@@ -50,7 +50,7 @@ impl Master {
         }
     }
 
-    /// One that tells a manager.
+    /// A master that notifies a manager.
     fn managed(dir: &Folder) -> (Self, UnixDatagram) {
         let path = dir.path("notify");
         let manager = UnixDatagram::bind(&path).expect("a manager's socket");
@@ -71,7 +71,7 @@ impl Master {
     }
 }
 
-/// Waits for the next word to a manager, which is about this.
+/// Waits for the next message to the manager, which must contain this.
 fn told(manager: &UnixDatagram, what: &str) {
     let mut message = [0; 512];
     let len = uninterrupted(|| manager.recv(&mut message)).expect("the manager is told");
@@ -99,7 +99,7 @@ fn answer(text: &str) -> String {
     format!("http-request return status 200 content-type text/plain string {text}")
 }
 
-/// The body of one response, none while nobody answers.
+/// The body of one response; None while there is no answer.
 fn get(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(DEADLINE)).ok()?;
@@ -185,7 +185,7 @@ fn the_dashboard_goes_on_over_a_reload() {
 #[test]
 fn a_first_worker_that_does_not_start_ends_the_master() {
     let dir = Folder::new();
-    // A port that is taken in a way that SO_REUSEPORT does not share.
+    // The port is in use in a way that SO_REUSEPORT cannot share.
     let taken = listener();
     configure(&dir, address(&taken).port(), &answer("one"));
     let mut master = Master::start(&dir, "-W", None);
@@ -197,7 +197,7 @@ fn a_worker_that_dies_ends_the_master_with_its_code() {
     let (dir, reserved) = (Folder::new(), Port::reserve());
     configure(&dir, reserved.number, &answer("one"));
     let (mut master, manager) = Master::managed(&dir);
-    // One that serves is not yet one whose start the master knows of.
+    // A worker may serve before the master knows that it has started.
     told(&manager, "READY=1");
     served(reserved.number, "one");
     let children = format!("/proc/{0}/task/{0}/children", master.child.id());
@@ -206,7 +206,7 @@ fn a_worker_that_dies_ends_the_master_with_its_code() {
     assert_eq!(master.end().code(), Some(137));
 }
 
-/// Asks on a connection that stands; the body of the answer.
+/// Sends a request on an open connection. Returns the body of the answer.
 fn ask(mut stream: impl Read + Write) -> Option<String> {
     let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
     stream.write_all(request).ok()?;
@@ -215,7 +215,7 @@ fn ask(mut stream: impl Read + Write) -> Option<String> {
     text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
-/// How long the kernel keeps a connection of `defer-accept` for sure that has sent nothing.
+/// How long the kernel certainly keeps a `defer-accept` connection that has sent nothing.
 const DEFERRED: Duration = Duration::from_millis(800);
 
 #[test]
@@ -260,7 +260,7 @@ fn reloads_lose_no_connection_that_waits() {
         told(&manager, "RELOADING=1");
         told(&manager, "READY=1");
         let was_fast = since.elapsed() < DEFERRED;
-        // The worker before has ended: nobody else can answer.
+        // The previous worker has ended: no other process can answer.
         let children = format!("/proc/{0}/task/{0}/children", master.child.id());
         eventually("one worker", || {
             let children = std::fs::read_to_string(&children).expect("the master's children");
@@ -270,7 +270,7 @@ fn reloads_lose_no_connection_that_waits() {
             .into_iter()
             .filter(|stream| ask(stream).is_none_or(|body| body != threads.to_string()))
             .count();
-        // One that the kernel gave to the old worker, for it waited too long, is idle there and closed.
+        // A connection that waited too long went to the old worker; it is idle there and is closed.
         if !was_fast {
             slow += 1;
             assert!(slow < 100, "this machine is too slow");
@@ -319,7 +319,7 @@ fn a_listener_that_is_no_longer_named_closes() {
     eventually("nobody listens", || get(other).is_none().then_some(()));
 }
 
-/// What a socket answers to these lines.
+/// The answer of a socket to these lines.
 fn command(path: &Path, lines: &str) -> String {
     let mut stream = eventually("the socket", || UnixStream::connect(path).ok());
     stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -344,7 +344,7 @@ fn the_master_s_runtime_interface() {
     let mode = std::fs::metadata(&path).expect("a socket").mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    // Processes, and commands of each.
+    // The processes, and commands for each.
     let processes = eventually("a worker that the master knows", || {
         Some(ask("show proc\n")).filter(|processes| processes.contains(" worker "))
     });
@@ -391,7 +391,7 @@ fn the_master_s_runtime_interface() {
     assert!(ask("nonsense\n").starts_with("Unknown command: 'nonsense'"));
     assert!(ask("help\n").contains("\n  show proc "));
 
-    // Rights go along.
+    // The rights are passed on.
     let user = |lines: &str| command(&limited, lines);
     assert_eq!(user("@1 show cli level\n"), "user\n\n");
     assert_eq!(user("show cli level\n"), "user\n\n");
@@ -399,7 +399,7 @@ fn the_master_s_runtime_interface() {
     assert_eq!(user("@@1 show cli level\n"), "user\n\n");
     assert_eq!(user("expert-mode on\n"), "Permission denied!\n");
 
-    // A reload that works, and one that does not.
+    // A successful reload, and a failed one.
     configure(&dir, port, &answer("two"));
     let reloaded = ask("reload\n");
     assert!(reloaded.starts_with("Success=1\n--\n"), "{reloaded}");

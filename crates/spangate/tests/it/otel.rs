@@ -1,4 +1,4 @@
-//! The filter `opentelemetry` in a process: the runtime interface's view of it.
+//! The filter `opentelemetry` in a process, as the runtime interface shows it.
 
 use crate::common;
 
@@ -87,14 +87,14 @@ frontend web
     queue      : 3 of 100 records, "
     );
     assert!(waiting.starts_with(&expected), "{waiting}\n{expected}");
-    assert!(waiting.contains("    last taken : never\n    last error : none\n"));
+    assert!(waiting.contains("    last sent  : never\n    last error : none\n"));
 
     assert_eq!(ask(&path, "flush @f"), "filter 'f' : flushed\n\n");
     let flushed = ask(&path, "status @f");
     for line in [
         "    records    : 3 started, 3 exported, 0 sampled out, 0 lost, 0 waiting, 0 in flight\n",
         "    records    : 4 started, 4 exported, 0 sampled out, 0 lost, 0 waiting, 0 in flight\n",
-        "    last taken : 0 s ago\n",
+        "    last sent  : 0 s ago\n",
     ] {
         assert!(flushed.contains(line), "{line} in {flushed}");
     }
@@ -125,7 +125,7 @@ fn what_waits_can_be_dropped_at_the_end() {
         let out = folder.path("out");
         let yml = folder.write("otel.yml", YML.replace("OUT", &out.display().to_string()));
         let otel = folder.write("otel.cfg", OTEL.replace("OTEL_YML", &yml));
-        // It outlives the process.
+        // The folder outlives the process.
         let kept = Folder::new();
         let link = kept.path("out");
         std::fs::write(&out, "").unwrap();

@@ -139,7 +139,7 @@ fn the_printed_configuration_is_good_and_runs() {
     let proxy = Running::start(command);
     assert_eq!(Client::on(connected(&port)).get("/").text(), "the same");
     assert!(stopped(proxy).status.success());
-    // Each option's line is one that the language takes.
+    // The line of each option is valid in the language.
     let all = [
         "proxy",
         "--to",

@@ -1,4 +1,4 @@
-//! What keeps a failure from spreading: `retry-budget` and `outlier-ejection` (docs/resilience.md).
+//! Settings that prevent failures from spreading: `retry-budget` and `outlier-ejection` (docs/resilience.md).
 
 use crate::common;
 
@@ -24,7 +24,7 @@ fn metrics(front: &TcpListener) -> String {
     Client::connect(address(front)).get("/metrics").text()
 }
 
-/// Ends the program and gives what it said.
+/// Ends the program. Returns its output.
 fn told(proxy: Proxy) -> String {
     proxy.running.signal(libc::SIGTERM);
     proxy.running.end().stderr
@@ -39,7 +39,7 @@ fn a_budget_bounds_retries() {
         UNAVAILABLE.to_vec()
     });
     let listener = listener();
-    // The budget allows ten retries in ten seconds, however many requests come.
+    // The budget allows ten retries in ten seconds, for any number of requests.
     let config = front(&format!(
         " retries 3\n retry-on 503\n retry-budget 0% min 1\n server s {}\n",
         failing.at
@@ -67,7 +67,7 @@ fn a_retry_of_a_connection_that_the_budget_refuses_ends_with_the_first_fault() {
     let at = address(&gone);
     drop(gone);
     let listener = listener();
-    // Three tries would take two seconds.
+    // Three attempts would take two seconds.
     let config = front(&format!(
         " timeout connect 1s\n retries 2\n retry-budget 0% min 0\n server s {at}\n"
     ));
@@ -84,7 +84,7 @@ fn a_retry_of_a_connection_that_the_budget_refuses_ends_with_the_first_fault() {
     told(proxy);
 }
 
-/// Does something until it holds, which it has to in time.
+/// Repeats a function until it returns true, within the deadline.
 #[expect(
     clippy::disallowed_methods,
     reason = "ejections go by their own clock, and nothing tells when they have ended"
@@ -97,12 +97,12 @@ fn repeat(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asks until the metrics have a line.
+/// Polls the metrics until they contain a line.
 fn until(front: &TcpListener, line: &str) {
     repeat(line, || metrics(front).contains(line));
 }
 
-/// A server that answers with a status of the test's choice, and how often it was asked.
+/// A server with a variable status, and the number of its requests.
 fn switched(status: u16) -> (Origin, Arc<AtomicU16>, Arc<AtomicUsize>) {
     let status = Arc::new(AtomicU16::new(status));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -137,7 +137,7 @@ fn a_server_that_fails_is_ejected_and_comes_back() {
         &listener,
         "haproxy_server_status{proxy=\"be\",server=\"a\",state=\"NOLB\"} 1",
     );
-    // The probe of a server that still fails ejects it again.
+    // The probe fails, which ejects the server again.
     asks(4);
     until(
         &listener,
@@ -177,7 +177,7 @@ fn a_circuit_opens_and_one_request_closes_it() {
     for _ in 0..4 {
         assert_eq!(get(), 503);
     }
-    // Open: the server is not asked.
+    // Open: the server gets no requests.
     status.store(200, Ordering::SeqCst);
     assert_eq!(get(), 503);
     assert_eq!(asked.load(Ordering::SeqCst), 4);

@@ -95,7 +95,7 @@ fn commands_are_answered_over_every_socket() {
     });
     assert_eq!(*pid, wanted);
 
-    // The client may have sent its end before it gets the answer.
+    // The client may close its sending direction before it gets the answer.
     let mut stream = TcpStream::connect(address(&tcp)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(b"show info\n").unwrap();
@@ -143,7 +143,7 @@ fn a_session_has_many_commands() {
     exchange(b"wait 1ms; echo four\n", "Done.\n\nfour\n\n> ");
     exchange(b"echo five <<\n", "+ ");
     exchange(&[b'x'; 21 << 10], "The payload is too big.");
-    // What a client sends after the last answer does not take that answer away.
+    // Bytes that a client sends after the last answer do not destroy that answer.
     assert_eq!(
         ask_unix(&path, &format!("echo\n{}", "x\n".repeat(9_000))),
         "\n\n"

@@ -1,5 +1,5 @@
-//! The program under a service manager: a unit like those that distributions have for HAProxy starts, reloads and stops it,
-//! and requests are answered all the while.
+//! The program under a service manager: a unit like those of distributions for HAProxy starts, reloads and stops it, and requests
+//! are answered during the whole time.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use common::{
     DEADLINE, Folder, Port, Running, address, eventually, join, listener, spawn, sys, uninterrupted,
 };
 
-/// A unit as systemd reads it: `@DIR@` is a folder, `@PROGRAM@` the program.
+/// A unit in systemd's format: `@DIR@` is a folder, `@PROGRAM@` the program.
 const UNIT: &str = r#"
 [Service]
 EnvironmentFile=-@DIR@/missing
@@ -31,9 +31,9 @@ SuccessExitStatus=143
 Type=notify
 "#;
 
-/// What is read of a unit.
+/// The parsed unit.
 struct Unit {
-    /// In their order.
+    /// The settings in order.
     settings: Vec<(String, String)>,
     environment: HashMap<String, String>,
 }
@@ -58,7 +58,7 @@ impl Unit {
             words.map(str::to_owned).collect()
         };
         let mut assignments: Vec<String> = unit.all("Environment").flat_map(quoted).collect();
-        // What files say wins.
+        // Settings in files win.
         for path in unit.all("EnvironmentFile") {
             let file = std::fs::read_to_string(path.trim_start_matches('-')).unwrap_or_default();
             let lines = file.lines().filter(|line| !line.starts_with('#'));
@@ -84,7 +84,7 @@ impl Unit {
         self.all(name).next().expect(name)
     }
 
-    /// A command line: a variable that is a word of its own becomes as many words as its value has.
+    /// A command line. A variable that is a word of its own becomes as many words as its value has.
     fn command(&self, line: &str, main_pid: &str) -> Command {
         let mut words: Vec<String> = Vec::new();
         for word in line.split_whitespace() {
@@ -103,7 +103,7 @@ impl Unit {
     }
 }
 
-/// A manager that runs a unit, as systemd does for `Type=notify` and `KillMode=mixed`.
+/// A manager that runs a unit, like systemd with `Type=notify` and `KillMode=mixed`.
 struct Manager {
     unit: Unit,
     socket: UnixDatagram,
@@ -118,7 +118,7 @@ impl Drop for Manager {
 }
 
 impl Manager {
-    /// Starts it, and waits until it is ready. `activated`: the listening sockets, from descriptor 3 on.
+    /// Starts the unit and waits until it is ready. `activated`: the listening sockets, from descriptor 3 on.
     fn start(folder: &Folder, unit: Unit, activated: &[&std::net::TcpListener]) -> Manager {
         let path = folder.path("notify.sock");
         let socket = UnixDatagram::bind(&path).expect("a socket");
@@ -136,7 +136,7 @@ impl Manager {
         manager
     }
 
-    /// The next message has this line.
+    /// The next message contains this line.
     fn is_told(&self, wanted: &str) -> String {
         let mut message = [0; 512];
         let received = uninterrupted(|| self.socket.recv(&mut message)).expect("a message");
@@ -145,7 +145,7 @@ impl Manager {
         text
     }
 
-    /// Runs the commands of a reload up to the first one that fails; whether none did.
+    /// Runs the commands of a reload, up to the first one that fails. Returns whether all succeeded.
     fn reload(&self) -> bool {
         let main_pid = self.main.id().to_string();
         let mut lines = self.unit.all("ExecReload");
@@ -156,7 +156,7 @@ impl Manager {
         })
     }
 
-    /// A reload from its beginning to its end.
+    /// A complete reload.
     fn reload_and_wait(&self) {
         assert!(self.reload(), "the commands of a reload");
         let reloading = self.is_told("RELOADING=1");
@@ -171,7 +171,7 @@ impl Manager {
         pids.map(|pid| pid.parse().expect("a number")).collect()
     }
 
-    /// Ends the main process and gives its status: what is left of its workers would be killed.
+    /// Ends the main process. Returns its status. Remaining workers would be killed.
     fn stop(&mut self) -> ExitStatus {
         let workers = self.workers();
         assert!(sys::signal(self.main.id(), libc::SIGTERM));
@@ -184,14 +184,14 @@ impl Manager {
         status
     }
 
-    /// Whether a status is no failure for the unit.
+    /// Whether a status counts as success for the unit.
     fn is_success(&self, status: ExitStatus) -> bool {
         let also: i32 = self.unit.one("SuccessExitStatus").parse().expect("a code");
         status.success() || status.code() == Some(also)
     }
 }
 
-/// Clients that ask all the time.
+/// Clients that send requests all the time.
 struct Clients {
     stop: Arc<AtomicBool>,
     answers: Arc<AtomicU32>,
@@ -199,7 +199,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Half of them on a connection each, half on a connection a request.
+    /// Half of them use one connection each, the others one connection per request.
     fn start(port: u16) -> Clients {
         let stop = Arc::new(AtomicBool::new(false));
         let answers = Arc::new(AtomicU32::new(0));
@@ -237,7 +237,7 @@ impl Clients {
     }
 }
 
-/// One request. A connection that was kept and closes instead of an answer is opened again once: it was idle (RFC 9112 §9.3.1).
+/// One request. A kept connection that closes instead of answering is opened again once: it was idle (RFC 9112 §9.3.1).
 fn ask(port: u16, keeps: bool, kept: &mut Option<common::http::Client>) -> Result<(), String> {
     let connection = if keeps { "keep-alive" } else { "close" };
     let request = format!("GET / HTTP/1.1\r\nhost: t\r\nconnection: {connection}\r\n\r\n");
@@ -261,7 +261,7 @@ fn ask(port: u16, keeps: bool, kept: &mut Option<common::http::Client>) -> Resul
     }
 }
 
-/// A configuration whose answers have this body.
+/// A configuration whose responses have this body.
 fn configuration(bind: &str, global: &str, body: &str) -> String {
     format!(
         "global\n nbthread 2\n{global}defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 1s\n\
@@ -279,7 +279,7 @@ fn body(port: u16) -> Option<String> {
     text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
-/// Waits until answers have this body: the worker before still accepts for a moment.
+/// Waits until responses have this body: the previous worker still accepts for a moment.
 fn served(port: u16, text: &str) {
     eventually(text, || body(port).filter(|got| got == text));
 }
@@ -315,7 +315,7 @@ fn a_unit_starts_reloads_and_stops_it() {
         manager.reload_and_wait();
         served(number, text);
     }
-    // What is wrong is found by the first command, and the second one is not run.
+    // The first command finds the fault, and the second one does not run.
     folder.write("proxy.cfg", "frontend f\n nonsense\n");
     assert!(!manager.reload());
     clients.go_on();
@@ -349,7 +349,7 @@ fn a_socket_unit_s_listeners_stay_over_a_reload() {
     assert!(manager.is_success(status), "{status:?}");
 }
 
-/// One that replaces itself without a master: `-x` takes the listening sockets over, `-sf` ends the process before.
+/// A process that replaces itself without a master: `-x` takes over the listening sockets, `-sf` ends the previous process.
 #[test]
 fn a_process_takes_the_place_of_another() {
     let (folder, port) = (Folder::new(), Port::reserve());
@@ -386,7 +386,7 @@ fn a_process_takes_the_place_of_another() {
     clients.end();
 }
 
-/// The lines that tell a worker from the others.
+/// The lines that distinguish a worker from the others.
 fn master_with(folder: &Folder, port: u16, global: &str) -> Manager {
     let bind = format!("127.0.0.1:{port}");
     folder.write("proxy.cfg", configuration(&bind, global, "one"));
@@ -411,7 +411,7 @@ fn a_worker_that_outlives_its_reloads_is_ended() {
     let (folder, port) = (Folder::new(), Port::reserve());
     let manager = master_with(&folder, port.number, " mworker-max-reloads 1\n");
     let first = manager.workers();
-    // A client in the middle of a request keeps the worker.
+    // A client in the middle of a request keeps the worker alive.
     let _busy = half_asked(port.number);
     manager.reload_and_wait();
     assert!(manager.workers().contains(&first[0]), "once is allowed");
@@ -438,7 +438,7 @@ fn a_master_may_survive_its_worker() {
     manager.reload_and_wait();
     assert_eq!(body(port.number).as_deref(), Some("one"));
     assert!(manager.main.try_wait().expect("a child").is_none());
-    // The code of the worker that died is what the master ends with, once none is left.
+    // The master ends with the code of the worker that died, after the last worker has ended.
     drop(busy);
     assert!(sys::signal(manager.main.id(), libc::SIGUSR1));
     let status = eventually("the master ends", || {

@@ -16,7 +16,7 @@ use common::{
     DEADLINE, DEFAULTS, Folder, Proxy, accept, address, join, listener, spawn, uninterrupted,
 };
 
-/// A body that shows a byte out of place.
+/// A body that reveals misplaced bytes.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 31 % 251) as u8).collect()
 }
@@ -40,7 +40,7 @@ fn connections_are_kept_on_both_sides() {
             format!("GET /{number} HTTP/1.1\nhost: test\nbody 0\n")
         );
     }
-    // Requests sent without waiting are answered in order.
+    // Pipelined requests are answered in order.
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.response().unwrap().text().starts_with("GET /a "));
     assert!(client.response().unwrap().text().starts_with("GET /b "));
@@ -94,7 +94,7 @@ fn fast_connections_carry_requests_and_servers_that_speak_first() {
         origin.at, greeter.at
     );
     let proxy = Proxy::start(&config, &[("FRONT", &front), ("RAW", &raw)]);
-    // From the second connection on the system may know the server's cookie.
+    // From the second connection on, the system may know the server's TCP Fast Open cookie.
     for _ in 0..3 {
         let answer = Client::connect(address(&front)).get("/x");
         assert_eq!(answer.text(), "GET /x HTTP/1.1\nhost: test\nbody 0\n");
@@ -104,7 +104,7 @@ fn fast_connections_carry_requests_and_servers_that_speak_first() {
     proxy.stop();
 }
 
-/// Each of their first requests has a connection of its own (`http-reuse safe`), which no other one may have.
+/// Each of their first requests has a separate connection (`http-reuse safe`), which no other client may use.
 #[test]
 fn clients_that_ask_once_leave_few_connections_behind() {
     const CLIENTS: usize = 100;
@@ -159,8 +159,8 @@ fn segments_are_signed_where_a_key_is_set() {
     proxy.stop();
 }
 
-/// A SOCKS4 proxy that leads one client to this origin, its answer byte by byte; what the client asked for, and what it sent
-/// behind that up to the end of a line.
+/// A SOCKS4 proxy that connects one client to this origin and sends its answer byte by byte. Returns the client's request, and
+/// its further bytes up to the end of a line.
 fn socks4_proxy(
     answer: u8,
     origin: Option<std::net::SocketAddr>,
@@ -236,7 +236,7 @@ fn a_socks4_proxy_that_refuses_is_no_server() {
     proxy.stop();
 }
 
-/// TCP with several paths (RFC 8684) to a server, where the kernel has it.
+/// Multipath TCP (RFC 8684) to a server, if the kernel supports it.
 #[test]
 fn several_paths_for_one_connection() {
     let any = net::Addr::Inet(([127, 0, 0, 1], 0).into());
@@ -353,7 +353,7 @@ fn unix_sockets_have_the_rights_that_are_asked_for() {
 #[test]
 fn tcp_passes_each_end_on_by_itself() {
     let origin = Origin::raw(|mut stream| {
-        // All of the client's bytes until its end, then the answer, then our end.
+        // All bytes of the client until its end, then the answer, then our end.
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
         all.reverse();
@@ -421,7 +421,7 @@ fn tcp_responses_are_inspected() {
     proxy.stop();
 }
 
-/// A log line with its times and ports made equal.
+/// A log line with normalised times and ports.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     let mut digits = String::new();
@@ -430,7 +430,7 @@ fn plain(line: &str) -> String {
             digits.push(letter);
             continue;
         }
-        // Ports and process numbers; short numbers stay.
+        // Ports and process numbers are replaced; short numbers stay.
         out.push_str(if digits.len() > 3 { "N" } else { &digits });
         digits.clear();
         out.push(letter);
@@ -438,7 +438,7 @@ fn plain(line: &str) -> String {
     out.trim_end_matches(['\0', '\n']).to_owned()
 }
 
-/// Puts `T` for the date between brackets and for what stands between slashes in the timers, which are field `at`.
+/// Replaces the date in brackets and the timers between slashes in field `at` by `T`.
 fn without_times(line: &str, at: usize) -> String {
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     for word in &mut words {
@@ -640,7 +640,7 @@ fn error_pages_are_the_configured_ones() {
         ("HTTP/1.1 503 Busy", "later\n".to_owned())
     );
     assert_eq!(answer.field("cache-control"), Some("no-store"));
-    // A page that does not say how long it is ends its connection, as HAProxy has it.
+    // A page without a length ends its connection, as in HAProxy.
     assert!(client.is_closed());
     let mut client = Client::connect(address(&front));
     let answer = client.get("/gone");
@@ -683,7 +683,7 @@ fn timeouts_answer_in_time() {
 
 #[test]
 fn a_full_server_keeps_its_requests_waiting() {
-    // The server says how many it had at once; the first waits for a word.
+    // The server reports the number of concurrent requests; the first one waits for a message.
     let (origin, held, release) = Origin::holding(|request| ok(&request.line));
     let front = listener();
     let config = format!(
@@ -760,7 +760,7 @@ fn large_bodies_pass_both_ways_beside_a_slow_reader() {
     let front = listener();
     let proxy = Proxy::start(&one_server("", &origin), &[("FRONT", &front)]);
     let body = pattern(SIZE);
-    // It asks and does not read.
+    // It sends a request and does not read.
     let mut slow = Client::connect(address(&front));
     let stream = slow.reader.wire.try_clone().unwrap();
     let sent = {
@@ -773,7 +773,7 @@ fn large_bodies_pass_both_ways_beside_a_slow_reader() {
         })
     };
     join(&sent, "the slow client's body");
-    // The others are served meanwhile, with a length and in chunks.
+    // The other clients are served meanwhile, with a length and in chunks.
     for chunked in [false, true] {
         let mut client = Client::connect(address(&front));
         if chunked {
@@ -864,7 +864,7 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     left.send("GET /left HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut probe = Client::connect(address(&front));
     while probe.get("/queue").field("queue") != Some("1") {}
-    // Half-closing is leaving, in an HTTP backend (manual §4.2 option abortonclose).
+    // In an HTTP backend, half-closing counts as leaving (manual §4.2 option abortonclose).
     left.reader.wire.close_write();
     assert!(left.is_closed(), "who left gets no answer");
     while probe.get("/queue").field("queue") != Some("0") {}
@@ -876,7 +876,7 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
 
 #[test]
 fn a_dynamic_limit_grows_with_the_load() {
-    // Tells of each request that it has, and answers all when this test ends their waiting.
+    // Reports each request, and answers all when this test releases them.
     let (held, release) = (listener(), listener());
     let (at_held, at_release) = (address(&held), address(&release));
     let origin = Origin::start(move |_| {
@@ -900,7 +900,7 @@ fn a_dynamic_limit_grows_with_the_load() {
     let mut queue_is = |wanted: &str| while probe.get("/queue").field("queue") != Some(wanted) {};
     let mut clients = vec![ask()];
     accept(&held, "the first is being served");
-    // Up to three the limit is 1; with the fourth it is 2.
+    // Up to three requests, the limit is 1; with the fourth, it is 2.
     for queued in ["1", "2"] {
         clients.push(ask());
         queue_is(queued);
@@ -953,7 +953,7 @@ fn a_map_keeps_haproxys_order() {
             })
             .collect()
     };
-    // Read off HAProxy 3.5: `static-rr` shows the map that hashes index.
+    // From HAProxy 3.5: `static-rr` shows the map for hashes.
     let cases = [
         ([3, 1, 2, 5], "abdadcdadcdab"),
         ([10, 20, 30, 40], "abdcdbcdcdab"),
@@ -974,10 +974,10 @@ fn a_map_keeps_haproxys_order() {
     }
 }
 
-/// Deadlines in this file are for failures only.
+/// Deadlines in this file are only for failures.
 const _: () = assert!(DEADLINE.as_secs() >= Duration::from_secs(10).as_secs());
 
-/// Descriptors of a process that has few, and its clients.
+/// Descriptors of a process with a low limit, and its clients.
 const FEW_DESCRIPTORS: usize = 128;
 const MANY_CLIENTS: usize = 300;
 

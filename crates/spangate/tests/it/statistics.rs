@@ -37,7 +37,7 @@ fn number(rows: &Rows, row: &str, field: &str) -> u64 {
         .unwrap_or_else(|_| panic!("{row} {field}: {text:?}"))
 }
 
-/// The rows once a field has a value: a stream is counted when it is over, which its client may see a moment earlier.
+/// The rows after a field has a value: a stream is counted at its end, which its client may see a moment earlier.
 pub fn until(socket: &Path, row: &str, field: &str, wanted: &str) -> Rows {
     let csv = until_any_holds(socket, "show stat", |csv| rows(csv)[row][field] == wanted);
     rows(&csv)
@@ -117,7 +117,7 @@ backend be
     );
     assert_eq!(all["be/s2"]["lastsess"], "-1");
 
-    // What is asked for alone.
+    // Only the requested rows.
     let servers = rows(&ask_any(&socket, "show stat be 4 -1"));
     assert_eq!(servers.len(), 2);
     let typed = ask_any(&socket, "show stat fe 1 -1 typed");
@@ -134,7 +134,7 @@ backend be
         "No such proxy.\n\n"
     );
 
-    // Peaks alone, then a server, then all.
+    // Only the maxima, then a server, then everything.
     ask_any(&socket, "clear counters");
     let after = rows(&ask_any(&socket, "show stat"));
     assert_eq!(number(&after, "be/s1", "smax"), 0);
@@ -261,7 +261,7 @@ backend b2
     server srv1 127.0.0.1:9
 ";
 
-/// What a request with these fields is answered.
+/// The answer to a request with these fields.
 pub fn send(front: &std::net::TcpListener, request: &str, fields: &str, body: &str) -> Message {
     let mut client = Client::connect(address(front));
     client.send(format!(
@@ -271,7 +271,7 @@ pub fn send(front: &std::net::TcpListener, request: &str, fields: &str, body: &s
     client.response().expect("a response")
 }
 
-/// Everything that comes on a connection that sends this.
+/// All bytes received on a connection that sends this request.
 fn all_of(front: &std::net::TcpListener, request: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address(front)).expect("a connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -416,7 +416,7 @@ backend other
 #[test]
 fn a_long_answer_is_made_while_it_leaves() {
     const SERVERS: usize = 1500;
-    // Two frontends, of which one tells that the program is ready, and a backend.
+    // Two frontends, one of which shows that the program is ready, and a backend.
     const ROWS: usize = SERVERS + 3;
     let front = listener();
     let mut config = format!(
@@ -438,29 +438,29 @@ fn a_long_answer_is_made_while_it_leaves() {
     let metrics = send(&front, "GET /metrics?scope=server", "", "").text();
     let series = metrics.matches("haproxy_server_sessions_total{").count();
     assert_eq!(series, SERVERS);
-    // A client that leaves in the middle leaves nothing behind.
+    // A client that leaves in the middle leaves no state behind.
     for _ in 0..3 {
         let mut client = std::net::TcpStream::connect(address(&front)).expect("a connection");
         client
             .write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n")
             .expect("sent");
     }
-    // HTTP/1.0 has no chunks: the end of the connection is that of the answer.
+    // HTTP/1.0 has no chunks: the end of the connection ends the answer.
     let all = all_of(&front, "GET /s;csv HTTP/1.0\r\n\r\n");
     let body = all.split_once("\r\n\r\n").expect("a head").1;
     assert_eq!(rows(body).len(), ROWS);
     proxy.stop();
 }
 
-/// A server of an agent: says a line to whoever connects.
+/// An agent's server: sends a line to every client.
 fn agent(line: &'static str) -> Origin {
     Origin::raw(move |mut stream| {
-        // Who checks may have gone.
+        // The checker may have disconnected.
         let _ = stream.write_all(line.as_bytes());
     })
 }
 
-/// The rows once fields have these values.
+/// The rows after fields have these values.
 fn until_all(socket: &Path, wanted: &[(&str, &str, &str)]) -> Rows {
     let holds = |csv: &str| {
         let rows = rows(csv);
@@ -553,7 +553,7 @@ backend agents
         ("agents/BACKEND", "act", "1"),
         ("be/BACKEND", "chkdown", "0"),
     ] {
-        // While the next check runs, the result of the one before has a star.
+        // While the next check runs, the previous result is marked with a star.
         let found = all[row][field].trim_start_matches("* ");
         assert_eq!(found, wanted, "{row} {field}");
     }
@@ -588,7 +588,7 @@ backend agents
         );
     }
 
-    // Who tracks a server in maintenance says so, and the counters go back to zero.
+    // A server that tracks a server in maintenance shows this, and its counters are reset.
     ask_any(&socket, "set server be/bad state maint");
     let all = rows(&ask_any(&socket, "show stat"));
     assert_eq!(all["be/tracks"]["status"], "MAINT (via be/bad)");
@@ -633,7 +633,7 @@ fn the_page_changes_checks_agents_and_sessions() {
     let folder = Folder::new();
     let (socket, front, admin) = (folder.path("cli.sock"), listener(), listener());
     let origin = Origin::raw(|mut stream| {
-        // Takes a request and never answers.
+        // Reads a request and never answers.
         let _ = stream.read(&mut [0; 1024]);
         let _ = stream.read(&mut [0; 1024]);
     });
@@ -693,7 +693,7 @@ backend be
         act(action, "plain", "ERRP");
     }
 
-    // Streams end when the page says so.
+    // The page's action ends streams.
     let mut client = Client::connect(address(&front));
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     let busy_one = |csv: &str| {

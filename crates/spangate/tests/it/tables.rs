@@ -1,4 +1,4 @@
-//! Stick tables: limits of clients, persistence, and the commands that show and change tables (manual §11, management guide §9.3).
+//! Stick tables: limits on clients, persistence, and commands that show and change tables (manual §11, management guide §9.3).
 
 use crate::common;
 use crate::common::cli::ask_any;
@@ -73,7 +73,7 @@ backend be
     proxy.stop();
 }
 
-/// The lines of `show table` without what differs from run to run: the pointer and the time.
+/// The lines of `show table` without the parts that differ between runs: the pointer and the time.
 fn entries(told: &str) -> Vec<String> {
     let lines = told.lines().filter(|line| line.starts_with("0x"));
     let rest = lines.map(|line| {

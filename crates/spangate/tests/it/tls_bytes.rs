@@ -1,4 +1,4 @@
-//! TLS on `bind` lines: how bytes come, handshakes that fail, large bodies.
+//! TLS on `bind` lines: fragmented input, failed handshakes, large bodies.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use common::origin::{Origin, ok};
 use common::tls::{Authority, curl, has, secure};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 
-/// Says where a client comes from.
+/// Returns the client's address.
 const TELL: &str =
     "http-request return status 200 content-type text/plain lf-string \"src=%[src]\\n\"";
 
@@ -36,7 +36,7 @@ fn bytes_come_as_they_like() {
     }
     let mut client = Client::over(wire);
     assert_eq!(client.response().unwrap().status, 200);
-    // The end of the connection without a word of TLS, behind a request.
+    // The connection ends without a TLS close, after a request.
     client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
     client
         .reader
@@ -51,7 +51,7 @@ fn bytes_come_as_they_like() {
         "our own end is told"
     );
 
-    // The handshake byte by byte, behind a header of PROXY.
+    // The handshake byte by byte, after a PROXY header.
     let mut stream = TcpStream::connect(address(&headed)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
@@ -120,7 +120,7 @@ fn handshakes_that_fail_end_and_are_logged() {
             );
         }
     }
-    // It serves as before.
+    // It still serves.
     let stream = TcpStream::connect(address(&front)).unwrap();
     assert_eq!(
         Client::over(secure(stream, &authority, "one.test"))
@@ -153,7 +153,7 @@ fn large_bodies_go_both_ways() {
     let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
     let url = format!("https://{}/", address(&front));
     for version in ["--http1.1", "--http2"] {
-        // At once, and by a client that reads slowly.
+        // At full speed, and to a client that reads slowly.
         for rate in ["1G", "20M"] {
             let got = curl(&proxy.folder, &["-k", version, "--limit-rate", rate, &url]);
             let len = got.body.len();
@@ -194,7 +194,7 @@ fn records_are_short_at_the_beginning_of_a_transfer() {
     let (mut rest, mut sealed, mut longest) = (&bytes[..], 0, 0);
     while let [_, _, _, a, b, more @ ..] = rest {
         let len = usize::from(*a) << 8 | usize::from(*b);
-        // Of TLS 1.3 with a tag of 16 bytes and a byte for the kind.
+        // TLS 1.3: a tag of 16 bytes, and one byte for the content type.
         assert!(sealed > 30_000 || len <= 1419 + 17, "{len} after {sealed}");
         (sealed, longest) = (sealed + len, longest.max(len));
         rest = &more[len..];

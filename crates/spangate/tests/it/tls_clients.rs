@@ -7,11 +7,11 @@ use std::net::{SocketAddr, TcpListener};
 use common::tls::{Authority, Kind, curl, has, program, s_client};
 use common::{DEFAULTS, Folder, Output, Proxy, address, listener};
 
-/// Says what was agreed on.
+/// Returns the negotiated parameters.
 const TELL: &str = "http-request return status 200 content-type text/plain lf-string \
      \"%[ssl_fc_protocol] %[ssl_fc_cipher] sni=%[ssl_fc_sni] resumed=%[ssl_fc_is_resumed] alpn=%[ssl_fc_alpn]\\n\"";
 
-/// A proxy with a bind line on `FRONT` with these options, whose frontend tells what was agreed on.
+/// A proxy with these options on the bind line of `FRONT`; its frontend returns the negotiated parameters.
 fn telling(folder: Folder, bind: &str, more: &str) -> (Proxy, SocketAddr) {
     let front = listener();
     let config =
@@ -20,7 +20,7 @@ fn telling(folder: Folder, bind: &str, more: &str) -> (Proxy, SocketAddr) {
     (proxy, address(&front))
 }
 
-/// Arguments that have curl ask this address, whatever the URL says.
+/// Arguments that make curl connect to this address, whatever the URL contains.
 fn to(at: SocketAddr) -> String {
     format!("::127.0.0.1:{}", at.port())
 }
@@ -135,7 +135,7 @@ fn versions_ciphers_curves_and_kinds_of_keys_are_agreed_on() {
     assert!(line(&ask(&all, &ecdsa), "Peer signature type").contains("ECDSA"));
     let two = s_client(address(&all), &["-servername", "two.test"]);
     assert!(line(&two, "subject=").contains("two.test"));
-    // Nothing of the older versions.
+    // No older versions.
     assert!(
         !ask(&all, &["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
             .status
@@ -250,7 +250,7 @@ fn sessions_are_resumed() {
     }
 }
 
-/// The entries of a list of TLVs in hexadecimal digits: kinds and values.
+/// The entries of a TLV list in hexadecimal digits: types and values.
 fn tlvs(hex: &str) -> Vec<(u8, Vec<u8>)> {
     let digit = |text: &str| u8::from_str_radix(text, 16).expect("digits");
     let bytes: Vec<u8> = (0..hex.len() / 2)
@@ -307,7 +307,7 @@ fn servers_are_told_of_the_tls_of_clients_in_the_proxy_header() {
     let version = (0x21, b"TLSv1.3".to_vec());
     let common_name = (0x22, b"Some Client".to_vec());
     let own = ["--cert", &client];
-    // Bits of the client: TLS, a certificate on the connection, one in the session. Then the verification.
+    // Bits of the client: TLS, a certificate on the connection, a certificate in the session. Then the verification result.
     let (head, list, rest) = ask("cn", &own);
     assert_eq!(
         (&head[..], list),
@@ -331,7 +331,7 @@ fn servers_are_told_of_the_tls_of_clients_in_the_proxy_header() {
     assert_eq!(rest, ["one.test", "http/1.1", "4", "x"]);
     let (head, _, rest) = ask("none", &own);
     assert_eq!((&head[..], &rest[0][..]), ("", ""));
-    // A client in the clear.
+    // A client without TLS.
     let url = format!("http://{}/ssl", address(&plain));
     let told = curl(&folder, &[&url]).text();
     assert!(told.starts_with("0000000000 "), "{told}");
@@ -362,7 +362,7 @@ fn certificates_are_made_for_names_that_none_has() {
         let fetched = curl(&folder, &["--cacert", &ca, "--connect-to", &to, &url]);
         assert_eq!((fetched.status, fetched.text().as_str()), (200, told));
     }
-    // That one is of another authority.
+    // This certificate is from another authority.
     let arguments = ["--cacert", &ca, "--connect-to", &to, "https://one.test/"];
     assert_eq!(curl(&folder, &arguments).status, 0);
     proxy.stop();

@@ -12,7 +12,7 @@ use common::{DEFAULTS, Folder, Proxy, address, listener};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-/// A proxy that takes early data and whose server tells whether a request came with `Early-Data`.
+/// A proxy that accepts early data, and a server that reports whether a request has `Early-Data`.
 struct Early {
     proxy: Proxy,
     at: SocketAddr,
@@ -44,7 +44,7 @@ fn request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: one.test\r\nConnection: close\r\n\r\n")
 }
 
-/// What openssl gets for a request of early data, on a session that it had before.
+/// The answer to openssl for a request in early data, on a previous session.
 fn with_openssl(early: &Early, path: &str) -> String {
     let folder = &early.proxy.folder;
     let at = early.at.to_string();
@@ -95,7 +95,7 @@ fn a_rule_waits_for_the_handshake() {
     early.proxy.stop();
 }
 
-/// A client of the same sessions.
+/// A client with the same sessions.
 fn config(early: &Early) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let root = CertificateDer::from_pem_slice(early.authority.pem().as_bytes());
@@ -121,7 +121,7 @@ fn client(early: &Early, config: &Arc<ClientConfig>) -> (ClientConnection, TcpSt
     (session, socket)
 }
 
-/// Whoever records a client's first bytes can send them again, but cannot end the handshake.
+/// An attacker who records a client's first bytes can replay them, but cannot complete the handshake.
 #[test]
 fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_waits_for_it() {
     let early = early("");
@@ -139,7 +139,7 @@ fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_wai
         .expect("early data");
     session.write_tls(&mut socket).expect("sent");
     let mut came = Vec::new();
-    // The proxy closes once `timeout client-hs` is over; its flight came before, and nothing behind that.
+    // The proxy closes after `timeout client-hs`; it has sent its flight before, and nothing after it.
     let _ = socket.read_to_end(&mut came);
     let mut plain = Vec::new();
     session.read_tls(&mut &came[..]).expect("records");
@@ -150,7 +150,7 @@ fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_wai
     early.proxy.stop();
 }
 
-/// What is early is not proved: a client that must show a certificate has its request served when the handshake is over.
+/// Early data is not authenticated: if a client must present a certificate, its request is served after the handshake.
 #[test]
 fn clients_that_show_certificates_are_served_after_the_handshake() {
     if !has("openssl") {

@@ -1,4 +1,4 @@
-//! The status of certificates: from files, and asked for at their responders.
+//! The status of certificates: from files, and from their responders.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -13,7 +13,7 @@ use common::cli::{ask_any, until_any_holds};
 use common::tls::{Authority, has, program, s_client};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 
-/// Makes responses of an authority with `openssl ocsp`.
+/// Creates an authority's responses with `openssl ocsp`.
 struct Signer {
     folder: Folder,
     ca: String,
@@ -58,7 +58,7 @@ impl Signer {
     }
 }
 
-/// A responder: it answers each request, DER, with what `answer` makes of it, and tells of the request's first line.
+/// A responder: it answers each request (DER) with the result of `answer`, and reports the first line of the request.
 fn responder(
     listener: TcpListener,
     answer: impl Fn(usize, &[u8]) -> Vec<u8> + Send + 'static,
@@ -78,7 +78,7 @@ fn responder(
     lines
 }
 
-/// The first line of a request by GET and what its target encodes.
+/// The first line of a GET request, and the decoded content of its target.
 fn read_request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut head = Vec::new();
@@ -106,7 +106,7 @@ fn with_head(response: &[u8]) -> Vec<u8> {
     [head.as_bytes(), response].concat()
 }
 
-/// A proxy with this certificate, asked for by itself, and what it logs, where it listens, and its runtime interface.
+/// A proxy that requests the status of this certificate automatically, its log, its address, and its runtime interface.
 struct Started {
     proxy: Proxy,
     log: UdpSocket,
@@ -138,7 +138,7 @@ fn start(authority: &Authority, certificate: &str, global: &str) -> Started {
 }
 
 impl Started {
-    /// The next line about an update, from its tag on.
+    /// The next log line about an update, from its tag on.
     fn told(&self) -> String {
         let mut datagram = [0; 2048];
         loop {
@@ -234,7 +234,7 @@ fn answers_that_are_no_good_responses_are_told_of_and_not_stapled() {
     let (authority, stranger, asked) = (Authority::new("root"), Authority::new("root"), listener());
     let uri = format!("http://{}", address(&asked));
     let certificate = authority.issue_asked_at(&["one.test"], &uri);
-    // The same name, and another key.
+    // The same name with another key.
     let forger = Signer::new(&stranger, &certificate);
     let other = Signer::new(&authority, &certificate);
     let lines = responder(asked, move |number, request| match number {
@@ -242,7 +242,7 @@ fn answers_that_are_no_good_responses_are_told_of_and_not_stapled() {
         1 => b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi".to_vec(),
         2 => with_head(b"garbage"),
         3 => {
-            // A digit of the time that is signed.
+            // A digit of the signed time.
             let mut response = other.answer(request);
             let time = response.windows(2).position(|two| two == [0x18, 0x0f]);
             response[time.expect("a time") + 15] ^= 1;
@@ -250,7 +250,7 @@ fn answers_that_are_no_good_responses_are_told_of_and_not_stapled() {
         }
         4 => {
             let mut request = request.to_vec();
-            // The serial number ends it.
+            // The serial number is at the end.
             *request.last_mut().expect("a byte") ^= 1;
             with_head(&other.answer(&request))
         }
@@ -270,7 +270,7 @@ fn answers_that_are_no_good_responses_are_told_of_and_not_stapled() {
     .enumerate()
     {
         if failures > 0 {
-            // It waits for two minutes at least before it asks by itself.
+            // It waits at least two minutes before the next automatic request.
             ask_any(&started.socket, &format!("update ssl ocsp-response {crt}"));
         }
         let failures = failures + 1;

@@ -1,4 +1,4 @@
-//! Certificates and lists of them that are replaced while traffic runs, through the runtime interface.
+//! Certificates and certificate lists that are replaced at run time through the runtime interface.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// A client that trusts an authority, with a certificate of its own or without.
+/// A client that trusts an authority, with or without a certificate of its own.
 fn client(authority: &Authority, own: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
@@ -46,7 +46,7 @@ fn connect(config: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> Stream {
     StreamOwned::new(connection, socket)
 }
 
-/// A request on a connection that goes on. Whether it was answered with 200.
+/// A request on a connection that stays open. Returns whether the answer was 200.
 fn get(stream: &mut Stream) -> bool {
     if stream
         .write_all(b"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n")
@@ -74,7 +74,7 @@ fn der(pem: &str) -> Vec<u8> {
     certificate.to_vec()
 }
 
-/// A proxy with a bind line with these options that answers `ok`, and the socket of its runtime interface.
+/// A proxy with these options on its bind line that answers `ok`, and the socket of its runtime interface.
 fn start(folder: Folder, bind: &str) -> (Proxy, SocketAddr, std::path::PathBuf) {
     let front = listener();
     let socket = folder.root().join("cli");
@@ -87,7 +87,7 @@ fn start(folder: Folder, bind: &str) -> (Proxy, SocketAddr, std::path::PathBuf) 
     (proxy, address(&front), socket)
 }
 
-/// A certificate is replaced, which must succeed.
+/// Replaces a certificate; this must succeed.
 fn replace(socket: &std::path::Path, file: &str, pem: &str) {
     let set = ask_any(
         socket,
@@ -129,7 +129,7 @@ fn new_handshakes_see_a_new_certificate_and_connections_go_on() {
         shown.contains("Status: Uncommitted\n") && shown.contains("Algorithm: RSA2048\n"),
         "{shown}"
     );
-    // A transaction alone changes nothing.
+    // An uncommitted transaction changes nothing.
     let mut between = connect(&config, at, "one.test");
     assert!(get(&mut between));
     let committed = ask_any(&socket, &format!("commit ssl cert {file}"));
@@ -139,7 +139,7 @@ fn new_handshakes_see_a_new_certificate_and_connections_go_on() {
     assert!(get(&mut after));
     assert_eq!(peer(&after), der(&second));
     assert!(get(&mut before) && get(&mut between), "they go on");
-    // A key that is not the certificate's is refused, and what is served stays.
+    // A key that does not belong to the certificate is refused, and the served certificate does not change.
     let other = authority.issue(&["one.test"]);
     let at_key = other.find("-----BEGIN PRIVATE").expect("a key");
     let set = ask_any(
@@ -186,7 +186,7 @@ fn nothing_fails_while_certificates_change() {
             common::spawn(move || {
                 let mut kept = connect(&config, at, "one.test");
                 while !is_over.load(Ordering::Relaxed) {
-                    // Some handshakes are resumed, others full.
+                    // Some handshakes are resumed, others are full.
                     let config = match number {
                         0 => config.clone(),
                         _ => {
@@ -227,7 +227,7 @@ fn lists_and_authorities_change() {
     let config = client(&authority, None);
     assert!(get(&mut connect(&config, at, "one.test")));
     assert!(!get(&mut connect(&config, at, "two.test")));
-    // A certificate that no file has, for one name, and with an authority that no file has.
+    // A certificate without a file, for one name, and with an authority without a file.
     assert_eq!(
         ask(&format!("new ssl cert {two}")).trim_end(),
         format!("New empty certificate store '{two}'!")
@@ -264,7 +264,7 @@ fn lists_and_authorities_change() {
         )),
         "{shown}"
     );
-    // Other authorities: who was trusted is not, not even by a session that could be resumed.
+    // Other authorities: a formerly trusted client is refused, even with a session that could be resumed.
     let refused = ask("del ssl ca-file clients.pem");
     assert!(refused.contains("in use, can't be deleted!"), "{refused}");
     ask(&format!(
@@ -279,7 +279,7 @@ fn lists_and_authorities_change() {
     assert!(!get(&mut connect(&friend, at, "two.test")));
     let own = client(&authority, Some(&authority.issue(&["own"])));
     assert!(get(&mut connect(&own, at, "two.test")));
-    // The line goes, and what it used can go.
+    // After the line was removed, its certificate can be removed.
     let deleted = ask(&format!("del ssl crt-list {list} {two}"));
     assert!(deleted.contains("deleted in crtlist"), "{deleted}");
     assert!(!get(&mut connect(&own, at, "two.test")));
@@ -296,7 +296,7 @@ fn lists_and_authorities_change() {
     assert!(get(&mut connect(&config, at, "one.test")));
 }
 
-/// The number of a line of `show info`.
+/// The number in a line of `show info`.
 fn fact(info: &str, name: &str) -> u64 {
     let line = info.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.strip_prefix(": "));
@@ -331,7 +331,7 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     }
     let client = client(&authority, None);
     let mut streams = Vec::new();
-    // Full, resumed, and with a session that another bind line made: full too.
+    // Full, resumed, and with a session from another bind line, which is full too.
     for to in [&front, &front, &other] {
         let mut stream = connect(&client, address(to), "one.test");
         assert!(get(&mut stream));
@@ -340,7 +340,7 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     let info = ask_any(&cli, "show info");
     assert_eq!(fact(&info, "SslCacheLookups"), 2, "{info}");
     assert_eq!(fact(&info, "SslCacheMisses"), 1, "{info}");
-    // Three clients; one server connection that all use, with both of its ends.
+    // Three clients, and one shared server connection, which counts with both of its ends.
     let (now, all) = (fact(&info, "CurrSslConns"), fact(&info, "CumSslConns"));
     assert!(now >= 5, "{info}");
     assert!(all >= now, "{info}");
@@ -374,7 +374,7 @@ fn tls_connections_and_their_rate_are_limited() {
     assert_eq!(fact(&info, "SslRateLimit"), 1000);
     let mut kept: Vec<Stream> = (0..2).map(|_| connect(&client, to, "one.test")).collect();
     assert!(kept.iter_mut().all(get));
-    // One too many is closed; what does not speak TLS is served.
+    // A connection above the limit is closed; connections without TLS are served.
     assert!(!get(&mut connect(&client, to, "one.test")));
     assert_eq!(Client::connect(address(&clear)).get("/").status, 200);
     kept.pop();
@@ -387,7 +387,7 @@ fn tls_connections_and_their_rate_are_limited() {
     );
     assert_eq!(fact(&ask_any(&cli, "show info"), "SslRateLimit"), 1);
     ask_any(&cli, "clear counters all");
-    // They are served all the same, one after the other.
+    // They are still served, one after the other.
     for _ in 0..2 {
         common::cli::until_any_holds(&cli, "show info", |info| fact(info, "CurrSslConns") == 1);
         assert!(get(&mut connect(&client, to, "one.test")));

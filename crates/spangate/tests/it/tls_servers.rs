@@ -9,7 +9,7 @@ use common::http::Client;
 use common::tls::{Authority, Nginx, at, has};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener, spawn};
 
-/// What each request was answered with: what nginx saw.
+/// The answer to each request: the connection as nginx sees it.
 const TELL: &str = "default_type text/plain; location / { return 200 \
      \"$ssl_protocol sni=$ssl_server_name reused=$ssl_session_reused client=$ssl_client_s_dn connection=$connection n=$connection_requests from=$proxy_protocol_addr\"; }";
 
@@ -23,7 +23,7 @@ fn log_lines(log: &UdpSocket) -> impl Fn() -> String {
     }
 }
 
-/// A backend for each server line, chosen by the path; the log's `%tsc` and the server connection's error.
+/// A backend for each server line, selected by the path. The log has `%tsc` and the error of the server connection.
 fn proxy_of(folder: Folder, lines: &[(&str, String)], log: &UdpSocket) -> (Proxy, SocketAddr) {
     let mut config = format!(
         "{DEFAULTS}\n retries 0\nfrontend f\n log {} format raw local0\n log-format \"%ST %tsc %[bc_err_str]\"\n \
@@ -38,7 +38,7 @@ fn proxy_of(folder: Folder, lines: &[(&str, String)], log: &UdpSocket) -> (Proxy
     (proxy, address(&front))
 }
 
-/// The value of `name=` in what [`TELL`] answered.
+/// The value of `name=` in the answer of [`TELL`].
 fn told(text: &str, name: &str) -> String {
     let mut words = text.split(' ').filter_map(|word| word.split_once('='));
     let found = words.find(|(key, _)| *key == name);
@@ -201,12 +201,12 @@ fn connections_and_sessions_of_servers_are_used_again() {
         assert_eq!(told(&text, "sni"), host);
         text
     };
-    // Each name has a connection of its own.
+    // Each name has a separate connection.
     let connection = |host| told(&ask("kept", host), "connection");
     let (one, two) = (connection("one.test"), connection("two.test"));
     assert_ne!(one, two);
     assert_eq!((connection("one.test"), connection("two.test")), (one, two));
-    // And a session.
+    // Each name has a separate session.
     let reused = |path, host| told(&ask(path, host), "reused");
     assert_eq!(reused("closed", "one.test"), ".");
     assert_eq!(reused("closed", "one.test"), "r");
@@ -277,7 +277,7 @@ fn a_server_that_ends_the_handshake_is_tried_again() {
         ),
     ];
     let (proxy, front) = proxy_of(Folder::new(), &lines, &log);
-    // Accepts, reads the first message, and closes; how often.
+    // Accepts, reads the first message, and closes; counts the connections.
     let counted = spawn(move || {
         let mut count = 0;
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! TLS around connections that are no HTTP: what comes goes on as it is, and each side ends by itself.
+//! TLS around connections that are not HTTP: data is forwarded unchanged, and each side ends independently.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ fn tcp_passes_through_tls_on_both_sides() {
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
     let ca = folder.write("ca.pem", authority.pem());
-    // All of the client's bytes until its end, then the answer, then its own end.
+    // All bytes of the client until its end, then the answer, then its own end.
     let origin = Origin::raw(|mut stream| {
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
@@ -37,7 +37,7 @@ fn tcp_passes_through_tls_on_both_sides() {
         let mut wire = secure(stream, &authority, "one.test");
         let bytes = common::pattern(300_000);
         wire.write_all(&bytes).unwrap();
-        // The end by TLS's own word, and without it.
+        // The end with a TLS close, and without one.
         if is_polite {
             wire.conn.send_close_notify();
         }

@@ -55,7 +55,7 @@ fn get(at: SocketAddr, path: &str, fields: &str) -> common::http::Message {
     client.response().expect("an answer")
 }
 
-/// Ends the program, which must not take as long as a receiver that does not answer would have it wait.
+/// Ends the program. It must not wait as long as it would for a receiver that does not answer.
 fn end(proxy: Proxy) -> Output {
     proxy.running.signal(libc::SIGTERM);
     let ending = spawn(move || proxy.running.end());
@@ -75,7 +75,7 @@ fn a_filter_exports_spans_log_records_and_measurements() {
     for number in 0..3 {
         let answer = get(address(&front), &format!("/{number}"), "");
         assert_eq!(answer.status, 200);
-        // Requests of the exporter may overtake each other.
+        // Requests of the exporter may arrive out of order.
         receiver.until("its records", |all| {
             all.spans.len() == 3 * (number + 1) && all.logs.len() == number + 1
         });
@@ -161,7 +161,7 @@ otel-scope end
     let folder = Folder::new();
     let line = filter(&folder, outer, &settings(receiver.at, "outer"));
     let fe = Proxy::start_in(folder, &listen(&line, address(&back)), &[("FRONT", &front)]);
-    // The inner one follows nothing by itself.
+    // The inner proxy does not continue a trace without a context.
     assert_eq!(get(address(&back), "/untraced", "").status, 200);
     let answer = get(address(&front), "/traced", "");
     receiver.until("three spans", |all| all.spans.len() == 3);
@@ -251,7 +251,7 @@ fn contexts_go_on_in_the_form_that_the_environment_names() {
         "x-b3-traceid: {trace}\r\nx-b3-spanid: {span}\r\nx-b3-sampled: 1\r\ntraceparent: 00-{span}{span}-{span}-01\r\n"
     );
     let answer = get(address(&front), "/", &fields);
-    // Here nothing but the time that a batch waits brings them.
+    // Only the batch timeout sends them here.
     receiver.until("both spans", |all| all.spans.len() == 2);
     end(proxy);
     let of_kind = |kind: i32| receiver.spans.iter().find(|(_, span)| span.kind == kind);
@@ -265,7 +265,7 @@ fn contexts_go_on_in_the_form_that_the_environment_names() {
         format!("x-b3-traceid: {trace}\n"),
         format!("x-b3-spanid: {}\n", hex(&client.span_id)),
         "x-b3-sampled: 1\n".to_owned(),
-        // Not ours to touch.
+        // These must not be changed.
         format!("traceparent: 00-{span}{span}-{span}-01\n"),
     ] {
         assert!(text.to_ascii_lowercase().contains(&told), "{told}: {text}");
@@ -328,7 +328,7 @@ fn a_slow_receiver_gets_all_in_the_end() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let mut receiver = Receiver::answering(move || {
-        // Ends when the test lets go.
+        // Ends when the test releases it.
         let _ = released.lock().unwrap().recv_timeout(DEADLINE);
     });
     let folder = Folder::new();

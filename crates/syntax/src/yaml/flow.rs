@@ -1,31 +1,31 @@
-//! Lines of flow lists and maps that are indented less than YAML asks for.
+//! Lines of flow lists and maps with less indentation than YAML requires.
 //!
-//! `]` in the column of its key, or items further left, are an error by the specification (1.2.2, section 7.4), which our
-//! parser takes seriously; the libraries that most programs use do not look. Such lines are pushed to the right until
-//! the parser is content: within a flow list or map, blanks at the start of a line mean nothing, in quotes neither.
-//! Columns are told as they were.
+//! A `]` in the column of its key, or items further left, are errors in the specification (1.2.2, section 7.4). Our parser
+//! refuses them; the libraries of most programs accept them. Such lines are indented until the parser accepts the text: within a
+//! flow list or map, blanks at the start of a line have no meaning, not even in quotes. Reported columns are those of the
+//! original text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::At;
 
-/// Blanks before a line that is pushed.
+/// The blanks that are added before a line.
 const PUSH_COLUMNS: usize = 256;
-/// Bytes that pushed texts of one parse may have together, in texts of the largest size.
+/// Most bytes of all indented texts of one parse, in units of the largest text.
 const TEXTS_MAX: usize = 16;
 
-/// Lines that are pushed.
+/// The lines that are indented.
 #[derive(Debug, Default)]
 pub(super) struct Pushed {
-    /// Numbers, from 1.
+    /// Line numbers, from 1.
     lines: HashSet<usize>,
-    /// Bytes of all texts that were made.
+    /// Bytes of all texts created so far.
     bytes: usize,
 }
 
 impl Pushed {
-    /// The text with its pushed lines.
+    /// The text with its indented lines.
     pub(super) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.lines.is_empty() {
             return Cow::Borrowed(text);
@@ -40,7 +40,7 @@ impl Pushed {
         Cow::Owned(out)
     }
 
-    /// A place in the text as it was.
+    /// The place in the original text.
     pub(super) fn unpushed(&self, at: At) -> At {
         match self.lines.contains(&at.line) {
             true => At {
@@ -51,7 +51,7 @@ impl Pushed {
         }
     }
 
-    /// Pushes a line within a flow list or map, and those that follow it there. False where that cannot help.
+    /// Indents a line within a flow list or map, and the following lines in it. False if that cannot help.
     pub(super) fn push(&mut self, text: &str, line: usize, bytes_max: usize) -> bool {
         if self.lines.contains(&line) {
             return false;
@@ -68,7 +68,7 @@ impl Pushed {
     }
 }
 
-/// Where a scan of flow content stands.
+/// The state of a scan of flow content.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -76,7 +76,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Goes through a line; true once the list or map ends that it began in.
+    /// Scans a line; true when the list or map in which the scan began ends.
     fn line(&mut self, line: &str) -> bool {
         let mut before = ' ';
         let mut chars = line.chars();
@@ -154,7 +154,7 @@ mod tests {
         let text = "a:\n  b: [\n]\nc: ]\n";
         assert!(parse(text, &RULES, &mut errors).is_none());
         assert_eq!((errors[0].at.line, errors.len()), (4, 1));
-        // A list that never ends is not tried for ever.
+        // A list that never ends is not retried forever.
         let text = format!("a:\n  b: [\n{}", "- [\n".repeat(1000));
         errors.clear();
         assert!(parse(&text, &RULES, &mut errors).is_none());

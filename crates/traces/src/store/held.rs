@@ -1,4 +1,4 @@
-//! What the store holds: traces in the order in which they came, and their index.
+//! The content of the store: traces in the order of their arrival, and their index.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -14,9 +14,9 @@ use crate::intern::part;
 use crate::query::{LIST_MAX, TraceQuery};
 use crate::read::{Note, Notes, shortened};
 
-/// Traces at most, whatever their bytes, so that a walk over all of them stays short.
+/// Most traces, whatever their size, so that a scan of all of them is short.
 const TRACES_MAX: usize = 1_000_000;
-/// A trace has at most this part of the store.
+/// A trace takes at most this fraction of the store.
 const TRACE_PART: u64 = 8;
 
 /// See the module.
@@ -24,12 +24,12 @@ const TRACE_PART: u64 = 8;
 pub(crate) struct Held {
     limits: Limits,
     traces: VecDeque<Trace>,
-    /// The number of the first of them; the others follow.
+    /// The number of the first trace; the others follow.
     front: u64,
-    /// Numbers of traces.
+    /// The numbers of traces by identifier.
     index: HashMap<[u8; 16], u64>,
     pub shared: Shared,
-    /// Bytes of all traces, without what they share.
+    /// Bytes of all traces, without shared texts.
     trace_bytes: u64,
     spans: u64,
     unreadable: u64,
@@ -53,7 +53,7 @@ impl Held {
         held
     }
 
-    /// Other limits; what is over them goes with the next call of [`Held::expire`].
+    /// Sets other limits. The next call of [`Held::expire`] applies them.
     pub fn limit(&mut self, limits: Limits) {
         self.limits = Limits {
             bytes_max: limits.bytes_max.max(BYTES_MIN),
@@ -61,12 +61,12 @@ impl Held {
         };
     }
 
-    /// Bytes that everything takes.
+    /// Bytes of the whole content.
     pub fn bytes(&self) -> u64 {
         self.trace_bytes + self.shared.bytes()
     }
 
-    /// Numbers of the traces that are held.
+    /// The numbers of the stored traces.
     pub fn numbers(&self) -> std::ops::Range<u64> {
         self.front..self.front + self.traces.len() as u64
     }
@@ -82,16 +82,16 @@ impl Held {
         self.by_number(*self.index.get(id)?)
     }
 
-    /// All traces that have spans, the oldest first, and their numbers.
+    /// All traces with spans, oldest first, with their numbers.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Trace)> {
         let numbered = self.numbers().zip(&self.traces);
         numbered.filter(|(_, trace)| !trace.spans.is_empty())
     }
 
-    /// Adds what was read of a request.
+    /// Adds a parsed request.
     pub fn add(&mut self, mut notes: Notes<'_>, stage: Stage, now_ms: u64) {
         self.unreadable += notes.unreadable;
-        // The sort is stable: spans of a trace stay in the order in which they came.
+        // The sort is stable: spans of a trace stay in the order of their arrival.
         notes.spans.sort_by_key(|note| note.trace);
         for group in notes.spans.chunk_by(|one, next| one.trace == next.trace) {
             self.add_group(group, &notes, stage, now_ms);
@@ -112,7 +112,7 @@ impl Held {
         });
     }
 
-    /// Notes a decision.
+    /// Records a decision.
     pub fn decided(&mut self, decision: &Decision<'_>, now_ms: u64) {
         if !decision.kept && !self.index.contains_key(&decision.id) {
             return;
@@ -128,8 +128,8 @@ impl Held {
         });
     }
 
-    /// Changes a trace, a new one where there is none of this identifier, and counts what it takes then. `change` gives the
-    /// spans that it left out.
+    /// Changes the trace with this identifier, or creates it, and updates the size. `change` returns the number of spans that did
+    /// not fit.
     fn change(
         &mut self,
         id: [u8; 16],
@@ -153,7 +153,7 @@ impl Held {
         self.spans = self.spans - before.1 + trace.spans.len() as u64;
     }
 
-    /// Forgets the oldest traces until all are young enough and there is room.
+    /// Removes the oldest traces until all are within the age and size limits.
     pub fn expire(&mut self, now_ms: u64) {
         let came_min_ms = now_ms.saturating_sub(self.limits.age_max_ms);
         while let Some(first) = self.traces.front()
@@ -189,7 +189,7 @@ impl Held {
     pub fn list(&self, query: &TraceQuery) -> TraceList {
         let filter = Filter::new(query, self);
         let mut matched = 0;
-        // The newest so far, of which the oldest goes first.
+        // The newest matches so far; the heap's top is the oldest of them.
         let mut newest = BinaryHeap::new();
         for (number, trace) in self.all().filter(|(_, trace)| filter.matches(trace)) {
             matched += 1;
@@ -207,7 +207,7 @@ impl Held {
         }
     }
 
-    /// A trace as lists show it.
+    /// The row of a trace in lists.
     pub fn row(&self, trace: &Trace) -> TraceRow {
         let operation = trace.root.operation;
         let operation = operation.map_or(&[][..], |one| self.shared.operations.text(one));
@@ -233,7 +233,7 @@ impl Held {
         Some(String::from_utf8_lossy(policy).into_owned())
     }
 
-    /// What [`crate::detail`] needs of a trace, so that it is not made under the lock.
+    /// The data of a trace for [`crate::detail`], so that the answer is built without the lock.
     pub fn copy(&self, id: &[u8; 16]) -> Option<Copy> {
         let trace = self.by_id(id).filter(|trace| !trace.spans.is_empty())?;
         let header = |number: &u32| self.shared.headers.text(*number).to_vec();

@@ -1,7 +1,7 @@
-//! The store: what is called from outside, behind one lock.
+//! The store: its public interface, behind one lock.
 //!
-//! A request is read before the lock is taken, and answers are made after it is released where they take long, so that
-//! whoever feeds the store never waits for more than one walk over the traces.
+//! A request is parsed before the lock is taken. Answers that take long are built after it is released. So a sender never waits
+//! for more than one scan of the traces.
 
 mod held;
 mod trace;
@@ -19,22 +19,22 @@ use crate::answer::{DryRun, HeatMap, HeldNow, Services, TraceDetail, TraceList};
 use crate::query::{HeatMapQuery, TraceQuery};
 use crate::{detail, dry_run, heat_map, read, services};
 
-/// Turns of others that a slice waits for senders to have theirs.
+/// Most times that a slice yields to senders.
 const GIVE_WAY_MAX: usize = 1000;
-/// Bytes that a store has at least.
+/// The minimum size of a store in bytes.
 pub const BYTES_MIN: u64 = 1 << 20;
 
-/// What a store may hold.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes in memory; less than [`BYTES_MIN`] counts as that.
+    /// Bytes in memory; at least [`BYTES_MIN`].
     pub bytes_max: u64,
-    /// The greatest age of a trace, from its first span's arrival on.
+    /// The maximum age of a trace, from the arrival of its first span.
     pub age_max_ms: u64,
 }
 
 impl Limits {
-    /// As much as either allows.
+    /// The larger of both limits.
     #[must_use]
     pub fn largest(self, other: Limits) -> Limits {
         Limits {
@@ -53,23 +53,23 @@ impl Default for Limits {
     }
 }
 
-/// Where in a pipeline spans were seen.
+/// The place in a pipeline where spans were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Before a sampler: whether they are kept is not known yet.
+    /// Before a sampler: it is not known yet whether they are kept.
     Seen,
-    /// Where they leave: they are kept.
+    /// At the end: they are kept.
     Kept,
 }
 
-/// What a sampler decided about a trace.
+/// The decision of a sampler on a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// The trace.
     pub id: [u8; 16],
-    /// It is kept.
+    /// Whether it is kept.
     pub kept: bool,
-    /// The policy that decided, where one did.
+    /// The policy that decided, if there was one.
     pub policy: Option<&'a str>,
 }
 
@@ -77,7 +77,7 @@ pub struct Decision<'a> {
 #[derive(Debug)]
 pub struct Store {
     held: Mutex<Held>,
-    /// Senders that want the lock.
+    /// The number of senders that wait for the lock.
     senders: AtomicUsize,
 }
 
@@ -91,21 +91,21 @@ impl Store {
         }
     }
 
-    /// Other limits from now on.
+    /// Sets other limits.
     pub fn limit(&self, limits: Limits, now_ms: u64) {
         let mut held = self.held();
         held.limit(limits);
         held.expire(now_ms);
     }
 
-    /// Adds the spans of an `ExportTraceServiceRequest`. Spans that are held already are not held twice; what cannot be
-    /// read is counted.
+    /// Adds the spans of an `ExportTraceServiceRequest`. Spans that are stored already are not added again. Spans that cannot be
+    /// parsed are counted.
     pub fn add(&self, request: &[u8], stage: Stage, now_ms: u64) {
         let notes = read::read(request);
         self.held_by_sender().add(notes, stage, now_ms);
     }
 
-    /// Notes what a sampler decided. A trace that is kept and not held is remembered: its spans are to come.
+    /// Records a sampler's decisions. A kept trace that is not stored yet is created: its spans will follow.
     pub fn decided<'a>(&self, decisions: impl IntoIterator<Item = Decision<'a>>, now_ms: u64) {
         let mut held = self.held_by_sender();
         for decision in decisions {
@@ -114,7 +114,7 @@ impl Store {
         held.expire(now_ms);
     }
 
-    /// What is held.
+    /// The size of the content.
     #[must_use]
     pub fn held_now(&self, now_ms: u64) -> HeldNow {
         let mut held = self.held();
@@ -122,7 +122,7 @@ impl Store {
         held.now()
     }
 
-    /// Traces that a query matches, the newest first.
+    /// The traces that match a query, newest first.
     #[must_use]
     pub fn list(&self, query: &TraceQuery, now_ms: u64) -> TraceList {
         let mut held = self.held();
@@ -130,7 +130,7 @@ impl Store {
         held.list(query)
     }
 
-    /// A trace with all that is known of it.
+    /// A trace with all its data.
     #[must_use]
     pub fn trace(&self, id: &[u8; 16]) -> Option<TraceDetail> {
         let copy = self.held().copy(id)?;
@@ -148,7 +148,7 @@ impl Store {
         heat_map::heat_map(query, &points, now_ms)
     }
 
-    /// Words for the search fields.
+    /// Values for the search fields.
     #[must_use]
     pub fn services(&self, now_ms: u64) -> Services {
         let mut held = self.held();
@@ -156,9 +156,9 @@ impl Store {
         services::services(&held)
     }
 
-    /// What policies would have kept of the traces of the last [`WINDOW_MS`], as if each were decided at its end.
+    /// Evaluates other policies on the traces of the last [`WINDOW_MS`], as if each were decided at its end.
     ///
-    /// It goes over the traces in slices between which others get the lock, and ends after [`SPANS_MAX`] spans.
+    /// It reads the traces in slices, releases the lock between them, and ends after [`SPANS_MAX`] spans.
     ///
     /// [`WINDOW_MS`]: crate::dry_run::WINDOW_MS
     /// [`SPANS_MAX`]: crate::dry_run::SPANS_MAX
@@ -169,15 +169,15 @@ impl Store {
         dry_run::dry_run(self, settings, now_ms)
     }
 
-    /// Counts everything anew, and compares it with what was counted: for tests, and for fuzzing.
+    /// Counts everything again and compares it with the counters: for tests and fuzzing.
     ///
     /// # Panics
-    /// Where they differ.
+    /// A count differs.
     pub fn check(&self) {
         self.held().check();
     }
 
-    /// The lock for a sender, before whom slices of long answers give way.
+    /// The lock for a sender, which has priority over slices of long answers.
     fn held_by_sender(&self) -> MutexGuard<'_, Held> {
         self.senders.fetch_add(1, Relaxed);
         let held = self.held();
@@ -185,7 +185,7 @@ impl Store {
         held
     }
 
-    /// Lets senders have the lock before it is taken again: who releases a lock would have it again before they wake up.
+    /// Lets senders take the lock first: otherwise, the thread that released it would take it again before they wake up.
     pub(crate) fn give_way(&self) {
         for _ in 0..GIVE_WAY_MAX {
             if self.senders.load(Relaxed) == 0 {

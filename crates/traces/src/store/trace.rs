@@ -1,27 +1,27 @@
-//! One trace as it is held.
+//! A stored trace.
 
 use std::collections::HashSet;
 
 use crate::intern::Interned;
 use crate::read::{Header, Note};
 
-/// Spans of a trace at most; further ones are counted.
+/// Most spans of a trace; further ones are counted.
 pub(crate) const SPANS_MAX: usize = 10_000;
-/// Bytes of the spans of a trace at most.
+/// Most bytes of the spans of a trace.
 pub(crate) const TRACE_BYTES_MAX: usize = 4 << 20;
-/// Different resources and scopes of a trace at most.
+/// Most different resources and scopes of a trace.
 const HEADERS_MAX: usize = 1024;
-/// Bytes of a resource and a scope at most.
+/// Most bytes of a resource and a scope.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// Different operations of a trace that searches find.
+/// Most different operations of a trace that searches find.
 const OPERATIONS_MAX: usize = 256;
-/// Spans that come together and are looked for one by one among those that are there; more are looked for by a set.
+/// Up to this many arriving spans are compared one by one with the stored ones; for more, a set is built.
 const COMPARED_MAX: usize = 8;
 
-/// Bytes of a trace beside its spans: itself, and its place in the index.
+/// Bytes of a trace in addition to its spans: the trace itself, and its place in the index.
 pub(crate) const TRACE_BYTES: u64 = size_of::<Trace>() as u64 + 64;
 
-/// What became of a trace.
+/// The decision on a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Undecided,
@@ -30,7 +30,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// As answers tell it.
+    /// The decision in answers.
     pub fn kept(self) -> Option<bool> {
         match self {
             Fate::Undecided => None,
@@ -40,13 +40,13 @@ impl Fate {
     }
 }
 
-/// A trace. Numbers name texts of the store's tables; each is held once by the trace.
+/// A trace. Numbers refer to texts in the store's tables; the trace holds one reference to each.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub id: [u8; 16],
-    /// When its first span came.
+    /// The arrival of its first span.
     pub came_ms: u64,
-    /// The earliest start; 0: there is none yet.
+    /// The earliest start; 0: there is no span yet.
     pub start_ns: u64,
     /// The latest end.
     pub end_ns: u64,
@@ -56,38 +56,38 @@ pub(crate) struct Trace {
     pub policy: Option<u32>,
     pub root: Root,
     pub left_out: u32,
-    /// Messages of its spans, one after the other.
+    /// The messages of its spans, one after the other.
     pub bytes: Vec<u8>,
     pub spans: Vec<Place>,
-    /// Its headers: a resource and a scope each.
+    /// Its headers, each of a resource and a scope.
     pub headers: Vec<u32>,
-    /// Its operations: a service, a name and a route each.
+    /// Its operations, each of a service, a name and a route.
     pub operations: Vec<u32>,
 }
 
-/// Where a span is.
+/// The place of a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     print: u64,
-    /// Where its message begins and how long it is.
+    /// The start of its message, and its length.
     at: u32,
     len: u32,
-    /// Its header, among the trace's.
+    /// The index of its header in the trace.
     header: u32,
 }
 
-/// The span that stands for its trace: its root, or the earliest.
+/// The span that represents its trace: the root, or the earliest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Root {
-    /// Its operation, held by the trace's own.
+    /// Its operation; the trace holds the reference.
     pub operation: Option<u32>,
-    /// Status of HTTP; 0: none.
+    /// The HTTP status; 0: none.
     pub status: u16,
     is_root: bool,
     start_ns: u64,
 }
 
-/// Tables of what traces share.
+/// Tables of the texts that traces share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub headers: Interned,
@@ -103,7 +103,7 @@ impl Shared {
 }
 
 impl Trace {
-    /// One without spans.
+    /// A trace without spans.
     pub fn new(id: [u8; 16], came_ms: u64) -> Trace {
         Trace {
             id,
@@ -122,14 +122,14 @@ impl Trace {
         }
     }
 
-    /// Bytes that it takes in memory, without what it shares.
+    /// Bytes that it takes in memory, without shared texts.
     pub fn held_bytes(&self) -> u64 {
         let places = self.spans.capacity() * size_of::<Place>();
         let numbers = (self.headers.capacity() + self.operations.capacity()) * size_of::<u32>();
         TRACE_BYTES + (self.bytes.capacity() + places + numbers) as u64
     }
 
-    /// From the earliest start to the latest end.
+    /// The time from the earliest start to the latest end.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
@@ -146,13 +146,13 @@ impl Trace {
         )
     }
 
-    /// Where a span's message is among the trace's bytes, and the place of its header among the trace's headers.
+    /// The range of a span's message in the trace's bytes, and the index of its header in the trace.
     pub fn range(&self, place: &Place) -> (std::ops::Range<usize>, usize) {
         let at = place.at as usize;
         (at..at + place.len as usize, place.header as usize)
     }
 
-    /// Adds spans that came in one request; the trace has at most so many bytes. How many it had no room for.
+    /// Adds the spans of one request; the trace may take at most `bytes_max` bytes. Returns the number of spans that did not fit.
     pub fn add(
         &mut self,
         notes: &[Note<'_>],
@@ -205,7 +205,7 @@ impl Trace {
         });
     }
 
-    /// The place of a header among the trace's; none where there are too many, or it is too large.
+    /// The index of a header in the trace; None if there are too many, or it is too large.
     fn header(&mut self, header: &Header<'_>, shared: &mut Shared) -> Option<u32> {
         if header.resource.len() + header.scope.len() > HEADER_BYTES_MAX {
             return None;
@@ -217,7 +217,7 @@ impl Trace {
         place(&mut self.headers, headers, scratch, HEADERS_MAX)
     }
 
-    /// Takes a span into what is known of the whole trace.
+    /// Updates the values of the whole trace from a span.
     fn describe(&mut self, note: &Note<'_>, header: &Header<'_>, shared: &mut Shared) {
         if self.start_ns == 0 || (note.start_ns > 0 && note.start_ns < self.start_ns) {
             self.start_ns = note.start_ns;
@@ -251,7 +251,7 @@ impl Trace {
         }
     }
 
-    /// It was decided.
+    /// Records the decision.
     pub fn decide(&mut self, fate: Fate, policy: Option<&[u8]>, shared: &mut Shared) {
         self.fate = fate;
         let policy = policy.map(|policy| shared.policies.hold(policy));
@@ -261,7 +261,7 @@ impl Trace {
         }
     }
 
-    /// Gives back what it shares with others.
+    /// Drops its references to shared texts.
     pub fn release(&self, shared: &mut Shared) {
         self.headers
             .iter()
@@ -275,7 +275,7 @@ impl Trace {
     }
 }
 
-/// The place of a text's number in a list, where it is put if it is not there; none where the list is full.
+/// The index of a text's number in a list, to which it is added if it is missing; None if the list is full.
 fn place(list: &mut Vec<u32>, table: &mut Interned, text: &[u8], most: usize) -> Option<u32> {
     if let Some(number) = table.find(text)
         && let Some(place) = list.iter().position(|own| *own == number)
@@ -290,7 +290,7 @@ fn place(list: &mut Vec<u32>, table: &mut Interned, text: &[u8], most: usize) ->
     Some(list.len() as u32 - 1)
 }
 
-/// Room for so many more, with a quarter to spare where there was none: little is wasted, and growing costs little.
+/// Reserves room for more items, plus a quarter when it grows: this wastes little memory, and growing is rare.
 fn grow<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4));

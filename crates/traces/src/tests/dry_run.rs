@@ -1,4 +1,4 @@
-//! Other policies over the traces that are held.
+//! Other policies on the stored traces.
 
 use tail::settings::{Policy, PolicyKind, StatusCodes, TailSampling};
 
@@ -55,7 +55,7 @@ fn policies_are_the_samplers_own() {
     let settings = settings(&[("errors", errors()), ("slow", slow)]);
     let run = store.dry_run(&settings, NOW_MS + 2000).unwrap();
     assert_eq!((run.traces, run.spans), (100, 300));
-    // Ten failed, 25 are slow, five of them both.
+    // Ten failed, 25 are slow, and five of them are both.
     assert_eq!((run.kept, run.kept_spans), (30, 90));
     assert_eq!((run.running_kept, run.undecided), (30, 10));
     assert_eq!((run.since_ms, run.is_cut), (NOW_MS, false));
@@ -82,7 +82,7 @@ fn rates_are_those_of_the_traces_own_time() {
     let run = store
         .dry_run(&settings(&[("rate", rate)]), NOW_MS + 2000)
         .unwrap();
-    // The bucket of 30 at first, and what comes in until the last end.
+    // The initial bucket of 30, and the refill until the last end.
     assert!((20..=26).contains(&run.kept), "{}", run.kept);
     assert!(run.kept_spans <= 30 + 30 * 14 / 10);
 }

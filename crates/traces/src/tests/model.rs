@@ -1,4 +1,4 @@
-//! Requests that tests are written with.
+//! Builders of requests for tests.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use prost::Message;
 
-/// When the tests begin, in milliseconds.
+/// The start of the tests, in milliseconds.
 pub const NOW_MS: u64 = 1_700_000_000_000;
 
 pub fn attribute(key: &str, value: Value) -> KeyValue {
@@ -23,12 +23,12 @@ pub fn string(key: &str, value: &str) -> KeyValue {
 }
 
 pub fn id(number: u64) -> [u8; 16] {
-    // The first half is as random as identifiers are.
+    // The first half is as random as real identifiers are.
     let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (u128::from(random) << 64 | u128::from(number + 1)).to_be_bytes()
 }
 
-/// A span of a trace: its number, its parent's (0: it is the root), when it begins after [`NOW_MS`] and how long it takes.
+/// A span of a trace: its number, its parent's (0: it is the root), its start relative to [`NOW_MS`], and its duration.
 pub fn span(trace: u64, number: u64, parent: u64, start_ms: u64, duration_ms: u64) -> Span {
     let start_ns = (NOW_MS + start_ms) * 1_000_000;
     Span {
@@ -54,7 +54,7 @@ pub fn failed(mut span: Span) -> Span {
     span
 }
 
-/// A root of HTTP.
+/// An HTTP root span.
 pub fn http(mut span: Span, route: &str, status: i64) -> Span {
     span.name = format!("GET {route}");
     span.attributes = vec![

@@ -1,4 +1,4 @@
-//! What is found, and what of it is told.
+//! Matches of queries, and the content of answers.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValueList};
@@ -39,7 +39,7 @@ fn lists_are_filtered() {
     assert_eq!(found(&store, &[("service", "nobody")]), [0_u64; 0]);
     assert_eq!(found(&store, &[("route", "/cart")]), [1, 0]);
     assert_eq!(found(&store, &[("name", "GET *")]), [2, 1, 0]);
-    // Both of one span: the service of one and the route of another are no match.
+    // Both conditions must hold for one span: the service of one and the route of another do not match.
     assert_eq!(
         found(&store, &[("service", "stock"), ("route", "/cart")]),
         [0_u64; 0]
@@ -71,9 +71,9 @@ fn decisions_are_shown() {
         decision(0, false, None),
         decision(1, true, Some("slow")),
         decision(2, true, Some("errors")),
-        // One that was never seen, and is not kept: nothing is remembered of it.
+        // An unknown trace that is not kept: nothing is stored.
         decision(8, false, Some("drop")),
-        // One that was never seen, but comes.
+        // An unknown trace whose spans arrive later.
         decision(9, true, Some("late")),
     ];
     store.decided(decisions, NOW_MS);
@@ -107,7 +107,7 @@ fn spans_that_come_again_are_held_once() {
     let held = store.held_now(NOW_MS);
     assert_eq!((held.traces, held.spans), (before.traces, before.spans + 1));
     assert_eq!(store.trace(&id(1)).unwrap().kept, Some(true));
-    // A span without an identifier is not recognised; many at once are compared by a set.
+    // A span without an identifier is not recognised; many spans in one request are compared with a set.
     let mut nameless = span(3, 1, 0, 0, 1);
     nameless.span_id.clear();
     let mut many = vec![nameless.clone(), nameless];
@@ -233,7 +233,7 @@ fn services_and_heat_map() {
         (map.since, map.until, map.matched),
         (NOW_MS, NOW_MS + 3000, 3)
     );
-    // 5, 80 and 300 ms, in rows from 1 to 31.6 and to 1000 ms.
+    // 5, 80 and 300 ms, in rows from 1 to 31.6 ms and from there to 1000 ms.
     assert_eq!(map.columns, [[1, 0], [0, 1], [0, 1]]);
     assert_eq!(map.errors, [[0, 0], [0, 0], [0, 1]]);
 }
@@ -261,7 +261,7 @@ fn the_oldest_goes_first() {
     assert_eq!(held.oldest_ms, Some(NOW_MS + 200 - held.traces));
     assert_eq!(store.trace(&id(0)), None);
     assert!(store.trace(&id(199)).is_some());
-    // Age.
+    // The maximum age.
     assert_eq!(store.held_now(NOW_MS + 1199).traces, 1);
     let empty = store.held_now(NOW_MS + 1200);
     assert_eq!((empty.traces, empty.spans, empty.bytes), (0, 0, 0));

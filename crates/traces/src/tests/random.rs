@@ -1,4 +1,4 @@
-//! Any requests, decisions, queries and limits: the accounts hold after every step.
+//! Random requests, decisions, queries and limits: the accounts are correct after every step.
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 

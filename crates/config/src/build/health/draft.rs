@@ -1,4 +1,4 @@
-//! The rules of a check in the order of the file, until its section ends: then what is implied is added.
+//! The rules of a check in the order of the file, and the rules that are implied, which are added when the section ends.
 
 use super::super::Shared;
 use super::super::line::{Cursor, Line, Parse};
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use syntax::octets::Octets;
 
-/// Statuses that pass where nothing is expected.
+/// The accepted statuses without an `expect` rule.
 const EXPECTED_STATUSES: (u32, u32) = (200, 399);
 
 /// See the module.
@@ -42,7 +42,7 @@ impl Step {
         }
     }
 
-    /// The rule, where it is one that connects, sends or expects.
+    /// The kind of the rule, if it connects, sends or expects.
     fn kind(&self) -> Option<Kind> {
         match self {
             Step::Option { .. } => Some(Kind::Option),
@@ -67,7 +67,7 @@ enum Kind {
 }
 
 impl Draft {
-    /// The script of a protocol.
+    /// A draft with the script of a protocol.
     pub fn whole(rules: Vec<CheckAction>) -> Draft {
         let mut draft = Draft::default();
         for action in rules {
@@ -76,7 +76,7 @@ impl Draft {
         draft
     }
 
-    /// Whether nothing was written.
+    /// Whether no rule was written.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -98,13 +98,13 @@ impl Draft {
         }
     }
 
-    /// The places of the first rule that connects, sends or expects, and of those that follow.
+    /// The indexes and kinds of the rules that connect, send or expect.
     fn kinds(&self) -> impl DoubleEndedIterator<Item = (usize, Kind)> {
         let steps = self.steps.iter().enumerate();
         steps.filter_map(|(place, step)| Some((place, step.kind()?)))
     }
 
-    /// The request of `option httpchk`: it gives its words to the first request that was written, else it is the first one itself.
+    /// Sets the request of `option httpchk`: it changes the first written request, otherwise it becomes the first request itself.
     pub fn set_request_of_option(&mut self, request: CheckRequest) {
         let mut kinds = self.kinds();
         let first = match kinds.next() {
@@ -131,8 +131,8 @@ impl Draft {
         self.steps.insert(0, Step::Option { index: 0, request });
     }
 
-    /// Takes in a line of `http-check` or `tcp-check`; gives whether it is a rule. `is_chosen`: the rules are those that the checks
-    /// of this proxy follow.
+    /// Reads a line of `http-check` or `tcp-check`. Returns whether it is a rule. `is_chosen`: the checks of this proxy use these
+    /// rules.
     pub fn take_line(
         &mut self,
         shared: &mut Shared<'_>,
@@ -183,7 +183,7 @@ impl Draft {
         Ok(true)
     }
 
-    /// Adds a rule of `http-check`, whose order counts.
+    /// Adds a rule of `http-check`, and checks the order of rules.
     fn push_http(&mut self, line: &Line<'_>, mut rule: CheckRule) -> Parse {
         let last = self.kinds().next_back().map(|(_, kind)| kind);
         let missing = match (last, &rule.action) {
@@ -218,7 +218,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The script: with the rules that are implied, and comments given to what follows them.
+    /// Builds the script: adds the implied rules, and moves comments to the rules that follow them.
     pub fn finish(self, kind: CheckKind) -> CheckScript {
         let mut steps = self.steps;
         if kind == CheckKind::Http {
@@ -241,7 +241,7 @@ impl Draft {
     }
 }
 
-/// Replaces what `new` says in a request.
+/// Replaces the parts of a request that `new` sets.
 fn overwrite(old: &mut CheckRequest, new: CheckRequest) {
     let CheckRequest {
         method,
@@ -259,7 +259,8 @@ fn overwrite(old: &mut CheckRequest, new: CheckRequest) {
     }
 }
 
-/// The request of `option httpchk` follows the first connect; who expects nothing expects a good status.
+/// Moves the request of `option httpchk` after the first connect. If nothing is expected after the last request, expects a good
+/// status.
 fn complete_http(steps: &mut Vec<Step>) {
     let of_option = |step: &Step| matches!(step, Step::Option { .. });
     if let Some(place) = steps.iter().position(of_option) {
@@ -289,7 +290,7 @@ fn complete_http(steps: &mut Vec<Step>) {
     }
 }
 
-/// Gives each comment to the rules of one kind that follow it.
+/// Gives each comment to the following rules of one kind.
 fn with_comments(steps: Vec<Step>) -> Vec<CheckRule> {
     let mut rules: Vec<CheckRule> = Vec::new();
     let mut comment: Option<Octets> = None;
@@ -323,7 +324,7 @@ fn with_comments(steps: Vec<Step>) -> Vec<CheckRule> {
     rules
 }
 
-/// A connect that was not written asks for the host of the request that follows it.
+/// An implied connect uses the host of the next request.
 fn name_hosts(rules: &mut [CheckRule]) {
     let mut place = None;
     for at in 0..rules.len() {
@@ -352,7 +353,7 @@ fn name_hosts(rules: &mut [CheckRule]) {
     }
 }
 
-/// What a rule that expects is made of.
+/// A rule that expects this, with default texts.
 impl From<Expectation> for CheckExpect {
     fn from(what: Expectation) -> Self {
         rules::expect(what)

@@ -1,5 +1,5 @@
-//! What servers refer to of other sections: the servers that they track, the sections `healthcheck` that they name. And what only a
-//! whole server line can be wrong about.
+//! Resolves references between sections: tracked servers, and the sections `healthcheck` that servers name. Also checks that need
+//! a complete server line.
 
 use super::super::Shared;
 use crate::diagnostic::Severity;
@@ -9,11 +9,11 @@ use crate::model::{
 };
 use std::sync::Arc;
 
-/// Resolves what servers refer to.
+/// Resolves the references of servers.
 pub fn link(proxies: &mut [Proxy], shared: &mut Shared<'_>) {
     for proxy in proxies.iter_mut().filter(|proxy| proxy.is_backend) {
         let name = proxy.name.clone();
-        // Nobody shares them before they are whole.
+        // Servers are not shared before the proxies are complete, so every `get_mut` succeeds.
         for server in proxy.servers.iter_mut().filter_map(Arc::get_mut) {
             script(server, shared);
             let of_backend = match &proxy.check {
@@ -63,7 +63,7 @@ fn script(server: &mut Server, shared: &mut Shared<'_>) {
     }
 }
 
-/// What is wrong with the check of a server.
+/// Checks the health check settings of a server.
 fn check(server: &Server, script: &CheckScript, backend: &str, shared: &mut Shared<'_>) {
     let checks = &server.checks;
     if !checks.enabled {
@@ -89,7 +89,7 @@ fn check(server: &Server, script: &CheckScript, backend: &str, shared: &mut Shar
         (_, Some(net::Addr::Unix(_))) => true,
         (ServerAddress::Fixed(net::Addr::Inet(addr)), _) => addr.port() > 0,
         (ServerAddress::Fixed(net::Addr::Unix(_)), addr) => addr.is_none(),
-        // As HAProxy: an address that is no address needs no port.
+        // As in HAProxy, an unspecified address needs no port.
         (ServerAddress::PortOffset { ip, .. }, None) => ip.is_unspecified(),
         (ServerAddress::PortOffset { .. }, Some(_)) => false,
     };
@@ -113,7 +113,7 @@ fn check(server: &Server, script: &CheckScript, backend: &str, shared: &mut Shar
     }
 }
 
-/// The server that another one names after `track`.
+/// The server that another server names after `track`.
 fn tracked(proxies: &[Proxy], of: (usize, usize), written: &str) -> Result<(usize, usize), String> {
     let own = &proxies[of.0].servers[of.1];
     if own.checks.enabled {

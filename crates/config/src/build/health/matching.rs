@@ -1,4 +1,4 @@
-//! `expect`: what an answer has to be (manual §4.2 `http-check expect`, `tcp-check expect`).
+//! `expect`: the requirements for a response (manual §4.2 `http-check expect`, `tcp-check expect`).
 
 use super::super::Shared;
 use super::super::line::{Cursor, Parse};
@@ -13,7 +13,7 @@ use sample::regex::Regex;
 use syntax::hex;
 use syntax::octets::Octets;
 
-/// Parses what follows `expect`; gives the comment beside it.
+/// Parses the words after `expect`. Returns the rule and its comment.
 pub fn parse(
     rule: &Rule,
     shared: &mut Shared<'_>,
@@ -53,7 +53,7 @@ pub fn parse(
     }
 }
 
-/// The pattern that `word`, just taken, begins; none where it is an option.
+/// The pattern that begins with `word`, which was taken; None if `word` is an option.
 fn pattern(
     rule: &Rule,
     shared: &mut Shared<'_>,
@@ -123,7 +123,7 @@ fn pattern(
     }))
 }
 
-/// An option beside the pattern; its name was just taken.
+/// An option beside the pattern, after its name was taken.
 fn option(
     rule: &Rule,
     shared: &mut Shared<'_>,
@@ -329,7 +329,7 @@ fn header_pattern(
         "beg" => HeaderMatch::Begin,
         "end" => HeaderMatch::End,
         "sub" => HeaderMatch::Inside,
-        // Names are alike in either case.
+        // Header names are compared without case.
         "reg" => HeaderMatch::Regex(regex(rule, cursor, &octets, is_name)?),
         _ => HeaderMatch::Whole,
     };

@@ -1,7 +1,7 @@
-//! Health checks of a backend: what kind its options choose, and the script that its rules make (manual §4.2 `option httpchk`,
+//! Health checks of a backend: the kind that its options select, and the script from its rules (manual §4.2 `option httpchk`,
 //! `http-check`, `option tcp-check`, `tcp-check`, §12.9 sections `healthcheck`).
 //!
-//! Every kind is a script ([`CheckScript`]); those of protocols are built in ([`protocols`]).
+//! Every kind is a script ([`CheckScript`]). The scripts of protocols are built in ([`protocols`]).
 
 mod draft;
 pub mod link;
@@ -25,7 +25,7 @@ use sample::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which rules are meant.
+/// A kind of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
     /// `http-check`
@@ -34,7 +34,7 @@ pub enum Rules {
     Tcp,
 }
 
-/// The checks of a proxy while it is built.
+/// The checks of a proxy during the build.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     chosen: Chosen,
@@ -47,15 +47,15 @@ pub struct Pending {
     has_command: bool,
 }
 
-/// What the last option chose.
+/// The selection by the last option.
 #[derive(Clone, Debug, Default)]
 enum Chosen {
-    /// There was none: connect.
+    /// No option: only connect.
     #[default]
     Nothing,
-    /// The section's own rules.
+    /// The rules of the section itself.
     Own(Rules),
-    /// The rules of the `defaults` that it starts from.
+    /// The rules of the section's `defaults`.
     Inherited(Rules, Draft),
     /// The check of a protocol.
     Protocol(Draft),
@@ -64,7 +64,7 @@ enum Chosen {
 }
 
 impl Pending {
-    /// What a section that starts from this `defaults` begins with.
+    /// The initial state of a section that starts from this `defaults`.
     pub fn for_section(&self) -> Pending {
         let draft = |own: &Option<Draft>| own.clone().unwrap_or_default();
         let chosen = match &self.chosen {
@@ -86,7 +86,7 @@ impl Pending {
     }
 }
 
-/// `option httpchk` and the other kinds, in their one place: each replaces what was chosen before.
+/// Applies `option httpchk` or another kind. Each replaces the previous selection.
 fn choose(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, chosen: Chosen) {
     build.checks.chosen = match line.prefix() {
         Prefix::None => chosen,
@@ -94,7 +94,7 @@ fn choose(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, chosen: Chosen) {
     };
 }
 
-/// HAProxy takes no `no` before these options.
+/// HAProxy accepts no `no` before these options.
 fn no_prefix(line: &Line<'_>) -> Parse {
     match line.prefix() {
         Prefix::None => Ok(()),
@@ -119,7 +119,7 @@ pub fn http_option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The request that the words of `option httpchk` from `at` on describe.
+/// The request in the words of `option httpchk` from `at` on.
 fn request_of_option(shared: &mut Shared<'_>, line: &Line<'_>, at: usize) -> Parse<CheckRequest> {
     if line.arg(at + 2).contains("\r\n") {
         return Err(line.fault(at + 2, "'option httpchk' : hiding headers or body at the end of the version string is unsupported.Use 'http-check send' directive instead."));
@@ -222,7 +222,7 @@ pub fn external_check(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     line.at_most_after(1, 1)
 }
 
-/// Says what the checks of a proxy come to, once all of its lines are read.
+/// Builds the checks of a proxy after all of its lines were read.
 pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     let checks = std::mem::take(&mut build.checks);
     if !build.proxy.is_backend {
@@ -269,7 +269,7 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     build.proxy.check = Some(check);
 }
 
-/// What `option external-check` needs beside it.
+/// Checks the other settings that `option external-check` needs.
 fn external(build: &mut ProxyBuild<'_, '_>, external: &ExternalCheck, has_command: bool) {
     let name = build.proxy.name.clone();
     let mut say = |severity, message| {
@@ -294,7 +294,7 @@ fn external(build: &mut ProxyBuild<'_, '_>, external: &ExternalCheck, has_comman
     }
 }
 
-/// A rule that connects and was not written.
+/// A connect rule that was not written.
 fn implicit_connect() -> CheckRule {
     CheckRule {
         index: 0,
@@ -307,7 +307,7 @@ fn implicit_connect() -> CheckRule {
     }
 }
 
-/// The script of agents: the text that a server's agent is sent, then its line.
+/// The script for agents: sends the server's text for the agent, then reads one line.
 pub fn agent_script(text: &[u8]) -> CheckScript {
     let mut draft = Draft::default();
     if !text.is_empty() {

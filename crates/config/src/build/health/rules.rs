@@ -1,4 +1,4 @@
-//! The rules of a check: `connect`, `send` and its kin, `expect`, variables (manual §4.2 `http-check`, `tcp-check`).
+//! The rules of a check: `connect`, `send` and related ones, `expect`, variables (manual §4.2 `http-check`, `tcp-check`).
 
 use super::super::Shared;
 use super::super::address;
@@ -13,7 +13,7 @@ use sample::Place;
 use syntax::hex;
 use syntax::octets::{Octets, readable};
 
-/// Parses the rule whose first word was just taken, and its comment.
+/// Parses the rule whose first word was taken, and its comment.
 pub fn parse(
     shared: &mut Shared<'_>,
     cursor: &mut Cursor<'_>,
@@ -57,7 +57,7 @@ fn unknown(rules: Rules, word: &str) -> String {
     }
 }
 
-/// A rule that expects this and nothing else.
+/// A rule that expects this, without further options.
 pub fn expect(what: Expectation) -> CheckExpect {
     CheckExpect {
         what,
@@ -72,7 +72,7 @@ pub fn expect(what: Expectation) -> CheckExpect {
     }
 }
 
-/// A rule while it is parsed: what messages call it.
+/// The name of a rule in messages, while it is parsed.
 pub(super) struct Rule {
     title: String,
     pub rules: Rules,
@@ -281,7 +281,7 @@ impl Rule {
             "host" if request.headers.iter().any(is_host) => {
                 return Err(self.fault(cursor, "'hdr' header already defined"));
             }
-            // The length is the body's.
+            // The body determines the length.
             "content-length" | "transfer-encoding" => return Ok(()),
             _ => {}
         }
@@ -301,10 +301,10 @@ pub fn check_proto(word: &str) -> Option<CheckProto> {
     }
 }
 
-/// The address that the word taken last is, with its port or 0.
+/// The address in the word taken last; the port is 0 if there is none.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it is not a valid address.
 pub fn check_address(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Result<Addr, String> {
     let written = shared.environment.expand(cursor.line.bytes(cursor.at - 1));
     let (addr, range) = address::single(&written)?;

@@ -1,4 +1,4 @@
-//! Sections `healthcheck`: a check by name, which servers refer to (manual §12.9).
+//! Sections `healthcheck`: a check with a name, which servers can use (manual §12.9).
 
 use super::super::Shared;
 use super::super::line::{Line, Parse};
@@ -8,7 +8,7 @@ use crate::model::{CheckKind, CheckScript};
 use crate::tree::Section;
 use std::sync::Arc;
 
-/// Takes in a section.
+/// Reads a section.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let name = match header.need(1, || "missing name for healthcheck section.".to_owned()) {
@@ -36,7 +36,7 @@ struct Build {
     kind: Option<CheckKind>,
     /// The word of `type`.
     named: String,
-    /// The rules that were written.
+    /// The kind of the rules that were written.
     rules: Option<Rules>,
     draft: Draft,
 }
@@ -80,7 +80,7 @@ impl Build {
             .map(drop)
     }
 
-    /// Refuses a type that does not go with the rules before it.
+    /// Refuses a type that is incompatible with the rules before it.
     fn fits(&self, line: &Line<'_>, own: Option<Rules>) -> Parse {
         let (word, other) = (line.arg(1), self.rules.filter(|rules| Some(*rules) != own));
         let rules = match other {

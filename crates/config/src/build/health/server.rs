@@ -7,7 +7,7 @@ use super::rules::{check_address, check_proto};
 use crate::model::{InitState, Observe, OnError, ServerOptions};
 use std::time::Duration;
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident $($field:ident).+ = $value:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
@@ -80,9 +80,9 @@ counts! {
     error_limit error_limit;
 }
 
-/// What follows the digits does not count, as with C's `atol`, which HAProxy reads these words with.
+/// Parses a number and ignores the characters after its digits, like C's `atol`, which HAProxy uses for these words.
 fn count(cursor: &mut Cursor<'_>) -> Parse<u32> {
-    /// So that sums of two stay numbers.
+    /// Half of the maximum, so that the sum of two does not overflow.
     const MAX: i64 = i32::MAX as i64 / 2;
     let name = cursor.last();
     let count = number(cursor, name, 1, i64::MAX)?;
@@ -107,7 +107,7 @@ pub fn agent_port(
 
 fn port_number(cursor: &mut Cursor<'_>) -> Parse<u16> {
     let name = cursor.last();
-    // As HAProxy: the lower 16 bits.
+    // As in HAProxy, only the lower 16 bits count.
     Ok(number(cursor, name, i64::MIN, i64::MAX)? as u16)
 }
 
@@ -184,12 +184,12 @@ pub fn slowstart(
 ) -> Parse {
     cursor.value("a time")?;
     let time = shared.time(&cursor.line, cursor.at - 1, "slowstart")?;
-    // As HAProxy: whole seconds, rounded up.
+    // As in HAProxy: whole seconds, rounded up.
     options.checks.slowstart = Duration::from_secs(time.as_millis().div_ceil(1000) as u64);
     Ok(())
 }
 
-/// One of some words.
+/// One of the known words.
 fn one_of<T: Copy>(cursor: &mut Cursor<'_>, known: &[(&str, T)]) -> Parse<T> {
     let name = cursor.last();
     let names: Vec<String> = known.iter().map(|(name, _)| format!("'{name}'")).collect();

@@ -40,7 +40,7 @@ fn header(
     }
     let shown = cursor.take();
     let name = cursor.line.bytes(cursor.at - 1);
-    // Sent all the same, as HAProxy does; a colon before a name is that of HTTP/2.
+    // It is sent nevertheless, as in HAProxy. A colon before a name is that of HTTP/2.
     let rest = name.strip_prefix(b":").unwrap_or(name);
     if let Some(at) = rest.iter().position(|byte| !http::is_token(&[*byte])) {
         let bad = first_character(&rest[at..]);
@@ -88,7 +88,7 @@ pub fn del_headers_bin(
     Ok(HttpAction::DelHeadersBin { expr, method })
 }
 
-/// What follows `-m`, `str` where nothing does.
+/// The word after `-m`; `str` without one.
 fn method<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
     if cursor.peek() != "-m" {
         return Ok("str");
@@ -110,7 +110,7 @@ fn text_method(cursor: &Cursor<'_>, word: &str) -> Parse<NameMethod> {
     }
 }
 
-/// Actions that put the fields of a binary list into a message: what they do, and whether they replace others.
+/// Actions that add the fields of a binary list to a message: their effect, and whether they replace existing fields.
 macro_rules! binary {
     ($($doc:literal $name:ident $set:literal;)*) => {$(
         #[doc = $doc]
@@ -139,7 +139,7 @@ fn headers_bin(
     Ok(HttpAction::HeadersBin { set, expr, prefix })
 }
 
-/// Actions that rewrite a header: what they do, and whether value by value.
+/// Actions that rewrite a header: their effect, and whether they work on single values.
 macro_rules! rewrites {
     ($($doc:literal $name:ident $by_value:literal;)*) => {$(
         #[doc = $doc]

@@ -1,4 +1,4 @@
-//! `redirect`: the keyword, and the action of requests and of responses (manual §4.2, §4.4).
+//! `redirect`: the keyword, and the actions for requests and responses (manual §4.2, §4.4).
 
 use super::super::line::{Cursor, Line, Parse};
 use super::super::order::Stage;
@@ -39,7 +39,7 @@ pub fn action(
     }
 }
 
-/// Whether texts are formats. Those of the `redirect` keyword are not.
+/// Whether texts are log formats. Those of the `redirect` keyword are not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Texts {
     Formats,
@@ -63,7 +63,7 @@ fn parse(
         match cursor.take() {
             word @ ("location" | "prefix" | "scheme") => {
                 let to = cursor.octets("a destination")?;
-                // manual §4.2: a prefix `/` adds nothing, so that a redirect to the same place can be written.
+                // manual §4.2: the prefix `/` adds nothing, which allows a redirect to the same path.
                 let to = match (word, &*to) {
                     ("prefix", b"/") => b"",
                     (_, to) => to,
@@ -117,7 +117,7 @@ fn parse(
     })
 }
 
-/// A text of the word taken last, as a format.
+/// The text in the word taken last, as a format.
 fn text(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,

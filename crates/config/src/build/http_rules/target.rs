@@ -1,4 +1,4 @@
-//! Actions that rewrite the request's target (manual §4.4): by a regular expression, and `normalize-uri`.
+//! Actions that rewrite the request's target (manual §4.4): with a regular expression, and `normalize-uri`.
 
 use super::super::line::{Cursor, Parse};
 use super::super::proxy::ProxyBuild;
@@ -22,7 +22,7 @@ rewrites! {
     "`replace-uri <regex> <format>`" replace_uri Whole;
 }
 
-/// What follows such an action: a regular expression and a format.
+/// Parses the arguments of such an action: a regular expression and a format.
 pub fn rewrite(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
@@ -77,7 +77,7 @@ pub fn normalize_uri(
     Ok(HttpAction::NormalizeUri(step))
 }
 
-/// Whether a normalizer's option stands after it.
+/// Consumes a normalizer's option, if it follows.
 fn option(cursor: &mut Cursor<'_>, name: &str) -> Parse<bool> {
     let normalizer = cursor.last();
     match cursor.peek() {

@@ -1,5 +1,5 @@
-//! What only the whole of a filter's file shows: what will never run, what stands twice, what is missing. What HAProxy's older
-//! filter took is warned about at most.
+//! Checks on a filter's whole file: scopes that never run, duplicates, missing parts. Settings that HAProxy's older filter
+//! accepted give at most a warning.
 
 use super::super::line::{Fault, Line};
 use super::super::proxy::ProxyBuild;
@@ -10,23 +10,23 @@ use crate::tree::{Section, Span, Statement};
 use std::collections::{HashMap, HashSet};
 use telemetry::program::Event;
 
-/// What the filters of one proxy have in common.
+/// State that the filters of one proxy share.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Files and their sections that inject.
+    /// The files and sections that inject.
     injecting: Vec<(String, String)>,
-    /// Something writes the fields that everyone knows.
+    /// A filter writes the standard header names (W3C).
     writes_bare: bool,
-    /// Injected names in lower case: of which filter, at which line.
+    /// Injected names in lower case, each with its filter and line.
     names: HashMap<String, (String, u32)>,
 }
 
-/// How a scope is used.
+/// The uses of a scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Use {
     /// A `scopes` line of the instrumentation names it.
     pub at_event: bool,
-    /// A group does.
+    /// A group names it.
     pub in_group: bool,
 }
 
@@ -40,7 +40,7 @@ impl Use {
     }
 }
 
-/// An id stands for one filter; one that several proxies inherit is one.
+/// Checks that an id belongs to one filter; a filter that several proxies inherit counts as one.
 pub fn id(build: &mut ProxyBuild<'_, '_>, declared: &Declared) {
     let span = &declared.span;
     let same = |known: &Span| known.source.name == span.source.name && known.line == span.line;
@@ -59,7 +59,7 @@ pub fn id(build: &mut ProxyBuild<'_, '_>, declared: &Declared) {
     }
 }
 
-/// Checks a filter whose scopes are all compiled; `uses` is by scope.
+/// Checks a filter after all its scopes were compiled; `uses` is indexed by scope.
 pub fn check(build: &mut FilterBuild<'_, '_, '_>, uses: &[Use]) {
     let declared = build.declared;
     let scopes: Vec<&Section> = declared.sections("otel-scope").collect();
@@ -120,7 +120,7 @@ fn sections(declared: &Declared, faults: &mut Faults) {
         );
         faults.push(line.fault(0, message).as_warning());
     }
-    // Whether it goes on after another one.
+    // Whether the section continues after another one.
     let (mut was_own, mut ended) = (false, false);
     for section in &declared.tree.sections {
         let own = section.scope.as_deref() == Some(&declared.section);
@@ -202,7 +202,7 @@ fn roots<'t>(declared: &Declared, used: impl Iterator<Item = &'t Section>, fault
     for line in lines(used, "span") {
         any = true;
         let words = &line.words()[2.min(line.count())..];
-        // The name after one of these is no word of the line's own.
+        // The word after one of these is a name.
         let takes = |word: &str| matches!(word, "parent" | "link" | "kind");
         let is_root = words
             .iter()
@@ -229,17 +229,17 @@ fn roots<'t>(declared: &Declared, used: impl Iterator<Item = &'t Section>, fault
     }
 }
 
-/// Where a line carries its context.
+/// Where a line writes or reads its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carried {
     Variables,
-    /// Under a prefix.
+    /// Headers whose names begin with a prefix.
     Headers,
-    /// Headers with the names that everyone knows.
+    /// Headers with the standard names.
     Bare,
 }
 
-/// As [`FilterBuild::carrier`] has it.
+/// The same rules as in [`FilterBuild::carrier`].
 fn carrier(line: &Line<'_>) -> Carried {
     let words = || line.words().iter().skip(2).map(|word| word.text.as_str());
     let vars = words().any(|word| word == "use-vars");
@@ -279,7 +279,7 @@ fn injects<'t>(
             faults.push(line.fault(1, message).as_warning());
             continue;
         }
-        // Its name follows from the event.
+        // The name comes from the event.
         if name == "-" {
             continue;
         }
@@ -298,7 +298,8 @@ fn injects<'t>(
     }
 }
 
-/// Names of variables have no dashes and no capitals: those of contexts are changed, and who reads them must know.
+/// Names of variables cannot have dashes or capital letters. Such letters in names of contexts are replaced, which users of the
+/// variables must know.
 fn variables<'t>(used: impl Iterator<Item = &'t Section> + Clone, faults: &mut Faults) {
     for keyword in ["extract", "inject"] {
         for line in lines(used.clone(), keyword) {
@@ -320,7 +321,7 @@ fn variables<'t>(used: impl Iterator<Item = &'t Section> + Clone, faults: &mut F
     }
 }
 
-/// The contexts that expressions ask for and that no filter extracts.
+/// The contexts that expressions read and no filter extracts.
 pub fn unknown_contexts(config: &Config) -> impl Iterator<Item = &str> {
     let extracted = |name: &str| {
         let contexts = config

@@ -1,4 +1,4 @@
-//! The files that filters name, read once each.
+//! The files that filters name. Each is read once.
 
 use crate::condition::BuildInfo;
 use crate::diagnostic::Diagnostics;
@@ -12,58 +12,58 @@ use telemetry::settings::Settings;
 use super::super::collector;
 use super::super::line::Line;
 
-/// A filter's file that is larger is refused, in bytes.
+/// The largest accepted file of a filter, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Gives the bytes of a file, or says why there are none.
+/// Returns the bytes of a file, or the reason why it cannot be read.
 pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
-/// By name as written: what a file holds, or why it cannot be read.
+/// By name as written: the content of a file, or the reason why it cannot be read.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     files: BTreeMap<String, Result<Arc<Tree>, String>>,
-    /// The variables of OpenTelemetry in the environment.
+    /// OpenTelemetry's environment variables.
     variables: BTreeMap<String, String>,
     /// The names of the sections `collector`.
     collectors: Vec<String>,
-    /// By name and context.
+    /// Settings by name and context.
     settings: BTreeMap<(String, Option<String>), Read>,
 }
 
-/// What a file of exporters, samplers and processors comes to.
+/// The result of reading a file with exporters, samplers and processors.
 #[derive(Clone, Debug)]
 pub enum Read {
-    /// What it says, and what is to be said about it.
+    /// Its settings, and warnings.
     Good(Box<Settings>, Vec<String>),
-    /// Its source, and all that is wrong in it.
+    /// Its source, and all faults in it.
     Wrong(Arc<Source>, Vec<telemetry::settings::Error>),
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     Unread(String),
 }
 
 impl Files {
-    /// What a file holds.
+    /// The content of a file.
     pub fn get(&self, name: &str) -> Option<Arc<Tree>> {
         self.files.get(name)?.as_ref().ok().cloned()
     }
 
-    /// Why it cannot be read.
+    /// The reason why a file cannot be read.
     pub fn error(&self, name: &str) -> Option<&str> {
         self.files.get(name)?.as_ref().err().map(String::as_str)
     }
 
-    /// What a file of exporters, samplers and processors says.
+    /// The settings in a file with exporters, samplers and processors.
     pub fn settings(&self, file: &str, context: Option<&str>) -> Option<&Read> {
         self.settings
             .get(&(file.to_owned(), context.map(str::to_owned)))
     }
 
-    /// A variable of the environment, if it is one of OpenTelemetry's.
+    /// An environment variable, if it is one of OpenTelemetry's.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Reads the files that the instrumentations of a filter's file name.
+    /// Reads the files that the instrumentations in a filter's file name.
     fn add_settings(&mut self, tree: &Tree, read_file: &ReadFile<'_>, environment: &Environment) {
         let get = |name: &str| {
             let value = environment.get(name)?;
@@ -93,7 +93,7 @@ impl Files {
         }
     }
 
-    /// Settings of which every collector is there.
+    /// Settings, after a check that every collector that they name exists.
     fn with_collectors(
         &self,
         parsed: (Settings, Vec<String>),
@@ -134,7 +134,7 @@ impl Files {
     }
 }
 
-/// Reads every file that a `filter` line of the tree names. Names count from the working folder.
+/// Reads every file that a `filter` line of the tree names. Names are relative to the working directory.
 pub fn read(
     tree: &Tree,
     (build, read_file): (&BuildInfo, &ReadFile<'_>),
@@ -174,7 +174,7 @@ pub fn read(
     files
 }
 
-/// The bytes of a file of bearable size.
+/// The bytes of a file, up to the size limit.
 pub fn bounded(name: &str) -> Result<Vec<u8>, String> {
     use std::io::Read as _;
     let file = std::fs::File::open(name).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! A filter while it is compiled.
+//! A filter during its compilation.
 
 use super::super::line::{Fault, Line, Parse};
 use super::super::proxy::ProxyBuild;
@@ -18,39 +18,39 @@ pub type FilterParser = fn(&mut FilterBuild<'_, '_, '_>, &Line<'_>) -> Parse;
 
 /// See the module.
 pub struct FilterBuild<'a, 'b, 'd> {
-    /// Its proxy: the ACLs, and what all sections share.
+    /// Its proxy: the ACLs, and the state that all sections share.
     pub proxy: &'a mut ProxyBuild<'b, 'd>,
-    /// What was declared.
+    /// Its declaration.
     pub declared: &'a Declared,
-    /// What comes of it.
+    /// The result.
     pub filter: OtelFilter,
     /// The program so far.
     pub program: Program,
-    /// Names of the file.
+    /// The names in the file.
     pub names: Names,
     /// `acl` lines of the instrumentation.
     pub acls: Acls,
-    /// `acl` lines of the scope at hand.
+    /// `acl` lines of the current scope.
     pub scope_acls: Acls,
-    /// The scope at hand.
+    /// The current scope.
     pub scope: Scope,
-    /// `scopes` of the instrumentation: names and where they stand.
+    /// `scopes` of the instrumentation: names with their places.
     pub used_scopes: Vec<(String, Span)>,
-    /// `groups` likewise.
+    /// `groups` of the instrumentation: names with their places.
     pub used_groups: Vec<(String, Span)>,
-    /// Instruments by name, in lower case; the value that the first `instrument` line of each records.
+    /// Instruments by name in lower case, with the value of the first `instrument` line of each.
     pub instruments: HashMap<String, super::instrument::Known>,
-    /// The same of the scope at hand.
+    /// The same for the current scope.
     pub scope_instruments: HashMap<String, sample::Expr>,
-    /// Updates that wait for the instruments of scopes further down: scope, place, name, line.
+    /// Updates of instruments that scopes further down may define: scope, index, name, line.
     pub pending_updates: Vec<super::instrument::Pending>,
-    /// Keywords of the instrumentation that stood already.
+    /// Keywords of the instrumentation that occurred already.
     pub seen: Vec<String>,
     /// Scopes by name.
     pub scopes: HashMap<String, u32>,
 }
 
-/// Compiles a declared filter; its faults go to the diagnostics.
+/// Compiles a declared filter. Its faults are added to the diagnostics.
 pub fn compile(proxy: &mut ProxyBuild<'_, '_>, declared: &Declared) -> Option<OtelFilter> {
     check::id(proxy, declared);
     let mut build = FilterBuild {
@@ -197,7 +197,7 @@ impl FilterBuild<'_, '_, '_> {
         Some(filter)
     }
 
-    /// Binds the scopes that the instrumentation names to their events.
+    /// Binds the scopes of the instrumentation to their events.
     fn bind(&mut self) {
         self.program.by_event = vec![Vec::new(); Event::ALL.len()];
         let mut uses = vec![Use::default(); self.program.scopes.len()];

@@ -47,7 +47,7 @@ fn statement(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, group: &mut G
     Ok(())
 }
 
-/// `otel-group <filter-id> <group>`, its name just taken.
+/// `otel-group <filter-id> <group>`; its name was taken.
 fn group(build: &ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>) -> Parse<OtelGroup> {
     let id = cursor.value("the id of a filter")?;
     let Some(filter) = build.filters.iter().position(|filter| filter.id == id) else {

@@ -8,29 +8,29 @@ use sample::{Condition, Expr};
 use telemetry::metrics::{Aggregation, DEFAULT_BOUNDS, Instrument, Kind};
 use telemetry::program::{TextId, Update, Value};
 
-/// An instrument that some scope defines.
+/// An instrument that a scope defines.
 #[derive(Debug)]
 pub struct Known {
-    /// Its place in the program.
+    /// Its index in the program.
     pub number: u32,
-    /// What it records.
+    /// The recorded value.
     pub value: Expr,
 }
 
 /// An update whose instrument may be defined further down.
 #[derive(Debug)]
 pub struct Pending {
-    /// The scope it stands in.
+    /// The scope of the update.
     scope: usize,
     name: String,
     span: Span,
-    /// What the scope itself says that is recorded.
+    /// The value that the same scope records.
     own: Option<Expr>,
     attributes: Vec<(TextId, Value)>,
     condition: Option<Condition>,
 }
 
-/// `aggr exp_histogram`: what the SDKs take where nothing else is said.
+/// `aggr exp_histogram`: the defaults of the SDKs.
 const EXPONENTIAL: Aggregation = Aggregation::ExponentialHistogram {
     max_size: 160,
     max_scale: 20,
@@ -100,7 +100,7 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
         }
         at += 2;
     }
-    // What a condition would keep from being registered, an update registers all the same.
+    // The condition is checked and then ignored: an update registers the instrument even where the condition does not hold.
     build.condition(line, end)?;
     let value = value.ok_or_else(|| line.fault(end, "'instrument' expects 'value <sample>'."))?;
     let key = name.to_ascii_lowercase();
@@ -142,7 +142,7 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
     Ok(())
 }
 
-/// A letter, then letters, digits and `_.-/`.
+/// The name: a letter, then letters, digits and `_.-/`.
 fn instrument_name<'a>(line: &Line<'a>) -> Parse<&'a str> {
     let name = line.arg(2);
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
@@ -202,7 +202,7 @@ fn numbers(line: &Line<'_>, at: usize) -> Parse<Vec<f64>> {
 }
 
 impl FilterBuild<'_, '_, '_> {
-    /// The one expression of an instrument.
+    /// The single expression of an instrument.
     fn number(&mut self, line: &Line<'_>, at: usize) -> Parse<Expr> {
         let text = line.bytes(at);
         let inner = text
@@ -242,7 +242,7 @@ fn update(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The end of a scope: what its own `instrument` lines record is what its updates record.
+/// Ends a scope: its updates record the values of its own `instrument` lines.
 pub fn end_scope(build: &mut FilterBuild<'_, '_, '_>) {
     let scope = build.program.scopes.len();
     for update in build
@@ -254,7 +254,7 @@ pub fn end_scope(build: &mut FilterBuild<'_, '_, '_>) {
     }
 }
 
-/// Gives every update its instrument.
+/// Assigns each update its instrument.
 pub fn resolve(build: &mut FilterBuild<'_, '_, '_>) {
     for pending in std::mem::take(&mut build.pending_updates) {
         let Some(known) = build.instruments.get(&pending.name) else {

@@ -32,7 +32,7 @@ pub fn keywords() -> &'static [K] {
     KEYWORDS
 }
 
-/// A keyword that stands once.
+/// Refuses a second use of a keyword.
 fn once(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, name: &str) -> Parse {
     if build.seen.iter().any(|seen| seen == name) {
         return Err(line.fault(0, format!("'{name}' already defined.")));
@@ -97,7 +97,7 @@ fn groups(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The names of a line, with their places.
+/// The names in a line, with their places.
 pub fn list(line: &Line<'_>) -> Parse<Vec<(String, crate::tree::Span)>> {
     line.need(1, || {
         format!("'{}' expects at least one name.", line.keyword())
@@ -181,12 +181,12 @@ fn rate_limit(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The time of a keyword in milliseconds, more than none.
+/// The time of a keyword in milliseconds, above 0.
 pub fn time_ms(line: &Line<'_>, at: usize) -> Parse<u64> {
     time_ms_at(line, at, line.keyword())
 }
 
-/// A time in milliseconds that is more than none; `name` is what it belongs to.
+/// A time in milliseconds, above 0; `name` is the setting that it belongs to.
 pub fn time_ms_at(line: &Line<'_>, at: usize, name: &str) -> Parse<u64> {
     let text = line.need(at, || format!("'{name}' expects a time."))?;
     let time = values::whole_time(text)

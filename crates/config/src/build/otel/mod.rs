@@ -1,7 +1,7 @@
 //! `filter opentelemetry` and the language of its file: `otel.cfg` → [`telemetry::Program`].
 //!
-//! A filter's file is read when the tree is ([`files`]); a filter is opened before the statements of its proxy, whose rules
-//! name its groups, and compiled after them, for its conditions name the ACLs of its proxy.
+//! A filter's file is read together with the tree ([`files`]). A filter is opened before the statements of its proxy, because
+//! rules name its groups. It is compiled after them, because its conditions name the ACLs of its proxy.
 
 pub mod check;
 pub mod files;
@@ -29,29 +29,29 @@ use super::proxy::ProxyBuild;
 use crate::tree::{Section, Span, Statement, Tree};
 use std::sync::Arc;
 
-/// A filter that was declared and is compiled at the end of its proxy.
+/// A declared filter, which is compiled at the end of its proxy.
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// `id`
     pub id: String,
-    /// Where it stands.
+    /// The place of the declaration.
     pub span: Span,
     /// `config`
     pub file: String,
-    /// What the file holds.
+    /// The content of the file.
     pub tree: Arc<Tree>,
-    /// The `[section]` that is read.
+    /// The `[section]` that is used.
     pub section: String,
 }
 
-/// The id of a filter without one.
+/// The default id of a filter.
 const ID_DEFAULT: &str = "otel-filter";
 
 /// The sections of `otel.cfg`.
 pub const SECTIONS: [&str; 3] = ["otel-instrumentation", "otel-group", "otel-scope"];
 
 impl Declared {
-    /// Its sections of a kind, in order.
+    /// The sections of a kind, in order.
     pub fn sections<'t>(&'t self, kind: &'t str) -> impl Iterator<Item = &'t Section> {
         let own = move |section: &&Section| {
             section.scope.as_deref() == Some(&self.section) || section.scope.is_none()
@@ -60,7 +60,7 @@ impl Declared {
         all.filter(move |section| section.kind() == kind)
     }
 
-    /// The place of a group.
+    /// The index of a group.
     pub fn group(&self, name: &str) -> Option<usize> {
         self.sections("otel-group")
             .position(|group| group.name().is_some_and(|word| word.text == name))
@@ -73,11 +73,11 @@ pub struct Words<'a> {
     pub id: Option<(usize, &'a str)>,
     /// `config`
     pub config: (usize, &'a str),
-    /// The third name.
+    /// The name of the section.
     pub section: Option<&'a str>,
 }
 
-/// Takes a `filter` line apart; none when it is another filter's.
+/// Parses a `filter` line; None if it is for another filter.
 pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
     if line.arg(1) != "opentelemetry" {
         return Ok(None);
@@ -131,7 +131,7 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// Opens the filters of a section's statements; faults are told by [`statement`], which comes to the same lines.
+    /// Opens the filters of a section's statements. [`statement`] reads the same lines again and reports their faults.
     pub fn open_otel_filters(&mut self, statements: &[Statement]) {
         for statement in statements.iter().filter(|line| line.keyword() == "filter") {
             let line = Line::new(statement);
@@ -170,7 +170,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// A fault of a line of a filter's file.
+/// A fault in a line of a filter's file.
 fn usage(line: &Line<'_>, at: usize, usage: &str) -> Box<Fault> {
     line.fault(
         at,

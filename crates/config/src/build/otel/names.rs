@@ -1,4 +1,4 @@
-//! Names of a filter's file: spans and contexts are numbered before anything is compiled, keys as they come.
+//! Names in a filter's file. Spans and contexts are numbered before the compilation, keys in the order of their use.
 
 use super::super::line::{Line, Parse};
 use crate::tree::Section;
@@ -8,7 +8,7 @@ use telemetry::proto;
 
 /// The longest name, in characters.
 const NAME_CHARS_MAX: usize = 127;
-/// Spans, contexts or keys of a file.
+/// Most spans, contexts or keys of a file.
 const NAMES_MAX: usize = u16::MAX as usize - 1;
 
 /// Names in their order.
@@ -17,7 +17,7 @@ pub struct Names {
     pub spans: Numbered,
     pub contexts: Numbered,
     texts: Numbered,
-    /// The texts as protobuf fields number 1.
+    /// The texts, encoded as protobuf fields with number 1.
     pub encoded: Vec<Box<[u8]>>,
 }
 
@@ -63,7 +63,7 @@ impl Names {
         }
     }
 
-    /// A key of attributes or the name of an event, at word `at`.
+    /// A key of attributes or the name of an event in word `at`.
     pub fn text(&mut self, line: &Line<'_>, at: usize) -> Parse<TextId> {
         self.text_of(line.arg(at))
             .ok_or_else(|| line.fault(at, "too many names in this file."))
@@ -114,7 +114,7 @@ impl Names {
     }
 }
 
-/// A name may not be too long or a word of conditions.
+/// Checks a name: it must not be too long, or be a word that begins a condition.
 pub fn named(line: &Line<'_>, at: usize) -> Parse {
     let name = line.arg(at);
     if matches!(name, "if" | "unless") {

@@ -1,4 +1,4 @@
-//! `sampling`: policies that decide at the end of a stream.
+//! `sampling`: policies that are evaluated at the end of a stream.
 
 use super::super::line::{Line, Parse};
 use super::filter::FilterBuild;
@@ -7,9 +7,9 @@ use telemetry::program::Value;
 use telemetry::proto;
 use telemetry::sampling::{Policy, Rates, Rule, Seen};
 
-/// What a policy's name is called in the spans that it keeps, as the Collector's tail sampling calls it.
+/// The attribute with the name of the policy that kept a span; the name is that of the Collector's tail sampling.
 const MARK: &str = "tailsampling.policy";
-/// Keys that `first-seen` remembers where nothing is said, and at most.
+/// The number of keys that `first-seen` remembers: default and maximum.
 const KEYS_DEFAULT: usize = 10_000;
 const KEYS_MAX: usize = 10_000_000;
 /// Thresholds have 56 bits.
@@ -62,7 +62,7 @@ pub fn sampling(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// A `KeyValue` that says which policy kept a span.
+/// A `KeyValue` with the name of the policy that kept a span.
 pub fn mark(name: &str) -> Box<[u8]> {
     let mut mark = Vec::new();
     proto::bytes(&mut mark, 1, MARK.as_bytes());
@@ -70,7 +70,7 @@ pub fn mark(name: &str) -> Box<[u8]> {
     mark.into()
 }
 
-/// The threshold that keeps so many per cent of all traces.
+/// The threshold that keeps this percentage of all traces.
 pub fn threshold(percent: f64) -> u64 {
     ((1.0 - percent / 100.0) * RANDOMNESS) as u64
 }

@@ -1,4 +1,4 @@
-//! Section `otel-scope`: what does not belong to a span.
+//! Section `otel-scope`: the keywords that do not belong to a span.
 
 use super::super::line::{Line, Parse};
 use super::super::proxy;
@@ -137,7 +137,7 @@ fn set_var(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         Value::One(expr) => Source::Expr(expr),
         Value::Format(format) => Source::Format(format),
         Value::Text(_) | Value::Several(_) => {
-            // Their texts, one after the other: a format of expressions.
+            // The texts of the samples, one after the other, as a log format of expressions.
             let text: Vec<u8> = (2..end).flat_map(|at| as_format(line.bytes(at))).collect();
             let shared = &mut build.proxy.shared;
             let place = sample::Place::ALL;
@@ -158,7 +158,7 @@ fn set_var(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     )
 }
 
-/// A sample as a part of a log format.
+/// A sample in the syntax of a log format.
 fn as_format(word: &[u8]) -> Vec<u8> {
     match memchr::memmem::find(word, b"%[").is_some() {
         true => word.to_owned(),
@@ -231,7 +231,7 @@ fn variable(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, at: usize) -> 
         .map_err(|error| line.fault(at, format!("{}.", error.message)))
 }
 
-/// Adds a line about `key`: the first one whose condition holds will count, so one without a condition must be the last.
+/// Adds a line for `key`. The first line whose condition holds applies, so a line without a condition must be the last.
 pub fn first_match<K: PartialEq, V>(
     line: &Line<'_>,
     lists: &mut Vec<FirstMatch<K, V>>,
@@ -253,7 +253,7 @@ pub fn first_match<K: PartialEq, V>(
     Ok(())
 }
 
-/// What only the end of a scope shows.
+/// Checks that need a complete scope.
 pub fn check(build: &mut FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     names::named(header, 1)?;
     let scope = &build.scope;
@@ -266,7 +266,7 @@ pub fn check(build: &mut FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     }
 }
 
-/// Headers can be written at some events only.
+/// Checks that headers are injected only at events where that is possible.
 fn writes(build: &FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     let scope = &build.scope;
     let in_headers = scope.spans.iter().any(|span| {
@@ -282,7 +282,8 @@ fn writes(build: &FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     }
 }
 
-/// The contexts of the program: what their end takes away, wherever scopes put or found it.
+/// Collects the contexts of the program: the headers and variables that the end of each context removes, whichever scope injected
+/// or extracted it.
 pub fn finish_contexts(build: &mut FilterBuild<'_, '_, '_>) {
     let names = std::mem::take(&mut build.names.contexts.names);
     for name in names {

@@ -1,4 +1,4 @@
-//! `span` and what belongs to it.
+//! `span` and the keywords that belong to it.
 
 use super::super::line::{Line, Parse};
 use super::filter::FilterBuild;
@@ -96,7 +96,7 @@ fn kind_named(line: &Line<'_>, at: usize) -> Parse<SpanKind> {
     })
 }
 
-/// Works on the span that a line belongs to: the last one of the scope.
+/// Calls a function with the span to which a line belongs: the last one of the scope.
 fn of_span<R>(
     build: &mut FilterBuild<'_, '_, '_>,
     line: &Line<'_>,
@@ -308,7 +308,7 @@ pub fn inject(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     of_span(build, line, |_| Ok(()))?;
     let written = line.need(1, || "'inject' expects a name.".into())?;
     let name = match written {
-        // The event's name stands for it, in names that everyone knows.
+        // The name is that of the event, with the standard header names.
         "-" => match build.scope.event {
             Some(event) => format!("-{}", event.name()),
             None => {

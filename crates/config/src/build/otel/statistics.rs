@@ -1,4 +1,4 @@
-//! `stats otlp`: the metrics of statistics over OTLP.
+//! `stats otlp`: exports statistics as metrics over OTLP.
 
 use telemetry::settings::{Histogram, Settings, Temporality};
 
@@ -10,14 +10,14 @@ use super::tracing::{endpoint_url, variable};
 
 const USAGE: &str =
     "'stats otlp [endpoint <url>|collector://<name>] [service <name>] [interval <time>]'";
-/// Milliseconds between two exports: `OTEL_METRIC_EXPORT_INTERVAL` has the same bounds.
+/// Milliseconds between two exports; `OTEL_METRIC_EXPORT_INTERVAL` has the same limits.
 const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 
-/// `stats otlp …`, at its third word. OpenTelemetry's variables hold where the line says nothing.
+/// `stats otlp …`, from its third word on. OpenTelemetry's environment variables are the defaults.
 pub fn stats_otlp(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 2 };
     let (mut endpoint, mut service, mut interval) = (None, None, None);
-    // Where the endpoint stands; one of the environment stands at the word itself.
+    // The word with the endpoint. For one from the environment, it is the keyword itself.
     let mut endpoint_at = 1;
     while !cursor.peek().is_empty() {
         match cursor.take() {

@@ -1,4 +1,4 @@
-//! `option tracing`: spans without a file.
+//! `option tracing`: spans without a filter file.
 
 use super::super::collector;
 use super::super::line::{Cursor, Line, Parse};
@@ -15,12 +15,12 @@ use telemetry::propagation::Format;
 use telemetry::sampling::{Policy, Rule};
 use telemetry::settings::{self, Settings};
 
-/// The id of the filter that the option makes.
+/// The id of the option's filter.
 const ID: &str = "tracing";
 
 const USAGE: &str = "'option tracing [endpoint <url>|collector://<name>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent] [route <sample>]'";
 
-/// What the option says.
+/// The settings of the option.
 #[derive(Clone, Debug)]
 pub struct Tracing {
     settings: Settings,
@@ -31,7 +31,7 @@ pub struct Tracing {
     route: Option<Arc<Value>>,
 }
 
-/// What is kept of all that is recorded.
+/// Which of the recorded traces are kept.
 #[derive(Clone, Copy, Debug)]
 enum Keep {
     Errors,
@@ -58,7 +58,7 @@ impl Keep {
 }
 
 impl Tracing {
-    /// The filter that it makes of a proxy.
+    /// The filter for a proxy.
     pub fn filter(self, proxy: usize) -> OtelFilter {
         let mut program = http::program();
         program.honours_parent = self.honours_parent;
@@ -76,7 +76,7 @@ impl Tracing {
     }
 }
 
-/// The value of `endpoint`, as it is written: without a scheme gRPC takes it for another thing than HTTP does.
+/// The value of `endpoint`, unchanged: without a scheme, gRPC and HTTP interpret it differently.
 pub(super) fn endpoint_url(cursor: &mut Cursor<'_>) -> Parse<String> {
     let url = cursor.value("a URL")?;
     if settings::collector_name(url).is_none() {
@@ -86,7 +86,8 @@ pub(super) fn endpoint_url(cursor: &mut Cursor<'_>) -> Parse<String> {
     Ok(url.to_owned())
 }
 
-/// `option tracing …`: `errors`, `slower` and `retries` keep what `sample` does not, decided at the end of the request.
+/// `option tracing …`: `errors`, `slower` and `retries` keep traces in addition to `sample`, with a decision at the end of the
+/// request.
 pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
         build.tracing = None;
@@ -94,7 +95,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     let mut cursor = Cursor { line: *line, at: 2 };
     let (mut endpoint, mut service, mut percent) = (None, None, None);
-    // Where the endpoint stands; one of the environment stands at the option.
+    // The word with the endpoint. For one from the environment, it is the option itself.
     let mut endpoint_at = 1;
     let mut keeps = Vec::new();
     let mut route = None;
@@ -144,7 +145,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let (formats, unknown) = formats(variable("OTEL_PROPAGATORS").as_deref());
     let sampled = |name: &str| match (name, percent) {
-        // All is recorded until the end.
+        // Everything is recorded until the end of the request.
         ("OTEL_TRACES_SAMPLER", _) if by_outcome => Some("always_on".to_owned()),
         ("OTEL_TRACES_SAMPLER", Some(_)) if honours_parent => {
             Some("parentbased_traceidratio".to_owned())
@@ -180,7 +181,8 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// A variable of OpenTelemetry; what the line says goes before the environment. `own_endpoint`: the variable of the line's signal.
+/// An OpenTelemetry variable; the line has priority over the environment. `own_endpoint`: the variable for the signal of this
+/// line.
 pub(super) fn variable(
     files: &Files,
     name: &str,
@@ -189,7 +191,7 @@ pub(super) fn variable(
 ) -> Option<String> {
     let said = match name {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => endpoint.as_ref(),
-        // The one for all signals was written for this one.
+        // The line's endpoint replaces this variable.
         name if name == own_endpoint && endpoint.is_some() => return None,
         "OTEL_SERVICE_NAME" => service.as_ref(),
         _ => None,
@@ -198,7 +200,7 @@ pub(super) fn variable(
         .or_else(|| files.variable(name).map(str::to_owned))
 }
 
-/// `OTEL_PROPAGATORS`: the fields of contexts, those of W3C where nothing is said; and the names that mean none.
+/// `OTEL_PROPAGATORS`: the propagation formats (default: W3C), and the unknown names.
 fn formats(names: Option<&str>) -> (Vec<Format>, Vec<String>) {
     let (mut formats, mut unknown) = (Vec::new(), Vec::new());
     let said = names.filter(|names| !names.trim().is_empty());

@@ -1,4 +1,4 @@
-//! Samples, conditions, times and carriers of the lines of a filter's file.
+//! Samples, conditions, times and carriers in the lines of a filter's file.
 
 use super::super::line::{Line, Parse};
 use super::filter::FilterBuild;
@@ -9,7 +9,7 @@ use telemetry::program::{Carrier, Time, Value};
 use telemetry::propagation::Format;
 
 impl FilterBuild<'_, '_, '_> {
-    /// Where the condition of a line begins, and so where everything before it ends.
+    /// The index of the line's condition, which is the end of everything before it.
     pub fn end(line: &Line<'_>, from: usize) -> usize {
         let words = line.words().iter().enumerate().skip(from);
         words
@@ -19,7 +19,7 @@ impl FilterBuild<'_, '_, '_> {
             .unwrap_or(line.count())
     }
 
-    /// The condition that begins at word `at`; none at the end of the line.
+    /// The condition at word `at`; None at the end of the line.
     pub fn condition(&mut self, line: &Line<'_>, at: usize) -> Parse<Option<Condition>> {
         let acls = self
             .proxy
@@ -29,7 +29,7 @@ impl FilterBuild<'_, '_, '_> {
         self.proxy.shared.condition(&acls, line, at, Place::ALL)
     }
 
-    /// The expression that word `at` is.
+    /// The expression in word `at`.
     pub fn expr(&mut self, line: &Line<'_>, at: usize) -> Parse<Expr> {
         let shared = &mut self.proxy.shared;
         let result = shared.compiler.expr(&[line.bytes(at)], Place::ALL);
@@ -40,7 +40,7 @@ impl FilterBuild<'_, '_, '_> {
             .map_err(|error| line.expr_fault(at, &error, &context))
     }
 
-    /// The value that the words from `from` to `to` are.
+    /// The value in the words from `from` to `to`.
     pub fn value(&mut self, line: &Line<'_>, from: usize, to: usize) -> Parse<Value> {
         if from >= to {
             return Err(line.fault(from, format!("'{}' expects a sample.", line.keyword())));
@@ -65,7 +65,7 @@ impl FilterBuild<'_, '_, '_> {
         })
     }
 
-    /// The log format that word `at` is: `%[…]` around one with aliases is taken off.
+    /// The log format in word `at`; `%[…]` around one with aliases is removed.
     fn format(&mut self, line: &Line<'_>, at: usize) -> Parse<Value> {
         let text = line.bytes(at);
         let inner = text
@@ -84,7 +84,7 @@ impl FilterBuild<'_, '_, '_> {
         })
     }
 
-    /// `time [s|ms|us|ns] <sample>`, its first word just passed; the word after it.
+    /// `time [s|ms|us|ns] <sample>`; its first word was passed. Returns the time and the index of the word after it.
     pub fn time(&mut self, line: &Line<'_>, at: usize) -> Parse<(Time, usize)> {
         let unit = match line.arg(at) {
             "s" => Some(1_000_000_000),
@@ -100,7 +100,8 @@ impl FilterBuild<'_, '_, '_> {
         Ok((Time { unit_ns, value }, at + 1))
     }
 
-    /// Where `inject` writes or `extract` reads: the words from `at` on. `name`: what stands before the fields' names.
+    /// The carrier into which `inject` writes or from which `extract` reads: the words from `at` on. `name`: the prefix of the
+    /// fields' names.
     pub fn carrier(&mut self, line: &Line<'_>, name: &str, at: usize) -> Parse<Carrier> {
         let (mut headers, mut vars, mut formats) = (false, false, Vec::new());
         for at in at..line.count() {
@@ -124,7 +125,7 @@ impl FilterBuild<'_, '_, '_> {
                 return Err(line.fault(at, format!("'{word}' already defined.")));
             }
         }
-        // The names that everyone knows are what a name that begins with a dash means.
+        // A name that begins with a dash selects the standard header names.
         if name.starts_with('-') && (headers || (!vars && formats.is_empty())) {
             headers = false;
             if !formats.contains(&Format::W3c) {
@@ -145,7 +146,7 @@ impl FilterBuild<'_, '_, '_> {
         })
     }
 
-    /// The variables of a context: `txn.<name>.<key>`, with what names of variables may not have replaced.
+    /// The variables of a context: `txn.<name>.<key>`. Characters that names of variables cannot have are replaced.
     pub fn context_vars(&mut self, line: &Line<'_>, name: &str) -> Parse<[VarRef; 3]> {
         let name: String = name
             .to_ascii_lowercase()
@@ -166,10 +167,10 @@ impl FilterBuild<'_, '_, '_> {
     }
 }
 
-/// The fields of W3C.
+/// The field names of W3C.
 const KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
-/// The word of a format with names of its own.
+/// The format that a word names.
 fn format_named(word: &str) -> Option<Format> {
     Some(match word {
         "w3c" => Format::W3c,
@@ -180,7 +181,7 @@ fn format_named(word: &str) -> Option<Format> {
     })
 }
 
-/// An expression; one that is a text whatever comes is just that.
+/// A value from an expression; a constant text becomes a constant.
 fn constant(expr: Expr) -> Value {
     match expr.constant_text() {
         Some(text) => Value::Text(text.into()),

@@ -1,4 +1,4 @@
-//! A line of a list of certificates that comes while the configuration runs (management guide §9.3 `add ssl crt-list`).
+//! A line that is added to a certificate list at run time (management guide §9.3 `add ssl crt-list`).
 
 use super::super::Shared;
 use super::super::line::Line;
@@ -12,22 +12,22 @@ use crate::model::{CertificateSource, CrtListEntry, TlsGlobal, TlsOptions};
 use crate::tree::Statement;
 use sample::Compiler;
 
-/// What a line says.
+/// The parsed line.
 #[derive(Clone, Debug)]
 pub struct AddedLine {
-    /// As lists keep it; its line has no number yet.
+    /// The entry for the list; its line has no number yet.
     pub entry: CrtListEntry,
-    /// The certificate by its name, with the names that it is shown for. It has no options yet.
+    /// The certificate by its name, with its server names. It has no options yet.
     pub source: CertificateSource,
     own: Option<Statement>,
     global: TlsGlobal,
 }
 
 impl AddedLine {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault as text.
     pub fn parse(line: &str, global: &TlsGlobal) -> Result<Option<AddedLine>, String> {
         let text = format!("{line}\n").into_bytes();
         let (entries, faults) = crt_list::parse("CLI", text);
@@ -76,10 +76,10 @@ impl AddedLine {
         }))
     }
 
-    /// Its options of TLS over those of a bind line that uses the list; none where it has none of its own.
+    /// Its TLS options, applied to those of a bind line that uses the list; None if it has no own options.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// The fault as text.
     pub fn options_over(&self, line: &TlsOptions) -> Result<Option<TlsOptions>, String> {
         let Some(own) = &self.own else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl AddedLine {
     }
 }
 
-/// Runs a parser outside of a configuration. What it finds wrong is its error.
+/// Runs a parser outside of a configuration. The first fault is the error.
 fn with_shared<T>(
     global: &TlsGlobal,
     parse: impl FnOnce(&mut Shared<'_>) -> Result<T, String>,

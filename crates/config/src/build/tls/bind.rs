@@ -13,28 +13,28 @@ use crate::model::{
 use crate::tree::{Span, Statement};
 use std::sync::Arc;
 
-/// The options of a bind line while it is read.
+/// The options of a bind line during parsing.
 #[derive(Clone, Debug, Default)]
 pub struct BindWords {
-    /// Those that servers and lists of certificates have too.
+    /// The options that servers and certificate lists have too.
     pub words: Words,
     tls: BindTls,
-    /// Where `ssl` stands.
+    /// The place of `ssl`.
     ssl: Option<Span>,
     certificates: Vec<Pending>,
 }
 
-/// A certificate, and its own options in words.
+/// A certificate, and the words of its own options.
 #[derive(Clone, Debug)]
 pub struct Pending {
     source: CertificateSource,
     own: Option<Statement>,
-    /// Where it is named.
+    /// The place of its name.
     span: Span,
 }
 
 impl BindWords {
-    /// What they come to; nothing where the line does not use TLS. `written` is the line's addresses.
+    /// The result of the options; None if the line does not use TLS. `written` is the line's addresses.
     pub fn finish(
         self,
         line: &Line<'_>,
@@ -54,7 +54,7 @@ impl BindWords {
     }
 }
 
-/// A certificate with its own options over those of its line.
+/// A certificate with its own options applied to those of its line.
 fn with_options(
     pending: Pending,
     line: &Words,
@@ -82,21 +82,21 @@ fn with_options(
     source
 }
 
-/// Whether certificates are verified and nothing says by whom.
+/// Whether certificates are verified but no authority is configured.
 pub(super) fn lacks_authorities(options: &TlsOptions) -> bool {
     matches!(options.verify, Some(Optional | Required))
         && options.ca_file.is_none()
         && options.ca_verify_file.is_none()
 }
 
-/// Gives the binds of a proxy the certificates of its `ssl-f-use` lines, and tells what is missing.
+/// Adds the certificates of the `ssl-f-use` lines to the binds of a proxy, and reports missing ones.
 pub fn finish_proxy(proxy: &str, binds: &mut [Bind], uses: &[Pending], shared: &mut Shared<'_>) {
     let mut last = String::new();
     for bind in binds {
         let Some(tls) = bind.tls.as_deref_mut() else {
             continue;
         };
-        // The addresses of one line are told of once.
+        // The addresses of one line are reported once.
         let is_first = last != tls.title;
         last.clone_from(&tls.title);
         for pending in uses {
@@ -246,7 +246,7 @@ pub fn crt_list(words: &mut BindWords, cursor: &mut Cursor<'_>, shared: &mut Sha
     Ok(())
 }
 
-/// The certificates of a line of a list.
+/// The certificates in a line of a list.
 fn listed(entry: &crt_list::Entry, shared: &mut Shared<'_>) -> Parse<Vec<Pending>> {
     let loads = match &entry.options {
         Some(options) => {
@@ -313,7 +313,7 @@ fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<
         .collect())
 }
 
-/// The line of an `ssl-f-use`.
+/// Parses an `ssl-f-use` line.
 pub fn ssl_f_use(line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<Vec<Pending>> {
     let place = Place {
         unknown: |word| format!("unknown crt keyword '{word}'."),
@@ -334,7 +334,7 @@ pub fn ssl_f_use(line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<Vec<Pending>
     pending(&cursor, loads, shared)
 }
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident $field:ident = $value:literal;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
@@ -392,7 +392,7 @@ pub fn crt_ignore_err(
     Ok(())
 }
 
-/// `all`, or numbers and names of errors with commas between them.
+/// `all`, or numbers and names of errors, separated by commas.
 fn ignored(cursor: &mut Cursor<'_>) -> Parse<IgnoredErrors> {
     let name = cursor.last();
     let list = value(cursor, "missing error IDs list")?;

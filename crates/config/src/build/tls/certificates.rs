@@ -1,4 +1,4 @@
-//! The files of certificates: which ones a name of a line stands for (manual §3.1 `ssl-load-extra-files`, §5.1 `crt`, §12.7.1).
+//! Certificate files: the files for a name in a line (manual §3.1 `ssl-load-extra-files`, §5.1 `crt`, §12.7.1).
 
 use super::super::Shared;
 use super::super::line::{Cursor, Line, Parse};
@@ -10,16 +10,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Files of a directory of certificates.
+/// Most files in a directory of certificates.
 const DIRECTORY_FILES_MAX: usize = 200_000;
 
-/// The kinds of keys that the files of a bundle are for. HAProxy also knows `dsa`, which TLS has no more.
+/// The key types of the files in a bundle. HAProxy also knows `dsa`, which TLS no longer has.
 const BUNDLE: [&str; 2] = ["rsa", "ecdsa"];
 
-/// What files of a directory are called that are no certificates.
+/// Extensions of files in a directory that are not certificates.
 const RESERVED: [&str; 4] = ["issuer", "ocsp", "sctl", "key"];
 
-/// Which files are looked for beside a certificate: `ssl-load-extra-files` and `ssl-load-extra-del-ext`.
+/// The files that are searched beside a certificate: `ssl-load-extra-files` and `ssl-load-extra-del-ext`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Extra {
@@ -28,12 +28,12 @@ pub struct Extra {
     pub ocsp: bool,
     pub issuer: bool,
     pub key: bool,
-    /// The certificate's `.crt` is taken off before theirs is added.
+    /// The certificate's extension `.crt` is removed before the extension of the extra file is added.
     pub takes_off_crt: bool,
 }
 
 impl Extra {
-    /// All of them, or none.
+    /// All kinds, or none.
     pub fn all(is_on: bool) -> Extra {
         Extra {
             bundle: is_on,
@@ -52,7 +52,7 @@ impl Default for Extra {
     }
 }
 
-/// Counts a relative name from `base`.
+/// Resolves a relative name from `base`.
 pub fn from_base(path: &Path, base: Option<&PathBuf>) -> PathBuf {
     match base {
         Some(base) if path.is_relative() => base.join(path),
@@ -68,8 +68,7 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// The certificates that a name stands for, which the cursor took last: one of a store, a file, the files of a directory, or a
-/// bundle.
+/// The certificates for the name that the cursor took last: one of a store, a file, the files of a directory, or a bundle.
 pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateSource>> {
     let word = cursor.line.path(cursor.at - 1);
     let origin = cursor.line.span(cursor.at - 1).place();
@@ -100,7 +99,7 @@ pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateS
     Ok(files.into_iter().map(source).collect())
 }
 
-/// The name of the directory that the cursor took last, where it is one.
+/// The name that the cursor took last, if it is a directory.
 pub fn directory_named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Option<String> {
     let word = cursor.line.path(cursor.at - 1);
     if shared.tls.stores.contains_key(cursor.last()) || cursor.last().starts_with('@') {
@@ -111,12 +110,12 @@ pub fn directory_named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Option<Strin
     Some(without_slashes(name).to_owned())
 }
 
-/// A name of a list or directory without the slashes at its end, as the runtime interface has it.
+/// A name of a list or directory without the slashes at its end, as in the runtime interface.
 pub fn without_slashes(name: &str) -> &str {
     name.trim_end_matches('/')
 }
 
-/// What is said of a file that is not there.
+/// The message for a missing file.
 pub fn unreadable(path: &Path, error: &io::Error) -> String {
     let error = error.to_string();
     let reason = error.split(" (os error ").next().unwrap_or_default();
@@ -148,7 +147,7 @@ fn directory(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files of a bundle that are there.
+/// The existing files of a bundle.
 fn bundle(path: &Path, extra: Extra) -> Vec<PathBuf> {
     if !extra.bundle {
         return Vec::new();
@@ -157,7 +156,7 @@ fn bundle(path: &Path, extra: Extra) -> Vec<PathBuf> {
     files.filter(|file| file.is_file()).collect()
 }
 
-/// A certificate with the files beside it that are there.
+/// A certificate with the existing files beside it.
 fn beside(path: PathBuf, extra: Extra) -> CertificateSource {
     let stem = match path.extension() {
         Some(extension) if extra.takes_off_crt && extension == "crt" => path.with_extension(""),
@@ -178,27 +177,27 @@ fn beside(path: PathBuf, extra: Extra) -> CertificateSource {
     }
 }
 
-/// The words of `load` lines of a store, of `ssl-f-use` and between the brackets of a `crt-list`.
+/// The words of `load` lines of a store, of `ssl-f-use`, and in the brackets of a `crt-list`.
 #[derive(Clone, Debug, Default)]
 pub struct Loads {
-    /// Where the value of `crt` stands.
+    /// The place of the value of `crt`.
     pub crt: Option<usize>,
     /// The files.
     pub source: CertificateSource,
     /// `alias`
     pub alias: Option<String>,
-    /// Files are named beside the certificate: no others are looked for.
+    /// Files are named beside the certificate: no others are searched.
     pub is_explicit: bool,
-    /// The words are of one certificate, and cannot be those of a bundle.
+    /// The words apply to one certificate, and not to a bundle.
     pub is_single: bool,
-    /// The options of TLS.
+    /// TLS options.
     pub own: Option<Statement>,
-    /// Where words stand that do nothing.
+    /// The places of words without an effect.
     pub no_effect: Vec<usize>,
 }
 
 impl Loads {
-    /// Tells of the words that do nothing.
+    /// Reports the words without an effect.
     pub fn tell(&self, line: &Line<'_>, shared: &mut Shared<'_>) {
         for at in &self.no_effect {
             let why = "timestamps of certificates are not sent";
@@ -208,19 +207,19 @@ impl Loads {
     }
 }
 
-/// Which words a line may have, and where relative names count from.
+/// The words that a line may have, and the base directories of relative names.
 pub struct Place<'a> {
-    /// What an unknown word is told.
+    /// The message for an unknown word.
     pub unknown: fn(&str) -> String,
-    /// Options of TLS, and not those of a store.
+    /// Whether the line has TLS options instead of the words of a store.
     pub has_options: bool,
-    /// Of certificates.
+    /// The base directory of certificates.
     pub crt_base: Option<&'a PathBuf>,
-    /// Of keys.
+    /// The base directory of keys.
     pub key_base: Option<&'a PathBuf>,
 }
 
-/// Reads the words from `at` on.
+/// Parses the words from `at` on.
 pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
     let mut loads = Loads::default();
     let mut own = Vec::new();
@@ -276,7 +275,7 @@ pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
                     .line
                     .fault(first, super::super::not_yet("load … acme")));
             }
-            // They matter to ACME only.
+            // These have a meaning only for ACME.
             "domains" | "ips" if !place.has_options => {
                 cursor.value("a list")?;
             }

@@ -1,8 +1,8 @@
-//! Lists of ciphers as OpenSSL reads them (its manual page `openssl-ciphers`), over the suites that are available here.
+//! Cipher lists in OpenSSL's syntax (its manual page `openssl-ciphers`), applied to the suites that are available here.
 
 use super::Chosen;
 
-/// Elements of a list that are read; HAProxy's lines are shorter.
+/// Most elements of a list; HAProxy's lines are shorter.
 const ELEMENTS_MAX: usize = 1024;
 
 /// A suite of TLS 1.2.
@@ -12,7 +12,7 @@ struct Suite {
     name: &'static str,
     /// The registered name (RFC 5289, RFC 7905).
     standard: &'static str,
-    /// The words that select it beside its names.
+    /// Words other than its names that select it.
     classes: &'static [&'static str],
     strength_bits: u16,
 }
@@ -33,7 +33,7 @@ const SUITES: [Suite; 6] = [
     Suite { number: 0xc02f, name: "ECDHE-RSA-AES128-GCM-SHA256", standard: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", classes: &["aRSA", "AES", "AES128", "AESGCM", "FIPS"], strength_bits: 128 },
 ];
 
-/// The suites of TLS 1.3 (RFC 8446 §B.4); OpenSSL knows them all, and this many of them are available.
+/// The suites of TLS 1.3 (RFC 8446 §B.4). OpenSSL knows all of them; those with a number are available here.
 const TLS13: [(&str, Option<u16>); 5] = [
     ("TLS_AES_256_GCM_SHA384", Some(0x1302)),
     ("TLS_CHACHA20_POLY1305_SHA256", Some(0x1303)),
@@ -42,7 +42,7 @@ const TLS13: [(&str, Option<u16>); 5] = [
     ("TLS_AES_128_CCM_8_SHA256", None),
 ];
 
-/// Bits that each security level asks for (OpenSSL's SSL_CTX_set_security_level).
+/// The required bits of each security level (OpenSSL's SSL_CTX_set_security_level).
 const LEVEL_BITS: [u16; 6] = [0, 80, 112, 128, 192, 256];
 
 impl Suite {
@@ -56,7 +56,7 @@ impl Suite {
     }
 }
 
-/// The suites of TLS 1.2 that a list comes to. An error is why OpenSSL refuses it.
+/// The TLS 1.2 suites that a list selects. The error is OpenSSL's reason to refuse it.
 pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
     let mut order = Order {
         suites: SUITES.iter().collect(),
@@ -85,7 +85,7 @@ pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
                 least_bits = *bits.ok_or("it has an unknown command")?;
             }
             (_, "SUITEB128" | "SUITEB192" | "SUITEB128ONLY") => return Ok(suite_b(words)),
-            // Only at the beginning is it known.
+            // The word is valid only at the beginning.
             (_, "DEFAULT") if index == 0 => order.add("ALL"),
             _ => {
                 order.add(words);
@@ -106,7 +106,7 @@ pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
     })
 }
 
-/// The two words that are a whole list (RFC 6460), and what is left of one of them.
+/// The suites for the two words that are a whole list (RFC 6460).
 fn suite_b(word: &str) -> Chosen {
     let of_word = |suite: &&Suite| match word {
         "SUITEB128" => suite
@@ -122,14 +122,14 @@ fn suite_b(word: &str) -> Chosen {
     }
 }
 
-/// The suites that may still be chosen. The first ones are chosen, in order of preference.
+/// The suites that can still be selected. The first `chosen` ones are selected, in order of preference.
 struct Order {
     suites: Vec<&'static Suite>,
     chosen: usize,
 }
 
 impl Order {
-    /// Chooses those of `words`, behind the others.
+    /// Selects the suites of `words`, after those that are selected already.
     fn add(&mut self, words: &str) {
         let others = self.suites.split_off(self.chosen);
         let (on, off) = selected(others, words);
@@ -138,7 +138,7 @@ impl Order {
         self.suites.extend(off);
     }
 
-    /// Forgets those of `words` for ever.
+    /// Removes the suites of `words` permanently.
     fn kill(&mut self, words: &str) {
         let others = self.suites.split_off(self.chosen);
         let (_, on) = selected(std::mem::take(&mut self.suites), words);
@@ -148,7 +148,7 @@ impl Order {
         self.suites.extend(off);
     }
 
-    /// Takes those of `words` out. Chosen again they come before what was never chosen.
+    /// Deselects the suites of `words`. If they are selected again, they precede suites that were never selected.
     fn remove(&mut self, words: &str) {
         let others = self.suites.split_off(self.chosen);
         let (off, on) = selected(std::mem::take(&mut self.suites), words);
@@ -156,7 +156,7 @@ impl Order {
         self.suites = [on, off, others].concat();
     }
 
-    /// Puts the chosen ones of `words` behind the other chosen ones.
+    /// Moves the selected suites of `words` after the other selected ones.
     fn move_last(&mut self, words: &str) {
         let others = self.suites.split_off(self.chosen);
         let (last, first) = selected(std::mem::take(&mut self.suites), words);
@@ -168,7 +168,7 @@ impl Order {
     }
 }
 
-/// Those that `words` select, and the others.
+/// The suites that `words` select, and the others.
 fn selected(
     suites: Vec<&'static Suite>,
     words: &str,
@@ -178,7 +178,7 @@ fn selected(
         .partition(|suite| suite.is_selected_by(words))
 }
 
-/// The suites of TLS 1.3 that a list of their names comes to. An error is why OpenSSL refuses it.
+/// The TLS 1.3 suites that a list of names selects. The error is OpenSSL's reason to refuse it.
 pub fn tls13(list: &str) -> Result<Chosen, &'static str> {
     let mut chosen = Chosen::default();
     for name in list.split(':').filter(|name| !name.is_empty()) {
@@ -211,7 +211,7 @@ mod tests {
         short.collect::<Vec<_>>().join(" ")
     }
 
-    /// What `openssl ciphers` of OpenSSL 3.0 gives, without the suites that are not available here.
+    /// The output of `openssl ciphers` of OpenSSL 3.0, without the suites that are not available here.
     #[test]
     fn lists_come_to_what_openssl_makes_of_them() {
         let table = include_str!("ciphers/openssl.txt");

@@ -1,5 +1,4 @@
-//! Lists of certificates (manual §5.1 `crt-list`): a line names a certificate, its options between brackets, and the names that
-//! it is shown for.
+//! Certificate lists (manual §5.1 `crt-list`): a line has a certificate, its options in brackets, and its server names.
 
 use super::super::line::Fault;
 use crate::diagnostic::Severity;
@@ -8,13 +7,13 @@ use crate::tree::{Prefix, Source, Span, Statement, Text, Word};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a list; a larger one is refused.
+/// Most bytes of a list.
 pub const BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of a line with its line feed, as in HAProxy.
+/// Most bytes of a line including its line feed, as in HAProxy.
 const LINE_BYTES_MAX: usize = 65_535;
 
-/// Words of a line, as in HAProxy.
+/// Most words of a line, as in HAProxy.
 const WORDS_MAX: usize = 2048;
 
 /// One line of a list.
@@ -22,25 +21,25 @@ const WORDS_MAX: usize = 2048;
 pub struct Entry {
     /// The certificate's name.
     pub certificate: Statement,
-    /// The words between the brackets.
+    /// The words in the brackets.
     pub options: Option<Statement>,
-    /// The names that it is shown for.
+    /// Its server names.
     pub filters: Vec<SniFilter>,
-    /// `*` is among them.
+    /// Whether `*` is one of the names.
     pub is_default: bool,
-    /// The names as they are written.
+    /// The names as written.
     pub names: Vec<String>,
 }
 
 impl Entry {
-    /// The words between the brackets.
+    /// The words in the brackets.
     pub fn option_words(&self) -> Vec<String> {
         let words = self.options.iter().flat_map(|options| &options.words);
         words.map(|word| word.text.as_str().to_owned()).collect()
     }
 }
 
-/// Reads the lines of a list. Every fault of it is told.
+/// Parses the lines of a list. Reports every fault.
 pub fn parse(name: &str, text: Vec<u8>) -> (Vec<Entry>, Vec<Fault>) {
     let source = Arc::new(Source::new(name, text));
     let mut entries = Vec::new();
@@ -57,7 +56,7 @@ pub fn parse(name: &str, text: Vec<u8>) -> (Vec<Entry>, Vec<Fault>) {
     (entries, faults)
 }
 
-/// One line while it is read.
+/// A line during parsing.
 struct ListLine<'a> {
     source: &'a Arc<Source>,
     number: u32,
@@ -65,7 +64,7 @@ struct ListLine<'a> {
 }
 
 impl ListLine<'_> {
-    /// What it says; nothing where it is empty, a comment or wrong.
+    /// The entry of the line; None if it is empty, a comment or faulty.
     fn entry(&mut self, line: &[u8]) -> Option<Entry> {
         if matches!(line[0], b'#' | b'\n' | b'\r') {
             return None;
@@ -139,7 +138,7 @@ fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Why a line is not read, and at which of its bytes. `bytes` is the line without its line feed.
+/// Why a line cannot be parsed, and the position of the fault. `bytes` is the line without its line feed.
 fn broken(line: &[u8], bytes: &[u8]) -> Option<(usize, String)> {
     let end = bytes.len();
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
@@ -159,7 +158,7 @@ fn broken(line: &[u8], bytes: &[u8]) -> Option<(usize, String)> {
     })
 }
 
-/// Whether names are excepted and no wildcard fits them.
+/// Whether there are exceptions but no wildcard to which they could apply.
 fn is_only_negative(filters: &[SniFilter]) -> bool {
     let mut excepted = filters.iter();
     excepted.any(|filter| matches!(filter, SniFilter::Except(_)))
@@ -168,7 +167,7 @@ fn is_only_negative(filters: &[SniFilter]) -> bool {
             .any(|filter| matches!(filter, SniFilter::Wildcard(_)))
 }
 
-/// The words of a line, and after how many of them a bracket opens and closes.
+/// The words of a line, and the number of words before the brackets open and close.
 struct Split {
     words: Vec<(usize, usize)>,
     open: Option<usize>,
@@ -178,7 +177,7 @@ struct Split {
 type Words<'a> = &'a [(usize, usize)];
 
 impl Split {
-    /// What of the words after the first one are options, what are names, and what is to be said about that.
+    /// The options and the names among the words after the first one, and a problem to report.
     fn parts<'a>(
         &self,
         rest: Words<'a>,
@@ -186,11 +185,11 @@ impl Split {
         let between = "malformated line, filters can't be between filename and options!";
         match (self.open, self.close) {
             (Some(open), Some(close)) => {
-                // HAProxy forgets the names before the brackets.
+                // HAProxy ignores the names before the brackets.
                 let problem = (open > 1).then_some((Severity::Warning, between));
                 (&rest[open - 1..close - 1], &rest[close - 1..], problem)
             }
-            // As HAProxy: all of them are names.
+            // As in HAProxy, all of them are names.
             (Some(open), None) => {
                 let message = "missing ']': the options are taken for names.";
                 (&[], &rest[open - 1..], Some((Severity::Notice, message)))
@@ -215,7 +214,7 @@ fn split(line: &[u8]) -> Result<Split, (usize, &'static str)> {
             b']' if split.close.is_some() => return Err((at, "too many ']'.")),
             b']' if split.open.is_none() => return Err((at, "missing '['.")),
             b']' => split.close = Some(split.words.len()),
-            // What C's `isspace` knows.
+            // The characters of C's `isspace`.
             b' ' | b'\t'..=b'\r' => {}
             _ if is_inside => {
                 if let Some(last) = split.words.last_mut() {
@@ -235,7 +234,7 @@ fn split(line: &[u8]) -> Result<Split, (usize, &'static str)> {
     Ok(split)
 }
 
-/// The names of a line, and whether `*` is among them.
+/// The names of a line, and whether `*` is one of them.
 fn filters(names: &[&[u8]]) -> (Vec<SniFilter>, bool) {
     let mut filters = Vec::new();
     let mut is_default = false;
@@ -257,7 +256,7 @@ fn filters(names: &[&[u8]]) -> (Vec<SniFilter>, bool) {
     (filters, is_default)
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most `BYTES_MAX` bytes.
 pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read as _;
     let mut text = Vec::new();

@@ -29,14 +29,14 @@ pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// The longest `tune.idletimer`.
+/// The largest `tune.idletimer`.
 const IDLETIMER_MAX: Duration = Duration::from_millis(65_535);
-/// The port of a proxy that is named without one.
+/// The default port of the proxy.
 const HTTP_PORT: u16 = 80;
-/// Longest file of Diffie-Hellman parameters that is read; one of 8192 bits has less than 3 kB.
+/// The largest file of Diffie-Hellman parameters; one for 8192 bits has less than 3 kB.
 const DH_FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// `ssl-dh-param-file <file>`: read as HAProxy does, and then not used.
+/// `ssl-dh-param-file <file>`: read and checked as in HAProxy, but not used.
 pub fn dh_param_file(cursor: &mut Cursor<'_>) -> Parse {
     use std::io::Read;
     let line = cursor.line;
@@ -69,7 +69,7 @@ pub fn issuers_chain_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
     Ok(())
 }
 
-/// `ssl-default-bind-ciphers` and its kin: an option of the lines, with one value.
+/// `ssl-default-bind-ciphers` and related keywords: an option for the lines, with one value.
 pub fn default(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     line.need(1, || {
@@ -120,7 +120,7 @@ fn options(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>, place: Places) -> P
     Ok(())
 }
 
-/// Gives the words that follow to what the lines of a side start from.
+/// Applies the following words to the defaults of a side.
 fn apply(
     build: &mut GlobalBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
@@ -197,13 +197,13 @@ pub fn load_extra_files(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Par
     Ok(())
 }
 
-/// `ssl-load-extra-del-ext`; HAProxy does not look at what follows.
+/// `ssl-load-extra-del-ext`; HAProxy ignores further words.
 pub fn load_extra_del_ext(build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
     build.shared.tls.extra.takes_off_crt = true;
     Ok(())
 }
 
-/// `ssl-skip-self-issued-ca`; HAProxy does not look at what follows.
+/// `ssl-skip-self-issued-ca`; HAProxy ignores further words.
 pub fn skip_self_issued_ca(build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
     build.global.tls.skips_self_issued_ca = true;
     Ok(())
@@ -217,7 +217,7 @@ pub fn lifetime(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     })?;
     line.at_most(1)?;
     let text = line.arg(1);
-    // Its unit is the second.
+    // The default unit is the second.
     let time = super::super::values::time_in(text, "s", 1_000_000);
     build.global.tls.lifetime =
         time.map_err(|bad| line.fault(1, super::super::values::time_message(bad, text, name)))?;
@@ -225,7 +225,7 @@ pub fn lifetime(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Counts.
+/// Keywords with a number.
 macro_rules! counts {
     ($($name:ident $field:ident;)*) => {$(
         #[doc = concat!("Sets the field `", stringify!($field), "`.")]
@@ -253,7 +253,7 @@ pub fn ocsp_update_switch(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
     match line.arg(1) {
         "on" => *switch = true,
         "off" => *switch = false,
-        // A warning in HAProxy, too.
+        // HAProxy gives a warning, too.
         _ => {
             let message = format!("'{name}' : expecting <on|off>.");
             build.shared.diagnostics.warning(&line.span(0), message);
@@ -288,7 +288,7 @@ pub fn ocsp_update_maxdelay(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) ->
     Ok(())
 }
 
-/// `ocsp-update.httpproxy <address>[:port]`; the port is 80 where none is given.
+/// `ocsp-update.httpproxy <address>[:port]`; the default port is 80.
 pub fn ocsp_update_httpproxy(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let text = line.need(1, || {
         "'ocsp-update.httpproxy' expects <address>[:port].".to_owned()
@@ -310,7 +310,7 @@ pub fn ocsp_update_httpproxy(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -
     Ok(())
 }
 
-/// Bounds, where 0 is none.
+/// Keywords with a limit; 0 means none.
 macro_rules! bounds {
     ($($name:ident $field:ident;)*) => {$(
         #[doc = concat!("Sets the field `", stringify!($field), "`.")]
@@ -343,7 +343,7 @@ pub fn idletimer(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// A number as C's `atoi` reads it.
+/// A number, parsed like C's `atoi`.
 fn count(line: &Line<'_>) -> Parse<u32> {
     let name = line.keyword();
     let text = line.need(1, || format!("'{name}' expects an integer argument."))?;

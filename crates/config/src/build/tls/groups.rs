@@ -1,8 +1,8 @@
-//! Lists of curves and of signature algorithms as OpenSSL reads them, over what is available here.
+//! Lists of curves and of signature algorithms in OpenSSL's syntax, applied to those that are available here.
 
 use super::Chosen;
 
-/// Groups by OpenSSL's names (SSL_CTX_set1_groups_list) and their numbers where they are available.
+/// Groups by OpenSSL's names (SSL_CTX_set1_groups_list), with their numbers if they are available.
 const GROUPS: &[(&[&str], Option<u16>)] = &[
     (&["X25519"], Some(0x001d)),
     (&["P-256", "prime256v1", "secp256r1"], Some(0x0017)),
@@ -43,7 +43,7 @@ const GROUPS: &[(&[&str], Option<u16>)] = &[
     (&["ffdhe8192"], None),
 ];
 
-/// The schemes with their names (RFC 8446 §4.2.3) and OpenSSL's pairs of a key and a hash (SSL_CTX_set1_sigalgs_list).
+/// Signature schemes by name (RFC 8446 §4.2.3) and by OpenSSL's pairs of a key and a hash (SSL_CTX_set1_sigalgs_list).
 const SCHEMES: &[(&[&str], Option<u16>)] = &[
     (
         &["ecdsa_secp256r1_sha256", "ECDSA+SHA256", "EC+SHA256"],
@@ -94,8 +94,8 @@ const SCHEMES: &[(&[&str], Option<u16>)] = &[
     (&["mldsa87"], None),
 ];
 
-/// The groups that a list comes to: names with a colon between them, and of OpenSSL 3.5 also tuples (`/`), names that need not
-/// be known (`?`) and names whose key is sent at once (`*`). An error is why OpenSSL refuses it.
+/// The groups that a list selects: names separated by colons. As in OpenSSL 3.5, a list can have tuples (`/`), optional names
+/// (`?`) and names for which a key share is sent (`*`). The error is OpenSSL's reason to refuse it.
 pub fn curves(list: &str) -> Result<Chosen, &'static str> {
     let mut chosen = Chosen::default();
     for element in list.split([':', '/']) {
@@ -116,7 +116,7 @@ pub fn curves(list: &str) -> Result<Chosen, &'static str> {
     Ok(chosen)
 }
 
-/// The signature schemes that a list comes to. An error is why OpenSSL refuses it.
+/// The signature schemes that a list selects. The error is OpenSSL's reason to refuse it.
 pub fn sigalgs(list: &str) -> Result<Chosen, &'static str> {
     let mut chosen = Chosen::default();
     for element in list.split(':') {

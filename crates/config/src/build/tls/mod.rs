@@ -1,7 +1,7 @@
 //! TLS of `bind` and `server` lines: words → [`crate::model::TlsOptions`] (manual §3.1, §5.1, §5.2, §12.7).
 //!
-//! A line starts from what `ssl-default-bind-*` and `ssl-default-server-*` say. What is wrong with the value of a word is told
-//! only when the line turns out to use TLS, as in HAProxy.
+//! The defaults of a line are those of `ssl-default-bind-*` and `ssl-default-server-*`. As in HAProxy, faults in the values are
+//! reported only if the line uses TLS.
 
 pub mod added;
 pub mod bind;
@@ -27,9 +27,9 @@ use std::path::PathBuf;
 /// The entries of a list that are available here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// Their numbers in the list's order, each once.
+    /// Their numbers in the order of the list, without duplicates.
     pub numbers: Vec<u16>,
-    /// What of the list is not available.
+    /// The entries that are not available here.
     pub dropped: Vec<String>,
 }
 
@@ -41,49 +41,49 @@ impl Chosen {
     }
 }
 
-/// Parses one option that both sides, lists of certificates or `ssl-default-*` may have; its name was just taken.
+/// Parses an option that both sides, certificate lists or `ssl-default-*` may have, after its name was taken.
 pub type OptionParser = fn(&mut Words, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
-/// The same of `bind` lines only.
+/// The same for options of `bind` lines only.
 pub type BindOptionParser = fn(&mut bind::BindWords, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
-/// The same of `server` lines only.
+/// The same for options of `server` lines only.
 pub type ServerOptionParser =
     fn(&mut server::ServerWords, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
 
-/// What parses an option, by what it is an option of.
+/// The parser of an option, by the kind of the option.
 #[derive(Clone, Copy, Debug)]
 pub enum TlsParser {
-    /// Of [`TlsOptions`].
+    /// For [`TlsOptions`].
     Shared(OptionParser),
-    /// Of `bind`.
+    /// For `bind`.
     Bind(BindOptionParser),
-    /// Of `server`.
+    /// For `server`.
     Server(ServerOptionParser),
-    /// It cancels what is never set.
+    /// Cancels an option that is off anyway.
     Nothing,
 }
 
-/// The options of a line while it is read.
+/// The options of a line during parsing.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// What they come to.
+    /// The result so far.
     pub options: TlsOptions,
-    /// What `ecdhe` says, which counts without `curves`.
+    /// The value of `ecdhe`, which applies if there is no `curves`.
     ecdhe: Option<Vec<u16>>,
     problems: Vec<Problem>,
 }
 
-/// Something wrong with the value of an option.
+/// A fault in the value of an option.
 #[derive(Clone, Debug)]
 struct Problem {
-    /// The option: the next use of it replaces the problem.
+    /// The option. Its next use replaces the fault.
     word: String,
-    /// It matters only where this version may be used.
+    /// The fault matters only if this version is allowed.
     only: Option<TlsVersion>,
     fault: Box<Fault>,
 }
 
 impl Words {
-    /// Notes what is wrong with the value of the option that the cursor took last, and forgets what was wrong with its last value.
+    /// Records a fault in the value of the option that the cursor took last. Removes the fault of its previous value.
     fn note(
         &mut self,
         cursor: &Cursor<'_>,
@@ -100,7 +100,7 @@ impl Words {
         }
     }
 
-    /// What they come to on a line that uses TLS. `title` is what messages call the line, which is at `span`.
+    /// The result for a line that uses TLS. `title` is the line's name in messages, `span` its place.
     fn finish(mut self, title: &str, span: &Span, shared: &mut Shared<'_>) -> TlsOptions {
         let problems = std::mem::take(&mut self.problems);
         for problem in problems {
@@ -118,7 +118,7 @@ impl Words {
         self.options
     }
 
-    /// The options of a certificate of its own, over these.
+    /// These options with the own options of a certificate applied.
     fn with_own(&self, own: &Statement, shared: &mut Shared<'_>) -> Parse<Words> {
         let mut words = self.clone();
         let mut cursor = Cursor {
@@ -139,14 +139,14 @@ impl Words {
     }
 }
 
-/// What all lines share while a configuration is built.
+/// State that all lines share during the build.
 #[derive(Debug, Default)]
 pub struct TlsShared {
-    /// `ssl-default-bind-*`: what bind lines start from.
+    /// `ssl-default-bind-*`: the defaults of bind lines.
     pub bind: bind::BindWords,
-    /// `ssl-default-server-*` and `ssl-server-verify`: what server lines start from.
+    /// `ssl-default-server-*` and `ssl-server-verify`: the defaults of server lines.
     pub server: server::ServerWords,
-    /// What the two came to at the end of each section `global`, in order: a proxy's lines start from what stands before them.
+    /// Both defaults at the end of each section `global`, in order: the lines of a proxy use those of the sections before it.
     stages: VecDeque<(bind::BindWords, server::ServerWords)>,
     /// `ca-base`
     pub ca_base: Option<PathBuf>,
@@ -156,26 +156,26 @@ pub struct TlsShared {
     pub key_base: Option<PathBuf>,
     /// `ssl-load-extra-files` and `ssl-load-extra-del-ext`.
     pub extra: certificates::Extra,
-    /// Certificates of the sections `crt-store`, by the names that lines call them.
+    /// Certificates in the sections `crt-store`, by the names that lines use.
     pub stores: HashMap<String, CertificateSource>,
-    /// What is told of a configuration without errors, once a place.
+    /// Notices that are printed if there are no errors, once per place.
     pub notices: Vec<Fault>,
 }
 
 impl TlsShared {
-    /// A section `global` ends.
+    /// Ends a section `global`.
     pub fn end_global(&mut self) {
         self.stages
             .push_back((self.bind.clone(), self.server.clone()));
     }
 
-    /// The proxies are built now; they begin without any section `global`.
+    /// Begins the build of the proxies, before any section `global`.
     pub fn begin_proxies(&mut self) {
         self.bind = bind::BindWords::default();
         self.server = server::ServerWords::default();
     }
 
-    /// A section `global` stands before the proxies that are built next.
+    /// Passes a section `global` that precedes the next proxies.
     pub fn pass_global(&mut self) {
         if let Some((bind, server)) = self.stages.pop_front() {
             (self.bind, self.server) = (bind, server);
@@ -184,7 +184,7 @@ impl TlsShared {
 }
 
 impl Shared<'_> {
-    /// Tells what was noted about TLS. Behind errors it would only hide them.
+    /// Prints the notices about TLS. After errors they are not printed, because they would hide the errors.
     pub fn tell_tls_notices(&mut self) {
         let notices = std::mem::take(&mut self.tls.notices);
         if self.diagnostics.alerts() > 0 {

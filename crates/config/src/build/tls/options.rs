@@ -1,4 +1,4 @@
-//! The options that both sides share.
+//! Options that both sides share.
 
 use super::super::line::{Cursor, Parse};
 use super::super::{Shared, line::Fault};
@@ -8,10 +8,10 @@ use crate::model::{CaFile, TlsVerify, TlsVersion, TlsVersions};
 use crate::tree::Span;
 use std::path::PathBuf;
 
-/// The lowest version that is served.
+/// The number of the lowest implemented version.
 const LOWEST: u16 = TlsVersion::ALL[0].number();
 
-/// Versions by their names in HAProxy.
+/// Versions by their HAProxy names.
 const VERSIONS: [(&str, u16); 5] = [
     ("SSLv3", 0x0300),
     ("TLSv1.0", 0x0301),
@@ -20,7 +20,7 @@ const VERSIONS: [(&str, u16); 5] = [
     ("TLSv1.3", 0x0304),
 ];
 
-/// Options whose value is a list that OpenSSL reads.
+/// Options whose value is a list in OpenSSL's syntax.
 macro_rules! lists {
     ($($name:ident $word:literal $what:literal $parser:path, $only:expr;)*) => {$(
         #[doc = concat!("`", $word, "`")]
@@ -46,7 +46,7 @@ pub fn ecdhe(words: &mut Words, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_
     Ok(())
 }
 
-/// Takes a list, and notes what is wrong with it.
+/// Consumes a list, and records its faults.
 fn list(
     words: &mut Words,
     cursor: &mut Cursor<'_>,
@@ -73,7 +73,7 @@ fn list(
     Ok(chosen.unwrap_or_default().numbers)
 }
 
-/// Takes the value of an option, which must be there.
+/// Consumes the value of an option, which must exist.
 pub(super) fn value<'a>(cursor: &mut Cursor<'a>, missing: &str) -> Parse<&'a str> {
     let word = cursor.last();
     let text = cursor
@@ -83,7 +83,7 @@ pub(super) fn value<'a>(cursor: &mut Cursor<'a>, missing: &str) -> Parse<&'a str
     Ok(text)
 }
 
-/// A name of a file, counted from `base` where it is relative.
+/// A file name; a relative one is resolved from `base`.
 pub(super) fn file(
     cursor: &mut Cursor<'_>,
     missing: &str,
@@ -94,7 +94,7 @@ pub(super) fn file(
     Ok(certificates::from_base(path, base))
 }
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident $($field:ident).+ = $value:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
@@ -112,7 +112,7 @@ switches! {
     tls_tickets tickets = Some(true);
 }
 
-/// `no-` and `force-` of each version.
+/// `no-` and `force-` for each version.
 macro_rules! versions {
     ($($no:ident $force:ident $number:literal;)*) => {$(
         #[doc = concat!("`", stringify!($no), "`, with `-` for `_`.")]
@@ -162,7 +162,7 @@ fn name_of(version: u16) -> &'static str {
     known.map_or("", |(name, _)| name)
 }
 
-/// Tells what is wrong with the versions of a line that uses TLS.
+/// Reports faults in the versions of a line that uses TLS.
 pub(super) fn check_versions(
     versions: &TlsVersions,
     title: &str,
@@ -203,11 +203,11 @@ pub fn alpn(words: &mut Words, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>
     Ok(())
 }
 
-/// A list of protocols with commas between them.
+/// A list of protocols, separated by commas.
 pub fn protocols(cursor: &mut Cursor<'_>) -> Parse<Vec<Vec<u8>>> {
     value(cursor, "missing the comma-delimited ALPN protocol suite")?;
     let text = cursor.line.bytes(cursor.at - 1);
-    // HAProxy skips what is empty.
+    // HAProxy ignores empty names.
     let names = text.split(|byte| *byte == b',').filter(|n| !n.is_empty());
     let names: Vec<Vec<u8>> = names.map(<[u8]>::to_vec).collect();
     match names.iter().any(|name| name.len() > usize::from(u8::MAX)) {
@@ -216,7 +216,7 @@ pub fn protocols(cursor: &mut Cursor<'_>) -> Parse<Vec<Vec<u8>>> {
     }
 }
 
-/// `verify` of a bind line.
+/// `verify` on a bind line.
 pub fn verify_client(
     words: &mut Words,
     cursor: &mut Cursor<'_>,
@@ -235,7 +235,7 @@ pub fn verify_client(
     Ok(())
 }
 
-/// `verify` of a server line.
+/// `verify` on a server line.
 pub fn verify_server(
     words: &mut Words,
     cursor: &mut Cursor<'_>,

@@ -9,19 +9,19 @@ use crate::tree::Span;
 use sample::Place;
 use std::sync::Arc;
 
-/// The options of a server line while it is read; `default-server` hands them on.
+/// The options of a server line during parsing; `default-server` passes them to server lines.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWords {
-    /// Those that bind lines have too.
+    /// The options that bind lines have too.
     pub words: Words,
     tls: ServerTls,
-    /// Where `ssl` or `check-ssl` stands.
+    /// The place of `ssl` or `check-ssl`.
     span: Option<Span>,
 }
 
 impl ServerWords {
-    /// What they come to; nothing where neither traffic nor health checks may use TLS: rules of checks may ask for it. `title` is
-    /// what messages call the line, `name` where its name stands.
+    /// The result of the options; None if neither traffic nor health checks may use TLS. Health checks may, because their rules
+    /// can request it. `title` is the line's name in messages, `name` the place of the server's name.
     pub fn finish(
         self,
         title: &str,
@@ -56,7 +56,7 @@ pub fn ssl(words: &mut ServerWords, cursor: &mut Cursor<'_>, _shared: &mut Share
     Ok(())
 }
 
-/// Options that are a word alone.
+/// Options without arguments.
 macro_rules! switches {
     ($($name:ident $($field:ident).+ = $value:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]

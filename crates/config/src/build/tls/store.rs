@@ -1,4 +1,4 @@
-//! Section `crt-store` (manual §12.7): certificates with their files, which lines name as `@store/name`.
+//! Section `crt-store` (manual §12.7): certificates with their files. Lines refer to them as `@store/name`.
 
 use super::super::Shared;
 use super::super::line::{Line, Parse};
@@ -83,7 +83,7 @@ impl Store {
         if let Err(error) = std::fs::metadata(&source.path) {
             return Err(line.fault(at, certificates::unreadable(&source.path, &error)));
         }
-        // A store's files are there when it is read, whether or not a line uses them.
+        // The files of a store must exist when it is read, even if no line uses them.
         let beside = [&source.key, &source.ocsp, &source.issuer, &source.sctl];
         if let Some(missing) = beside
             .into_iter()

@@ -1,4 +1,4 @@
-//! Loading a text as the process would.
+//! Loads a text like the process does.
 
 use spangate_config::build::Settings;
 use spangate_config::condition::BuildInfo;
@@ -35,7 +35,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
     load(&[input], options, &mut Environment::new())
 }
 
-/// What `text` prints, in diagnostic mode.
+/// The output for `text` in diagnostic mode.
 #[allow(dead_code)]
 pub fn report(text: &str) -> String {
     let diagnostics = match read(text) {
@@ -64,7 +64,7 @@ pub fn accepted(text: &str) -> Config {
     }
 }
 
-/// The word that the carets under `message` stand under; empty when they stand after the line's end.
+/// The word above the carets of `message`; empty if they are after the end of the line.
 #[allow(dead_code)]
 pub fn under_caret(shown: &str, message: &str) -> Option<String> {
     let lines: Vec<&str> = shown.lines().collect();

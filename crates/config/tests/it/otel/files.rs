@@ -31,7 +31,7 @@ fn files() {
             format!("[f]\n{}otel-group g\n scopes s\notel-group g\n scopes s\n", BODY.replace(" scopes s", " scopes s\n groups g")),
             Refused("otel-group 'g' is already defined.", "g"),
         ),
-        // A scope of a group needs no event, and sections stand in any order.
+        // A scope of a group needs no event, and the order of sections does not matter.
         (
             "[f]\notel-group g\n scopes s\notel-scope s\n span a root\notel-instrumentation i\n config OTEL_YML\n groups g\n".to_owned(),
             Taken,
@@ -55,7 +55,7 @@ fn filters() {
     const OTEL: &str = "[f]\notel-instrumentation i\n config OTEL_YML\n scopes s\n groups g\notel-scope s\n span a root\n otel-event on-stream-start\notel-scope t\n finish *\notel-group g\n scopes t\n";
     let line = |line: &str| format!("{LISTEN}    {line}\n");
     let two = |second: &str| format!("{LISTEN}listen other\n    bind :81\n    {second}\n");
-    // The lines before any section are those of `defaults`.
+    // The lines before any section belong to `defaults`.
     let inherited = "    filter opentelemetry id f config OTEL_CFG\nlisten a\n    bind :80\n    server s 127.0.0.1:81\nlisten b\n    bind :82\n    server s 127.0.0.1:81\n";
     let cases: &[(String, Expect)] = &[
         (inherited.to_owned(), Taken),

@@ -1,4 +1,4 @@
-//! The language of a filter's file: what is taken, what is warned about, what is refused, and where the caret stands.
+//! The language of a filter's file: accepted lines, warnings, refused lines, and the places of carets.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use common::{report, under_caret};
 
-/// What a text comes to: a message and the word under its caret (empty: after the line's end).
+/// The expected result of a text: a message and the word above its caret (empty: after the end of the line).
 #[derive(Clone, Copy, Debug)]
 enum Expect {
     Taken,
@@ -35,7 +35,7 @@ const DEFAULTS: &str = "defaults
     timeout connect 1s
 ";
 
-/// A file that is gone with this.
+/// A file that is removed with this value.
 struct TempFile(String);
 
 impl TempFile {
@@ -55,7 +55,7 @@ impl Drop for TempFile {
     }
 }
 
-/// What a configuration prints: in it `OTEL_CFG` is the filter's file, in that `OTEL_YML` is one of exporters.
+/// The output for a configuration. `OTEL_CFG` in it is the filter's file; `OTEL_YML` in that is a file with exporters.
 fn printed(config: &str, otel: &str) -> String {
     let yml = TempFile::new(YML);
     let file = TempFile::new(&otel.replace("OTEL_YML", &yml.0));
@@ -67,7 +67,7 @@ fn printed(config: &str, otel: &str) -> String {
 
 const LISTEN: &str = "listen web\n    bind :80\n    server s 127.0.0.1:81\n    filter opentelemetry id f config OTEL_CFG\n";
 
-/// What is wrong with what a text comes to.
+/// The difference between the result of a text and the expected one.
 fn fault(config: &str, otel: &str, expected: Expect) -> Option<String> {
     let shown = printed(config, otel);
     let (severity, message, word) = match expected {
@@ -86,7 +86,7 @@ fn fault(config: &str, otel: &str, expected: Expect) -> Option<String> {
     (!holds).then(|| format!("{expected:?}\n{shown}"))
 }
 
-/// Configurations with their filter's file.
+/// Checks configurations with their filter files.
 fn check<'a>(cases: impl Iterator<Item = (&'a str, String, Expect)>) {
     let faults = cases.filter_map(|(config, otel, expected)| {
         let fault = fault(config, &otel, expected)?;

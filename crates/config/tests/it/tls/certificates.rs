@@ -1,4 +1,4 @@
-//! The files of certificates: directories, bundles, lists, stores and `ssl-f-use`.
+//! Certificate files: directories, bundles, lists, stores and `ssl-f-use`.
 
 use super::*;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn a_list_has_options_and_names() {
     assert!(first.is_default && first.options.is_none());
     assert!(first.origin.ends_with("list:4"), "{}", first.origin);
     let options = second.options.as_ref().expect("its own options");
-    // What follows the list on its line counts too.
+    // Options after the list on its line apply too.
     assert_eq!(options.ciphersuites, Some(vec![0x1301]));
     assert_eq!(options.alpn, Some(vec![b"h2".to_vec()]));
     assert_eq!(options.verify, Some(TlsVerify::Required));
@@ -150,7 +150,7 @@ fn a_list_has_options_and_names() {
     );
 }
 
-/// A list, with a part of what is said of it and how bad it is; no part for a list that is taken.
+/// A list, with a part of the message and its severity; no part for an accepted list.
 #[test]
 fn lists_are_refused_by_line() {
     let files = Files::new(&["a.pem", "k.pem"]);
@@ -246,7 +246,7 @@ fn a_store_names_certificates() {
     assert_eq!(names(&files, certificates), ["a.pem", "b.pem", "a.pem"]);
     let key = Some(files.path("k.pem"));
     assert_eq!((&certificates[0].key, &certificates[2].key), (&key, &key));
-    // Nothing is looked for beside what a store describes.
+    // No files are searched beside those that a store describes.
     assert_eq!(certificates[1].ocsp, None);
     assert_eq!(certificates[2].ocsp_update, Some(false));
 

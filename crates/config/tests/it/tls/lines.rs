@@ -40,7 +40,7 @@ fn a_bind_line_comes_to_numbers() {
     assert_eq!(tls.options, expected);
     let range = tls.options.versions.range();
     assert_eq!(range, Some((TlsVersion::Tls13, TlsVersion::Tls13)));
-    // TLS 1.2 is off, so what its list lacks does not matter.
+    // TLS 1.2 is disabled, so missing ciphers in its list do not matter.
     assert_eq!(messages(&diagnostics, Severity::Notice).len(), 0);
 }
 
@@ -80,7 +80,7 @@ fn defaults_of_global_are_what_lines_start_from() {
     assert_eq!(global.maxsslconn, Some(7));
 }
 
-/// A line starts from the sections `global` that stand before it.
+/// A line starts from the sections `global` before it.
 #[test]
 fn several_sections_of_global_count_where_they_stand() {
     let files = Files::new(&["a.pem"]);
@@ -189,7 +189,7 @@ fn what_is_not_available_is_told_once_and_warns_of_nothing() {
     );
 }
 
-/// Each with a part of its only alert.
+/// Each with a part of its single alert.
 #[test]
 fn bad_words_are_refused() {
     let files = Files::new(&["a.pem", "b/.hidden", "b/x.key"]);
@@ -378,7 +378,7 @@ fn some_lines_only_warn() {
     }
 }
 
-/// Lists are looked at only where TLS is used, as in HAProxy.
+/// Lists are checked only if TLS is used, as in HAProxy.
 #[test]
 fn without_tls_lists_do_not_matter() {
     for text in [

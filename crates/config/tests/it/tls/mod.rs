@@ -1,4 +1,4 @@
-//! TLS in the language: what an engine that serves it would be given, and what is refused.
+//! TLS in the configuration language: the settings for the engine, and refused lines.
 
 mod certificates;
 mod lines;
@@ -16,7 +16,7 @@ const TIMEOUTS: &str =
 struct Files(PathBuf);
 
 impl Files {
-    /// Files of these names; what is in them does not count.
+    /// Files with these names; their content does not matter.
     fn new(names: &[&str]) -> Files {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Files {
         self.0.join(name)
     }
 
-    /// `text` with the directory's name for `DIR`.
+    /// `text` with `DIR` replaced by the directory's name.
     fn named_in(&self, text: &str) -> String {
         text.replace("DIR", &self.0.to_string_lossy())
     }
@@ -79,12 +79,12 @@ fn alerts(text: &str) -> Vec<String> {
     messages(&diagnostics, Severity::Alert)
 }
 
-/// A frontend with a bind line of these options, behind these lines of `global`.
+/// A frontend whose bind line has these options, after these lines of `global`.
 fn frontend(global: &str, options: &str) -> String {
     format!("global\n {global}\n{TIMEOUTS}frontend f\n bind :8443 {options}\n")
 }
 
-/// A backend with a server of these options.
+/// A backend whose server has these options.
 fn backend(global: &str, options: &str) -> String {
     format!("global\n {global}\n{TIMEOUTS}backend b\n server s 127.0.0.1:1 {options}\n")
 }

@@ -1,4 +1,4 @@
-//! The keys of contents (RFC 7518 §4): taken as they are, unwrapped, decrypted or agreed on.
+//! Content keys (RFC 7518 §4): used directly, unwrapped, decrypted or agreed on.
 
 use aws_lc_rs::aead;
 use aws_lc_rs::agreement::{self, ECDH_P256, ECDH_P384, ECDH_P521, UnparsedPublicKey};
@@ -14,25 +14,25 @@ use x509_cert::der::{Encode as _, Tag};
 use super::{Encryption, Key, Token, TokenAlgorithms, decoded, gcm_open, text};
 use crate::convert::aes;
 
-/// The longest key that is agreed on or decrypted, bytes: that of A256CBC-HS512.
+/// The longest agreed or decrypted key, in bytes: that of A256CBC-HS512.
 const KEY_BYTES_MAX: usize = 64;
-/// A parameter of a header that is hashed into a key, bytes.
+/// The longest header parameter that is hashed into a key, in bytes.
 const PARTY_BYTES_MAX: usize = 1024;
 
-/// How the key of a content is told.
+/// How a token carries its content key.
 #[derive(Clone, Copy)]
 enum Management {
-    /// It is the secret.
+    /// The shared secret is the content key.
     Direct,
-    /// Wrapped with a secret of so many bytes (RFC 3394).
+    /// Wrapped with a secret of this many bytes (RFC 3394).
     Wrapped(usize),
     /// Encrypted with AES-GCM and a secret.
     Gcm(&'static aead::Algorithm),
-    /// Encrypted with RSA, PKCS #1.
+    /// Encrypted with RSA and PKCS #1 padding.
     Pkcs1,
-    /// The same, OAEP.
+    /// Encrypted with RSA and OAEP padding.
     Oaep(&'static OaepAlgorithm),
-    /// Agreed on with a key of the sender; or what it is wrapped with, of so many bytes.
+    /// Agreed on with a key of the sender. With a number, the agreed key has this many bytes and unwraps the content key.
     Agreed(Option<usize>),
 }
 
@@ -60,7 +60,7 @@ pub(in super::super) enum PrivateKey {
     Ec(agreement::PrivateKey),
 }
 
-/// A curve of NIST's: its name, its algorithm, and the bytes of a coordinate.
+/// A NIST curve: its name, its algorithm, and the bytes of a coordinate.
 const CURVES: [(&[u8], &agreement::Algorithm, usize); 3] = [
     (b"P-256", &ECDH_P256, 32),
     (b"P-384", &ECDH_P384, 48),
@@ -68,7 +68,7 @@ const CURVES: [(&[u8], &agreement::Algorithm, usize); 3] = [
 ];
 
 impl PrivateKey {
-    /// Reads a key in DER: PKCS #8 (RFC 5208), PKCS #1 (RFC 8017) or SEC 1 (RFC 5915).
+    /// Parses a key in DER: PKCS #8 (RFC 5208), PKCS #1 (RFC 8017) or SEC 1 (RFC 5915).
     pub fn parse(der: &[u8]) -> Option<PrivateKey> {
         let wrapped = || PrivateDecryptingKey::from_pkcs8(&pkcs8(der)?).ok();
         let rsa = PrivateDecryptingKey::from_pkcs8(der).ok().or_else(wrapped);
@@ -83,9 +83,9 @@ impl PrivateKey {
     }
 }
 
-/// The private key of RSA of a JSON Web Key (RFC 7518 §6.3).
+/// The RSA private key in a JSON Web Key (RFC 7518 §6.3).
 pub(super) fn rsa(jwk: &[u8]) -> Option<PrivateKey> {
-    // The version, and then what follows in its order (RFC 8017 appendix A.1.2).
+    // The version, then the numbers in the order of RFC 8017 appendix A.1.2.
     let mut numbers = UintRef::new(&[0]).ok()?.to_der().ok()?;
     for path in [
         b"$.n".as_slice(),
@@ -105,7 +105,7 @@ pub(super) fn rsa(jwk: &[u8]) -> Option<PrivateKey> {
     Some(PrivateKey::Rsa(key))
 }
 
-/// PKCS #8 of a key of RSA in PKCS #1.
+/// The PKCS #8 form of an RSA key in PKCS #1.
 fn pkcs8(key: &[u8]) -> Option<Vec<u8>> {
     const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
     let mut algorithm = RSA.to_der().ok()?;
@@ -116,7 +116,7 @@ fn pkcs8(key: &[u8]) -> Option<Vec<u8>> {
     AnyRef::new(Tag::Sequence, &content).ok()?.to_der().ok()
 }
 
-/// The private key of a JSON Web Key on a curve (RFC 7518 §6.2).
+/// The private key on a curve in a JSON Web Key (RFC 7518 §6.2).
 pub(super) fn ec(jwk: &[u8]) -> Option<PrivateKey> {
     let (_, curve, bytes) = curve(text(jwk, b"$.crv")?)?;
     let number = padded(decoded(jwk, b"$.d")?, bytes)?;
@@ -128,14 +128,14 @@ fn curve(name: &[u8]) -> Option<(&'static [u8], &'static agreement::Algorithm, u
     CURVES.into_iter().find(|(known, _, _)| *known == name)
 }
 
-/// A number with zeros before it.
+/// A number padded with leading zeros.
 fn padded(number: Vec<u8>, bytes: usize) -> Option<Vec<u8>> {
     let mut all = vec![0; bytes.checked_sub(number.len())?];
     all.extend(number);
     Some(all)
 }
 
-/// The key of a token's content.
+/// The content key of a token.
 pub(super) fn content_key(
     token: &Token<'_>,
     key: &Key<'_>,
@@ -159,7 +159,7 @@ pub(super) fn content_key(
             let key = Pkcs1PrivateDecryptingKey::new(key.clone()).ok()?;
             let mut out = vec![0; key.min_output_size()];
             let length = key.decrypt(encrypted, &mut out).map(|plain| plain.len());
-            // Who sends tokens must not learn whether the padding was right (RFC 7516 §11.5): a wrong key fails like a random one.
+            // The sender must not learn whether the padding was valid (RFC 7516 §11.5): a wrong key is replaced by a random one.
             let bytes = encryption.key_bytes;
             let mut random = vec![0; bytes];
             rand::fill(&mut random).ok()?;
@@ -202,7 +202,7 @@ fn with_secret(token: &Token<'_>, secret: &[u8], management: Management) -> Opti
     }
 }
 
-/// The key that the sender's key of the moment and ours come to (RFC 7518 §4.6), for an algorithm, of so many bytes.
+/// The key agreed on from the sender's ephemeral key and our private key (RFC 7518 §4.6), for an algorithm, with this many bytes.
 fn agreed(
     token: &Token<'_>,
     key: &agreement::PrivateKey,
@@ -214,7 +214,7 @@ fn agreed(
         return None;
     }
     let (_, curve, coordinate) = curve(text(header, b"$.epk.crv")?)?;
-    // Not compressed (SEC 1 §2.3.3).
+    // The uncompressed form of a point (SEC 1 §2.3.3).
     let mut point = vec![4];
     for path in [b"$.epk.x".as_slice(), b"$.epk.y"] {
         point.extend(padded(decoded(header, path)?, coordinate)?);
@@ -234,7 +234,7 @@ fn agreed(
     agreement::agree(key, peer, (), |secret| Ok(derived(secret, &info, bytes))).ok()
 }
 
-/// The first bytes of what the Concat KDF makes (NIST SP 800-56A §5.8.1) with SHA-256.
+/// The first bytes of the output of the Concat KDF (NIST SP 800-56A §5.8.1) with SHA-256.
 fn derived(secret: &[u8], info: &[u8], bytes: usize) -> Vec<u8> {
     let mut key = Vec::new();
     for round in 1_u32.. {

@@ -1,6 +1,6 @@
-//! Which algorithms of encrypted tokens are taken (manual §3.1 jwt.decrypt_alg_list, jwt.decrypt_enc_list).
+//! The accepted algorithms of encrypted tokens (manual §3.1 jwt.decrypt_alg_list, jwt.decrypt_enc_list).
 
-/// How keys of contents are managed (RFC 7518 §4.1). RSA1_5 is not taken unless it is named (RFC 8725 §3.2).
+/// Key management algorithms (RFC 7518 §4.1), and whether each is accepted by default. RSA1_5 must be named (RFC 8725 §3.2).
 const ALGORITHMS: [(&str, bool); 17] = [
     ("RSA1_5", false),
     ("RSA-OAEP", true),
@@ -16,13 +16,13 @@ const ALGORITHMS: [(&str, bool); 17] = [
     ("A128GCMKW", true),
     ("A192GCMKW", true),
     ("A256GCMKW", true),
-    // They may be named, and are never taken.
+    // These may be named, but are never accepted.
     ("PBES2-HS256+A128KW", false),
     ("PBES2-HS384+A192KW", false),
     ("PBES2-HS512+A256KW", false),
 ];
 
-/// How contents are encrypted (RFC 7518 §5.1).
+/// Content encryption algorithms (RFC 7518 §5.1).
 const ENCRYPTIONS: [(&str, bool); 6] = [
     ("A128CBC-HS256", true),
     ("A192CBC-HS384", true),
@@ -49,19 +49,19 @@ impl Default for TokenAlgorithms {
 }
 
 impl TokenAlgorithms {
-    /// Takes only the algorithms for keys of a list: names with `:` between them, `ALL`, and `!` before what is not taken.
+    /// Accepts only the key management algorithms of a list: names separated by `:`, `ALL`, and `!` before excluded ones.
     ///
     /// # Errors
-    /// The name that is not known.
+    /// The unknown name.
     pub fn set_algorithms(&mut self, list: &str) -> Result<(), String> {
         self.algorithms = parse(&ALGORITHMS, list)?;
         Ok(())
     }
 
-    /// The same of those for contents.
+    /// The same for content encryption algorithms.
     ///
     /// # Errors
-    /// The name that is not known.
+    /// The unknown name.
     pub fn set_encryptions(&mut self, list: &str) -> Result<(), String> {
         self.encryptions = parse(&ENCRYPTIONS, list)?;
         Ok(())

@@ -6,7 +6,7 @@ use super::*;
 use crate::Place;
 use crate::testing::{Facts, compiler};
 
-/// What a converter makes of a token in `txn.v`, with `txn.k` as its argument.
+/// The result of a converter on the token in `txn.v`, with `txn.k` as the argument.
 fn ask(token: &str, converter: &str, argument: &str) -> Option<String> {
     let mut facts = Facts::new();
     let mut compiler = compiler();
@@ -183,7 +183,7 @@ fn keys_of_rsa() {
         assert_eq!(ask(&broken(&good, 1), "jwe.rsa"), None, "{name}");
         assert_eq!(ask(&good, "jwe.unknown"), None, "{name}");
     }
-    // It is not taken unless it is named.
+    // It is not accepted unless it is named.
     let pkcs1 = Pkcs1PublicEncryptingKey::new(own.public_key()).unwrap();
     pkcs1.encrypt(&key, &mut encrypted).unwrap();
     let weak = with("RSA1_5", &encrypted);
@@ -219,7 +219,7 @@ fn keys_that_are_agreed_on() {
         ask(&token, "jwt_decrypt_jwk", jwk)
     };
     assert_eq!(ask(header).as_deref(), Some(PLAIN));
-    // Another party, a point that is not on the curve, another curve, a curve that is not known.
+    // Another party, a point off the curve, another curve, an unknown curve.
     for (what, instead) in [
         ("Qm9i", "Qm9p"),
         ("SLW_", "SLX_"),

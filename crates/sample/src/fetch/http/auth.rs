@@ -78,7 +78,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
 
 /// User and password of the scheme Basic.
 struct Credentials {
-    /// Both, with a colon between.
+    /// Both, separated by a colon.
     text: Bytes<'static>,
     colon: usize,
 }
@@ -100,7 +100,7 @@ impl Credentials {
         })
     }
 
-    /// The user of a list, if the password is right.
+    /// The user of a list, if the password is correct.
     fn verify<'a>(&self, args: &'a [Arg]) -> Option<&'a User> {
         let Some(Arg::Userlist(list)) = args.first() else {
             return None;
@@ -110,7 +110,7 @@ impl Credentials {
     }
 }
 
-/// The field that credentials come in.
+/// The name of the field with the credentials.
 fn field_name(scope: &Scope<'_>) -> &'static [u8] {
     match scope.txn.is_some_and(|txn| txn.is_proxied) {
         true => b"proxy-authorization",
@@ -132,7 +132,7 @@ fn scheme<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Va
     if scheme.eq_ignore_ascii_case(b"bearer") {
         return Some(Value::text(&b"Bearer"[..]));
     }
-    // Basic credentials that cannot be read are none.
+    // Basic credentials that cannot be parsed count as none.
     Credentials::of(request, scope).map(|_| Value::text(&b"Basic"[..]))
 }
 
@@ -147,7 +147,7 @@ fn bearer<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option
         .then_some(Value::text(token))
 }
 
-/// The user's name; to an ACL, which asks for every value, the groups one by one, and an empty one where there are none.
+/// The user's name. An ACL, which asks for every value, gets the groups one by one, or one empty group if there are none.
 fn group<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     let credentials = Credentials::of(request(scope, cursor)?, scope)?;
     let user = credentials.verify(args)?;

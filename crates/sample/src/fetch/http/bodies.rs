@@ -1,6 +1,7 @@
-//! Bodies of requests and responses, as far as they are at hand (manual §7.3.6).
+//! Bodies of requests and responses, as far as they have arrived (manual §7.3.6).
 //!
-//! `option http-buffer-request` and `wait-for-body` make them wait; without, it is what came along with the head.
+//! `option http-buffer-request` and `wait-for-body` wait for them; without these, only the part that arrived with the head is
+//! available.
 
 use ::http::h1::Framing;
 
@@ -70,10 +71,10 @@ pub(crate) const FETCHES: &[Fetch] = &[
     ),
 ];
 
-/// What is at hand of a body.
+/// The available part of a body.
 struct Body<'a> {
     bytes: Bytes<'a>,
-    /// How long it is, as far as was announced.
+    /// Its length, as far as it was announced.
     size: u64,
     is_whole: bool,
 }

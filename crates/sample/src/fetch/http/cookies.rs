@@ -139,7 +139,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
 
 const COUNT: crate::args::Spec = spec(0, &[Str]);
 
-/// A cookie by name: every one in turn for those who iterate, the last one for others; the first of all without a name.
+/// A cookie by name: each in turn for callers that iterate, otherwise the last one. Without a name, the first of all.
 fn cookie<'a>(
     args: &'a [Arg],
     head: &'a Head,
@@ -212,7 +212,7 @@ fn cookie_count<'a>(head: &Head, name: &[u8], is_request: bool) -> Option<Value<
     ))
 }
 
-/// Names and values of the cookies of one field (RFC 6265 §4). A `Set-Cookie` has one; attributes follow it.
+/// Names and values of the cookies in one field (RFC 6265 §4). A `Set-Cookie` has one cookie, and attributes follow it.
 struct Cookies<'a> {
     line: &'a [u8],
     at: usize,
@@ -245,7 +245,7 @@ impl<'a> Iterator for Cookies<'a> {
             };
             if has_value && name.first() != Some(&b'$') {
                 if !self.is_request {
-                    // What follows describes the cookie.
+                    // The rest are attributes of the cookie.
                     self.at = self.line.len();
                 }
                 return Some((name, trim(&rest[value_at..value_at + length])));
@@ -254,7 +254,7 @@ impl<'a> Iterator for Cookies<'a> {
     }
 }
 
-/// Where a cookie's value ends: a semicolon or comma outside quotes.
+/// The end of a cookie's value: a semicolon or comma outside of quotes.
 fn cookie_end(bytes: &[u8]) -> usize {
     let mut quoted = false;
     let mut escaped = false;

@@ -258,7 +258,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
 const FIELD: crate::args::Spec = spec(0, &[Str, Int]);
 const COUNT: crate::args::Spec = spec(0, &[Str]);
 
-/// How far back from the end an occurrence can be asked for.
+/// The lowest negative occurrence, counted from the end.
 const OCCURRENCES_BACK_MAX: usize = 10;
 
 fn occurrence(args: &mut [Arg]) -> Result<(), String> {
@@ -270,7 +270,7 @@ fn occurrence(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// The name in the first argument becomes one that need not be looked up again; none of nothing.
+/// Interns the name in the first argument, so that it is not looked up again; no name stays empty.
 fn field_name(args: &mut [Arg]) -> Result<(), String> {
     if let Some(first) = args.first_mut()
         && let Arg::Str(name) = first
@@ -291,7 +291,7 @@ fn name_and_occurrence(args: &mut [Arg]) -> Result<(), String> {
 struct Lines<'a> {
     head: &'a Head,
     name: Option<&'a FieldName>,
-    /// The place of the field that is looked at next.
+    /// The index of the next field to check.
     from: usize,
 }
 
@@ -323,8 +323,8 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// A value of a field by its occurrence: counted from 1, from the end when negative; 0 is every one in turn for those
-/// who iterate, the last one for others.
+/// A value of a field by its occurrence: counted from 1, negative from the end. 0 is each one in turn for callers that iterate,
+/// otherwise the last one.
 fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
     let lines = Lines::of(args, head);
     let occurrence = int_at(args, 1).unwrap_or(0);
@@ -334,7 +334,7 @@ fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Val
     pick(lines.flat_map(Values::new), occurrence).map(Value::text)
 }
 
-/// The next of all values: `index` is the place of the line's field, `offset` stands in the line.
+/// The next of all values: `index` is the index of the field, `offset` the position in its line.
 fn next_value<'a>(mut lines: Lines<'a>, cursor: &mut Cursor) -> Option<&'a [u8]> {
     lines.from = cursor.index;
     while let Some(line) = lines.next() {
@@ -353,7 +353,7 @@ fn next_value<'a>(mut lines: Lines<'a>, cursor: &mut Cursor) -> Option<&'a [u8]>
     None
 }
 
-/// As [`value`], of whole lines.
+/// Like [`value`], for whole lines.
 fn field<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
     let mut lines = Lines::of(args, head);
     let occurrence = int_at(args, 1).unwrap_or(0);
@@ -511,7 +511,7 @@ fn all<'a>(head: &Head) -> Option<Value<'a>> {
     (!text.too_long()).then(|| Value::Bin(text.into()))
 }
 
-/// Names and values behind their lengths, two empty ones at the end (manual §7.3.6 req.hdrs_bin).
+/// Names and values, each with its length before it; two empty ones at the end (manual §7.3.6 req.hdrs_bin).
 fn all_sized<'a>(head: &Head) -> Option<Value<'a>> {
     let mut out: Buffer = Bytes::buffer();
     for (_, _, name, value) in head.fields() {
@@ -524,8 +524,8 @@ fn all_sized<'a>(head: &Head) -> Option<Value<'a>> {
     (!out.too_long()).then(|| Value::Bin(out.into()))
 }
 
-/// A number as SPOE writes it: below 240 one byte; else 240 and the low four bits, then seven bits a byte, of what is left
-/// each time.
+/// A number in SPOE's encoding: one byte below 240. Otherwise, 240 plus the low four bits, then seven bits of the remaining value
+/// per byte.
 fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     if number < 240 {
         out.push(number as u8);

@@ -1,6 +1,6 @@
-//! The HTTP request and response (manual §7.3.6): the start line here, the rest beside it.
+//! The HTTP request and response (manual §7.3.6): the start line here, the rest in the submodules.
 //!
-//! A fetch whose head is not there yet may have a value later: it says so to the cursor.
+//! A fetch whose head has not arrived yet may have a value later; it sets the cursor's flag for this.
 
 pub(crate) mod auth;
 pub(crate) mod bodies;
@@ -194,7 +194,7 @@ pub(super) fn response<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<&'a
     scope.response
 }
 
-/// After the request was forwarded, what was received is known by its line.
+/// After the request was forwarded, the method comes from the received request line.
 fn method<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     if let Some(head) = request(scope, cursor) {
         return Some(Value::Method(head.method(), head.method_bytes().into()));
@@ -232,7 +232,7 @@ fn proto_http<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Optio
     if scope.txn.is_some_and(|txn| txn.is_http) {
         return request(scope, cursor).map(|_| Value::Bool(true));
     }
-    // Bytes of a TCP stream may be a request as well.
+    // The bytes of a TCP stream may also be a request.
     thread_local! {
         static HEAD: std::cell::RefCell<Head> = std::cell::RefCell::default();
     }
@@ -317,7 +317,7 @@ fn url_param<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Opt
     Some(Value::text(&list[found]))
 }
 
-/// Where the value of the next parameter of this name (any for none) stands, from a position on.
+/// The position of the value of the next parameter with this name (any for None), from a position on.
 pub(super) fn next_param(
     list: &[u8],
     from: usize,

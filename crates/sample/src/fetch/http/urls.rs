@@ -65,7 +65,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
     ),
 ];
 
-/// The first value of the first Host, and the path without the query.
+/// The hash of the first value of the first Host, and of the path without the query.
 fn base32(head: &Head) -> u32 {
     let host = lines(head, Name::Host).next();
     let host = host.and_then(|line| Values::new(line).next());
@@ -73,7 +73,7 @@ fn base32(head: &Head) -> u32 {
     hash(host, path)
 }
 
-/// The whole first Host, and path and query.
+/// The hash of the whole first Host, and of path and query.
 fn url32(head: &Head) -> u32 {
     hash(lines(head, Name::Host).next(), path_of(head.target()))
 }
@@ -95,7 +95,7 @@ fn with_src<'a>(hash: u32, scope: &Scope<'a>) -> Option<Value<'a>> {
     })))
 }
 
-/// Address and port of an absolute URL; only an IPv4 address that is written out, as in HAProxy.
+/// Address and port of an absolute URL; as in HAProxy, only a literal IPv4 address.
 fn authority(scope: &Scope<'_>, cursor: &mut Cursor) -> Option<(Ipv4Addr, u16)> {
     let target = request(scope, cursor)?.target();
     let scheme = memchr::memmem::find(target, b"://")?;

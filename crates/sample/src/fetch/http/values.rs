@@ -1,13 +1,13 @@
-//! Fields taken apart: their lines, and the comma-separated values in them (RFC 9110 §5.6.1).
+//! Splits fields: their lines, and the comma-separated values in them (RFC 9110 §5.6.1).
 
 use ::http::{Head, Name};
 
-/// Whole values of the fields of an interned name, without the blanks around them.
+/// Whole values of the fields with an interned name, without surrounding blanks.
 pub(super) fn lines(head: &Head, name: Name) -> impl Iterator<Item = &[u8]> {
     head.get_all(name).map(|(_, value)| trim(value))
 }
 
-/// A value without the blanks around it.
+/// A value without surrounding blanks.
 #[must_use]
 pub fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = value {
@@ -22,7 +22,7 @@ pub fn trim(mut value: &[u8]) -> &[u8] {
 /// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110 §5.6.1).
 pub(super) struct Values<'a> {
     pub(super) line: &'a [u8],
-    /// Where the next one begins; beyond the end when there is none.
+    /// The position of the next value; beyond the end if there is none.
     pub(super) at: usize,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-/// Where a value ends: the first comma outside quotes, or the end.
+/// The end of a value: the first comma outside of quotes, or the end of the text.
 #[must_use]
 pub fn value_end(bytes: &[u8]) -> usize {
     let Some(first) = memchr::memchr2(b',', b'"', bytes) else {

@@ -1,4 +1,4 @@
-//! What is kept of the client's hello (`tune.ssl.capture-buffer-size`).
+//! Captured parts of the client's hello (`tune.ssl.capture-buffer-size`).
 
 use super::names::{self, is_grease};
 use super::{bytes, client, number};
@@ -12,7 +12,7 @@ use crate::{Kind, Scope, Value};
 /// Whether reserved values (RFC 8701) are left out.
 const FILTER: Spec = spec(0, &[ArgKind::Int]);
 
-/// Entries that are lists of pairs of bytes.
+/// Entries for lists of byte pairs.
 macro_rules! lists {
     ($($name:literal $field:ident $doc:literal;)*) => {
         pub(crate) const FETCHES: &[Fetch] = &[
@@ -42,7 +42,7 @@ fn hello<'a>(scope: &Scope<'a>) -> Option<&'a HelloFacts> {
     client(scope)?.hello.as_deref()
 }
 
-/// The pairs of a list, without what is to be left out; a byte that is left over is no pair.
+/// The pairs of a list, without excluded ones. An odd byte at the end is ignored.
 fn pairs<'a>(list: &'a [u8], args: &[Arg]) -> impl Iterator<Item = [u8; 2]> + 'a {
     let filters = number(args, 0) == 1;
     let pairs = list.chunks_exact(2).map(|pair| [pair[0], pair[1]]);

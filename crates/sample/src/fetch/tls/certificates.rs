@@ -8,7 +8,7 @@ use crate::x509::{Certificate, Dn, NameFormat};
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 use sha1::{Digest as _, Sha1};
 
-/// The arguments of a fetch of names: the entry (`CN`), which one of several entries, and the output format.
+/// The arguments of a fetch of names: the entry (`CN`), its occurrence, and the output format.
 const ENTRY: crate::args::Spec = spec(0, &[ArgKind::Str, ArgKind::Int, ArgKind::Str]);
 
 /// The DER of a certificate.
@@ -30,7 +30,7 @@ fn of_server<'a>(scope: &Scope<'a>) -> Option<&'a [u8]> {
     server(scope)?.peer.first().map(|der| &**der)
 }
 
-/// The entries that every one of them has.
+/// The entries that every certificate has.
 macro_rules! certificates {
     ($($table:ident $whose:path, $der:literal $i_dn:literal $key_alg:literal $notafter:literal $notbefore:literal
         $s_dn:literal $serial:literal $sha1:literal $sig_alg:literal $version:literal;)*) => {$(
@@ -94,7 +94,7 @@ fn parsed(der: Option<&[u8]>) -> Option<Certificate> {
     Certificate::parse(der?)
 }
 
-/// A copy; none of what a sample cannot hold, as in HAProxy.
+/// A copy. As in HAProxy, None if it is too long for a sample.
 fn copied<'a>(bytes: &[u8]) -> Option<Bytes<'a>> {
     let fits = bytes.len() <= SAMPLE_BYTES_MAX;
     fits.then(|| written(|out| out.extend_from_slice(bytes)))

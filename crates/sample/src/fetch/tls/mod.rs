@@ -1,5 +1,5 @@
-//! TLS of the two connections (manual §7.3.4). On a clear connection what asks whether something is there says no, and the
-//! rest has no value. The secrets of connections are not kept: their fetches are not implemented.
+//! TLS of the two connections (manual §7.3.4). Without TLS, fetches that test for something return false, and the others have no
+//! value. The secrets of connections are not kept: their fetches are not implemented.
 
 pub(crate) mod captured;
 pub(crate) mod certificates;
@@ -25,7 +25,7 @@ fn server<'a>(scope: &Scope<'a>) -> Option<&'a TlsFacts> {
 /// Reads one fact.
 type Read = for<'a> fn(&'a TlsFacts) -> Option<Value<'a>>;
 
-/// Entries of the two connections, which read the same facts.
+/// Entries for the two connections, which read the same facts.
 macro_rules! both {
     ($($client:literal $server:literal $kind:ident $doc:literal $read:path;)*) => {
         pub(crate) const FETCHES: &[Fetch] = &[
@@ -138,17 +138,17 @@ fn unique_id(facts: &TlsFacts) -> Option<Value<'_>> {
     bytes(&facts.unique_id)
 }
 
-/// Text, where there is some.
+/// A text; None if it is empty.
 fn text(text: &[u8]) -> Option<Value<'_>> {
     (!text.is_empty()).then(|| Value::text(text))
 }
 
-/// Bytes, where there are some.
+/// Bytes; None if there are none.
 fn bytes(bytes: &[u8]) -> Option<Value<'_>> {
     (!bytes.is_empty()).then(|| Value::Bin(bytes.into()))
 }
 
-/// An argument that is a number, 0 where there is none.
+/// A number argument; 0 if it is missing.
 fn number(args: &[Arg], index: usize) -> i64 {
     match args.get(index) {
         Some(Arg::Int(number)) => *number,

@@ -1,6 +1,6 @@
 //! OpenSSL's names of suites, versions and groups.
 
-/// The suites that hellos of today offer, in the order of their numbers.
+/// The cipher suites that clients offer today, in the order of their numbers.
 #[rustfmt::skip]
 const SUITES: &[(u16, &str)] = &[
     (0x002f, "AES128-SHA"),
@@ -92,7 +92,7 @@ pub(crate) fn group(number: u16) -> Option<&'static str> {
     })
 }
 
-/// Whether two bytes of a hello are reserved to be ignored (RFC 8701).
+/// Whether two bytes of a hello are a reserved value that must be ignored (RFC 8701).
 pub(crate) fn is_grease(pair: [u8; 2]) -> bool {
     pair[0] == pair[1] && pair[0] & 0x0f == 0x0a
 }

@@ -1,4 +1,4 @@
-//! What HAProxy 3.5 with OpenSSL 3.0 gave on a connection with these certificates; see [`client_facts`].
+//! The results of HAProxy 3.5 with OpenSSL 3.0 on a connection with these certificates; see [`client_facts`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ const CLIENT: &[u8] = include_bytes!("../../x509/data/client.der");
 const ROOT: &[u8] = include_bytes!("../../x509/data/root.der");
 const SERVER: &[u8] = include_bytes!("../../x509/data/server.der");
 
-/// A client of TLS 1.3 that showed a certificate.
+/// A TLS 1.3 client that presented a certificate.
 fn client_facts() -> TlsFacts {
     TlsFacts {
         version: 0x0304,
@@ -220,7 +220,7 @@ fn a_clear_connection_has_none() {
     }
 }
 
-/// Any bytes in place of a certificate have no value.
+/// Bytes that are not a certificate have no value.
 #[test]
 fn what_is_no_certificate_says_nothing() {
     for length in [0, 1, 10, CLIENT.len() - 1] {
@@ -241,7 +241,7 @@ fn what_is_no_certificate_says_nothing() {
     }
 }
 
-/// The room is shared in the order of HAProxy: ciphers, extensions, groups, formats, versions, signatures.
+/// The space is used in HAProxy's order: ciphers, extensions, groups, formats, versions, signatures.
 #[test]
 fn a_hello_is_kept_as_far_as_there_is_room() {
     let hello = crate::sniff::client_hello::tests::example();

@@ -150,7 +150,7 @@ fn pcre2_takes_what_automata_cannot() {
     let groups = compile(r"(?<=x)(.)(.)", false).expect("a pattern");
     let groups = groups.captures(b"axbc").expect("a match");
     assert_eq!(groups.get(2).map(|group| group.as_bytes()), Some(&b"c"[..]));
-    // Too much work is no match.
+    // A match that takes too much work is no match.
     let slow = compile(r"^(?=(a+)+$)b", false).expect("a pattern");
     assert!(!slow.is_match(&[b'a'; 200]));
     assert!(compile("(?=a", false).is_err());

@@ -1,21 +1,21 @@
-//! From PCRE's syntax to that of the automata, which differ in small things: what may be escaped, what `{` and `[` mean
-//! where they begin nothing, POSIX classes, control characters.
+//! Translates PCRE's syntax to that of the automata. They differ in details: which characters may be escaped, the meaning of a
+//! `{` or `[` that begins nothing, POSIX classes, control characters.
 //!
-//! The pattern is read as PCRE reads it without its Unicode mode: byte by byte. All that is no letter, digit or operator is
-//! written as `\xHH`, so no character has a meaning that it had not before.
+//! The pattern is read like in PCRE without Unicode mode: byte by byte. Every byte that is not a letter, digit or operator is
+//! written as `\xHH`, so that no byte gets a meaning that it did not have.
 
 use std::fmt::Write as _;
 
-/// Why a pattern cannot be translated, and the byte where that begins.
+/// Why a pattern cannot be translated, and the position of the fault.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// PCRE would refuse it, too.
+    /// PCRE would refuse it too.
     Invalid(String, usize),
-    /// No automaton can do it.
+    /// No automaton supports it.
     Unsupported(&'static str, usize),
 }
 
-/// Groups inside groups.
+/// Most nested groups.
 const NESTING_MAX: usize = 250;
 
 const VERTICAL: &str = r"\n\x0B\x0C\r\x85";
@@ -48,20 +48,20 @@ struct Reader<'p> {
     pattern: &'p [u8],
     at: usize,
     out: String,
-    /// For each open group, whether blanks counted before it.
+    /// For each open group, the value of `extended` before it.
     groups: Vec<bool>,
-    /// `(?x)`: blanks and comments mean nothing.
+    /// `(?x)`: blanks and comments are ignored.
     extended: bool,
-    /// Something stands before that a quantifier can follow.
+    /// The preceding item can be repeated by a quantifier.
     repeatable: bool,
 }
 
 /// One member of a class.
 enum Member {
     Byte(u8),
-    /// Several, as they are written.
+    /// Several characters, in the syntax of the output.
     Set(String),
-    /// `\E` and the like.
+    /// No character: `\E` and the like.
     Nothing,
 }
 
@@ -90,7 +90,7 @@ impl<'p> Reader<'p> {
         &self.pattern[self.at..]
     }
 
-    /// Takes what is before `end`, and `end`; none and nothing when it does not come.
+    /// Consumes the text before `end`, and `end`. Consumes nothing if `end` does not follow.
     fn take_until(&mut self, end: &[u8]) -> Option<&'p [u8]> {
         let start = self.at;
         let length = memchr::memmem::find(self.rest(), end)?;
@@ -136,7 +136,7 @@ impl<'p> Reader<'p> {
         self.repeatable = repeatable;
     }
 
-    /// What matches a place and no byte.
+    /// An item that matches a position and no byte.
     fn place(&mut self, text: &str) -> Result<(), Fault> {
         self.operator(text, false);
         Ok(())
@@ -147,7 +147,7 @@ impl<'p> Reader<'p> {
         self.repeatable = true;
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`, `{,m}` after the brace. Anything else is a brace, and nothing of it is taken.
+    /// `{n}`, `{n,}`, `{n,m}`, `{,m}` after the brace. Anything else is a literal brace, and nothing is consumed.
     fn counts(&mut self) -> Option<String> {
         let rest = self.rest();
         let end = rest.iter().position(|byte| *byte == b'}')?;
@@ -156,7 +156,7 @@ impl<'p> Reader<'p> {
         let counts = match inside.split_once(',') {
             None if is_number(inside) => format!("{{{inside}}}"),
             Some((min, "")) if is_number(min) => format!("{{{min},}}"),
-            // As PCRE2 10.43 and POSIX have it; before, it was text.
+            // PCRE2 since 10.43 and POSIX have this form; before, it was literal text.
             Some(("", max)) if is_number(max) => format!("{{0,{max}}}"),
             Some((min, max)) if is_number(min) && is_number(max) => format!("{{{min},{max}}}"),
             _ => return None,
@@ -181,7 +181,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// After an opening parenthesis.
+    /// Continues after an opening parenthesis.
     fn group(&mut self) -> Result<(), Fault> {
         let start = self.at - 1;
         if self.groups.len() >= NESTING_MAX {
@@ -222,7 +222,7 @@ impl<'p> Reader<'p> {
                     self.repeatable = false;
                     return Ok(());
                 }
-                // `flags` has seen a colon.
+                // `flags` has stopped at a colon.
                 self.at += 1;
                 self.groups.push(before);
                 self.operator(&format!("(?{flags}:"), false);
@@ -235,7 +235,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// A name after so many bytes.
+    /// A name that begins after `skip` bytes.
     fn name(&mut self, skip: usize, end: &[u8]) -> Result<String, Fault> {
         self.at += skip;
         let start = self.at;
@@ -249,7 +249,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Flags up to a colon or parenthesis, which is not taken. Those for blanks are dealt with here.
+    /// Flags up to a colon or parenthesis, which is not consumed. Flags for blanks are handled here.
     fn flags(&mut self, start: usize) -> Result<String, Fault> {
         let (mut flags, mut on) = (String::new(), true);
         loop {
@@ -276,7 +276,7 @@ impl<'p> Reader<'p> {
         Ok(flags.trim_end_matches('-').to_owned())
     }
 
-    /// After a backslash outside classes.
+    /// Continues after a backslash outside of classes.
     fn escape(&mut self) -> Result<(), Fault> {
         let start = self.at - 1;
         let Some(byte) = self.take() else {
@@ -322,7 +322,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// The text of `\Q…\E`, whose end may be left out.
+    /// The text of `\Q…\E`; the `\E` is optional.
     fn quoted(&mut self) -> &'p [u8] {
         let start = self.at;
         let end = memchr::memmem::find(self.rest(), b"\\E").map(|length| start + length);
@@ -330,7 +330,7 @@ impl<'p> Reader<'p> {
         &self.pattern[start..end.unwrap_or(self.pattern.len())]
     }
 
-    /// Whether the digit taken last begins a character's number: as many digits as no group's number has.
+    /// Whether the last digit begins an octal number: the digits are not the number of any group.
     fn is_octal(&self) -> bool {
         let digits = &self.pattern[self.at - 1..];
         let count = digits
@@ -343,7 +343,7 @@ impl<'p> Reader<'p> {
         digits[0] < b'8' && number.is_none_or(|number| number > 9 && number > opened)
     }
 
-    /// The byte that an escape stands for, whose first character was taken.
+    /// The byte of an escape whose first character was consumed.
     fn character(&mut self, byte: u8, start: usize) -> Result<u8, Fault> {
         Ok(match byte {
             b'a' => 7,
@@ -385,7 +385,7 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// Up to `count` more digits of a number that begins with `number`; what is over eight bits is cut.
+    /// Reads up to `count` more digits of a number that begins with `number`; bits above eight are dropped.
     fn digits(&mut self, radix: u32, count: usize, number: u8) -> u8 {
         let mut number = u32::from(number);
         for _ in 0..count {
@@ -399,7 +399,7 @@ impl<'p> Reader<'p> {
         number as u8
     }
 
-    /// After an opening bracket.
+    /// Continues after an opening bracket.
     fn class(&mut self) -> Result<(), Fault> {
         for (word, boundary) in [(&b"[:<:]]"[..], r"\b{start}"), (b"[:>:]]", r"\b{end}")] {
             if self.rest().starts_with(word) {
@@ -441,7 +441,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// The end of a range, when a hyphen and something other than the class's end follow.
+    /// The end of a range, if a hyphen follows and then something other than the end of the class.
     fn range_end(&mut self) -> Result<Option<u8>, Fault> {
         match self.rest() {
             [b'-', b']', ..] | [] => return Ok(None),
@@ -456,7 +456,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The next member of a class; none at the pattern's end.
+    /// The next member of a class; None at the end of the pattern.
     fn member(&mut self) -> Option<Result<Member, Fault>> {
         let start = self.at;
         Some(match self.take()? {
@@ -468,7 +468,7 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// `[:name:]`, from its colon on; none when it does not end as one.
+    /// `[:name:]`, from its colon on; None if it does not end like one.
     fn posix_class(&mut self) -> Option<Result<Member, Fault>> {
         let rest = self.rest();
         let mark = rest[0];
@@ -518,7 +518,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// A byte that stands for itself, in a class and outside.
+/// Writes a literal byte, in a class and outside.
 fn push_byte(out: &mut String, byte: u8) {
     match byte.is_ascii_alphanumeric() {
         true => out.push(char::from(byte)),

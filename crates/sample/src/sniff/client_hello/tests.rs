@@ -98,7 +98,7 @@ fn other_protocols_and_broken_lengths_are_no_hello() {
         assert_eq!(extensions(other), Sniffed::No);
         assert_ne!(message_type(other), Sniffed::More);
     }
-    // A byte of any length field changed: never a hello beyond its bytes.
+    // A byte of any length field is changed: the parser never reads beyond the bytes.
     let whole = example();
     for at in 0..whole.len() {
         for value in [0, 1, 0x7f, 0xff] {

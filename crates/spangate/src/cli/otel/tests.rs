@@ -4,7 +4,7 @@ use super::*;
 use config::model::Config;
 use std::sync::Arc;
 
-/// Filters `a`, `b` and `b`, and nothing that exports.
+/// Filters `a`, `b` and `b`, without exporters.
 fn filters() -> Arc<Subjects> {
     let named = |id: &str| OtelFilter {
         id: id.to_owned(),

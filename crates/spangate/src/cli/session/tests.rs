@@ -154,7 +154,7 @@ fn unknown_commands_get_proposals() {
         named.iter().all(|line| line.starts_with("  show cli ")),
         "{answer}"
     );
-    // What is not permitted is not proposed.
+    // A command that the level does not permit is not proposed.
     assert!(!asked(Level::User, "help\n").contains("flt-otel flush"));
     let help = admin("help set\n");
     assert!(help.contains("\n  set timeout [cli] <delay>"), "{help}");

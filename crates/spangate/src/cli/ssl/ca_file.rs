@@ -1,4 +1,4 @@
-//! `… ssl ca-file`: authorities.
+//! `… ssl ca-file`: files of certificate authorities.
 
 use std::fmt::Write as _;
 

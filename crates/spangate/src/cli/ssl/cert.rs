@@ -1,4 +1,4 @@
-//! `… ssl cert`: certificates, their keys and what goes with them; `… ssl jwt`: those that tokens are verified by.
+//! `… ssl cert`: certificates, their keys and the files that belong to them; `… ssl jwt`: certificates that verify tokens.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
-//! Certificates in words.
+//! Certificates as text.
 
 use std::fmt::Write as _;
 
-/// What is shown of a certificate (DER).
+/// The text of a certificate (DER).
 pub(super) fn certificate(der: &[u8]) -> String {
     let Some(shown) = sample::shown_certificate(der) else {
         return String::new();
@@ -23,7 +23,7 @@ pub(super) fn certificate(der: &[u8]) -> String {
     out
 }
 
-/// What is shown of a certificate of a chain.
+/// The text of a certificate of a chain.
 pub(super) fn of_chain(der: &[u8]) -> String {
     let shown = sample::shown_certificate(der);
     shown.map_or_else(String::new, |shown| {
@@ -34,7 +34,7 @@ pub(super) fn of_chain(der: &[u8]) -> String {
     })
 }
 
-/// What is shown of a list of revoked certificates.
+/// The text of a list of revoked certificates.
 pub(super) fn revocations(der: &[u8]) -> String {
     let Some(shown) = sample::shown_revocations(der) else {
         return String::new();

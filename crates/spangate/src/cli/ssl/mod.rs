@@ -1,5 +1,5 @@
-//! Certificates and what else TLS is made of, while it runs (management guide §9.3 `… ssl …`). A file is changed in a transaction:
-//! `set` begins one, `commit` and `abort` end it.
+//! Changes certificates and the other files of TLS at run time (management guide §9.3 `… ssl …`). A file is changed in a
+//! transaction: `set` begins one, `commit` and `abort` end it.
 
 mod ca_file;
 mod cert;
@@ -26,7 +26,7 @@ fn tls<'a>(asked: &'a Asked<'_>) -> &'a Tls {
     asked.subjects.running.tls()
 }
 
-/// Has certificates that came or changed asked for, after an edit that may have succeeded.
+/// Requests the status of new and changed certificates after an edit that may have succeeded.
 fn certificates_changed<T, E>(asked: &Asked<'_>, edited: Result<T, E>) -> Result<T, E> {
     if edited.is_ok() {
         asked.subjects.ocsp.refresh(&asked.subjects.running);
@@ -34,17 +34,16 @@ fn certificates_changed<T, E>(asked: &Asked<'_>, edited: Result<T, E>) -> Result
     edited
 }
 
-/// The first word, a file's name; none where there is no word.
+/// The first word, a file's name; None if there is no word.
 fn name<'a>(asked: &Asked<'a>) -> Option<&'a str> {
     asked.rest.first().copied()
 }
 
-/// The name of a file to be shown, and whether the copy of a transaction is meant: `*` before it says so, `\` before the name is taken
-/// off.
+/// The name of the file to show, and whether `*` before it asks for the copy of a transaction. A `\` before the name is removed.
 fn shown_name(word: &str) -> (&str, bool) {
     let (name, is_draft) = match word.strip_prefix('*') {
         Some(name) => (name, true),
-        // As clients escape it for their shells.
+        // Clients escape the star for their shells.
         None => match word.strip_prefix("\\*") {
             Some(name) => (name, true),
             None => (word, false),
@@ -53,16 +52,16 @@ fn shown_name(word: &str) -> (&str, bool) {
     (name.strip_prefix('\\').unwrap_or(name), is_draft)
 }
 
-/// How an answer calls a kind of files.
+/// The names of a kind of files in answers.
 struct Kind {
-    /// `set ssl …` on a file that is not known.
+    /// The answer to `set ssl …` for an unknown file.
     unknown: &'static str,
-    /// In the answer to `set`.
+    /// The name in the answer to `set`.
     transaction: &'static str,
-    /// `new ssl …`
+    /// The answer to `new ssl …`.
     created: fn(&str) -> String,
     exists: &'static str,
-    /// `del ssl …`
+    /// The answer to `del ssl …`.
     deleted: &'static str,
     delete_refused: &'static str,
     /// The kind's name within a sentence.
@@ -145,7 +144,7 @@ fn aborted(name: &str, aborted: Result<(), EditError>) -> Reply {
     }
 }
 
-/// The names of files, one a line, the one that a transaction changes before them.
+/// The names of files, one per line. The file that a transaction changes comes first.
 fn names((draft, all): (Option<String>, Vec<String>)) -> Reply {
     let mut out = String::new();
     if let Some(draft) = draft {
@@ -169,7 +168,7 @@ fn status(status: TlsStatus) -> &'static str {
     }
 }
 
-/// What an index behind a name's colon says, from 1 on.
+/// The index after the colon of a name, from 1 on.
 fn index<'a>(word: &'a str, what: &str) -> Result<(&'a str, Option<usize>), Reply> {
     let Some((name, digits)) = word.split_once(':') else {
         return Ok((word, None));

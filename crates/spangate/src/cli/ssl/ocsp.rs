@@ -1,4 +1,4 @@
-//! `… ssl ocsp-response`: the status of certificates that is stapled to them.
+//! `… ssl ocsp-response`: the status that is stapled to certificates.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// Why certificates are revoked, in OpenSSL's words (RFC 5280 §5.3.1).
+/// Reasons of revocation, in OpenSSL's words (RFC 5280 §5.3.1).
 const REASONS: [(u8, &str); 10] = [
     (0, "unspecified"),
     (1, "keyCompromise"),
@@ -174,7 +174,7 @@ fn has_responder(material: &Material) -> bool {
     material.certificate().and_then(sample::ocsp_uri).is_some()
 }
 
-/// What names a certificate, in lines behind `indent`.
+/// The fields that identify a certificate, in lines that begin with `indent`.
 fn certificate_id(id: &CertId, indent: &str) -> String {
     let Some([name, key, serial]) = id.parts() else {
         return String::new();
@@ -191,7 +191,7 @@ fn certificate_id(id: &CertId, indent: &str) -> String {
     )
 }
 
-/// A response in OpenSSL's words.
+/// A response in the format of OpenSSL.
 pub(super) fn text(response: &[u8]) -> String {
     let Ok(response) = OcspResponse::parse(response) else {
         return "Unable to parse OCSP response\n".to_owned();

@@ -23,10 +23,10 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// What a line shows.
+/// The certificates to show.
 struct Filter<'a> {
     frontend: Option<&'a str>,
-    /// Only certificates that end before, seconds after the UNIX epoch.
+    /// Only certificates that expire before this time, in seconds after the UNIX epoch.
     ends_before_s: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The runtime interface, asked about the filters `opentelemetry`.
+//! The runtime interface, for commands on the filters `opentelemetry`.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::{DEADLINE, before_the_next_look, now};
 
-/// What `flt-otel <line>` answers.
+/// The answer to `flt-otel <line>`.
 pub fn ask(path: &Path, line: &str) -> String {
     ask_any(path, &format!("flt-otel {line}"))
 }
 
-/// What any command answers.
+/// The answer to any command.
 pub fn ask_any(path: &Path, line: &str) -> String {
     let mut stream = UnixStream::connect(path).expect("the socket");
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -21,17 +21,17 @@ pub fn ask_any(path: &Path, line: &str) -> String {
     answer
 }
 
-/// Asks until the answer holds a text.
+/// Asks until the answer contains a text.
 pub fn until(path: &Path, line: &str, text: &str) -> String {
     until_holds(path, line, |answer| answer.contains(text))
 }
 
-/// Asks until something holds of the answer to `flt-otel <line>`.
+/// Asks until `holds` returns true for the answer to `flt-otel <line>`.
 pub fn until_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
     until_any_holds(path, &format!("flt-otel {line}"), holds)
 }
 
-/// Asks until something holds of the answer to any command.
+/// Asks until `holds` returns true for the answer to any command.
 pub fn until_any_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
     let deadline = now() + DEADLINE;
     loop {
@@ -44,7 +44,7 @@ pub fn until_any_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) ->
     }
 }
 
-/// What `flt-otel status` says of a pipeline.
+/// The account of a pipeline in `flt-otel status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     pub started: u64,
@@ -56,7 +56,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of the first pipeline of a signal.
+    /// The account of the first pipeline of a signal.
     pub fn read(status: &str, signal: &str) -> Account {
         let (_, part) = status
             .split_once(&format!("pipeline     : {signal} "))
@@ -78,7 +78,7 @@ impl Account {
         }
     }
 
-    /// Whether every record is somewhere, and in one place only.
+    /// Whether every record is counted exactly once.
     pub fn adds_up(&self) -> bool {
         self.started == self.exported + self.lost + self.queued + self.in_flight
     }

@@ -1,4 +1,4 @@
-//! The collector as a child.
+//! The collector as a child process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::{Folder, spawn};
 
-/// How long a line may take to come.
+/// Most time to wait for a line.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running collector and what it says.
+/// A running collector and its output.
 pub struct Running {
     pub child: Child,
     pub lines: mpsc::Receiver<String>,
@@ -18,7 +18,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// With this configuration.
+    /// Starts it with this configuration.
     pub fn start(yaml: &str) -> Running {
         let folder = Folder::new();
         let file = folder.write("collector.yaml", yaml);
@@ -44,7 +44,7 @@ impl Running {
         }
     }
 
-    /// The next line with a text in it.
+    /// The next line that contains a text.
     pub fn line(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -55,14 +55,14 @@ impl Running {
         }
     }
 
-    /// Sends it a signal, by its short name.
+    /// Sends a signal by its short name.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.expect("kill").success());
     }
 
-    /// Where a receiver or a page listens.
+    /// The listening address of a receiver or a page.
     pub fn address(&self, name: &str) -> String {
         let line = self.line(&format!("{name} listens on "));
         line.rsplit(' ').next().expect("an address").to_owned()

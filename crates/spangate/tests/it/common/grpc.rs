@@ -1,4 +1,4 @@
-//! A service of gRPC that has calls of every kind, and messages without a format.
+//! A gRPC service with calls of every kind, and messages without a format.
 
 use std::task::{Context, Poll};
 
@@ -22,7 +22,7 @@ pub type Message = Vec<u8>;
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub type Messages = Pin<Box<dyn Stream<Item = Result<Message, Status>> + Send>>;
 
-/// Messages as they are.
+/// Messages without any encoding.
 pub struct Plain;
 
 impl Codec for Plain {
@@ -64,7 +64,7 @@ impl Decoder for Plain {
 /// Reverses messages.
 #[derive(Clone)]
 pub struct Reverser {
-    /// Hears of calls that were given up.
+    /// Reports cancelled calls.
     pub dropped: UnboundedSender<()>,
 }
 
@@ -81,7 +81,7 @@ pub fn reversed(mut message: Message) -> Message {
     message
 }
 
-/// One message in, one out. An empty one is refused, with details in the trailers; `hold` is never answered.
+/// One message in, one out. An empty message is refused, with details in the trailers; `hold` is never answered.
 impl UnaryService<Message> for Reverser {
     type Response = Message;
     type Future = Boxed<Result<Response<Message>, Status>>;
@@ -111,7 +111,7 @@ impl UnaryService<Message> for Reverser {
     }
 }
 
-/// Each byte of the message as a message, then a failure.
+/// Sends each byte of the message as a message, then a failure.
 impl ServerStreamingService<Message> for Reverser {
     type Response = Message;
     type ResponseStream = Messages;
@@ -130,7 +130,7 @@ impl ServerStreamingService<Message> for Reverser {
     }
 }
 
-/// How many bytes came.
+/// The number of bytes received.
 impl ClientStreamingService<Message> for Reverser {
     type Response = Message;
     type Future = Boxed<Result<Response<Message>, Status>>;
@@ -147,7 +147,7 @@ impl ClientStreamingService<Message> for Reverser {
     }
 }
 
-/// Answers each message when it comes.
+/// Answers each message when it arrives.
 impl StreamingService<Message> for Reverser {
     type Response = Message;
     type ResponseStream = Messages;
@@ -185,7 +185,7 @@ impl Service<http::Request<Incoming>> for Reverser {
     }
 }
 
-/// Serves on a listener from a runtime of its own.
+/// Serves on a listener with a separate runtime.
 pub fn serve(socket: std::net::TcpListener, tls: Option<TlsAcceptor>, service: Reverser) {
     socket.set_nonblocking(true).expect("a socket");
     let work = async move {

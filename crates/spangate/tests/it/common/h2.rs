@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame, for peers that do what no library does.
+//! HTTP/2 frame by frame, for peers that do things that no library does.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ pub const CONTINUATION: u8 = 9;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
-/// `GET http://x/` as HPACK has it, up to the path.
+/// `GET http://x/` in HPACK, up to the path.
 pub const GET: &[u8] = b"\x82\x86\x01\x01x";
 
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -29,7 +29,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The block of a request for a path of less than 127 bytes.
+/// The header block of a request for a path of less than 127 bytes.
 pub fn get(path: &str) -> Vec<u8> {
     let mut block = GET.to_vec();
     block.extend_from_slice(&[0x04, path.len() as u8]);
@@ -60,7 +60,7 @@ impl Raw {
         }
     }
 
-    /// The server's side: its settings are sent, the client's preface is read.
+    /// The server's side: sends its settings and reads the client's preface.
     pub fn serve(stream: TcpStream) -> Raw {
         let mut raw = Raw::on(stream);
         let mut preface = [0; 24];
@@ -69,7 +69,7 @@ impl Raw {
         raw
     }
 
-    /// Reads until a frame of this kind comes: its stream and payload.
+    /// Reads until a frame of this kind arrives. Returns its stream and payload.
     pub fn until(&mut self, kind: u8) -> Option<(u32, Vec<u8>)> {
         loop {
             let (each, _, stream, payload) = self.frame()?;
@@ -79,7 +79,7 @@ impl Raw {
         }
     }
 
-    /// Whether the other side took it.
+    /// Sends bytes. Returns whether the other side accepted them.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -104,7 +104,7 @@ impl Raw {
         }
     }
 
-    /// Why the connection ended; none where it just did.
+    /// Reads to the end of the connection. Returns the error code; None if it ended without GOAWAY.
     pub fn goaway(&mut self) -> Option<u32> {
         let mut code = None;
         while let Some((kind, _, _, payload)) = self.frame() {

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client, and the reading of messages for both sides.
+//! A small HTTP/1.1 client, and a parser of messages for both sides.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,15 +23,15 @@ impl Wire for UnixStream {
     }
 }
 
-/// A message read off a connection.
+/// A message that was read from a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The start line.
     pub line: String,
-    /// The header lines as they came.
+    /// The header lines as received.
     pub fields: Vec<String>,
     pub body: Vec<u8>,
-    /// Of a response.
+    /// The status of a response.
     pub status: u16,
 }
 
@@ -49,14 +49,14 @@ impl Message {
     }
 }
 
-/// Bytes that came and were not taken.
+/// Received bytes that were not consumed.
 pub struct Reader<W> {
     pub wire: W,
     pub rest: Vec<u8>,
 }
 
 impl<W> Reader<W> {
-    /// Over a wire of which nothing was read.
+    /// A reader on a connection from which nothing was read.
     pub fn over(wire: W) -> Reader<W> {
         Reader {
             wire,
@@ -66,7 +66,7 @@ impl<W> Reader<W> {
 }
 
 impl<W: Read> Reader<W> {
-    /// Reads once more; whether anything came.
+    /// Reads once more. Returns whether anything arrived.
     fn more(&mut self) -> bool {
         let mut chunk = [0; 16 << 10];
         match uninterrupted(|| self.wire.read(&mut chunk)) {
@@ -102,7 +102,7 @@ impl<W: Read> Reader<W> {
         Some(self.rest.drain(..count).collect())
     }
 
-    /// All until the end.
+    /// All bytes until the end.
     pub fn everything(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.rest)
@@ -123,7 +123,7 @@ impl<W: Read> Reader<W> {
         })
     }
 
-    /// The body that a head announces. `open`: without a length it goes on to the end.
+    /// The body that a head announces. `open`: without a length, it continues to the end of the connection.
     pub fn body(&mut self, head: &Message, open: bool) -> Option<Vec<u8>> {
         if head.field("transfer-encoding").is_some() {
             let mut body = Vec::new();
@@ -196,12 +196,12 @@ impl<W: Wire> Client<W> {
         self.try_get(path).expect("an answer")
     }
 
-    /// Whether the other side has closed, and sent nothing before that.
+    /// Whether the other side has closed without sending anything.
     pub fn is_closed(&mut self) -> bool {
         let end = uninterrupted(|| self.reader.wire.read(&mut [0]));
         let closed = match end {
             Ok(count) => count == 0,
-            // Not the end of its time.
+            // The error is not a timeout.
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
         };
         closed && self.reader.rest.is_empty()

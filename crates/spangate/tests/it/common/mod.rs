@@ -1,5 +1,5 @@
-//! What the tests of the program share: the program as a child, scripted origins and clients. Nothing here sleeps: every
-//! wait is for an event, with a deadline.
+//! Shared parts of the program's tests: the program as a child, scripted origins and clients. Nothing here sleeps: every wait is
+//! for an event, with a deadline.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod cli;
@@ -24,15 +24,15 @@ use std::time::{Duration, Instant};
 
 use http::Client;
 
-/// A body of this many bytes, in which a byte that is lost or doubled is seen.
+/// A body of this many bytes that reveals lost or duplicated bytes.
 pub fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-/// How long anything may take. Machines that run tests are slow at times; a test that passes never waits that long.
+/// Most time for any wait. Test machines are sometimes slow; a passing test never waits that long.
 pub const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Tells that a test cannot test here; `make test` counts the lines of the file that SPANGATE_SKIPPED names.
+/// Reports that a test is skipped; `make test` counts the lines of the file that SPANGATE_SKIPPED names.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
@@ -45,7 +45,7 @@ pub fn skipped(why: &str) {
     }
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed with this value.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -62,7 +62,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Writes a file; its path as text.
+    /// Writes a file. Returns its path as text.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -97,7 +97,7 @@ pub fn address(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// A port that nobody else is given; the program may listen there.
+/// A reserved port, on which the program may listen; no other process gets it.
 pub struct Port {
     pub number: u16,
     _held: TcpListener,
@@ -123,12 +123,12 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Re
     receiver
 }
 
-/// Leaves the processors to whoever is waited for: who asks without a pause slows that down.
+/// Yields the processors to the process that is waited for; polling without a pause would slow it down.
 pub fn before_the_next_look() {
     std::thread::park_timeout(Duration::from_millis(2));
 }
 
-/// Asks until there is an answer.
+/// Polls until there is an answer.
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = now() + DEADLINE;
     loop {
@@ -148,8 +148,8 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Reads with a deadline, for as long as it is no signal that ends it: one that the process ignores, as of its children,
-/// is enough to (signal(7)).
+/// Reads with a deadline, and continues after signals. Even a signal that the process ignores, as for ended children, interrupts
+/// a read (signal(7)).
 pub fn uninterrupted<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match read() {
@@ -159,13 +159,13 @@ pub fn uninterrupted<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T
     }
 }
 
-/// What a thread made of [`spawn`] came to.
+/// The result of a thread started with [`spawn`].
 pub fn join<T>(receiver: &Receiver<T>, what: &str) -> T {
     let result = receiver.recv_timeout(DEADLINE);
     result.unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// The program, run to its end with these arguments.
+/// The result of a run of the program with arguments.
 pub struct Output {
     pub status: ExitStatus,
     pub stdout: String,
@@ -179,7 +179,7 @@ pub fn run(arguments: &[&str]) -> Output {
     Running::start(command).end()
 }
 
-/// The program while it runs; killed when this goes.
+/// The running program; it is killed when this value is dropped.
 pub struct Running {
     child: Child,
     stdout: Receiver<String>,
@@ -215,7 +215,7 @@ impl Running {
         assert!(sys::signal(self.pid(), signal), "the program is gone");
     }
 
-    /// Waits for the end, which shows by its closed outputs.
+    /// Waits for the end, which closes its outputs.
     pub fn end(mut self) -> Output {
         let stdout = join(&self.stdout, "the program ends");
         let stderr = join(&self.stderr, "the program ends");
@@ -238,14 +238,15 @@ impl Drop for Running {
     }
 }
 
-/// The program serving a configuration.
+/// The program, serving a configuration.
 pub struct Proxy {
     pub running: Running,
     pub folder: Folder,
 }
 
 impl Proxy {
-    /// Starts it and waits until it serves. Each listener is inherited; `${NAME}` in the configuration is its number.
+    /// Starts the program and waits until it serves. Each listener is inherited; `${NAME}` in the configuration is its
+    /// descriptor.
     pub fn start(config: &str, listeners: &[(&str, &TcpListener)]) -> Proxy {
         Proxy::start_in(Folder::new(), config, listeners)
     }
@@ -264,7 +265,7 @@ impl Proxy {
         Proxy::start_program(program, folder, config, listeners, arguments)
     }
 
-    /// Starts any program that takes HAProxy's arguments.
+    /// Starts any program that accepts HAProxy's arguments.
     pub fn start_program(
         program: &Path,
         folder: Folder,
@@ -275,7 +276,7 @@ impl Proxy {
         Proxy::start_command(Command::new(program), folder, config, listeners, arguments)
     }
 
-    /// Starts a command that may have an environment of its own.
+    /// Starts a command, which may have an environment of its own.
     pub fn start_command(
         mut command: Command,
         folder: Folder,
@@ -306,7 +307,7 @@ frontend ready
         sys::inherit(&mut command, fds);
         let mut running = Running::start(command);
         let at = address(&ready);
-        // Only the child has it now: if that dies, so does the connection.
+        // Now only the child holds it: if the child dies, the connection ends.
         drop(ready);
         if !serves(at) {
             let _ = running.child.kill();
@@ -318,7 +319,7 @@ frontend ready
         Proxy { running, folder }
     }
 
-    /// Ends it at once; what it wrote to standard output.
+    /// Ends it at once. Returns its standard output.
     pub fn stop(self) -> String {
         self.running.signal(libc::SIGTERM);
         let output = self.running.end();
@@ -332,7 +333,7 @@ frontend ready
     }
 }
 
-/// Whether a request is answered. Its connection is gone then: a test may count its own.
+/// Whether a request is answered. The connection is closed afterwards, because a test may count its own.
 fn serves(at: SocketAddr) -> bool {
     let Ok(stream) = TcpStream::connect(at) else {
         return false;
@@ -344,7 +345,7 @@ fn serves(at: SocketAddr) -> bool {
     answer.is_some_and(|answer| answer.status == 200) && client.is_closed()
 }
 
-/// Settings that most configurations begin with.
+/// Settings at the beginning of most configurations.
 pub const DEFAULTS: &str = "
 global
     nbthread 1

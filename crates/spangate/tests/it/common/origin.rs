@@ -1,4 +1,4 @@
-//! Scripted servers behind the program: a thread a connection.
+//! Scripted servers behind the program: one thread per connection.
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,12 +14,12 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Answers every request with what `answer` makes of it.
+    /// Answers every request with the result of `answer`.
     pub fn start(answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static) -> Origin {
         Origin::raw(move |stream| serve(stream, &answer))
     }
 
-    /// Does anything with its connections.
+    /// Calls `work` with each connection.
     pub fn raw(work: impl Fn(TcpStream) + Send + Sync + 'static) -> Origin {
         let listener = listener();
         let at = address(&listener);
@@ -30,8 +30,8 @@ impl Origin {
         Origin { at }
     }
 
-    /// Answers as [`Origin::start`] does, but keeps a request for `/hold`: connects to the first listener when it has one,
-    /// and to the second one, whose word it waits for.
+    /// Answers like [`Origin::start`], but holds requests for `/hold`: it connects to the first listener when it has one, and
+    /// waits for a message from the second one.
     pub fn holding(
         answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static,
     ) -> (Origin, TcpListener, TcpListener) {
@@ -47,7 +47,7 @@ impl Origin {
         (origin, held, release)
     }
 
-    /// Says what it was asked for: the request's line, its fields and the length of its body.
+    /// Answers with the request's line, its fields and the length of its body.
     pub fn echo() -> Origin {
         Origin::start(echo)
     }

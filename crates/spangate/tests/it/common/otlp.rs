@@ -1,4 +1,4 @@
-//! A receiver of OTLP over HTTP, and the files of a filter that exports to it.
+//! An OTLP/HTTP receiver, and the files of a filter that exports to it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,12 +23,12 @@ use super::{DEADLINE, Folder};
 pub struct Receiver {
     pub at: SocketAddr,
     requests: mpsc::Receiver<Message>,
-    /// By the service that they are of.
+    /// Spans with their service.
     pub spans: Vec<(String, Span)>,
     pub logs: Vec<LogRecord>,
     /// The last value of each series: name and attributes.
     pub sums: BTreeMap<String, i64>,
-    /// The last of each name.
+    /// The last metric of each name.
     pub metrics: BTreeMap<String, Metric>,
     pub resources: Vec<Resource>,
     /// Names of instrumentation scopes.
@@ -40,7 +40,7 @@ impl Receiver {
         Receiver::answering(|| {})
     }
 
-    /// Does something before each answer.
+    /// Calls a function before each answer.
     pub fn answering(before: impl Fn() + Send + Sync + 'static) -> Receiver {
         Receiver::answering_with(move || {
             before();
@@ -48,7 +48,7 @@ impl Receiver {
         })
     }
 
-    /// Answers with what `refuse` gives, and takes nothing then.
+    /// Answers with the result of `refuse`; such a request is not counted.
     pub fn answering_with(
         refuse: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Receiver {
@@ -71,7 +71,7 @@ impl Receiver {
         }
     }
 
-    /// Takes what comes until something holds.
+    /// Receives until `holds` returns true.
     pub fn until(&mut self, what: &str, holds: impl Fn(&Receiver) -> bool) {
         while !holds(self) {
             match self.requests.recv_timeout(DEADLINE) {
@@ -81,7 +81,7 @@ impl Receiver {
         }
     }
 
-    /// Takes what has come, when nothing more can come.
+    /// Receives the rest, when nothing more can arrive.
     pub fn rest(&mut self) {
         loop {
             match self.requests.recv_timeout(Duration::ZERO) {
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// The only span of a name.
+    /// The only span with a name.
     pub fn span(&self, name: &str) -> &Span {
         let spans: Vec<&Span> = self
             .spans
@@ -163,7 +163,7 @@ fn service(resource: Option<&Resource>) -> String {
     value(attributes, "service.name").unwrap_or_default()
 }
 
-/// A value among attributes, as text.
+/// The value of an attribute as text.
 pub fn value(attributes: &[KeyValue], key: &str) -> Option<String> {
     let pair = attributes.iter().find(|pair| pair.key == key)?;
     match pair.value.as_ref()?.value.as_ref()? {
@@ -174,7 +174,7 @@ pub fn value(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-/// Attributes as `key=value`, in their order.
+/// Attributes as `key=value`, in order.
 pub fn shown(attributes: &[KeyValue]) -> String {
     let one = |pair: &KeyValue| {
         let value = value(attributes, &pair.key).unwrap_or_default();
@@ -187,7 +187,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An `otel.yml` that exports each record by itself to a receiver.
+/// An `otel.yml` that exports each record separately to a receiver.
 pub fn settings(at: SocketAddr, service: &str) -> String {
     format!(
         "exporters:
@@ -209,7 +209,7 @@ signals:
     )
 }
 
-/// Writes both files of a filter `f`; the line that declares it. `{yml}` in its file is the other's name.
+/// Writes both files of a filter `f`. Returns the line that declares it. `{yml}` in its file is the name of the other one.
 pub fn filter(folder: &Folder, otel: &str, yml: &str) -> String {
     let yml = folder.write("otel.yml", yml);
     let otel = folder.write("otel.cfg", format!("[f]\n{}", otel.replace("{yml}", &yml)));

@@ -1,4 +1,4 @@
-//! The system calls of the tests that the standard library has no function for.
+//! System calls for tests that the standard library does not provide.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Lets the program that `command` starts have these descriptors, by the same numbers.
+/// Passes these descriptors to the program that `command` starts, with the same numbers.
 pub fn inherit(command: &mut Command, fds: Vec<RawFd>) {
     let keep = move || {
         for fd in &fds {
@@ -17,7 +17,7 @@ pub fn inherit(command: &mut Command, fds: Vec<RawFd>) {
         }
         Ok(())
     };
-    // SAFETY: the closure calls only what may be called between fork and exec.
+    // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe { command.pre_exec(keep) };
 }
 
@@ -26,36 +26,36 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Lets the program that `command` starts have these descriptors, as numbers from 3 on.
+/// Passes these descriptors to the program that `command` starts, as numbers from 3 on.
 pub fn inherit_from_3(command: &mut Command, fds: Vec<RawFd>) {
     let place = move || {
         for (number, fd) in (3..).zip(&fds) {
-            // SAFETY: no pointers; dup2 may be called between fork and exec. What it replaces is closed by the exec anyway.
+            // SAFETY: no pointers; dup2 may be called between fork and exec. The exec would close the replaced descriptor anyway.
             if unsafe { libc::dup2(*fd, number) } < 0 {
                 return Err(io::Error::last_os_error());
             }
         }
         Ok(())
     };
-    // SAFETY: the closure calls only what may be called between fork and exec.
+    // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe { command.pre_exec(place) };
 }
 
-/// Sends a signal; whether there is such a process.
+/// Sends a signal. Returns whether the process exists.
 pub fn signal(pid: u32, signal: i32) -> bool {
     // SAFETY: no pointers.
     unsafe { libc::kill(pid as i32, signal) == 0 }
 }
 
-/// A TCP socket that is bound to a free port of the loopback and does not listen. Other sockets of this user with
-/// `SO_REUSEPORT` may be bound to that port by its number; the system gives it to none that did not ask for it.
+/// A TCP socket that is bound to a free loopback port and does not listen. Other sockets of this user with `SO_REUSEPORT` may
+/// bind to that port by its number. The system assigns it to no other socket.
 pub fn reserve_port() -> io::Result<OwnedFd> {
     let check = |rc| match rc {
         ..0 => Err(io::Error::last_os_error()),
         _ => Ok(rc),
     };
     let on: libc::c_int = 1;
-    // SAFETY: an all-zero address is valid; each pointer describes what it points to, and the descriptor is ours alone.
+    // SAFETY: an all-zero address is valid; each pointer describes its target, and only this code uses the descriptor.
     unsafe {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?);
@@ -75,7 +75,7 @@ pub fn reserve_port() -> io::Result<OwnedFd> {
     }
 }
 
-/// Asks for this many descriptors; how many there are now.
+/// Requests this many descriptors. Returns the limit that holds now.
 pub fn raise_descriptors(wanted: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
@@ -90,7 +90,7 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     }
 }
 
-/// Makes the kernel's receive buffer of a socket small. Connections of a listener inherit it.
+/// Sets a small kernel receive buffer for a socket. Connections of a listener inherit it.
 pub fn hold_little(listener: &impl AsRawFd, bytes: libc::c_int) {
     // SAFETY: the pointer describes an int.
     let rc = unsafe {

@@ -1,4 +1,4 @@
-//! Certificates for tests, and programs that speak TLS and HTTP/2: curl, openssl, nginx.
+//! Certificates for tests, and programs with TLS and HTTP/2: curl, openssl, nginx.
 
 use std::fs;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ impl Authority {
         self.0.key().serialize_pem()
     }
 
-    /// The certificate for these names and its key, in one text as HAProxy takes them. The first name is the common one.
+    /// The certificate for these names and its key, in one text as in HAProxy's `crt`. The first name is the common name.
     pub fn issue(&self, names: &[&str]) -> String {
         self.issue_kind(names, Kind::Ecdsa)
     }
@@ -48,7 +48,7 @@ impl Authority {
         self.issue_with(names, kind, |_| {})
     }
 
-    /// One that names the responder which is asked for its status.
+    /// A certificate that names the responder for its status.
     pub fn issue_asked_at(&self, names: &[&str], responder: &str) -> String {
         self.issue_with(names, Kind::Ecdsa, |params| {
             // RFC 5280 §4.2.2.1: a sequence of pairs of a method (OCSP) and an address.
@@ -95,7 +95,7 @@ fn named(name: &str) -> DistinguishedName {
     full
 }
 
-/// Whether a program is installed; else the test says that it is skipped.
+/// Whether a program is installed; otherwise reports that the test is skipped.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/sbin".into(), "/sbin".into()];
@@ -108,7 +108,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// Runs a program to its end, with this on its standard input.
+/// Runs a program to its end, with this standard input.
 pub fn program(name: &str, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(name);
     command.args(arguments).stdin(Stdio::piped());
@@ -122,19 +122,19 @@ pub fn program(name: &str, arguments: &[&str], input: &[u8]) -> Output {
     output
 }
 
-/// What curl got.
+/// The result of curl.
 #[derive(Debug)]
 pub struct Fetched {
     pub status: u16,
     /// `1.1` or `2`.
     pub version: String,
-    /// Connections that it made.
+    /// The number of connections that it made.
     pub connections: u32,
     pub uploaded: u64,
     /// All heads, one after the other.
     pub heads: String,
     pub body: Vec<u8>,
-    /// 0 where all went well.
+    /// 0 means success.
     pub exit: i32,
 }
 
@@ -194,7 +194,7 @@ pub fn curl(folder: &Folder, arguments: &[&str]) -> Fetched {
     }
 }
 
-/// What `openssl s_client` says of a connection on which it asks for `/`.
+/// The output of `openssl s_client` on a connection on which it requests `/`.
 pub fn s_client(to: SocketAddr, arguments: &[&str]) -> Output {
     let at = to.to_string();
     let mut all = vec!["s_client", "-connect", &at, "-ign_eof"];
@@ -203,7 +203,7 @@ pub fn s_client(to: SocketAddr, arguments: &[&str]) -> Output {
     program("openssl", &all, request)
 }
 
-/// nginx with these lines in its `http` section. It listens on listeners that were made here.
+/// nginx with these lines in its `http` section. It uses listeners that the test created.
 pub struct Nginx {
     running: Running,
     pub folder: Folder,
@@ -226,7 +226,7 @@ http {{
         );
         let file = folder.write("nginx.conf", config);
         let mut command = Command::new("nginx");
-        // It goes on with sockets that it is given, so nobody has to wait until it listens.
+        // It inherits its sockets, so no wait until it listens is needed.
         let fds: Vec<_> = listeners.iter().map(|each| each.as_raw_fd()).collect();
         let names: String = fds.iter().map(|fd| format!("{fd};")).collect();
         command
@@ -240,21 +240,21 @@ http {{
         }
     }
 
-    /// What it complained of so far.
+    /// Its error output so far.
     pub fn errors(&self) -> String {
         fs::read_to_string(self.folder.path("error.log")).unwrap_or_default()
     }
 }
 
 impl Drop for Nginx {
-    /// Ends it with its worker.
+    /// Ends nginx and its worker.
     fn drop(&mut self) {
         self.running.signal(libc::SIGTERM);
         let _ = self.running.child.wait();
     }
 }
 
-/// A `listen` line's address.
+/// The address of a `listen` line.
 pub fn at(listener: &TcpListener) -> String {
     address(listener).to_string()
 }
@@ -268,7 +268,7 @@ impl super::http::Wire for Secure {
     }
 }
 
-/// Speaks TLS on a connection, asking for a name. Who trusts `authority` takes the server's certificate.
+/// Starts TLS on a connection, with a server name. The client accepts certificates of `authority`.
 pub fn secure(stream: std::net::TcpStream, authority: &Authority, name: &str) -> Secure {
     use rustls::pki_types::pem::PemObject as _;
     let certificate = rustls::pki_types::CertificateDer::from_pem_slice(authority.pem().as_bytes());

@@ -1,4 +1,4 @@
-//! Conditions, one a line.
+//! Conditions, one per line.
 
 pub const CONDITIONS: &str = r#"
     named

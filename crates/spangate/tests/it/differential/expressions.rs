@@ -1,4 +1,4 @@
-//! Expressions, one a line.
+//! Expressions, one per line.
 
 pub const EXPRESSIONS: &str = "
     req.hdr(x-num),sub(txn.int)

@@ -1,7 +1,7 @@
-//! The same configurations and the same requests as HAProxy had: every expression, condition and scenario must come to the same.
+//! The same configurations and requests as for HAProxy: every expression, condition and scenario must have the same result.
 //!
-//! HAProxy's answers are data in `recorded`. With `HAPROXY=…`, which names one of version 3.5, they are recorded anew. A case that it
-//! does not accept is left out.
+//! HAProxy's results are data in `recorded`. If `HAPROXY` names a HAProxy 3.5, they are recorded again. Cases that it does not
+//! accept are omitted.
 
 use crate::common;
 
@@ -53,7 +53,7 @@ const REQUESTS: &[Request] = &[
     },
 ];
 
-/// Text that is looked up in a file of patterns and in a map.
+/// Texts that are looked up in a pattern file and in a map.
 const FILES: &[(&str, &str)] = &[
     (
         "words.lst",
@@ -102,7 +102,7 @@ fn conditions_come_to_the_same() {
     compare("conditions", conditions::CONDITIONS, &rule);
 }
 
-/// The rule of a case, by its number.
+/// The rule for a case with a number.
 type Rule<'a> = &'a dyn Fn(usize, &str) -> String;
 
 fn compare(set: &str, cases: &'static str, rule: Rule<'_>) {
@@ -129,11 +129,11 @@ fn compare(set: &str, cases: &'static str, rule: Rule<'_>) {
     );
 }
 
-/// The cases that a HAProxy accepts. It names the first one that it does not.
+/// The cases that a HAProxy accepts. It reports the first one that it does not accept.
 fn understood<'c>(program: &Path, mut cases: Vec<&'c str>, rule: Rule<'_>) -> Vec<&'c str> {
     loop {
         let folder = files();
-        // A case may have two lines; the number in the second tells it as well.
+        // A case may take two lines; the number in the second one identifies it too.
         let config = config(&folder, &rules(&cases, rule)).replace("fd@${FRONT}", "127.0.0.1:80");
         let file = folder.write("check.cfg", &config);
         let output = Command::new(program)
@@ -165,7 +165,7 @@ fn understood<'c>(program: &Path, mut cases: Vec<&'c str>, rule: Rule<'_>) -> Ve
     }
 }
 
-/// A folder with the files of patterns.
+/// A folder with the pattern files.
 fn files() -> Folder {
     let folder = Folder::new();
     for (name, text) in FILES {
@@ -188,7 +188,7 @@ fn rules(cases: &[&str], rule: Rule<'_>) -> String {
     numbered.map(|(number, case)| rule(number, case)).collect()
 }
 
-/// What each case answers to each request.
+/// The result of each case for each request.
 fn play(program: &Path, cases: &[&str], rule: Rule<'_>) -> Answers {
     let folder = files();
     let front = listener();
@@ -200,7 +200,7 @@ fn play(program: &Path, cases: &[&str], rule: Rule<'_>) -> Answers {
         client.send(format!("{start}\r\n{head}x-case: {case}\r\n\r\n{body}"));
         match client.response() {
             Some(answer) if answer.status == 200 => answer.text().escape_debug().to_string(),
-            // A page has a text of its own.
+            // An error page has its own text.
             Some(answer) => answer.status.to_string(),
             None => "closed".to_owned(),
         }

@@ -1,26 +1,26 @@
-//! What HAProxy answered, kept as files: one a set, of cases and, indented, the lines of each.
+//! HAProxy's results, stored in files: one per set, with each case followed by its indented lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A set's cases with the lines of their answers.
+/// The cases of a set with their result lines.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
-/// The line of a case that HAProxy does not accept.
+/// The line for a case that HAProxy does not accept.
 pub const REFUSED: &str = "refused";
-/// The line of a case that HAProxy does not always answer in the same way.
+/// The line for a case whose result in HAProxy varies.
 pub const VARIES: &str = "varies";
 
 fn file(set: &str) -> PathBuf {
-    // Of this file, from the root of the workspace.
+    // The path from this crate to the root of the workspace.
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let here = here.join(Path::new(file!()).with_file_name("recorded"));
     here.join(format!("{set}.txt"))
 }
 
-/// The answers of a set.
+/// The results of a set.
 pub fn read(set: &str) -> Answers {
     let path = file(set);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
@@ -40,7 +40,7 @@ pub fn read(set: &str) -> Answers {
     answers
 }
 
-/// Keeps the answers of a set, with the version they are of.
+/// Stores the results of a set, with the version of HAProxy.
 pub fn write(set: &str, version: &str, answers: &Answers) {
     let mut text = format!(
         "# What HAProxy {version} answers. HAPROXY=… in the environment of this test records it anew.\n"
@@ -55,7 +55,7 @@ pub fn write(set: &str, version: &str, answers: &Answers) {
     std::fs::write(file(set), text).expect("a file");
 }
 
-/// The HAProxy whose answers are to be recorded, and its version.
+/// The HAProxy whose results are to be recorded, and its version.
 pub fn haproxy() -> Option<(PathBuf, String)> {
     let program = PathBuf::from(std::env::var_os("HAPROXY")?);
     let output = Command::new(&program)
@@ -67,7 +67,7 @@ pub fn haproxy() -> Option<(PathBuf, String)> {
         .split_whitespace()
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
         .expect("a version");
-    // A commit says nothing to others.
+    // A commit id has no meaning for others.
     let version = version.splitn(3, '-').take(2).collect::<Vec<_>>().join("-");
     assert!(
         version.starts_with("3.5"),
@@ -76,7 +76,7 @@ pub fn haproxy() -> Option<(PathBuf, String)> {
     Some((program, version))
 }
 
-/// Where the answers of two differ, with the place of each case; none when they are the same.
+/// The differences between two sets of results, with the place of each case; empty if they are equal.
 pub fn differences(theirs: &Answers, ours: &Answers) -> String {
     let mut told = String::new();
     for (case, our) in ours {

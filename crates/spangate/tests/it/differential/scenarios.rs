@@ -1,26 +1,26 @@
-//! Scripted clients and origins: what each is sent, and what is logged of it.
+//! Scripted clients and origins: the data that each receives, and the log lines.
 //!
-//! A scenario of `scenarios.txt` has a name in brackets; its configuration, indented; and scripts. A `client` is played after the one
-//! before it; an `origin` is played for a connection each, the last one for all that follow. Without a configuration or an
-//! origin it has the usual ones.
+//! A scenario in `scenarios.txt` has a name in brackets, an indented configuration, and scripts. Each `client` is played after
+//! the one before it. Each `origin` is played for one connection, the last one for all further connections. Without a
+//! configuration or an origin, the usual ones are used.
 //!
 //! | step | does |
 //! |---|---|
 //! | `> text` | sends |
-//! | `>* N c` | sends a character so often |
-//! | `? text` | reads up to a text, without one to the end of a head |
+//! | `>* N c` | sends a character N times |
+//! | `? text` | reads up to a text; without a text, to the end of a head |
 //! | `*` | reads to the end |
-//! | `~ N` | waits so many milliseconds |
+//! | `~ N` | waits N milliseconds |
 //! | `\|` | half-closes |
 //! | `!` | resets |
 //! | `x` | closes |
 //!
-//! In a configuration `{fe}` is the frontend's address, `{srv}` the origin's, `{dead}` one that refuses, `{log}` that of the log, `{dir}` a folder
-//! with files. `with its header` compares the headers of log lines as well. `differs` gives the reason why we do not do as HAProxy
-//! does; the result must be another one then.
+//! In a configuration, `{fe}` is the frontend's address, `{srv}` the origin's, `{dead}` one that refuses connections, `{log}`
+//! that of the log, and `{dir}` a folder with files. `with its header` compares the headers of log lines as well. `differs` gives
+//! the reason why the result differs from HAProxy's; then the result must differ.
 //!
-//! Not compared: ports, dates and times, the byte count of HTTP lines (HAProxy counts its internal form of a message), texts of error
-//! pages, and whether a connection ends with FIN or RST.
+//! Not compared: ports, dates and times, the byte count in HTTP log lines (HAProxy counts its internal form of a message), texts
+//! of error pages, and whether a connection ends with FIN or RST.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -66,18 +66,18 @@ const FILES: &[(&str, &str)] = &[
     ("body.lf", "lf %[path]"),
 ];
 
-/// How long a peer waits for bytes; longer than any timeout of a configuration.
+/// Most time for a peer to wait for bytes; longer than any timeout of a configuration.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long nothing must be logged until it is taken for all, where that is not known.
+/// If the number of log lines is unknown, the log is complete after this much silence.
 const QUIET: Duration = Duration::from_millis(500);
-/// Scenarios at a time: they mostly wait.
+/// Concurrent scenarios: they mostly wait.
 const AT_A_TIME: usize = 8;
-/// Times that a scenario is played when it differs: its waits are real time, and the machine may be busy.
+/// Most attempts for a scenario with differences: its waits are real time, and the machine may be busy.
 const PLAYED_MAX: u32 = 4;
 
 enum Step {
     Send(Vec<u8>),
-    /// Up to these bytes.
+    /// Reads up to these bytes.
     Read(Vec<u8>),
     ReadAll,
     Wait(Duration),
@@ -92,7 +92,7 @@ struct Scenario {
     clients: Vec<Vec<Step>>,
     origins: Arc<Vec<Vec<Step>>>,
     with_header: bool,
-    /// A reason.
+    /// The reason for a difference.
     differs: Option<String>,
 }
 
@@ -148,7 +148,7 @@ fn scenarios_go_as_with_haproxy() {
     assert!(told.is_empty(), "of {} scenarios:{told}", scenarios.len());
 }
 
-/// Log lines among what came of a scenario.
+/// The number of log lines in the result of a scenario.
 fn logged(lines: &[String]) -> usize {
     lines.iter().filter(|line| line.starts_with("log ")).count()
 }
@@ -173,11 +173,11 @@ fn play_all(scenarios: &[Scenario], play: &(dyn Fn(&Scenario) -> Vec<String> + S
     answers.into_inner().expect("nobody failed")
 }
 
-// ---- reading
+// ---- parsing
 
 fn parse() -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = Vec::new();
-    /// Whose steps come.
+    /// The owner of the following steps.
     enum Whose {
         Client,
         Origin,
@@ -285,16 +285,16 @@ fn unescaped(text: &str) -> Vec<u8> {
 
 // ---- playing
 
-/// A connection that a script is played on.
+/// A connection on which a script is played.
 struct Played {
     stream: TcpStream,
-    /// What was read, as far as the script asked for it.
+    /// The bytes that the script read.
     read: Vec<u8>,
-    /// What came behind that.
+    /// The bytes received after those.
     rest: Vec<u8>,
 }
 
-/// Plays a script on a connection; what was read.
+/// Plays a script on a connection. Returns the bytes read.
 #[expect(clippy::disallowed_methods, reason = "scripts have pauses")]
 fn act(stream: TcpStream, script: &[Step]) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -333,7 +333,7 @@ fn act(stream: TcpStream, script: &[Step]) -> Vec<u8> {
 }
 
 impl Played {
-    /// Reads up to something, or to the end; whether it came.
+    /// Reads up to a text, or to the end. Returns whether the text arrived.
     fn take(&mut self, until: Option<&[u8]>) -> bool {
         let mut chunk = [0; 64 << 10];
         loop {
@@ -363,7 +363,7 @@ impl Played {
     }
 }
 
-/// A server that plays a script for each connection; what it read comes when the connection is over.
+/// A server that plays a script for each connection. It returns the bytes read when the connection has ended.
 fn serve(listener: TcpListener, scripts: Arc<Vec<Vec<Step>>>) -> Receiver<Receiver<Vec<u8>>> {
     let (sender, conns) = channel();
     let builder = std::thread::Builder::new().name("origin".into());
@@ -384,7 +384,7 @@ fn serve(listener: TcpListener, scripts: Arc<Vec<Vec<Step>>>) -> Receiver<Receiv
     conns
 }
 
-/// Plays a scenario; what came of it. `logged`: the lines that are logged, where that is known.
+/// Plays a scenario. Returns its result. `logged`: the number of log lines, if it is known.
 fn play(program: &Path, scenario: &Scenario, logged: Option<usize>) -> Vec<String> {
     let folder = Folder::new();
     for (name, text) in FILES {
@@ -420,7 +420,7 @@ fn play(program: &Path, scenario: &Scenario, logged: Option<usize>) -> Vec<Strin
     }
     proxy.running.signal(libc::SIGTERM);
     drop(proxy.running.end());
-    // What is too much is here by now.
+    // Extra lines have arrived by now.
     log.set_nonblocking(true).expect("a flag");
     told.extend(std::iter::from_fn(|| receive(&log)));
     lines.extend(told.iter().map(|line| {
@@ -442,7 +442,7 @@ fn receive(log: &UdpSocket) -> Option<String> {
     Some(text.trim_end_matches('\n').to_owned())
 }
 
-// ---- what is not compared
+// ---- parts that are not compared
 
 struct Places {
     front: SocketAddr,
@@ -451,7 +451,7 @@ struct Places {
 }
 
 impl Places {
-    /// Without the ports of this run.
+    /// The text without the ports of this run.
     fn plain(&self, text: &str) -> String {
         let text = text
             .replace(&self.front.to_string(), "FRONT")
@@ -474,7 +474,7 @@ impl Places {
     }
 }
 
-/// Bytes as a line of text, without the texts of error pages and what depends on their length.
+/// Bytes as a line of text, without the texts of error pages and their lengths.
 fn message(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
@@ -497,7 +497,7 @@ fn message(bytes: &[u8]) -> String {
     format!("{}{}<page>{after}", &head[..start], kept.join("|"))
 }
 
-/// A log line without its date, its times and, of HTTP, its byte count; with its header where that is wanted.
+/// A log line without its date and times and, for HTTP, its byte count; with its header if that is compared.
 fn logged_line(line: &str, with_header: bool) -> String {
     let (header, text) = match line.split_once("]: ") {
         Some((header, text)) if header.starts_with('<') => (header, text),
@@ -505,7 +505,7 @@ fn logged_line(line: &str, with_header: bool) -> String {
     };
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     if header.is_empty() && words[0].ends_with(">1") {
-        // RFC 5424: a date and a number of the process.
+        // RFC 5424: a date and a process number.
         (words[1], words[4]) = ("DATE".to_owned(), "PID".to_owned());
     }
     let is_time = |part: &str| {
@@ -530,7 +530,7 @@ fn logged_line(line: &str, with_header: bool) -> String {
         }
     }
     for word in &mut words {
-        // A port that the system gave.
+        // A port that the system assigned.
         if word
             .parse()
             .is_ok_and(|number: u32| (30_000..61_000).contains(&number))

@@ -1,4 +1,4 @@
-//! The checks of protocols, as the scripts that HAProxy runs: one file a protocol.
+//! The checks of protocols, as scripts equal to HAProxy's: one file per protocol.
 
 mod ldap;
 mod mysql;
@@ -16,14 +16,14 @@ use crate::model::{
 };
 use sample::Place;
 
-/// Makes the rules; the arguments of the option begin at the word given.
+/// Builds the rules; the option's arguments begin at the given word.
 type MakeRules = fn(&mut Shared<'_>, &Line<'_>, usize) -> Parse<Vec<CheckAction>>;
 
 /// One protocol.
 pub struct Protocol {
-    /// The option, and `type` of a section `healthcheck`.
+    /// The name of the option, and of `type` in a section `healthcheck`.
     pub name: &'static str,
-    /// Words that may follow it.
+    /// Most words that may follow it.
     pub words_max: usize,
     /// Its rules.
     pub rules: MakeRules,
@@ -57,12 +57,12 @@ fn send(bytes: impl AsRef<[u8]>) -> CheckAction {
     CheckAction::Send(CheckSend::Bytes(bytes.as_ref().into()))
 }
 
-/// A rule that looks at the answer by a function.
+/// A rule that checks the response with a function.
 pub fn custom(what: CustomExpect) -> CheckAction {
     CheckAction::Expect(Box::new(rules::expect(Expectation::Custom(what))))
 }
 
-/// A rule that looks for a regular expression.
+/// A rule that searches the response with a regular expression.
 fn regex(pattern: &str, is_binary: bool) -> CheckExpect {
     let compiled = sample::regex::compile(pattern, false);
     match compiled {
@@ -71,7 +71,7 @@ fn regex(pattern: &str, is_binary: bool) -> CheckExpect {
     }
 }
 
-/// Changes of a rule, one after the other.
+/// Modifiers of a rule, to be chained.
 trait Expect: Sized {
     fn not(self) -> Self;
     fn min_recv(self, bytes: u32) -> Self;
@@ -80,7 +80,7 @@ trait Expect: Sized {
     fn rule(self) -> CheckAction;
 }
 
-/// The texts of a rule that expects, and what gives its code.
+/// The texts of a rule that expects, and the source of its code.
 #[derive(Clone, Copy, Default)]
 struct Texts {
     on_success: &'static str,
@@ -130,7 +130,7 @@ impl Expect for CheckExpect {
     }
 }
 
-/// `user <name>` at word `at`: the name; none where nothing is said.
+/// `user <name>` at word `at`: the name; None without one.
 fn user<'a>(line: &Line<'a>, at: usize) -> Parse<Option<&'a [u8]>> {
     let option = line.texts(0)[..at].join(" ");
     match line.arg(at) {

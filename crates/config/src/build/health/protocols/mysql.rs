@@ -1,11 +1,12 @@
-//! `option mysql-check [user <name> [post-41|pre-41|post-80]]`: the server's handshake, and with a name a login and COM_QUIT.
+//! `option mysql-check [user <name> [post-41|pre-41|post-80]]`: checks the server's handshake; with a name, also a login and
+//! COM_QUIT.
 
 use super::{Protocol, connect, custom, send, user};
 use crate::model::CustomExpect;
 
-/// COM_QUIT in a packet of its own.
+/// COM_QUIT in a separate packet.
 const QUIT: &[u8] = b"\x01\x00\x00\x00\x01";
-/// The method of passwords that `post-80` names.
+/// The authentication method for `post-80`.
 const NATIVE_PASSWORD: &[u8] = b"mysql_native_password\x00";
 
 pub const PROTOCOL: Protocol = Protocol {
@@ -32,12 +33,12 @@ pub const PROTOCOL: Protocol = Protocol {
     },
 };
 
-/// Capabilities, the largest packet, the name, no password.
+/// Capabilities, maximum packet size, name, no password.
 fn login_40(name: &[u8]) -> Vec<u8> {
     [b"\x00\x80\x00\x00\x01", name, b"\x00\x00"].concat()
 }
 
-/// The same with a character set (UTF-8) and 23 bytes that are reserved.
+/// The same with a character set (UTF-8) and 23 reserved bytes.
 fn login_41(name: &[u8], capabilities: [u8; 4], plugin: &[u8]) -> Vec<u8> {
     [
         &capabilities[..],
@@ -50,7 +51,7 @@ fn login_41(name: &[u8], capabilities: [u8; 4], plugin: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// The login in its packet, the second of the connection, and COM_QUIT.
+/// The login in its packet, which is the second of the connection, and COM_QUIT.
 fn packets(login: &[u8]) -> Vec<u8> {
     let [first, second, third, _] = (login.len() as u32).to_le_bytes();
     [&[first, second, third, 1], login, QUIT].concat()

@@ -1,9 +1,9 @@
-//! `option pgsql-check user <name>`: the first message of a session, which the server answers with how to authenticate.
+//! `option pgsql-check user <name>`: sends the first message of a session; the server answers with an authentication request.
 
 use super::{Expect as _, Protocol, Texts, connect, regex, send, user};
 use crate::model::CheckStatus;
 
-/// Length, version, the key `user` and two bytes 0.
+/// Length, version, the key `user` and two NUL bytes.
 const PACKET_BYTES: usize = 15;
 
 pub const PROTOCOL: Protocol = Protocol {

@@ -1,4 +1,4 @@
-//! `option redis-check`: PING is answered with PONG.
+//! `option redis-check`: sends PING and expects PONG.
 
 use super::{Expect as _, Protocol, Texts, send};
 use crate::build::health::rules;
