@@ -1,6 +1,6 @@
 //! Reading a request: where its spans are, and what the store remembers beside their bytes.
 
-use tail::scan::{
+use otlp::scan::{
     Any, Attributes, Malformed, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES, Scanner, Spot, Visitor, span,
 };
 use xxhash_rust::xxh3::Xxh3Default;

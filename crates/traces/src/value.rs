@@ -1,8 +1,8 @@
 //! Attributes, times and identifiers as JSON.
 
+use otlp::scan::{Any, Attributes};
 use serde_json::{Map, Number, Value};
 use syntax::hex;
-use tail::scan::{Any, Attributes};
 
 /// Whole numbers beyond are written as texts: JavaScript has no others.
 const EXACT_MAX: i64 = 1 << 53;

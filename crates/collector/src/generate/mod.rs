@@ -8,7 +8,8 @@ mod shape;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use telemetry::{Ids, proto};
+use otlp::write;
+use telemetry::Ids;
 
 use model::{Maker, Model, Stamp, percent, text};
 pub use shape::{Latency, Shape};
@@ -154,8 +155,8 @@ impl Generator {
             return;
         }
         let mut request = Vec::with_capacity(spans.len() + 512);
-        proto::message(&mut request, 1, |out| {
-            proto::message(out, 1, |out| {
+        write::message(&mut request, 1, |out| {
+            write::message(out, 1, |out| {
                 text(out, 1, "service.name", &format!("service-{service}"));
                 let id = format!("instance-{instance}-0123456789abcdef");
                 text(out, 1, "service.instance.id", &id);
@@ -163,8 +164,8 @@ impl Generator {
                 let pod = format!("service-{service}-6f7d8c9b5-x{instance}");
                 text(out, 1, "k8s.pod.name", &pod);
             });
-            proto::message(out, 2, |out| {
-                proto::message(out, 1, |out| proto::bytes(out, 1, b"tracegen"));
+            write::message(out, 2, |out| {
+                write::message(out, 1, |out| write::bytes(out, 1, b"tracegen"));
                 out.extend_from_slice(spans);
             });
         });

@@ -1,6 +1,7 @@
 //! Spans that are made once and copied: what differs from copy to copy is written over.
 
-use telemetry::{Ids, proto};
+use otlp::write;
+use telemetry::Ids;
 
 use super::shape::Shape;
 
@@ -126,19 +127,19 @@ impl Maker<'_> {
     fn span(&mut self, number: u32, service: u32, times_ns: (u64, u64), failed: bool) -> Model {
         let has_parent = number > 0;
         let mut span = Vec::with_capacity(512);
-        proto::bytes(&mut span, 1, &[1; 16]);
-        proto::bytes(&mut span, 2, &[1; 8]);
+        write::bytes(&mut span, 1, &[1; 16]);
+        write::bytes(&mut span, 2, &[1; 8]);
         if has_parent {
-            proto::bytes(&mut span, 4, &[1; 8]);
+            write::bytes(&mut span, 4, &[1; 8]);
         }
         let route = self.below(ROUTES);
         let method = METHODS[route as usize % METHODS.len()];
         let name = format!("{method} /api/v1/resource-{route}");
-        proto::bytes(&mut span, 5, name.as_bytes());
-        proto::uint(&mut span, 6, KINDS[number as usize % KINDS.len()]);
+        write::bytes(&mut span, 5, name.as_bytes());
+        write::uint(&mut span, 6, KINDS[number as usize % KINDS.len()]);
         let times_at = span.len() + 1;
-        proto::fixed64(&mut span, 7, 1);
-        proto::fixed64(&mut span, 8, 1);
+        write::fixed64(&mut span, 7, 1);
+        write::fixed64(&mut span, 8, 1);
         let (mut path_at, mut thread_at, mut unique_at) = (None, None, Vec::new());
         for place in 0..self.shape.attributes {
             match place {
@@ -184,14 +185,14 @@ impl Maker<'_> {
             unique_at.push(span.len() - UNIQUE_BYTES);
         }
         if failed {
-            proto::message(&mut span, 15, |out| {
-                proto::bytes(out, 2, b"it failed");
-                proto::uint(out, 3, 2);
+            write::message(&mut span, 15, |out| {
+                write::bytes(out, 2, b"it failed");
+                write::uint(out, 3, 2);
             });
         }
-        proto::fixed32(&mut span, 16, 0x101);
+        write::fixed32(&mut span, 16, 0x101);
         let mut bytes = Vec::with_capacity(span.len() + 4);
-        proto::bytes(&mut bytes, 2, &span);
+        write::bytes(&mut bytes, 2, &span);
         let framed = bytes.len() - span.len();
         Model {
             bytes,
@@ -225,16 +226,16 @@ pub(super) fn percent(random: &mut Ids) -> f64 {
 
 /// A `KeyValue` with a text.
 pub(super) fn text(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
+    write::message(out, field, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, |out| write::bytes(out, 1, value.as_bytes()));
     });
 }
 
 /// A `KeyValue` with a whole number.
 fn int(out: &mut Vec<u8>, field: u32, key: &str, value: u64) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::uint(out, 3, value));
+    write::message(out, field, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, |out| write::uint(out, 3, value));
     });
 }

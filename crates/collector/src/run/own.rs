@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Log;
-use super::json;
 use super::metrics::{self, Span};
 use super::start::View;
 use crate::config::Signal;
@@ -81,7 +80,7 @@ impl Sending {
         let request = metrics::sheet(&self.view).request(&self.view.resource, span);
         let protobuf = request.encode_to_vec();
         let body = match self.is_json {
-            true => json::encode(Signal::Metrics, &protobuf),
+            true => otlp::json::encode(Signal::Metrics, &protobuf),
             false => protobuf,
         };
         let prepared = self.client.prepare(vec![body.into()]);
@@ -132,7 +131,7 @@ fn client(settings: &OtlpReader, proxies: &Proxies) -> Result<Client, String> {
                 proxy: proxies.to_grpc(target),
                 ..GrpcOptions::default()
             };
-            return Client::grpc_with(&settings, client::Signal::Metrics, options);
+            return Client::grpc_with(&settings, Signal::Metrics, options);
         }
     };
     let settings = client::OtlpHttp {
@@ -148,5 +147,5 @@ fn client(settings: &OtlpReader, proxies: &Proxies) -> Result<Client, String> {
         proxy: proxies.to_url(&settings.endpoint),
         ..HttpOptions::default()
     };
-    Client::http_with(&settings, client::Signal::Metrics, options)
+    Client::http_with(&settings, Signal::Metrics, options)
 }

@@ -13,10 +13,10 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use otlp::Signal;
 use prost::{DecodeError, Message};
 use serde_json::json;
 use syntax::hex;
-use telemetry::settings::Signal;
 
 use super::encode;
 use crate::zipkin::value;

@@ -21,8 +21,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use otlp::Signal;
 use support::*;
-use telemetry::account::Signal;
 use telemetry::settings::{Compression, Exporter, Headers, OtlpGrpc, Tls};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics of the Prometheus exporter with the same names,
 //! and their labels as attributes.
 
+use otlp::write::{bytes, double, fixed64, message, packed, uint};
 use stats::Kind;
 use stats::latency::{BOUNDS_MS, Histogram};
 use stats::metric::{Form, Metric, Point, Sample, metrics};
-use telemetry::proto::{bytes, double, fixed64, message, packed, uint};
 
 use super::export::KINDS;
 use super::{Cursor, Selection, View};

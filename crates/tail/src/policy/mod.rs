@@ -19,8 +19,7 @@ mod string_attribute;
 mod trace_state;
 
 pub use compile::Refusal;
-pub use matcher::{Around, Keys, Matcher, Slots};
-pub(crate) use string_attribute::compile as compile_regex;
+pub use matcher::Matcher;
 
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
@@ -40,9 +39,6 @@ pub struct Bit {
     /// What it is there.
     pub mask: u64,
 }
-
-/// Attributes that policies name, all together.
-pub const KEYS_MAX: usize = 64;
 
 /// Policies of one program.
 pub const POLICIES_MAX: usize = 1024;

@@ -6,12 +6,12 @@ use super::memory::Past;
 use super::output::Mark;
 use super::threshold::{self, Written};
 use super::{Decider, Shard};
-use crate::policy::{Around, Slots};
-use crate::scan::{self, RESOURCE, SCOPE};
 use crate::store::log::ID_FIELD_BYTES;
 use crate::store::{Buffer, Entry, Form};
-use crate::wire::{self, Value};
-use telemetry::proto::varint_len;
+use otlp::scan::{self, RESOURCE, SCOPE};
+use otlp::scan::{Around, Slots};
+use otlp::wire::{self, Value};
+use otlp::write::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
 const SCOPE_FRAME_BYTES: u32 = 3;
@@ -287,7 +287,7 @@ impl Shard {
             more.run = Some(arrival.number);
             matcher.resource_words(around.resource, &mut more.resource);
         }
-        let mut slots = Slots::new(matcher);
+        let mut slots = Slots::new(matcher.keys());
         let Ok(span) = scan::span(span, &mut slots) else {
             debug_assert!(false, "it was read before");
             return;

@@ -25,11 +25,11 @@ pub use split::{Chunk, Splitter};
 
 use crate::account::{Account, Cause, Counters};
 use crate::policy::{Decision, Matcher, Program, Refusal};
-use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
 use crate::store::{Budget, Entry, Headers, Learner, Log, Queue, Refused, Table};
 use decisions::Decisions;
 use intake::Intake;
+use otlp::scan::{Malformed, Scanner};
 use output::Builder;
 use std::collections::VecDeque;
 use std::sync::Arc;

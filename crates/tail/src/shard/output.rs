@@ -1,10 +1,10 @@
 //! Kept spans, put together to requests: those of one header beside each other.
 
-use crate::scan::{RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPANS};
 use crate::store::Header;
-use crate::wire::{Value, fields};
+use otlp::scan::{RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPANS};
+use otlp::wire::{Value, fields};
+use otlp::write;
 use std::collections::HashMap;
-use telemetry::proto;
 
 /// Groups whose buffers are kept for the next batch.
 const SPARE_GROUPS: usize = 256;
@@ -108,8 +108,8 @@ impl Builder {
         let out = &mut self.groups[place].spans;
         let before = out.len();
         let len = span.len() + if id.is_some() { 18 } else { 0 };
-        proto::varint(out, SPANS.into());
-        proto::varint(out, len as u64);
+        write::varint(out, SPANS.into());
+        write::varint(out, len as u64);
         if let Some(id) = id {
             out.extend_from_slice(&[0x0a, 16]);
             out.extend_from_slice(id);
@@ -151,7 +151,7 @@ impl Builder {
         for same in order
             .chunk_by(|left, right| self.groups[*left].resource == self.groups[*right].resource)
         {
-            proto::message(&mut bytes, RESOURCE_SPANS >> 3, |out| {
+            write::message(&mut bytes, RESOURCE_SPANS >> 3, |out| {
                 out.extend_from_slice(&self.groups[same[0]].resource);
                 for at in same {
                     let group = &self.groups[*at];
@@ -161,8 +161,8 @@ impl Builder {
                         None => scope.extend_from_slice(&group.scope),
                     }
                     let len = scope.len() + group.spans.len();
-                    proto::varint(out, SCOPE_SPANS.into());
-                    proto::varint(out, len as u64);
+                    write::varint(out, SCOPE_SPANS.into());
+                    write::varint(out, len as u64);
                     out.extend_from_slice(&scope);
                     out.extend_from_slice(&group.spans);
                 }
@@ -201,20 +201,20 @@ fn record<'n>(scope_fields: &[u8], mark: Mark, name: &Names<'_, 'n>, out: &mut V
         out.extend_from_slice(scope_fields);
         return;
     }
-    proto::message(out, SCOPE >> 3, |out| {
+    write::message(out, SCOPE >> 3, |out| {
         for field in fields(scope_fields) {
             if let (SCOPE, Value::Bytes(scope)) = (field.key, field.value) {
                 copy_scope(scope, out);
             }
         }
         if let Some(policy) = policy {
-            attribute(out, POLICY, |out| proto::bytes(out, 1, policy.as_bytes()));
+            attribute(out, POLICY, |out| write::bytes(out, 1, policy.as_bytes()));
         }
         if let Some(sub) = sub {
-            attribute(out, COMPOSITE, |out| proto::bytes(out, 1, sub.as_bytes()));
+            attribute(out, COMPOSITE, |out| write::bytes(out, 1, sub.as_bytes()));
         }
         if mark.late {
-            attribute(out, CACHED, |out| proto::uint(out, 2, 1));
+            attribute(out, CACHED, |out| write::uint(out, 2, 1));
         }
     });
     copy_fields(scope_fields, out, |key, _| key != SCOPE);
@@ -231,14 +231,14 @@ fn copy_scope(scope: &[u8], out: &mut Vec<u8>) {
                 .iter()
                 .any(|own| name == own.as_bytes())
         };
-        key != crate::scan::SCOPE_ATTRIBUTES
-            || !crate::scan::attribute(message).is_ok_and(|(name, _)| recorded(name))
+        key != otlp::scan::SCOPE_ATTRIBUTES
+            || !otlp::scan::attribute(message).is_ok_and(|(name, _)| recorded(name))
     });
 }
 
 /// Copies the fields of a message, byte for byte, that are wanted.
 pub fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
-    let mut reader = crate::wire::Reader::new(message);
+    let mut reader = otlp::wire::Reader::new(message);
     loop {
         let from = reader.rest();
         let Ok(Some(field)) = reader.field() else {
@@ -252,8 +252,8 @@ pub fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value
 
 /// An attribute of a scope.
 fn attribute(out: &mut Vec<u8>, key: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    proto::message(out, 3, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, value);
+    write::message(out, 3, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, value);
     });
 }

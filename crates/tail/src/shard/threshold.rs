@@ -1,9 +1,9 @@
 //! The threshold that a span was sampled with, in its tracestate (OpenTelemetry: TraceState handling, `ot=th`).
 
 use super::output::copy_fields;
-use crate::wire::last_bytes;
-use telemetry::propagation::tracestate;
-use telemetry::proto;
+use otlp::tracestate;
+use otlp::wire::last_bytes;
+use otlp::write;
 
 /// `Span.trace_state`
 const TRACE_STATE: u32 = 3 << 3 | 2;
@@ -34,7 +34,7 @@ pub fn write(span: &[u8], threshold: u64, out: &mut Vec<u8>) -> Written {
     let mut state = Vec::new();
     tracestate::set_threshold(&read, Some(threshold), &mut state);
     copy_fields(span, out, |key, _| key != TRACE_STATE);
-    proto::bytes(out, TRACE_STATE >> 3, &state);
+    write::bytes(out, TRACE_STATE >> 3, &state);
     Written::Changed
 }
 

@@ -1,7 +1,7 @@
 //! Which records count: `include` and `exclude`.
 
+use otlp::scan::{Any, Attributes, Malformed, RESOURCE_ATTRIBUTES};
 use regex_automata::meta::Regex;
-use tail::scan::{Any, Attributes, Malformed, RESOURCE_ATTRIBUTES};
 
 use super::edit::text::{matched_text, text_of};
 use super::edit::{Around, Fields, Kind, List, Value, last_bytes};

@@ -23,7 +23,6 @@ use super::{Intake, cors};
 use crate::config::Signal;
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::http::{Coding, HttpServer};
-use crate::run::json;
 
 /// What a request's body is, and so is what answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,10 +141,10 @@ async fn export(
         Form::Protobuf => whole.charged(),
         Form::Json => whole.translated(|json| {
             let bytes_max = usize::try_from(settings.server.body_bytes_max).unwrap_or(usize::MAX);
-            let decoded = json::decode(signal, json, bytes_max).map(Bytes::from);
+            let decoded = otlp::json::decode(signal, json, bytes_max).map(Bytes::from);
             decoded.map_err(|why| {
                 intake.accounts[signal as usize].add_malformed();
-                Fault::Invalid(why)
+                Fault::Invalid(format!("the JSON is no request: {why}"))
             })
         })?,
     };

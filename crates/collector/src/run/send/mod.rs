@@ -3,7 +3,7 @@
 mod balance;
 mod debug;
 mod file;
-mod otlp;
+mod outlet;
 mod queue;
 mod retry;
 mod room;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use export::client::{Client, Outcome, Proxies};
 use journal::Left;
-use otlp::Outlet;
+use outlet::Outlet;
 use tokio::time::Instant;
 use traces::{Stage, Store};
 
@@ -29,7 +29,6 @@ use super::Log;
 use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
-use super::json;
 use super::process::dashboard::now_ms;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
@@ -103,7 +102,7 @@ pub(super) fn start(
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
             Target::Otlp(
-                Box::new(otlp::grpc(
+                Box::new(outlet::grpc(
                     settings,
                     signal,
                     (&common.auth, &common.proxies),
@@ -116,7 +115,7 @@ pub(super) fn start(
             },
         ),
         Exporter::OtlpHttp(settings) => {
-            let (client, form) = otlp::http(settings, signal, (&common.auth, &common.proxies))?;
+            let (client, form) = outlet::http(settings, signal, (&common.auth, &common.proxies))?;
             let around = Around {
                 queue: settings.queue.clone(),
                 retry: settings.retry.clone(),
@@ -208,7 +207,7 @@ const TAKEN: Outcome = Outcome::Taken {
 fn prepare(client: &Client, form: Form, batch: &Batch) -> Result<export::client::Prepared, String> {
     let body: Bytes = match form {
         Form::Protobuf => batch.bytes.clone(),
-        Form::Json => json::encode(batch.signal, &batch.bytes).into(),
+        Form::Json => otlp::json::encode(batch.signal, &batch.bytes).into(),
     };
     client.prepare(vec![body])
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tail::scan::{Any, Malformed};
+use otlp::scan::{Any, Malformed};
 
 use super::randomness::{
     hashed, of_trace_id, randomness, randomness_text, threshold, threshold_of, threshold_text,

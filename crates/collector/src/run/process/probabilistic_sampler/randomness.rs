@@ -1,6 +1,6 @@
 //! Randomness of records, and thresholds for shares.
 
-use telemetry::propagation::tracestate::THRESHOLD_MAX;
+use otlp::tracestate::THRESHOLD_MAX;
 
 /// Hexadecimal digits of 56 bits.
 pub const DIGITS: usize = 14;

@@ -1,8 +1,8 @@
 //! Spans: the `tracestate` carries randomness and threshold.
 
-use tail::scan::{Any, Malformed};
-use telemetry::propagation::tracestate::{MEMBERS_MAX, THRESHOLD_MAX, members};
-use telemetry::proto;
+use otlp::scan::{Any, Malformed};
+use otlp::tracestate::{MEMBERS_MAX, THRESHOLD_MAX, members};
+use otlp::write;
 
 use super::randomness::{
     hashed, of_trace_id, randomness, randomness_text, threshold, threshold_text,
@@ -174,11 +174,11 @@ fn put_state(span: &[u8], state: &[u8], out: &mut Vec<u8>) {
         if field.key != TRACE_STATE {
             out.extend_from_slice(field.whole);
         } else if !is_written {
-            proto::bytes(out, TRACE_STATE >> 3, state);
+            write::bytes(out, TRACE_STATE >> 3, state);
             is_written = true;
         }
     }
     if !is_written {
-        proto::bytes(out, TRACE_STATE >> 3, state);
+        write::bytes(out, TRACE_STATE >> 3, state);
     }
 }

@@ -23,7 +23,7 @@ pub use attempts::{Attempts, BOUNDS_MS};
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
 use self::ring::Ring;
-use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
+use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
@@ -154,7 +154,7 @@ fn start_in(
         client: settings.otlp.client.to("localhost:4317"),
         ..settings.otlp.clone()
     };
-    otlp::grpc(&probe, Signal::Traces, (&common.auth, &common.proxies))?;
+    outlet::grpc(&probe, Signal::Traces, (&common.auth, &common.proxies))?;
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
@@ -284,7 +284,7 @@ impl Balancer {
             ..otlp.clone()
         };
         let attempts = Arc::new(Attempts::default());
-        let client = Box::new(otlp::grpc(
+        let client = Box::new(outlet::grpc(
             &settings,
             Signal::Traces,
             (&self.common.auth, &self.common.proxies),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use export::client::Proxies;
-use telemetry::proto;
+use otlp::write;
 
 use super::*;
 use crate::config::components::exporters::load_balancing::Routing;
@@ -75,14 +75,14 @@ pub(super) fn common() -> Common {
 fn request(traces: std::ops::Range<u128>) -> Bytes {
     let mut scope = Vec::new();
     for trace in traces {
-        proto::message(&mut scope, 2, |out| {
-            proto::bytes(out, 1, &trace.to_be_bytes())
+        write::message(&mut scope, 2, |out| {
+            write::bytes(out, 1, &trace.to_be_bytes())
         });
     }
     let mut resource = Vec::new();
-    proto::bytes(&mut resource, 2, &scope);
+    write::bytes(&mut resource, 2, &scope);
     let mut request = Vec::new();
-    proto::bytes(&mut request, 1, &resource);
+    write::bytes(&mut request, 1, &resource);
     request.into()
 }
 

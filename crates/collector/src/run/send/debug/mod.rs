@@ -19,7 +19,6 @@ use crate::config::Signal;
 use crate::config::components::exporters::debug::{DebugExporter, Verbosity};
 use crate::run::Log;
 use crate::run::data::Batch;
-use crate::run::json;
 use output::Output;
 
 /// `sampling_initial` and `sampling_thereafter` count within this time.
@@ -130,7 +129,7 @@ struct Told {
 /// Text that is not UTF-8 is replaced.
 fn decode<M: Message + Default + DeserializeOwned>(batch: &Batch) -> Result<M, String> {
     M::decode(&*batch.bytes).or_else(|_| {
-        let json = json::encode(batch.signal, &batch.bytes);
+        let json = otlp::json::encode(batch.signal, &batch.bytes);
         serde_json::from_slice(&json).map_err(|error| error.to_string())
     })
 }

@@ -3,15 +3,15 @@
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use otlp::scan::Any;
 use prost::Message;
 use syntax::hex;
-use tail::scan::Any;
 
 pub(super) use crate::run::log::Shown;
 
 /// A value without its type.
 pub(super) fn value(value: &AnyValue) -> String {
-    let text = tail::text::text_of(Any::read(&value.encode_to_vec()));
+    let text = otlp::text::text_of(Any::read(&value.encode_to_vec()));
     Shown(&String::from_utf8_lossy(&text)).to_string()
 }
 

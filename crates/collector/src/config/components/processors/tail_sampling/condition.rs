@@ -1,8 +1,8 @@
 //! Conditions in OTTL: where their syntax is looked at.
 
-use tail::ottl::Condition;
-pub(super) use tail::ottl::Context;
-use tail::policy::Keys;
+use otlp::scan::Keys;
+use ottl::Condition;
+pub(super) use ottl::Context;
 
 /// Whether a text is a condition; the error tells why not, and where in it.
 pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
