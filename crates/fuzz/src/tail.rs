@@ -89,7 +89,6 @@ pub fn tail_shard(data: &[u8]) {
         segment_bytes: 1024,
         batch_spans_max: 4,
         record_policy: data.len() % 2 == 1,
-        write_threshold: data.len() % 3 == 1,
         templates: data.len() % 5 > 1,
         ..Options::default()
     };

@@ -220,13 +220,6 @@ impl Program {
         policy.node.sub_name(sub)
     }
 
-    /// The sampling threshold (56 bits) of what a policy samples; 0 where it is none that draws.
-    #[must_use]
-    pub fn threshold(&self, policy: u16) -> u64 {
-        let policy = self.policies.get(usize::from(policy));
-        policy.map_or(0, |policy| policy.node.threshold())
-    }
-
     /// What each policy voted so far, by its number.
     pub fn votes(&self) -> impl Iterator<Item = (&str, &Votes)> {
         self.policies

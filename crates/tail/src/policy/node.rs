@@ -69,16 +69,6 @@ impl Node {
         (vote, ALWAYS)
     }
 
-    /// The sampling threshold that its vote stands for, whatever the trace.
-    #[must_use]
-    pub fn threshold(&self) -> u64 {
-        match self {
-            Node::Probabilistic(policy) => policy.threshold(),
-            Node::And(nodes) => nodes.iter().map(Node::threshold).max().unwrap_or(ALWAYS),
-            _ => ALWAYS,
-        }
-    }
-
     /// The sub-policy of a `composite` that owns the trace that it sampled last.
     #[must_use]
     pub fn owner(&self) -> Option<u16> {

@@ -31,11 +31,6 @@ impl Probabilistic {
         }
     }
 
-    /// The share as a threshold of 56 bits: 0 keeps all.
-    pub fn threshold(&self) -> u64 {
-        self.threshold
-    }
-
     pub fn vote(&self, trace: &Trace<'_>) -> (Vote, u64) {
         let sampled = fnv1a(self.salted, trace.id) <= self.hash_max;
         (sampled_if(sampled), self.threshold)

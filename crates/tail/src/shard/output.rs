@@ -2,7 +2,7 @@
 
 use crate::store::Header;
 use otlp::scan::{RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPANS};
-use otlp::wire::{Value, fields};
+use otlp::wire::{Fields, Value, fields};
 use otlp::write;
 use std::collections::HashMap;
 
@@ -237,15 +237,10 @@ fn copy_scope(scope: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Copies the fields of a message, byte for byte, that are wanted.
-pub fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
-    let mut reader = otlp::wire::Reader::new(message);
-    loop {
-        let from = reader.rest();
-        let Ok(Some(field)) = reader.field() else {
-            return;
-        };
+fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
+    for field in Fields::new(message).map_while(Result::ok) {
         if wanted(field.key, field.value) {
-            out.extend_from_slice(&from[..from.len() - reader.rest().len()]);
+            out.extend_from_slice(field.whole);
         }
     }
 }

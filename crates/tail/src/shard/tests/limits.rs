@@ -365,35 +365,6 @@ fn waiting_traces_say_when_they_are_due() {
     assert_eq!(tick(&mut shard, SECOND_NS + 255 * MS).len(), 2);
 }
 
-#[test]
-fn the_threshold_is_written_where_it_is_asked_for() {
-    let half = PolicyKind::Probabilistic {
-        percentage: 50.0,
-        hash_salt: String::new(),
-    };
-    let mut with = options();
-    with.write_threshold = true;
-    let budget = Arc::new(Budget::new(1 << 30));
-    let mut shard =
-        Shard::tail_sampling(&settings(vec![named("half", half)]), with, budget).unwrap();
-    shard.accept(&spans(0..100, 2), 0).unwrap();
-    shard.tick(SECOND_NS, 1000);
-    shard.accept(&spans(0..100, 1), SECOND_NS).unwrap();
-    let kept = tick(&mut shard, 2 * SECOND_NS);
-    assert!(
-        kept.len() > 60 && kept.len() < 240 && kept.len().is_multiple_of(3),
-        "{}",
-        kept.len()
-    );
-    assert!(shard.counters.late_sampled > 20);
-    let state = |span: &[u8]| {
-        opentelemetry_proto::tonic::trace::v1::Span::decode(span)
-            .unwrap()
-            .trace_state
-    };
-    assert!(kept.iter().all(|(_, _, span)| state(span) == "ot=th:8"));
-}
-
 /// Spans of one trace each, with these numbers in their names.
 fn named_spans(traces: std::ops::Range<u64>, name: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut out = Vec::new();
