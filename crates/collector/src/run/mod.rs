@@ -21,7 +21,6 @@ pub mod send;
 mod start;
 pub mod storage;
 mod tasks;
-mod tls;
 pub mod translate;
 
 pub use charge::{Charge, Memory};

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use export::client::Proxies;
+use export::client::{GrpcOptions, Proxies};
 use otlp::write;
+use telemetry::settings::{Compression, Headers, OtlpGrpc, Tls};
 
 use super::*;
 use crate::config::components::exporters::load_balancing::Routing;
-use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, GrpcCompression};
+use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+use crate::config::components::shared::grpc::GrpcClient;
 use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
@@ -21,16 +23,20 @@ pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter
         otlp: OtlpGrpcExporter {
             client: GrpcClient {
                 auth: None,
-                target: String::new(),
-                tls: None,
-                compression: GrpcCompression::None,
-                headers: Vec::new(),
-                authority: None,
-                user_agent: None,
-                balancer: Pick::RoundRobin,
-                keepalive: None,
+                otlp: OtlpGrpc {
+                    endpoint: "http://".to_owned(),
+                    headers: Headers::default(),
+                    timeout_ms: 1000,
+                    requests_max: 0,
+                    compression: Compression::None,
+                    user_agent: None,
+                    tls: Tls::default(),
+                },
+                options: GrpcOptions {
+                    is_balanced: true,
+                    ..GrpcOptions::default()
+                },
             },
-            timeout_ns: 1_000_000_000,
             queue: Some(Queue {
                 sizer: Sizer::Items,
                 size_max: queue_size,
