@@ -39,5 +39,5 @@ pub use exporters::{Exporters, Pipeline};
 pub use health::Health;
 pub use memory::Memory;
 pub use plan::{Log, MetricSource, PipelinePlan, Places, Plan, QUEUE_BYTES_MAX, Schedule};
-pub use retry::Retry;
+pub use retry::{Delays, Retry};
 pub use sink::{Collectors, InProcess, Taking};

@@ -113,11 +113,7 @@ impl Envelope {
         };
         write::message(&mut envelope.resource, 1, |out| {
             for (key, value) in resource {
-                write::message(out, 1, |out| {
-                    write::bytes(out, 1, key.as_bytes());
-                    // AnyValue.string_value
-                    write::message(out, 2, |out| write::bytes(out, 1, value.as_bytes()));
-                });
+                write::text_value(out, 1, key, value);
             }
         });
         write::message(&mut envelope.scope, 1, |out| {

@@ -107,6 +107,22 @@ pub fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) 
     out[start + more] = rest as u8;
 }
 
+/// A `KeyValue`, whose `AnyValue` `value` appends.
+#[inline]
+pub fn key_value(out: &mut Vec<u8>, field: u32, key: &[u8], value: impl FnOnce(&mut Vec<u8>)) {
+    message(out, field, |out| {
+        bytes(out, 1, key);
+        message(out, 2, value);
+    });
+}
+
+/// A `KeyValue` with a text.
+pub fn text_value(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
+    key_value(out, field, key.as_bytes(), |out| {
+        bytes(out, 1, value.as_bytes())
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

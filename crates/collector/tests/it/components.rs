@@ -1,5 +1,7 @@
 //! Options of components.
 
+use std::time::Duration;
+
 use spangate_collector::config::components::exporters::debug::Verbosity;
 use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
@@ -177,8 +179,8 @@ fn exporters_of_either_name() {
         );
         let retry = otlp.retry.as_ref().expect("retries");
         assert_eq!(
-            (retry.max_elapsed_ns, retry.initial_interval_ns),
-            (0, 5_000_000_000)
+            (retry.elapsed_max, retry.first),
+            (None, Duration::from_secs(5))
         );
         assert_eq!(warnings, [""; 0]);
     }

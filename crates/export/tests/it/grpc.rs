@@ -258,7 +258,7 @@ fn a_receiver_that_is_no_grpc() {
         Exporter::OtlpGrpc(Box::new(grpc(receiver.address))),
         processor(100),
     ));
-    plan.retry.elapsed_max = Duration::ZERO;
+    plan.retry.elapsed_max = Some(Duration::ZERO);
     let exporters = spangate_export::Exporters::start(plan).unwrap();
     let queue = &exporters.pipelines()[0].queue;
     offer_spans(queue, &["a"]);

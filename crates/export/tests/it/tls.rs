@@ -89,7 +89,7 @@ fn exporters(address: SocketAddr, tls: Tls) -> Result<Exporters, String> {
     settings.tls = tls;
     let exporter = Exporter::OtlpHttp(Box::new(settings));
     let mut plan = plan(pipeline(Signal::Traces, exporter, processor(100)));
-    plan.retry.elapsed_max = Duration::ZERO;
+    plan.retry.elapsed_max = Some(Duration::ZERO);
     Exporters::start(plan)
 }
 

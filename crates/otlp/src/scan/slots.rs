@@ -104,7 +104,7 @@ impl<'a> Spot<'a> for Slots<'a, '_> {
     }
 }
 
-/// What stands around a span, for conditions that read it.
+/// What stands around a record, for those who look at it too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Around<'a> {
     /// The message `Resource`.

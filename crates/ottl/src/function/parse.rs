@@ -67,11 +67,8 @@ fn json(value: &serde_json::Value, out: &mut Vec<u8>, depth: u32) -> Result<(), 
         }),
         Json::Object(entries) => write::message(out, 6, |out| {
             for (key, value) in entries {
-                write::message(out, 1, |out| {
-                    write::bytes(out, 1, key.as_bytes());
-                    write::message(out, 2, |out| {
-                        outcome = outcome.and_then(|()| json(value, out, depth));
-                    });
+                write::key_value(out, 1, key.as_bytes(), |out| {
+                    outcome = outcome.and_then(|()| json(value, out, depth));
                 });
             }
         }),

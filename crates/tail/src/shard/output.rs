@@ -11,6 +11,8 @@ const SPARE_GROUPS: usize = 256;
 /// Bytes of a buffer that is kept.
 const SPARE_BYTES: usize = 64 << 10;
 
+/// `InstrumentationScope.attributes`
+const ATTRIBUTES: u32 = 3;
 /// What is recorded in the scopes of kept spans.
 const POLICY: &str = "tailsampling.policy";
 /// The same of the sub-policy of a `composite`.
@@ -208,13 +210,14 @@ fn record<'n>(scope_fields: &[u8], mark: Mark, name: &Names<'_, 'n>, out: &mut V
             }
         }
         if let Some(policy) = policy {
-            attribute(out, POLICY, |out| write::bytes(out, 1, policy.as_bytes()));
+            write::text_value(out, ATTRIBUTES, POLICY, policy);
         }
         if let Some(sub) = sub {
-            attribute(out, COMPOSITE, |out| write::bytes(out, 1, sub.as_bytes()));
+            write::text_value(out, ATTRIBUTES, COMPOSITE, sub);
         }
         if mark.late {
-            attribute(out, CACHED, |out| write::uint(out, 2, 1));
+            let kept = |out: &mut Vec<u8>| write::uint(out, 2, 1);
+            write::key_value(out, ATTRIBUTES, CACHED.as_bytes(), kept);
         }
     });
     copy_fields(scope_fields, out, |key, _| key != SCOPE);
@@ -243,12 +246,4 @@ fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>
             out.extend_from_slice(field.whole);
         }
     }
-}
-
-/// An attribute of a scope.
-fn attribute(out: &mut Vec<u8>, key: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    write::message(out, 3, |out| {
-        write::bytes(out, 1, key.as_bytes());
-        write::message(out, 2, value);
-    });
 }

@@ -257,10 +257,7 @@ mod tests {
         let mut out = Vec::new();
         write::message(&mut out, 1, |out| {
             for (key, value) in attributes {
-                write::message(out, 1, |out| {
-                    write::bytes(out, 1, key.as_bytes());
-                    write::message(out, 2, |out| write::bytes(out, 1, value.as_bytes()));
-                });
+                write::text_value(out, 1, key, value);
             }
         });
         out

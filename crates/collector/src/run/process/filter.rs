@@ -247,10 +247,6 @@ impl<'a> Walk<'_, 'a> {
             return Ok(true);
         }
         self.list.read(message, Kind::Span.attributes_key())?;
-        let around = super::edit::Around {
-            resource: around.resource,
-            scope: around.scope,
-        };
         let is_in = |matcher: &Option<matching::Matcher>, unless: bool| match matcher {
             Some(matcher) => matcher.matches(Kind::Span, around, message, &self.list),
             None => Ok(unless),

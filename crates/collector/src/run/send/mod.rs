@@ -5,7 +5,6 @@ mod debug;
 mod file;
 mod outlet;
 mod queue;
-mod retry;
 mod room;
 mod stored;
 

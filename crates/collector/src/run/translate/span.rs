@@ -105,10 +105,7 @@ impl<'a> Attributes<'a> {
     /// Appends them as fields of this number.
     pub fn write(&self, out: &mut Vec<u8>, field: u32) {
         for (key, value) in &self.0 {
-            write::message(out, field, |out| {
-                write::bytes(out, 1, key.as_bytes());
-                write::message(out, 2, |out| value.write(out));
-            });
+            write::key_value(out, field, key.as_bytes(), |out| value.write(out));
         }
     }
 

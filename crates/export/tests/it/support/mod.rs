@@ -120,7 +120,7 @@ pub fn plan(pipeline: PipelinePlan) -> Plan {
     plan.pipelines.push(pipeline);
     plan.retry = Retry {
         first: Duration::from_millis(1),
-        elapsed_max: DEADLINE,
+        elapsed_max: Some(DEADLINE),
         ..Retry::default()
     };
     plan

@@ -275,10 +275,7 @@ pub fn encode(value: &AttributeValue, out: &mut Vec<u8>) {
         }),
         AttributeValue::Map(entries) => write::message(out, 6, |out| {
             for (key, value) in entries {
-                write::message(out, 1, |out| {
-                    write::bytes(out, 1, key.as_bytes());
-                    write::message(out, 2, |out| encode(value, out));
-                });
+                write::key_value(out, 1, key.as_bytes(), |out| encode(value, out));
             }
         }),
     }

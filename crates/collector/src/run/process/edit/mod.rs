@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use otlp::scan::Malformed;
+use otlp::scan::{Around, Malformed};
 use otlp::write;
 
 pub use otlp::text;
@@ -59,15 +59,6 @@ impl Kind {
         };
         number << 3 | 2
     }
-}
-
-/// What stands around a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
-    /// The message `Resource`.
-    pub resource: &'a [u8],
-    /// The message `InstrumentationScope`.
-    pub scope: &'a [u8],
 }
 
 /// Gets a record, and writes what it becomes.
