@@ -5,7 +5,8 @@
 
 mod sampling;
 
-pub use sampling::{THRESHOLD_MAX, randomness, set_threshold, threshold, threshold_of};
+pub use sampling::{DIGITS, THRESHOLD_MAX, randomness, set_threshold, threshold, threshold_of};
+pub use sampling::{randomness_of_digits, threshold_digits, threshold_of_digits};
 
 /// The most members of a list; a longer list is malformed.
 pub const MEMBERS_MAX: usize = 32;

@@ -7,7 +7,7 @@ use syntax::hex;
 pub const THRESHOLD_MAX: u64 = 1 << 56;
 
 /// Hexadecimal digits of 56 bits.
-const DIGITS: usize = 14;
+pub const DIGITS: usize = 14;
 
 /// The threshold that keeps this share of all traces, rounded to 56 bits; none if the share rounds to 0. NaN keeps all traces.
 #[must_use]
@@ -25,16 +25,27 @@ pub fn threshold_of(probability: f64) -> Option<u64> {
 /// The threshold with which the trace was sampled.
 #[must_use]
 pub fn threshold(state: &[u8]) -> Option<u64> {
-    let digits = sub_key(get(state, b"ot")?, b"th")?;
-    // Trailing zeros are omitted.
-    let shift = 4 * DIGITS.checked_sub(digits.len())?;
-    Some(number(digits)? << shift)
+    sub_key(get(state, b"ot")?, b"th").and_then(threshold_of_digits)
 }
 
 /// The randomness that all samplers of the trace use, if it is not in the trace identifier.
 #[must_use]
 pub fn randomness(state: &[u8]) -> Option<u64> {
-    let digits = sub_key(get(state, b"ot")?, b"rv")?;
+    sub_key(get(state, b"ot")?, b"rv").and_then(randomness_of_digits)
+}
+
+/// 1 to 14 digits of either case as a threshold: trailing zeros are omitted.
+#[must_use]
+pub fn threshold_of_digits(digits: &[u8]) -> Option<u64> {
+    let shift = 4 * DIGITS.checked_sub(digits.len())?;
+    (!digits.is_empty())
+        .then(|| number(digits))?
+        .map(|bits| bits << shift)
+}
+
+/// 14 digits of either case as randomness.
+#[must_use]
+pub fn randomness_of_digits(digits: &[u8]) -> Option<u64> {
     (digits.len() == DIGITS).then(|| number(digits))?
 }
 
@@ -68,7 +79,7 @@ fn write_ot(old: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
         out.extend_from_slice(pair);
     }
     if let Some(threshold) = threshold {
-        let (digits, len) = digits(threshold);
+        let (digits, len) = threshold_digits(threshold);
         // A value that does not fit is omitted, as if it were unknown.
         if out.len() - value + 4 + len <= VALUE_BYTES_MAX {
             if out.len() > value {
@@ -84,7 +95,8 @@ fn write_ot(old: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
 }
 
 /// The digits of a threshold, and how many are needed: at least one, without trailing zeros.
-fn digits(threshold: u64) -> ([u8; DIGITS], usize) {
+#[must_use]
+pub fn threshold_digits(threshold: u64) -> ([u8; DIGITS], usize) {
     let mut digits = [0; DIGITS];
     hex::write(&mut digits, &threshold.to_be_bytes()[1..]);
     let zeros = digits
@@ -95,20 +107,16 @@ fn digits(threshold: u64) -> ([u8; DIGITS], usize) {
     (digits, (DIGITS - zeros).max(1))
 }
 
-/// The value of a sub-key of `ot`: `key:value;key:value`.
+/// The value of a sub-key of `ot`: `key:value;key:value`. One with capital letters is not valid.
 fn sub_key<'a>(ot: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     ot.split(|byte| *byte == b';')
         .find_map(|pair| pair.strip_prefix(key)?.strip_prefix(b":"))
+        .filter(|value| !value.iter().any(u8::is_ascii_uppercase))
 }
 
-/// Reads 1 to 14 digits in lower case.
 fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > DIGITS {
-        return None;
-    }
     digits.iter().try_fold(0, |value, digit| {
-        let digit = hex::digit(*digit).filter(|_| !digit.is_ascii_uppercase())?;
-        Some(value << 4 | u64::from(digit))
+        Some(value << 4 | u64::from(hex::digit(*digit)?))
     })
 }
 
@@ -210,5 +218,16 @@ mod tests {
             let value = random.next() >> 8 >> (turn % 56) << (turn / 7 % 40) & (THRESHOLD_MAX - 1);
             assert_eq!(threshold(set("a=b", Some(value)).as_bytes()), Some(value));
         }
+    }
+
+    #[test]
+    fn digits_are_read() {
+        assert_eq!(threshold_of_digits(b"8"), Some(1 << 55));
+        assert_eq!(threshold_of_digits(b"C"), Some(3 << 54));
+        assert_eq!(randomness_of_digits(b"000000000000ff"), Some(255));
+        for bad in ["", "g", "012345678901234", "+1", "é"] {
+            assert_eq!(threshold_of_digits(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(randomness_of_digits(b"ff"), None);
     }
 }
