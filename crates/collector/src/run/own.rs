@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use export::client::{Client, GrpcOptions, HttpOptions, Outcome, Proxies};
 use export::clock::now_unix_ns;
-use prost::Message;
 use telemetry::settings::Encoding;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -77,8 +76,7 @@ impl Sending {
             begun_ns: self.view.begun_ns,
             now_ns: now_unix_ns(),
         };
-        let request = metrics::sheet(&self.view).request(&self.view.resource, span);
-        let protobuf = request.encode_to_vec();
+        let protobuf = metrics::sheet(&self.view).request(&self.view.resource, span);
         let body = match self.is_json {
             true => otlp::json::encode(Signal::Metrics, &protobuf),
             false => protobuf,

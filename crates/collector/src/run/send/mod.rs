@@ -18,8 +18,8 @@ use telemetry::settings::Encoding;
 use tokio::time::Instant;
 use traces::{Stage, Store};
 
+pub use balance::Balancer;
 pub(in crate::run) use balance::start as balance;
-pub use balance::{BOUNDS_MS, Balancer};
 pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
 pub use queue::{Counts, Failing, Sender, SenderEnd};

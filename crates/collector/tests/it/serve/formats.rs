@@ -404,10 +404,7 @@ async fn all_to_their_backends(queue: &str) {
     until("all is sent", || traces(&balancer).held() == 0).await;
     let view = balancer.view.balancers[0].1.view();
     assert_eq!(view.len(), 3);
-    assert!(
-        view.iter()
-            .all(|backend| backend.attempts.tally().failed == 0)
-    );
+    assert!(view.iter().all(|backend| backend.attempts.failed() == 0));
     let [balance, ..] = balancer.end().await;
     assert_eq!((balance.accepted, balance.exported), (800, 800));
     for sink in sinks {

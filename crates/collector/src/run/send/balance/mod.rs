@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub use attempts::{Attempts, BOUNDS_MS};
+pub use attempts::Attempts;
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
 use self::ring::Ring;
