@@ -174,7 +174,7 @@ impl Program {
         }
         for policy in &settings.policies {
             let node = compiler.top(policy)?;
-            if settings.strategy == Strategy::SpanIngest && node.is_stateful() {
+            if settings.strategy == Strategy::SpanIngest && policy.stateful().is_some() {
                 let why = "it depends on more than one batch of spans, which span-ingest does not wait for";
                 return Err(Refusal::new(&policy.name, why));
             }

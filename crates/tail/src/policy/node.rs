@@ -86,19 +86,6 @@ impl Node {
             _ => None,
         }
     }
-
-    /// Its vote can change from sampled to not sampled as spans arrive, or depends on other traces.
-    #[must_use]
-    pub fn is_stateful(&self) -> bool {
-        match self {
-            Node::Spans(_) | Node::Bytes(_) | Node::Window(_) => true,
-            Node::SpanCount(policy) => policy.is_stateful(),
-            Node::And(nodes) | Node::Drop(nodes) => nodes.iter().any(Node::is_stateful),
-            Node::Not(node) => node.is_stateful(),
-            Node::Composite(policy) => policy.is_stateful(),
-            _ => false,
-        }
-    }
 }
 
 /// `sampled` or `not sampled`.

@@ -1,0 +1,20 @@
+//! `trace_flags`: a trace is kept with a span whose flags say that it is sampled.
+
+use tail::settings::PolicyKind;
+
+use super::super::yaml::Block;
+use super::Type;
+use crate::config::options::{Kind, Section, opt};
+
+#[rustfmt::skip]
+pub(super) const TYPE: Type = Type {
+    options: opt("trace_flags", Kind::Any, "", "has no options").no_effect("trace_flags has no options"),
+    read,
+    write,
+};
+
+fn read(_: &Section<'_>) -> Option<PolicyKind> {
+    Some(PolicyKind::TraceFlags)
+}
+
+fn write(_: &PolicyKind, _: &mut Block<'_>) {}
