@@ -8,16 +8,13 @@ use crate::config::options::{Kind, Section, opt};
 use crate::config::pattern;
 use crate::config::source::shortened;
 
-/// Answers of expressions that are remembered where no number is written.
-const CACHE_SIZE_DEFAULT: u64 = 128;
-
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {
     options: opt("string_attribute", Kind::Section(&[&[
         opt("key", Kind::Text, "", "attribute of a resource or a span"),
         opt("values", Kind::Texts, "", "whole texts, or regular expressions"),
         opt("enabled_regex_matching", Kind::Flag, "false", "they are regular expressions"),
-        opt("cache_max_size", Kind::Int(i64::MIN, i64::MAX), "0", "answers of expressions that are remembered; 0: 128"),
+        opt("cache_max_size", Kind::Int(i64::MIN, i64::MAX), "0", "answers of expressions that are remembered").no_effect("no answers are remembered: expressions take linear time"),
         opt("invert_match", Kind::Flag, "false", "traces without such a value are kept"),
     ]]), "", "options of type string_attribute"),
     read,
@@ -44,15 +41,10 @@ fn read(options: &Section<'_>) -> Option<PolicyKind> {
             options.notes.warn(*at, message);
         }
     }
-    let cache_max_size: i64 = options.int("cache_max_size");
     Some(PolicyKind::StringAttribute {
         key: key(options),
         values: values.into_iter().map(|(text, _)| text).collect(),
         regex,
-        cache_max_size: match u64::try_from(cache_max_size) {
-            Ok(size) if size > 0 => size,
-            _ => CACHE_SIZE_DEFAULT,
-        },
         invert: options.flag("invert_match"),
     })
 }
@@ -62,7 +54,6 @@ fn write(kind: &PolicyKind, block: &mut Block<'_>) {
         key,
         values,
         regex,
-        cache_max_size: _,
         invert,
     } = kind
     {
