@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 
 use crate::Signal;
 use base64::Engine;
@@ -16,6 +17,8 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use syntax::hex;
 
 use super::schema::{self, Field, Kind, Message};
+use crate::wire::{FIXED32, FIXED64, VARINT};
+use crate::write;
 
 /// Base64 with padding or without.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -44,62 +47,28 @@ pub fn decode(signal: Signal, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, 
     Ok(out.bytes)
 }
 
-/// Wire types (protobuf's encoding).
-const VARINT: u32 = 0;
-const I64: u32 = 1;
-const LEN: u32 = 2;
-const I32: u32 = 5;
-
 struct Out {
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
 impl Out {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
-    }
-
-    fn key(&mut self, field: &Field, wire: u32) {
-        self.varint(u64::from(field.number << 3 | wire));
-    }
-
-    fn block(&mut self, field: &Field, bytes: &[u8]) {
-        self.key(field, LEN);
-        self.varint(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Writes the output of `inside`, preceded by its length.
+    /// Writes a message field, whose content `inside` writes.
     fn nested<E: Error>(
         &mut self,
         field: &Field,
         inside: impl FnOnce(&mut Out) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.key(field, LEN);
-        let begin = self.bytes.len();
-        // Most lengths take one byte.
-        self.bytes.push(0);
-        inside(self)?;
-        let len = self.bytes.len() - begin - 1;
-        match u8::try_from(len) {
-            Ok(len @ 0..0x80) => self.bytes[begin] = len,
-            _ => self.make_room(begin, len),
-        }
+        let mut outcome = Ok(());
+        let mut bytes = mem::take(&mut self.bytes);
+        write::message(&mut bytes, field.number, |bytes| {
+            mem::swap(bytes, &mut self.bytes);
+            outcome = inside(self);
+            mem::swap(bytes, &mut self.bytes);
+        });
+        self.bytes = bytes;
+        outcome?;
         self.bounded()
-    }
-
-    /// Inserts a length of several bytes where one byte was reserved.
-    fn make_room(&mut self, begin: usize, len: usize) {
-        let end = self.bytes.len();
-        self.varint(len as u64);
-        let size = self.bytes.len() - end;
-        self.bytes[begin + 1..].rotate_right(size);
-        self.bytes.remove(begin);
     }
 
     fn bounded<E: Error>(&self) -> Result<(), E> {
@@ -287,10 +256,18 @@ impl<'de> DeserializeSeed<'de> for One<'_> {
 }
 
 impl One<'_> {
-    fn key(&mut self, wire: u32) {
+    /// Writes the bits of a number of this wire type.
+    fn number<E: Error>(self, wire: u32, bits: u64) -> Result<(), E> {
+        let out = &mut self.out.bytes;
         if self.form != Form::Packed {
-            self.out.key(self.field, wire);
+            write::key(out, self.field.number, wire);
         }
+        match wire {
+            VARINT => write::varint(out, bits),
+            FIXED32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
+            _ => out.extend_from_slice(&bits.to_le_bytes()),
+        }
+        self.out.bounded()
     }
 
     fn is_left_out(&self, is_default: bool) -> bool {
@@ -303,84 +280,67 @@ impl One<'_> {
     }
 
     /// Writes an integer.
-    fn whole<E: Error>(mut self, value: i128) -> Result<(), E> {
+    fn whole<E: Error>(self, value: i128) -> Result<(), E> {
         if self.is_left_out(value == 0) {
             return Ok(());
         }
-        let range = || format!("{value} is out of range");
-        match self.field.kind {
+        let unsigned = u64::try_from(value).ok();
+        let signed = i64::try_from(value).ok().map(|value| value as u64);
+        let short = i32::try_from(value).ok();
+        let (wire, bits) = match self.field.kind {
             Kind::Uint32 => {
                 // An enumeration may be negative, which is an unknown value.
-                let low = i32::try_from(value).map(|value| i64::from(value) as u64);
-                let value = low.or_else(|_| u32::try_from(value).map(u64::from));
-                let value = value.map_err(|_| self.wrong(range()))?;
-                self.key(VARINT);
-                self.out.varint(value);
+                let low = short.map(|value| i64::from(value) as u64);
+                let high = u32::try_from(value).ok().map(u64::from);
+                (VARINT, low.or(high))
             }
-            Kind::Fixed32 => {
-                let value = u32::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(I32);
-                self.out.bytes.extend_from_slice(&value.to_le_bytes());
-            }
+            Kind::Fixed32 => (FIXED32, u32::try_from(value).ok().map(u64::from)),
+            // Zigzag: the sign is in the lowest bit.
             Kind::Sint32 => {
-                let value = i32::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(VARINT);
-                // Zigzag: the sign is in the lowest bit.
-                let value = (value << 1 ^ value >> 31) as u32;
-                self.out.varint(value.into());
+                let zigzag = |value: i32| u64::from((value << 1 ^ value >> 31) as u32);
+                (VARINT, short.map(zigzag))
             }
-            Kind::Int64 => {
-                let value = i64::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(VARINT);
-                self.out.varint(value as u64);
-            }
-            Kind::Uint64 => {
-                let value = u64::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(VARINT);
-                self.out.varint(value);
-            }
-            Kind::Sfixed64 => {
-                let value = i64::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(I64);
-                self.out.bytes.extend_from_slice(&value.to_le_bytes());
-            }
-            Kind::Fixed64 => {
-                let value = u64::try_from(value).map_err(|_| self.wrong(range()))?;
-                self.key(I64);
-                self.out.bytes.extend_from_slice(&value.to_le_bytes());
-            }
+            Kind::Int64 => (VARINT, signed),
+            Kind::Uint64 => (VARINT, unsigned),
+            Kind::Sfixed64 => (FIXED64, signed),
+            Kind::Fixed64 => (FIXED64, unsigned),
             Kind::Double => return self.double(value as f64),
             _ => return Err(self.wrong("is a number")),
+        };
+        match bits {
+            Some(bits) => self.number(wire, bits),
+            None => Err(self.wrong(format!("{value} is out of range"))),
         }
-        self.out.bounded()
     }
 
-    fn double<E: Error>(mut self, value: f64) -> Result<(), E> {
-        if !matches!(self.field.kind, Kind::Double) {
-            return match value.fract() == 0.0 && value.abs() < 1e19 {
-                true => self.whole(value as i128),
-                false => Err(self.wrong(format!("{value} is no whole number"))),
-            };
+    fn double<E: Error>(self, value: f64) -> Result<(), E> {
+        if matches!(self.field.kind, Kind::Double) {
+            return self.number(FIXED64, value.to_bits());
         }
-        self.key(I64);
-        self.out.bytes.extend_from_slice(&value.to_le_bytes());
-        self.out.bounded()
+        match value.fract() == 0.0 && value.abs() < 1e19 {
+            true => self.whole(value as i128),
+            false => Err(self.wrong(format!("{value} is no whole number"))),
+        }
     }
 
-    fn text<E: Error>(self, text: &str) -> Result<(), E> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        write::bytes(&mut self.out.bytes, self.field.number, bytes);
+    }
+
+    fn text<E: Error>(mut self, text: &str) -> Result<(), E> {
         if matches!(self.field.kind, Kind::Text | Kind::Hex | Kind::Base64)
             && self.is_left_out(text.is_empty())
         {
             return Ok(());
         }
         match self.field.kind {
-            Kind::Text => self.out.block(self.field, text.as_bytes()),
+            Kind::Text => self.bytes(text.as_bytes()),
             Kind::Hex => match hex::decode(text.as_bytes()) {
-                Some(bytes) => self.out.block(self.field, &bytes),
+                Some(bytes) => self.bytes(&bytes),
                 None => return Err(self.wrong("is not hexadecimal")),
             },
             Kind::Base64 => match BASE64.decode(text) {
-                Ok(bytes) => self.out.block(self.field, &bytes),
+                Ok(bytes) => self.bytes(&bytes),
                 Err(error) => return Err(self.wrong(format!("is no base64: {error}"))),
             },
             Kind::Double => {
@@ -425,8 +385,7 @@ impl<'de> Visitor<'de> for One<'_> {
         if let (Kind::Message(_), Form::Always) = (&self.field.kind, self.form)
             && self.field.many
         {
-            self.key(LEN);
-            self.out.varint(0);
+            self.bytes(b"");
         }
         Ok(())
     }
@@ -440,15 +399,12 @@ impl<'de> Visitor<'de> for One<'_> {
         }
     }
 
-    fn visit_bool<E: Error>(mut self, value: bool) -> Result<(), E> {
-        if !matches!(self.field.kind, Kind::Bool) {
-            return Err(self.wrong("is a truth value"));
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        match self.field.kind {
+            Kind::Bool if self.is_left_out(!value) => Ok(()),
+            Kind::Bool => self.number(VARINT, value.into()),
+            _ => Err(self.wrong("is a truth value")),
         }
-        if !self.is_left_out(!value) {
-            self.key(VARINT);
-            self.out.varint(value.into());
-        }
-        Ok(())
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
