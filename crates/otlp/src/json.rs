@@ -5,7 +5,6 @@
 //! enumerations as numbers, 64-bit numbers as strings; absent fields are omitted.
 
 mod decode;
-mod schema;
 #[cfg(test)]
 mod tests;
 mod usual;
@@ -15,9 +14,9 @@ use std::io::Write;
 pub use decode::decode;
 
 use crate::Signal;
+use crate::schema::{self, Field, Kind, Message};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use schema::{Field, Kind, Message};
 use syntax::hex;
 
 use crate::plain::is_plain;
@@ -42,12 +41,7 @@ fn write(signal: Signal, request: &[u8], gathers: bool) -> Option<Vec<u8>> {
         gathers,
         scattered: false,
     };
-    let message = match signal {
-        Signal::Traces => &schema::TRACES,
-        Signal::Metrics => &schema::METRICS,
-        Signal::Logs => &schema::LOGS,
-    };
-    writer.message(message, request, 0);
+    writer.message(schema::request(signal), request, 0);
     (!writer.scattered).then_some(writer.out)
 }
 

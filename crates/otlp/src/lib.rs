@@ -7,10 +7,12 @@ pub mod count;
 pub mod json;
 pub mod plain;
 pub mod scan;
+mod schema;
 mod signal;
 pub mod split;
 pub mod text;
 pub mod tracestate;
+pub mod view;
 pub mod wire;
 pub mod write;
 

@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use opentelemetry_proto::tonic::common::v1::AnyValue;
-use prost::Message;
 use syntax::hex;
 
 use crate::zipkin::value;
@@ -174,8 +172,8 @@ impl Writer {
     /// Handles values that the filter does not make.
     #[cold]
     fn other(&mut self, any: &[u8]) -> Result<(), Malformed> {
-        let any = AnyValue::decode(any).map_err(|_| Malformed::WireType)?;
-        let _ = serde_json::to_writer(&mut self.out, &value(&Some(any)));
+        let any = otlp::view::value(any)?;
+        let _ = serde_json::to_writer(&mut self.out, &value(any));
         Ok(())
     }
 

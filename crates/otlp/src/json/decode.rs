@@ -16,7 +16,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use syntax::hex;
 
-use super::schema::{self, Field, Kind, Message};
+use crate::schema::{self, Field, Kind, Message};
 use crate::wire::{FIXED32, FIXED64, VARINT};
 use crate::write;
 
@@ -31,17 +31,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// # Errors
 /// The JSON is invalid, or the protobuf would be larger than `bytes_max`.
 pub fn decode(signal: Signal, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, String> {
-    let message = match signal {
-        Signal::Traces => &schema::TRACES,
-        Signal::Metrics => &schema::METRICS,
-        Signal::Logs => &schema::LOGS,
-    };
     let mut out = Out {
         bytes: Vec::new(),
         bytes_max,
     };
     let mut json = serde_json::Deserializer::from_slice(body);
-    let read = Fields(message, &mut out).deserialize(&mut json);
+    let read = Fields(schema::request(signal), &mut out).deserialize(&mut json);
     let read = read.and_then(|()| json.end());
     read.map_err(|error| error.to_string())?;
     Ok(out.bytes)
@@ -142,12 +137,7 @@ impl Visitor<'_> for Name {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Known, E> {
         let name = camel(name);
-        // The schema's names include quotes and a colon.
-        let is_named = |field: &&Field| {
-            let own = field.name.strip_prefix('"');
-            own.and_then(|own| own.strip_suffix("\":")) == Some(&*name)
-        };
-        Ok(Known(self.0.0.iter().find(is_named)))
+        Ok(Known(self.0.named(&name)))
     }
 }
 
@@ -275,7 +265,7 @@ impl One<'_> {
     }
 
     fn wrong<E: Error>(&self, what: impl fmt::Display) -> E {
-        let name = self.field.name.trim_matches(['"', ':']);
+        let name = self.field.json_name();
         E::custom(format!("{name}: {what}"))
     }
 

@@ -12,7 +12,6 @@ use export::rpc::Status;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
-use prost::Message;
 use telemetry::settings::Compression;
 
 use super::Intake;
@@ -176,8 +175,8 @@ pub(super) fn trailers(status: &Status) -> HeaderMap {
     if let Ok(message) = HeaderValue::from_str(&percent(&status.message)) {
         headers.insert("grpc-message", message);
     }
-    if !status.details.is_empty() {
-        let details = STANDARD_NO_PAD.encode(status.encode_to_vec());
+    if status.retry_after.is_some() {
+        let details = STANDARD_NO_PAD.encode(status.encode());
         if let Ok(details) = HeaderValue::from_str(&details) {
             headers.insert("grpc-status-details-bin", details);
         }

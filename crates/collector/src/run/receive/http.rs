@@ -12,7 +12,6 @@ use hyper::header::{
     RETRY_AFTER,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use prost::Message;
 use telemetry::settings::Compression;
 use tokio::sync::mpsc;
 
@@ -223,7 +222,7 @@ fn success(form: Form) -> Response<Reply> {
 fn failure(fault: &Fault, form: Form) -> Response<Reply> {
     let status = fault.status();
     let (content, body) = match form {
-        Form::Protobuf => ("application/x-protobuf", status.encode_to_vec()),
+        Form::Protobuf => ("application/x-protobuf", status.encode()),
         Form::Json => {
             let status = serde_json::json!({ "code": status.code, "message": status.message });
             ("application/json", status.to_string().into_bytes())

@@ -1,10 +1,28 @@
 //! The messages of OTLP 1.x: opentelemetry/proto/{common,resource,trace,metrics,logs}/v1 and collector/*/v1.
 
+use crate::Signal;
+
 /// The fields of a message.
-pub(super) struct Message(pub &'static [Field]);
+pub(crate) struct Message(pub &'static [Field]);
+
+impl Message {
+    /// The field of this JSON name.
+    pub(crate) fn named(&self, name: &str) -> Option<&'static Field> {
+        self.0.iter().find(|field| field.json_name() == name)
+    }
+}
+
+/// The export request of a signal.
+pub(crate) fn request(signal: Signal) -> &'static Message {
+    match signal {
+        Signal::Traces => &TRACES,
+        Signal::Metrics => &METRICS,
+        Signal::Logs => &LOGS,
+    }
+}
 
 /// A field.
-pub(super) struct Field {
+pub(crate) struct Field {
     /// The field number, 1 to 31.
     pub number: u32,
     /// The field's JSON name, with quotes and a colon.
@@ -14,8 +32,23 @@ pub(super) struct Field {
     pub many: bool,
 }
 
+impl Field {
+    /// Its JSON name.
+    pub(crate) fn json_name(&self) -> &'static str {
+        self.name.trim_matches(['"', ':'])
+    }
+
+    /// Its message, if it is one.
+    pub(crate) fn message(&self) -> Option<&'static Message> {
+        match self.kind {
+            Kind::Message(message) => Some(message()),
+            _ => None,
+        }
+    }
+}
+
 /// The type of a field, which determines how it is written.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A function, because messages may contain each other.
     Message(fn() -> &'static Message),
     Text,
@@ -37,7 +70,7 @@ pub(super) enum Kind {
 
 macro_rules! message {
     ($name:ident { $($number:literal $json:literal $kind:ident $(($inner:ident))? $([$many:ident])?,)* }) => {
-        pub(super) static $name: Message = Message(&[$(Field {
+        pub(crate) static $name: Message = Message(&[$(Field {
             number: $number,
             name: concat!("\"", $json, "\":"),
             kind: message!(@kind $kind $($inner)?),
