@@ -92,8 +92,7 @@ fn retry_info(detail: &[u8]) -> Option<Duration> {
     }
     let is_there = fields(info).any(|field| field.key == FIRST);
     let (seconds, nanos) = (u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
-    let delay = Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos.into()));
-    delay.filter(|_| is_there)
+    (is_there && nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))
 }
 
 /// The retry delay in an encoded [`Status`].
