@@ -146,4 +146,82 @@ mod tests {
         let request = field(1, &field(2, &field(2, &metric)));
         assert_eq!(records(Signal::Metrics, &request), Ok(2));
     }
+
+    fn counted(signal: Signal, request: &[u8]) -> Option<u64> {
+        records(signal, request).ok()
+    }
+
+    /// A field with a length.
+    fn long(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2];
+        let mut length = content.len();
+        while length >= 0x80 {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+        out.extend(content);
+        out
+    }
+
+    /// `count` spans of 200 bytes each, behind a resource and before a schema's URL.
+    fn spans(count: usize) -> Vec<u8> {
+        let mut scope = long(1, b"a scope");
+        (0..count).for_each(|_| scope.extend(long(2, &[7; 200])));
+        let mut resource = long(1, &long(2, b"looks like scopes"));
+        resource.extend(long(2, &scope));
+        resource.extend(long(2, &scope));
+        resource.extend(long(3, b"https://example.com/schema"));
+        long(1, &resource)
+    }
+
+    #[test]
+    fn counts_records_of_every_scope_and_resource() {
+        assert_eq!(counted(Signal::Traces, b""), Some(0));
+        assert_eq!(counted(Signal::Traces, &spans(3)), Some(6));
+        let twice = [spans(3), spans(40)].concat();
+        assert_eq!(counted(Signal::Traces, &twice), Some(86));
+        assert_eq!(counted(Signal::Logs, &twice), Some(86));
+    }
+
+    #[test]
+    fn counts_points_of_every_kind_of_metric() {
+        let points = [long(1, b"one"), long(1, b"two"), long(2, b"other")].concat();
+        let metrics: Vec<u8> = [5, 7, 9, 10, 11, 6]
+            .iter()
+            .flat_map(|kind| long(2, &[long(1, b"name"), long(*kind, &points)].concat()))
+            .collect();
+        let message = long(1, &long(2, &metrics));
+        assert_eq!(counted(Signal::Metrics, &message), Some(10));
+    }
+
+    #[test]
+    fn passes_over_fields_of_every_wire_type() {
+        let mut message = vec![0x48, 0x96, 0x01]; // 9: varint 150
+        message.extend([0x51, 1, 2, 3, 4, 5, 6, 7, 8]); // 10: 64 bits
+        message.extend([0x5d, 1, 2, 3, 4]); // 11: 32 bits
+        message.extend(spans(1));
+        assert_eq!(counted(Signal::Traces, &message), Some(2));
+    }
+
+    #[test]
+    fn refuses_what_is_cut_or_no_protobuf() {
+        let whole = spans(2);
+        // Inside the one field of the message every cut leaves a length that is not there.
+        for cut in 1..whole.len() {
+            assert_eq!(counted(Signal::Traces, &whole[..cut]), None, "{cut}");
+        }
+        assert_eq!(counted(Signal::Traces, &[0x0b, 0]), None, "a group");
+        assert_eq!(counted(Signal::Traces, &[0x02, 0]), None, "field 0");
+        assert_eq!(counted(Signal::Traces, &[0xff; 11]), None, "a long varint");
+        assert_eq!(
+            counted(
+                Signal::Traces,
+                &[
+                    0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f
+                ]
+            ),
+            None
+        );
+    }
 }

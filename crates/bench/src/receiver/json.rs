@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 
-use super::walk::Signal;
+use otlp::Signal;
 
 /// How many records `message`, an export request without white space between its tokens, holds; `None` when it is no object.
 pub fn records(signal: Signal, message: &[u8]) -> Option<u64> {
