@@ -86,6 +86,7 @@ pub struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Those of a message whose attributes have this field key.
+    #[inline]
     #[must_use]
     pub fn new(message: &'a [u8], key: u32) -> Attributes<'a> {
         Attributes {
@@ -111,6 +112,7 @@ impl<'a> Attributes<'a> {
 impl<'a> Iterator for Attributes<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let field = self.reader.field().ok()??;

@@ -28,6 +28,7 @@ impl Keys {
     }
 
     /// The place of a name that is there.
+    #[inline]
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<u8> {
         let at = self.names.iter().position(|known| **known == *name);
@@ -45,6 +46,7 @@ pub struct Slots<'a, 'k> {
 
 impl<'a, 'k> Slots<'a, 'k> {
     /// None yet.
+    #[inline]
     #[must_use]
     pub fn new(keys: &'k Keys) -> Slots<'a, 'k> {
         Slots {

@@ -104,7 +104,7 @@ pub(super) fn start(
             ),
             Around {
                 queue: settings.queue.clone(),
-                retry: settings.retry.clone(),
+                retry: settings.retry,
             },
         ),
         Exporter::OtlpHttp(settings) => {
@@ -112,7 +112,7 @@ pub(super) fn start(
                 outlet::http(settings, signal, (&common.auth, &common.proxies))?;
             let around = Around {
                 queue: settings.queue.clone(),
-                retry: settings.retry.clone(),
+                retry: settings.retry,
             };
             (Target::Otlp(Box::new(client), encoding), around)
         }

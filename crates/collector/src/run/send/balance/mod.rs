@@ -285,7 +285,7 @@ impl Balancer {
         let rules = otlp.queue.as_ref().and_then(BatchRules::of_queue);
         let around = Around {
             queue: otlp.queue.clone(),
-            retry: otlp.retry.clone(),
+            retry: otlp.retry,
         };
         let outside = Outside {
             common: &self.common,
