@@ -1,10 +1,6 @@
 //! `always_sample`: every trace is kept.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::Type;
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, opt};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -1,10 +1,6 @@
 //! `and`: several policies keep the trace.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::{SUB_OR_NOT, Type, policies};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, SUB_OR_NOT, Section, Type, opt, policies};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

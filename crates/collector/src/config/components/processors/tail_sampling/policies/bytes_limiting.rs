@@ -1,10 +1,6 @@
 //! `bytes_limiting`: so many bytes a second are kept.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::{Type, rate};
-use crate::config::options::{COUNT_MAX, Kind, Section, opt};
+use super::{Block, COUNT_MAX, Kind, PolicyKind, Section, Type, opt, rate};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -1,10 +1,8 @@
 //! `composite`: the first policy that matches owns the trace, and each has a share of a rate.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::{SUB_OR_AND, Type, policies};
-use crate::config::options::{COUNT_MAX, Kind, Section, opt, required};
+use super::{
+    Block, COUNT_MAX, Kind, PolicyKind, SUB_OR_AND, Section, Type, opt, policies, required,
+};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -21,8 +21,8 @@ mod trace_state;
 
 use tail::settings::{Policy, PolicyKind};
 
-use super::yaml::Block;
-use crate::config::options::{Kind, Opt, Section, Table, opt, required};
+use super::yaml::{Block, text, texts};
+use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt, required};
 
 /// A type of policy.
 #[derive(Clone, Copy)]

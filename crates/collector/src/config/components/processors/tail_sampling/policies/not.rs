@@ -1,10 +1,6 @@
 //! `not`: the answer of a policy turned round.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::{SUB_LEAF, Type, policy};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, SUB_LEAF, Section, Type, opt, policy};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

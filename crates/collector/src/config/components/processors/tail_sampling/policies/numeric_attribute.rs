@@ -1,10 +1,6 @@
 //! `numeric_attribute`: an attribute has a number of a range.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::{Block, text};
-use super::{Type, key};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, key, opt, text};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -1,11 +1,9 @@
 //! `ottl_condition`: a condition in OTTL is true of a span, or of one of its events.
 
-use tail::settings::{ErrorMode, PolicyKind};
+use tail::settings::ErrorMode;
 
-use super::super::yaml::{Block, texts};
-use super::Type;
 use super::condition::{self, Context};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, opt, texts};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -1,10 +1,6 @@
 //! `probabilistic`: a share of all traces is kept.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::{Block, text};
-use super::Type;
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, opt, text};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

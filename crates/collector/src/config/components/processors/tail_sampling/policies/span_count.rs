@@ -1,10 +1,6 @@
 //! `span_count`: a trace has so many spans.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::Type;
-use crate::config::options::{COUNT_MAX, Kind, Section, opt};
+use super::{Block, COUNT_MAX, Kind, PolicyKind, Section, Type, opt};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

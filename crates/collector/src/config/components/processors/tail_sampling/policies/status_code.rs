@@ -1,10 +1,8 @@
 //! `status_code`: a span has one of some statuses.
 
-use tail::settings::{PolicyKind, StatusCodes};
+use tail::settings::StatusCodes;
 
-use super::super::yaml::Block;
-use super::Type;
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, opt};
 use crate::config::source::shortened;
 
 #[rustfmt::skip]

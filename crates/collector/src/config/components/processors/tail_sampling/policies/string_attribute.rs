@@ -1,10 +1,6 @@
 //! `string_attribute`: an attribute is one of some texts, or an expression is found in it.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::{Block, text, texts};
-use super::{Type, key};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, key, opt, text, texts};
 use crate::config::pattern;
 use crate::config::source::shortened;
 

@@ -1,10 +1,6 @@
 //! `trace_flags`: a trace is kept with a span whose flags say that it is sampled.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::Block;
-use super::Type;
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, opt};
 
 #[rustfmt::skip]
 pub(super) const TYPE: Type = Type {

@@ -1,10 +1,6 @@
 //! `trace_state`: the `tracestate` of a span has one of some values.
 
-use tail::settings::PolicyKind;
-
-use super::super::yaml::{Block, text, texts};
-use super::{Type, key};
-use crate::config::options::{Kind, Section, opt};
+use super::{Block, Kind, PolicyKind, Section, Type, key, opt, text, texts};
 
 /// Bytes of a key and a value of a tracestate together.
 const TRACE_STATE_BYTES_MAX: usize = 255;
