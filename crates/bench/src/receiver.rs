@@ -7,7 +7,6 @@ mod json;
 mod message;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,7 +19,7 @@ use lexopt::{Arg, ValueExt};
 use crate::Failure;
 use crate::sys;
 use message::Body;
-use walk::Signal;
+use otlp::{Signal, count};
 
 /// The options.
 pub const HELP: &str =
@@ -152,7 +151,7 @@ fn receive(path: &str, kind: Body, body: &[u8], shared: &Shared) -> String {
         return refuse("404 Not Found");
     };
     let (records, content_type) = match kind {
-        Body::Protobuf => (walk::records(*signal, body), "application/x-protobuf"),
+        Body::Protobuf => (count::records(*signal, body).ok(), "application/x-protobuf"),
         Body::Json => (json::records(*signal, body), "application/json"),
         Body::Other => return refuse("415 Unsupported Media Type"),
     };

@@ -15,7 +15,7 @@ pub use crate::sink::{Outcome, Prepared};
 pub struct Client(Kind);
 
 /// Options of a client over gRPC besides its settings.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrpcOptions {
     /// The value of `:authority`, and the name that the certificate must have; by default the host and port of the endpoint.
     pub authority: Option<String>,
@@ -41,7 +41,7 @@ pub struct Keepalive {
 }
 
 /// Options of a client over HTTP besides its settings.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HttpOptions {
     /// Compression level.
     pub level: Option<i32>,

@@ -11,11 +11,11 @@ use std::time::Duration;
 use hyper::Uri;
 use hyper::http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tower_service::Service;
 
 use crate::proxy::{Kind, Proxy, User};
@@ -120,30 +120,30 @@ impl Service<Uri> for Dial {
         match self {
             Dial::Tcp(tcp) => {
                 let connecting = tcp.call(uri);
-                Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
+                Box::pin(async move { Ok(Link::new(connecting.await?, false)) })
             }
             Dial::At(tcp, at) => {
                 let connecting = tcp.call(at.clone());
-                Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
+                Box::pin(async move { Ok(Link::new(connecting.await?, false)) })
             }
             Dial::Proxy(hop, proxy) => {
                 let connecting = hop.call(proxy.clone());
-                Box::pin(async move { Ok(Link::Hop(connecting.await?.into(), Hops::Asked)) })
+                Box::pin(async move { Ok(Link::new(connecting.await?, true)) })
             }
             Dial::Tunnel(tunnel) => {
                 let connecting = tunnel.call(uri);
-                Box::pin(async move { Ok(Link::Hop(connecting.await?.into(), Hops::Tunnel)) })
+                Box::pin(async move { Ok(Link::new(connecting.await?, false)) })
             }
             Dial::Socks(socks) => {
                 let connecting = with_port(uri).map(|uri| socks.call(uri));
-                Box::pin(async move { Ok(Link::Hop(connecting?.await?.into(), Hops::Tunnel)) })
+                Box::pin(async move { Ok(Link::new(connecting?.await?, false)) })
             }
             Dial::Unix(path) => {
                 let path = Arc::clone(path);
                 Box::pin(async move {
                     let stream = UnixStream::connect(&*path).await;
                     let stream = stream.map_err(|error| format!("{path}: {error}"))?;
-                    Ok(Link::Unix(TokioIo::new(stream)))
+                    Ok(Link::new(TokioIo::new(stream), false))
                 })
             }
         }
@@ -161,92 +161,73 @@ fn with_port(uri: Uri) -> Result<Uri, BoxError> {
     Ok(Uri::from_parts(parts)?)
 }
 
+/// Bytes to and from the other end.
+trait Stream: Read + Write + Send + Unpin {}
+
+impl<T: Read + Write + Send + Unpin> Stream for T {}
+
 /// An open connection.
-pub(crate) enum Link {
-    Tcp(TokioIo<TcpStream>),
-    Unix(TokioIo<UnixStream>),
-    Hop(Box<MaybeHttpsStream<TokioIo<TcpStream>>>, Hops),
+pub(crate) struct Link {
+    stream: Box<dyn Stream>,
+    /// At the other end is a proxy that needs requests with absolute URLs.
+    is_proxy: bool,
 }
 
-/// The role of a proxy at the other end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hops {
-    /// It needs requests with absolute URLs.
-    Asked,
-    /// No role: the receiver is behind a tunnel.
-    Tunnel,
-}
-
-/// Makes the same call on any kind of connection.
-macro_rules! each {
-    ($link:expr, $stream:ident => $call:expr) => {
-        match $link.get_mut() {
-            Link::Tcp(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Link::Hop(stream, _) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Link::Unix(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
+impl Link {
+    fn new(stream: impl Stream + 'static, is_proxy: bool) -> Link {
+        Link {
+            stream: Box::new(stream),
+            is_proxy,
         }
-    };
+    }
+
+    fn stream(&mut self) -> Pin<&mut dyn Stream> {
+        Pin::new(&mut *self.stream)
+    }
 }
 
 impl Connection for Link {
     fn connected(&self) -> Connected {
-        match self {
-            Link::Tcp(stream) => stream.connected(),
-            Link::Hop(stream, hops) => stream.connected().proxy(*hops == Hops::Asked),
-            Link::Unix(_) => Connected::new(),
-        }
+        Connected::new().proxy(self.is_proxy)
     }
 }
 
 impl Read for Link {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         room: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        each!(self, stream => stream.poll_read(context, room))
+        self.stream().poll_read(context, room)
     }
 }
 
 impl Write for Link {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        each!(self, stream => stream.poll_write(context, bytes))
+        self.stream().poll_write(context, bytes)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, stream => stream.poll_flush(context))
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, stream => stream.poll_shutdown(context))
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Link::Tcp(stream) => stream.is_write_vectored(),
-            Link::Hop(stream, _) => stream.is_write_vectored(),
-            Link::Unix(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        each!(self, stream => stream.poll_write_vectored(context, pieces))
+        self.stream().poll_write_vectored(context, pieces)
     }
 }

@@ -33,7 +33,8 @@ use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::request::Request;
 use crate::sink::{Outcome, Prepared};
 use crate::tls::{Secure, Version};
-use crate::{compress, json, zipkin};
+use crate::{compress, zipkin};
+use otlp::json;
 
 /// Our name in `User-Agent`.
 pub(crate) const AGENT: &str = concat!("spangate/", env!("CARGO_PKG_VERSION"));

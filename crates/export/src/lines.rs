@@ -13,7 +13,8 @@ use crate::lock::lock;
 use crate::request::Request;
 use crate::rotate::Rotating;
 use crate::sink::{Outcome, Prepared};
-use crate::{json, text};
+use crate::text;
+use otlp::json;
 
 /// An exporter that writes lines.
 pub(crate) struct Lines {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use otlp::Signal;
 use telemetry::account::Loss;
 use telemetry::queue::Queue;
-use telemetry::settings::Signal;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};

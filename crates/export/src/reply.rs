@@ -1,7 +1,7 @@
 //! Parses responses of receivers: how many records they rejected, and why. An invalid response does not make an accepted export
 //! fail.
 
-use prost::Message;
+use otlp::wire::{Value as Wire, fields, last_bytes};
 use serde_json::Value;
 
 use crate::rpc::Status;
@@ -10,28 +10,19 @@ use crate::sink::Outcome;
 /// The most bytes of a response that are read.
 pub(crate) const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// `Export*ServiceResponse`, which is the same for all signals.
-#[derive(Clone, PartialEq, Message)]
-struct Reply {
-    #[prost(message, optional, tag = "1")]
-    partial: Option<Partial>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Partial {
-    #[prost(int64, tag = "1")]
-    rejected: i64,
-    #[prost(string, tag = "2")]
-    message: String,
-}
-
-/// Parses a response in protobuf.
+/// Parses a response in protobuf: `Export*ServiceResponse`, which is the same for all signals.
 pub(crate) fn protobuf(body: &[u8]) -> Outcome {
-    let reply = Reply::decode(body).unwrap_or_default();
-    let partial = reply.partial.unwrap_or_default();
+    let (mut rejected, mut message) = (0, String::new());
+    for field in fields(last_bytes(body, 1 << 3 | 2)) {
+        match (field.key >> 3, field.value) {
+            (1, Wire::Varint(records)) => rejected = records.cast_signed(),
+            (2, Wire::Bytes(text)) => message = String::from_utf8_lossy(text).into_owned(),
+            _ => {}
+        }
+    }
     Outcome::Taken {
-        rejected: u64::try_from(partial.rejected).unwrap_or(0),
-        message: partial.message,
+        rejected: u64::try_from(rejected).unwrap_or(0),
+        message,
     }
 }
 

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use telemetry::proto;
+use otlp::wire::{self, Reader, Value};
+use otlp::write;
 use telemetry::queue::{Batch, Queue};
 
 /// A part of a worker's batch: whole fields.
@@ -80,42 +81,19 @@ impl Piece {
 
 /// The size of the first field, which must be a message: its key, its length and its content.
 fn field_len(bytes: &[u8]) -> Option<usize> {
-    let (key, key_len) = varint(bytes)?;
-    if key & 7 != 2 {
-        return None;
+    let mut reader = Reader::new(bytes);
+    match reader.field().ok()??.value {
+        Value::Bytes(_) => Some(bytes.len() - reader.rest().len()),
+        _ => None,
     }
-    let (len, len_len) = varint(&bytes[key_len..])?;
-    let all = usize::try_from(len).ok()?.checked_add(key_len + len_len)?;
-    (all <= bytes.len()).then_some(all)
 }
 
 /// The messages in a sequence of message fields.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let len = field_len(bytes)?;
-        let (field, rest) = bytes.split_at(len);
-        bytes = rest;
-        let (_, key_len) = varint(field)?;
-        let (_, len_len) = varint(&field[key_len..])?;
-        Some(&field[key_len + len_len..])
+pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    wire::fields(bytes).map_while(|field| match field.value {
+        Value::Bytes(message) => Some(message),
+        _ => None,
     })
-}
-
-/// The first varint, and its size.
-#[inline]
-pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    // Most lengths and keys have one byte.
-    if let [byte @ ..0x80, ..] = bytes {
-        return Some((u64::from(*byte), 1));
-    }
-    let mut value = 0;
-    for (at, byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some((value, at + 1));
-        }
-    }
-    None
 }
 
 /// The envelope around the records of a request. The messages of the three signals have the same field numbers.
@@ -133,19 +111,15 @@ impl Envelope {
             resource: Vec::new(),
             scope: Vec::new(),
         };
-        proto::message(&mut envelope.resource, 1, |out| {
+        write::message(&mut envelope.resource, 1, |out| {
             for (key, value) in resource {
-                proto::message(out, 1, |out| {
-                    proto::bytes(out, 1, key.as_bytes());
-                    // AnyValue.string_value
-                    proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
-                });
+                write::text_value(out, 1, key, value);
             }
         });
-        proto::message(&mut envelope.scope, 1, |out| {
-            proto::bytes(out, 1, scope.as_bytes());
+        write::message(&mut envelope.scope, 1, |out| {
+            write::bytes(out, 1, scope.as_bytes());
             if !version.is_empty() {
-                proto::bytes(out, 2, version.as_bytes());
+                write::bytes(out, 2, version.as_bytes());
             }
         });
         envelope
@@ -156,14 +130,14 @@ impl Envelope {
         let records_len: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
         let scope_len = self.scope.len() + records_len;
         // Each length is preceded by a key of one byte.
-        let scope_field = 1 + proto::varint_len(scope_len as u64) + scope_len;
+        let scope_field = 1 + write::varint_len(scope_len as u64) + scope_len;
         let resource_len = self.resource.len() + scope_field;
         let mut head = Vec::with_capacity(self.resource.len() + self.scope.len() + 24);
-        proto::key(&mut head, 1, 2);
-        proto::varint(&mut head, resource_len as u64);
+        write::key(&mut head, 1, 2);
+        write::varint(&mut head, resource_len as u64);
         head.extend_from_slice(&self.resource);
-        proto::key(&mut head, 2, 2);
-        proto::varint(&mut head, scope_len as u64);
+        write::key(&mut head, 2, 2);
+        write::varint(&mut head, scope_len as u64);
         head.extend_from_slice(&self.scope);
         let bytes = head.len() + records_len;
         let mut frames = Vec::with_capacity(pieces.len() + 1);
@@ -184,7 +158,7 @@ mod tests {
     fn piece(lens: &[usize]) -> Piece {
         let mut bytes = Vec::new();
         for len in lens {
-            proto::bytes(&mut bytes, 2, &vec![7; *len]);
+            write::bytes(&mut bytes, 2, &vec![7; *len]);
         }
         Piece {
             bytes: bytes.into(),

@@ -8,28 +8,68 @@ use tokio::time::Instant;
 use crate::health::Health;
 use crate::sink::Outcome;
 
-/// When a request is retried. The delay grows by half each time, plus or minus a fifth, so that the requests of many proxies do
-/// not arrive at the same time. A delay requested by the receiver (`Retry-After`, `RetryInfo`) is respected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When a request is retried. The delay grows each time, and is drawn from around its length, so that the requests of many
+/// processes do not arrive at the same time. A delay requested by the receiver (`Retry-After`, `RetryInfo`) is respected.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     /// The delay before the second attempt.
     pub first: Duration,
+    /// Each delay is longer than the one before by this factor.
+    pub multiplier: f64,
+    /// A delay may be shorter or longer by this share of it, 0 to 1.
+    pub spread: f64,
     /// The longest delay between two attempts.
     pub delay_max: Duration,
     /// The longest delay that a receiver may request.
     pub asked_max: Duration,
-    /// The longest time from the first attempt to the start of the last.
-    pub elapsed_max: Duration,
+    /// The longest time from the first attempt to the start of the last; none: no limit.
+    pub elapsed_max: Option<Duration>,
 }
 
 impl Default for Retry {
     fn default() -> Retry {
         Retry {
             first: Duration::from_secs(1),
+            multiplier: 1.5,
+            spread: 0.2,
             delay_max: Duration::from_secs(5),
             asked_max: Duration::from_secs(30),
-            elapsed_max: Duration::from_secs(60),
+            elapsed_max: Some(Duration::from_secs(60)),
         }
+    }
+}
+
+/// The delays of one request.
+#[derive(Debug)]
+pub struct Delays {
+    retry: Option<Retry>,
+    begin: Instant,
+    delay: Duration,
+}
+
+impl Delays {
+    /// Before the first attempt; without `retry` there is no second one.
+    #[must_use]
+    pub fn new(retry: Option<Retry>) -> Delays {
+        Delays {
+            retry,
+            begin: Instant::now(),
+            delay: retry.map_or(Duration::ZERO, |retry| retry.first),
+        }
+    }
+
+    /// How long to wait before the next attempt, at least as the receiver `asked`; none if no time is left.
+    pub fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let retry = self.retry?;
+        let asked = asked.unwrap_or_default().min(retry.asked_max);
+        let wait = spread(self.delay, retry.spread).max(asked);
+        let longer_s = self.delay.as_secs_f64() * retry.multiplier.max(1.0);
+        let longer = Duration::try_from_secs_f64(longer_s);
+        self.delay = longer.map_or(retry.delay_max, |longer| longer.min(retry.delay_max));
+        let elapsed = self.begin.elapsed() + wait;
+        { retry.elapsed_max }
+            .is_none_or(|max| elapsed <= max)
+            .then_some(wait)
     }
 }
 
@@ -48,8 +88,7 @@ impl Retry {
     where
         F: Future<Output = Outcome>,
     {
-        let begin = Instant::now();
-        let mut delay = self.first;
+        let mut delays = Delays::new(Some(self));
         loop {
             let wait = match send().await {
                 Outcome::Taken { rejected, message } => {
@@ -61,13 +100,10 @@ impl Retry {
                     return End::Failed;
                 }
                 Outcome::Busy { after, why } => {
-                    let asked = after.map(|after| after.min(self.asked_max));
-                    let wait = asked.unwrap_or_default().max(jittered(delay));
-                    if begin.elapsed() + wait > self.elapsed_max {
+                    let Some(wait) = delays.next(after) else {
                         health.failed(&why);
                         return End::Failed;
-                    }
-                    delay = (delay * 3 / 2).min(self.delay_max);
+                    };
                     health.again(&why);
                     wait
                 }
@@ -77,9 +113,10 @@ impl Retry {
     }
 }
 
-/// Four to six fifths of a time, at random.
-pub(crate) fn jittered(delay: Duration) -> Duration {
-    delay * (800 + (random() % 401) as u32) / 1000
+/// A time drawn from around `time`, by a share of it each way.
+pub(crate) fn spread(time: Duration, share: f64) -> Duration {
+    let unit = (random() >> 11) as f64 / (1_u64 << 53) as f64;
+    time.mul_f64((1.0 + share * (2.0 * unit - 1.0)).max(0.0))
 }
 
 /// A random number that need not be secret.
@@ -96,9 +133,11 @@ mod tests {
 
     const RETRY: Retry = Retry {
         first: Duration::from_secs(1),
+        multiplier: 1.5,
+        spread: 0.2,
         delay_max: Duration::from_secs(2),
         asked_max: Duration::from_secs(10),
-        elapsed_max: Duration::from_secs(30),
+        elapsed_max: Some(Duration::from_secs(30)),
     };
 
     /// Delivers with these answers; gives the end, and the seconds at which each attempt began.
@@ -153,5 +192,37 @@ mod tests {
     async fn a_refusal_is_not_sent_again() {
         let (end, at) = deliver(vec![Outcome::Refused(String::new())]).await;
         assert_eq!((end, at.len()), (End::Failed, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_grow_and_end() {
+        let retry = Retry {
+            multiplier: 2.0,
+            spread: 0.0,
+            delay_max: Duration::from_secs(4),
+            asked_max: Duration::MAX,
+            elapsed_max: Some(Duration::from_secs(20)),
+            ..RETRY
+        };
+        let mut delays = Delays::new(Some(retry));
+        let mut all = Vec::new();
+        while let Some(wait) = delays.next(None) {
+            all.push(wait.as_secs());
+            tokio::time::sleep(wait).await;
+        }
+        assert_eq!(all, [1, 2, 4, 4, 4, 4]);
+        for (asked_s, is_fitting) in [(9, true), (21, false)] {
+            let asked = Some(Duration::from_secs(asked_s));
+            let next = Delays::new(Some(retry)).next(asked);
+            assert_eq!(next, asked.filter(|_| is_fitting));
+        }
+        assert_eq!(Delays::new(None).next(None), None);
+        let multiplier = f64::MAX;
+        let mut delays = Delays::new(Some(Retry {
+            multiplier,
+            ..retry
+        }));
+        assert_eq!(delays.next(None), Some(retry.first));
+        assert_eq!(delays.next(None), Some(retry.delay_max));
     }
 }

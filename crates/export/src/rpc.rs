@@ -2,77 +2,103 @@
 
 use std::time::Duration;
 
-use prost::Message;
+use otlp::scan::Malformed;
+use otlp::wire::{Fields, Value, fields, last_bytes};
+use otlp::write::{bytes, message, uint};
 
-/// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message)]
+/// `google.rpc.Status`, with the one detail that counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// A gRPC code.
-    #[prost(int32, tag = "1")]
     pub code: i32,
     /// A message for people.
-    #[prost(string, tag = "2")]
     pub message: String,
-    /// Details for programs.
-    #[prost(message, repeated, tag = "3")]
-    pub details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Any {
-    /// The type of the message.
-    #[prost(string, tag = "1")]
-    pub type_url: String,
-    /// The encoded message.
-    #[prost(bytes = "vec", tag = "2")]
-    pub value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo`.
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    delay: Option<Span>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, PartialEq, Message)]
-struct Span {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
+    /// `google.rpc.RetryInfo`: when to try again.
+    pub retry_after: Option<Duration>,
 }
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+/// `Status.message`, `Any.value`
+const SECOND: u32 = 2 << 3 | 2;
+/// `Status.details`
+const DETAILS: u32 = 3 << 3 | 2;
+/// `Any.type_url`, `RetryInfo.delay`
+const FIRST: u32 = 1 << 3 | 2;
 
-/// A detail that requests a retry after a time.
-#[must_use]
-pub fn retry_info(after: Duration) -> Any {
-    let info = RetryInfo {
-        delay: Some(Span {
-            seconds: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-            nanos: after.subsec_nanos() as i32,
-        }),
-    };
-    Any {
-        type_url: RETRY_INFO.into(),
-        value: info.encode_to_vec(),
+impl Status {
+    /// The message.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.code != 0 {
+            uint(&mut out, 1, self.code as u64);
+        }
+        if !self.message.is_empty() {
+            bytes(&mut out, 2, self.message.as_bytes());
+        }
+        if let Some(after) = self.retry_after {
+            message(&mut out, 3, |out| {
+                bytes(out, 1, RETRY_INFO.as_bytes());
+                message(out, 2, |out| message(out, 1, |out| duration(after, out)));
+            });
+        }
+        out
     }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is malformed, or its text is not UTF-8.
+    pub fn decode(message: &[u8]) -> Result<Status, Malformed> {
+        let mut status = Status::default();
+        for field in Fields::new(message) {
+            let field = field?;
+            match (field.key, field.value) {
+                (0x08, Value::Varint(code)) => status.code = code as i32,
+                (SECOND, Value::Bytes(text)) => {
+                    let text = String::from_utf8(text.to_vec());
+                    status.message = text.map_err(|_| Malformed::WireType)?;
+                }
+                (DETAILS, Value::Bytes(detail)) => {
+                    status.retry_after = status.retry_after.or_else(|| retry_info(detail));
+                }
+                (key, _) if key >> 3 <= 3 => return Err(Malformed::WireType),
+                _ => {}
+            }
+        }
+        Ok(status)
+    }
+}
+
+/// Appends the fields of a `google.protobuf.Duration`.
+fn duration(time: Duration, out: &mut Vec<u8>) {
+    uint(out, 1, time.as_secs());
+    uint(out, 2, time.subsec_nanos().into());
+}
+
+/// The delay of a detail that is a `RetryInfo`.
+fn retry_info(detail: &[u8]) -> Option<Duration> {
+    if !last_bytes(detail, FIRST).ends_with(b"/google.rpc.RetryInfo") {
+        return None;
+    }
+    let info = last_bytes(detail, SECOND);
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in fields(last_bytes(info, FIRST)) {
+        match (field.key, field.value) {
+            (0x08, Value::Varint(value)) => seconds = value.cast_signed(),
+            (0x10, Value::Varint(value)) => nanos = value as i32,
+            _ => {}
+        }
+    }
+    let is_there = fields(info).any(|field| field.key == FIRST);
+    let (seconds, nanos) = (u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+    (is_there && nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))
 }
 
 /// The retry delay in an encoded [`Status`].
 #[must_use]
 pub fn retry_after(status: &[u8]) -> Option<Duration> {
-    let status = Status::decode(status).ok()?;
-    let info = status
-        .details
-        .iter()
-        .find(|any| any.type_url.ends_with("/google.rpc.RetryInfo"))?;
-    let delay = RetryInfo::decode(info.value.as_slice()).ok()?.delay?;
-    let (seconds, nanos) = (u64::try_from(delay.seconds), u32::try_from(delay.nanos));
-    Some(Duration::from_secs(seconds.ok()?) + Duration::from_nanos(nanos.ok()?.into()))
+    Status::decode(status).ok()?.retry_after
 }
 
 #[cfg(test)]
@@ -81,14 +107,18 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_back() {
-        let after = Duration::from_millis(1_250);
         let mut status = Status {
-            details: vec![Any::default(), retry_info(after)],
-            ..Status::default()
+            code: 14,
+            message: "later".to_owned(),
+            retry_after: Some(Duration::from_millis(1_250)),
         };
-        assert_eq!(retry_after(&status.encode_to_vec()), Some(after));
-        status.details.pop();
-        assert_eq!(retry_after(&status.encode_to_vec()), None);
+        assert_eq!(Status::decode(&status.encode()), Ok(status.clone()));
+        // Another detail before it.
+        let bytes = [b"\x1a\x03\x0a\x01x", &*status.encode()].concat();
+        assert_eq!(retry_after(&bytes), status.retry_after);
+        status.retry_after = None;
+        assert_eq!(retry_after(&status.encode()), None);
         assert_eq!(retry_after(b"\xff"), None);
+        assert_eq!(Status::decode(b""), Ok(Status::default()));
     }
 }

@@ -9,13 +9,14 @@ mod records;
 mod tests;
 mod write;
 
-use telemetry::settings::Signal;
+use otlp::Signal;
 
 /// An OTLP request as text.
 pub(crate) fn encode(signal: Signal, request: &[u8]) -> Result<Vec<u8>, String> {
     match signal {
-        Signal::Traces | Signal::Logs => records::encode(signal, request)
-            .map_err(|records::Malformed| "the request is not OTLP".to_owned()),
+        Signal::Traces | Signal::Logs => {
+            records::encode(signal, request).map_err(|_| "the request is not OTLP".to_owned())
+        }
         Signal::Metrics => metrics::encode(request).map_err(|error| error.to_string()),
     }
 }

@@ -1,39 +1,48 @@
 //! The exporter `zipkin`: spans as Zipkin's JSON, version 2 (OpenTelemetry specification, "OpenTelemetry to Zipkin
 //! Transformation").
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::trace::v1::Span;
-use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use prost::Message;
+use std::net::IpAddr;
+
+use otlp::Signal;
+use otlp::scan::{Any, Attributes};
+use otlp::view::View;
 use serde_json::{Map, Value, json};
 use syntax::hex;
 use telemetry::settings::Zipkin;
 
 /// An OTLP request as a list of Zipkin spans.
 pub(crate) fn encode(settings: &Zipkin, request: &[u8]) -> Result<Vec<u8>, String> {
-    let request = ExportTraceServiceRequest::decode(request).map_err(|error| error.to_string())?;
+    let request = View::request(Signal::Traces, request).map_err(|fault| fault.to_string())?;
     let mut spans = Vec::new();
-    for resource in request.resource_spans {
-        let attributes = resource.resource.unwrap_or_default().attributes;
-        let service = attributes
-            .iter()
-            .find(|pair| pair.key == "service.name")
-            .map_or_else(|| settings.service_name.clone(), |pair| plain(&pair.value));
-        let local = endpoint(settings, &service);
-        for scope in resource.scope_spans {
-            let named = scope.scope.unwrap_or_default();
-            spans.extend(
-                scope
-                    .spans
-                    .iter()
-                    .map(|it| span(it, &local, &attributes, &named)),
-            );
+    for resource in request.all("resourceSpans") {
+        let attributes = resource.one("resource").map(|own| texts(&own));
+        let attributes = attributes.unwrap_or_default();
+        let service = find(&attributes, &["service.name"]);
+        let service = service.unwrap_or(&settings.service_name);
+        let local = endpoint(settings, service);
+        for scope in resource.all("scopeSpans") {
+            let named = scope.one("scope");
+            let all = scope.all("spans");
+            spans.extend(all.map(|it| span(&it, &local, &attributes, named)));
         }
     }
     serde_json::to_vec(&spans).map_err(|error| error.to_string())
+}
+
+/// Attributes with their values as texts.
+type Texts = Vec<(String, String)>;
+
+fn texts(message: &View<'_>) -> Texts {
+    let attributes = message.attributes("attributes");
+    attributes
+        .map(|(key, value)| (key.into_owned(), plain(value)))
+        .collect()
+}
+
+/// The value of the first of these keys that there is.
+fn find<'a>(attributes: &'a Texts, keys: &[&str]) -> Option<&'a String> {
+    let of = |key: &&str| attributes.iter().find(|(own, _)| own == key);
+    keys.iter().find_map(of).map(|(_, value)| value)
 }
 
 fn endpoint(settings: &Zipkin, service: &str) -> Value {
@@ -47,122 +56,118 @@ fn endpoint(settings: &Zipkin, service: &str) -> Value {
     endpoint
 }
 
-fn span(span: &Span, local: &Value, resource: &[KeyValue], scope: &InstrumentationScope) -> Value {
-    let duration = span
-        .end_time_unix_nano
-        .saturating_sub(span.start_time_unix_nano);
+fn span(span: &View<'_>, local: &Value, resource: &Texts, scope: Option<View<'_>>) -> Value {
+    let start_ns = span.number("startTimeUnixNano");
+    let duration_ns = span.number("endTimeUnixNano").saturating_sub(start_ns);
+    let attributes = texts(span);
     let mut out = json!({
-        "traceId": hex::text(&span.trace_id),
-        "id": hex::text(&span.span_id),
-        "name": span.name,
-        "timestamp": span.start_time_unix_nano / 1000,
+        "traceId": hex::text(span.bytes("traceId")),
+        "id": hex::text(span.bytes("spanId")),
+        "name": span.text("name"),
+        "timestamp": start_ns / 1000,
         // Zipkin interprets zero as "not known".
-        "duration": (duration / 1000).max(1),
+        "duration": (duration_ns / 1000).max(1),
         "localEndpoint": local,
-        "tags": tags(span, resource, scope),
+        "tags": tags(span, resource, &attributes, scope),
     });
-    if !span.parent_span_id.is_empty() {
-        out["parentId"] = hex::text(&span.parent_span_id).into();
+    if !span.bytes("parentSpanId").is_empty() {
+        out["parentId"] = hex::text(span.bytes("parentSpanId")).into();
     }
-    let kind = match span.kind() {
-        SpanKind::Client => "CLIENT",
-        SpanKind::Server => "SERVER",
-        SpanKind::Producer => "PRODUCER",
-        SpanKind::Consumer => "CONSUMER",
-        SpanKind::Internal | SpanKind::Unspecified => "",
+    // `Span.SpanKind`
+    let (kind, calls) = match span.number("kind") {
+        2 => ("SERVER", false),
+        3 => ("CLIENT", true),
+        4 => ("PRODUCER", true),
+        5 => ("CONSUMER", false),
+        _ => ("", false),
     };
     if !kind.is_empty() {
         out["kind"] = kind.into();
     }
-    if matches!(span.kind(), SpanKind::Client | SpanKind::Producer)
-        && let Some(remote) = remote(&span.attributes)
-    {
+    if calls && let Some(remote) = remote(&attributes) {
         out["remoteEndpoint"] = remote;
     }
-    let annotations = span.events.iter().map(|event| {
-        let value = match event.attributes.is_empty() {
-            true => event.name.clone(),
-            false => {
-                let attributes = event.attributes.iter();
-                let attributes: Map<_, _> = attributes
-                    .map(|pair| (pair.key.clone(), value(&pair.value)))
-                    .collect();
-                // The form of the specification: a name in quotes, then an object.
-                format!("{}: {}", json!(event.name), Value::from(attributes))
-            }
-        };
-        json!({ "timestamp": event.time_unix_nano / 1000, "value": value })
-    });
-    let annotations: Vec<_> = annotations.collect();
+    let annotations: Vec<_> = span.all("events").map(|event| annotation(&event)).collect();
     if !annotations.is_empty() {
         out["annotations"] = annotations.into();
     }
     out
 }
 
-fn tags(span: &Span, resource: &[KeyValue], scope: &InstrumentationScope) -> Value {
+fn annotation(event: &View<'_>) -> Value {
+    let attributes = event.attributes("attributes");
+    let attributes: Map<_, _> = attributes
+        .map(|(key, own)| (key.into_owned(), value(own)))
+        .collect();
+    let name = event.text("name");
+    let value = match attributes.is_empty() {
+        true => name.into_owned(),
+        // The form of the specification: a name in quotes, then an object.
+        false => format!("{}: {}", json!(name), Value::from(attributes)),
+    };
+    json!({ "timestamp": event.number("timeUnixNano") / 1000, "value": value })
+}
+
+fn tags(span: &View<'_>, resource: &Texts, own: &Texts, scope: Option<View<'_>>) -> Value {
     let mut tags = Map::new();
-    let resource = resource.iter().filter(|pair| pair.key != "service.name");
-    for pair in resource.chain(&span.attributes) {
-        tags.insert(pair.key.clone(), plain(&pair.value).into());
+    let resource = resource.iter().filter(|(key, _)| key != "service.name");
+    for (key, value) in resource.chain(own) {
+        tags.insert(key.clone(), value.clone().into());
     }
-    for (key, text) in [
-        ("otel.scope.name", &scope.name),
-        ("otel.scope.version", &scope.version),
+    let mut put = |key: &str, text: &str| tags.insert(key.to_owned(), text.into());
+    for (key, field) in [
+        ("otel.scope.name", "name"),
+        ("otel.scope.version", "version"),
     ] {
-        if !text.is_empty() {
-            tags.insert(key.to_owned(), text.clone().into());
+        if let Some(text) = scope
+            .map(|scope| scope.text(field))
+            .filter(|it| !it.is_empty())
+        {
+            put(key, &text);
         }
     }
-    let dropped = [
-        (
-            "otel.dropped_attributes_count",
-            span.dropped_attributes_count,
-        ),
-        ("otel.dropped_events_count", span.dropped_events_count),
-        ("otel.dropped_links_count", span.dropped_links_count),
-    ];
-    for (key, count) in dropped.into_iter().filter(|(_, count)| *count > 0) {
-        tags.insert(key.to_owned(), count.to_string().into());
-    }
-    if let Some(status) = &span.status {
-        let code = match status.code() {
-            StatusCode::Unset => return tags.into(),
-            StatusCode::Ok => "OK",
-            StatusCode::Error => "ERROR",
-        };
-        tags.insert("otel.status_code".to_owned(), code.into());
-        if status.code() == StatusCode::Error {
-            tags.insert("error".to_owned(), status.message.clone().into());
+    for (key, field) in [
+        ("otel.dropped_attributes_count", "droppedAttributesCount"),
+        ("otel.dropped_events_count", "droppedEventsCount"),
+        ("otel.dropped_links_count", "droppedLinksCount"),
+    ] {
+        let count = span.number(field);
+        if count > 0 {
+            put(key, &count.to_string());
         }
+    }
+    // `Status.StatusCode`
+    match span
+        .one("status")
+        .map(|status| (status.number("code"), status))
+    {
+        Some((1, _)) => {
+            put("otel.status_code", "OK");
+        }
+        Some((2, status)) => {
+            put("otel.status_code", "ERROR");
+            put("error", &status.text("message"));
+        }
+        _ => {}
     }
     tags.into()
 }
 
 /// The remote endpoint of a span, from the attributes that may name it, in order of preference.
-fn remote(attributes: &[KeyValue]) -> Option<Value> {
-    let find = |keys: &[&str]| {
-        let mut found = keys.iter().filter_map(|key| {
-            let pair = attributes.iter().find(|pair| pair.key == *key)?;
-            Some(plain(&pair.value))
-        });
-        found.next()
-    };
-    let name = find(&["peer.service", "server.address", "net.peer.name"]);
-    let address = find(&["network.peer.address", "net.sock.peer.addr"]);
-    let port = find(&["network.peer.port", "server.port"]);
+fn remote(attributes: &Texts) -> Option<Value> {
+    let name = find(
+        attributes,
+        &["peer.service", "server.address", "net.peer.name"],
+    );
+    let address = find(attributes, &["network.peer.address", "net.sock.peer.addr"]);
+    let port = find(attributes, &["network.peer.port", "server.port"]);
     let mut remote = Map::new();
-    if let Some(name) = name.or_else(|| address.clone()) {
-        remote.insert("serviceName".to_owned(), name.into());
+    if let Some(name) = name.or(address) {
+        remote.insert("serviceName".to_owned(), name.as_str().into());
     }
-    match address.and_then(|address| address.parse().ok()) {
-        Some(std::net::IpAddr::V4(ip)) => {
-            remote.insert("ipv4".to_owned(), ip.to_string().into());
-        }
-        Some(std::net::IpAddr::V6(ip)) => {
-            remote.insert("ipv6".to_owned(), ip.to_string().into());
-        }
-        None => {}
+    if let Some(ip) = address.and_then(|address| address.parse::<IpAddr>().ok()) {
+        let version = if ip.is_ipv4() { "ipv4" } else { "ipv6" };
+        remote.insert(version.to_owned(), ip.to_string().into());
     }
     if remote.is_empty() {
         return None;
@@ -174,7 +179,7 @@ fn remote(attributes: &[KeyValue]) -> Option<Value> {
 }
 
 /// A value as text: a string unchanged, other values as JSON.
-fn plain(any: &Option<AnyValue>) -> String {
+fn plain(any: Any<'_>) -> String {
     match value(any) {
         Value::String(text) => text,
         Value::Null => String::new(),
@@ -183,28 +188,22 @@ fn plain(any: &Option<AnyValue>) -> String {
 }
 
 /// A value as JSON.
-pub(crate) fn value(any: &Option<AnyValue>) -> Value {
-    let Some(any) = any.as_ref().and_then(|any| any.value.as_ref()) else {
-        return Value::Null;
-    };
+pub(crate) fn value(any: Any<'_>) -> Value {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     match any {
-        Any::StringValue(text) => text.clone().into(),
-        Any::BoolValue(flag) => (*flag).into(),
-        Any::IntValue(int) => (*int).into(),
-        Any::DoubleValue(double) => (*double).into(),
-        Any::BytesValue(bytes) => hex::text(bytes).into(),
-        Any::ArrayValue(list) => {
-            let items = list.values.iter();
-            items.map(|item| value(&Some(item.clone()))).collect()
-        }
-        Any::KvlistValue(list) => {
-            let pairs = list.values.iter();
+        Any::Empty => Value::Null,
+        Any::Text(bytes) => text(bytes).into(),
+        Any::Bool(flag) => flag.into(),
+        Any::Int(int) => int.into(),
+        Any::Double(double) => double.into(),
+        Any::Bytes(bytes) => hex::text(bytes).into(),
+        Any::Array(items) => Any::items(items).map(value).collect(),
+        Any::Map(map) => {
+            let pairs = Attributes::of_map(map);
             let pairs: Map<_, _> = pairs
-                .map(|pair| (pair.key.clone(), value(&pair.value)))
+                .map(|(key, own)| (text(key), value(Any::read(own))))
                 .collect();
             pairs.into()
         }
-        // An index into a dictionary that spans do not have.
-        _ => Value::Null,
     }
 }

@@ -8,8 +8,8 @@ use collector::run::process::edit::Edited;
 use collector::run::process::failures::{Failures, Fault};
 use collector::run::process::filter::Rules;
 use collector::run::process::transform::Editor;
-use tail::ottl::{Condition, Context, Statement};
-use tail::scan::{Malformed, Scanner, Visitor, span};
+use otlp::scan::{Malformed, Scanner, Visitor, span};
+use ottl::{Condition, Context, Statement};
 use tail::settings::ErrorMode;
 
 /// Counts spans, and checks each.

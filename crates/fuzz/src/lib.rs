@@ -31,6 +31,7 @@ mod tail;
 mod tls;
 mod traces;
 mod translate;
+mod view;
 
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use self::traces::{policies_yaml, traces_store};
@@ -57,6 +58,7 @@ pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
 pub use tls::{client_hello, crt_list, ocsp_response, tls_lists};
 pub use translate::{jaeger_proto, jaeger_thrift, otlp_json, zipkin_json, zipkin_proto};
+pub use view::{grpc_status, otlp_view};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +110,8 @@ macro_rules! for_each_target {
             traces_store STORE_WORDS,
             policies_yaml COLLECTOR_WORDS,
             otlp_json OTLP_JSON_WORDS,
+            otlp_view REQUEST_WORDS,
+            grpc_status REQUEST_WORDS,
             zipkin_json ZIPKIN_WORDS,
             zipkin_proto REQUEST_WORDS,
             jaeger_proto REQUEST_WORDS,

@@ -1,8 +1,9 @@
 //! The fields that a trace's context comes in.
 
+use otlp::tracestate as state;
 use telemetry::SpanContext;
 use telemetry::propagation::{
-    Sampling, b3 as b3_codec, baggage as list, jaeger, traceparent as parent, tracestate as state,
+    Sampling, b3 as b3_codec, baggage as list, jaeger, traceparent as parent,
 };
 
 /// `traceparent` and Jaeger's field: what is read is valid, and reads the same once it is written.

@@ -1,12 +1,13 @@
 //! What the collector's engine is sent, and the conditions that it is told.
 
+use ::otlp::scan::{Malformed, Scanner, Span, Visitor, event, span};
+use ::ottl::{Condition, Context, Statement, Subject};
 use ::tail::account::Cause;
-use ::tail::ottl::{Condition, Context, Statement, Subject};
-use ::tail::policy::{Around, Keys, Program, Slots};
-use ::tail::scan::{Malformed, Scanner, Span, Visitor, event, span};
+use ::tail::policy::Program;
 use ::tail::settings::{ErrorMode, Policy, PolicyKind, SECOND_NS, StatusCodes, TailSampling};
 use ::tail::shard::{Options, Shard};
 use ::tail::store::Budget;
+use otlp::scan::{Around, Keys, Slots};
 use std::sync::Arc;
 
 /// Counts spans, and sees that every slice is inside the request.
@@ -88,7 +89,6 @@ pub fn tail_shard(data: &[u8]) {
         segment_bytes: 1024,
         batch_spans_max: 4,
         record_policy: data.len() % 2 == 1,
-        write_threshold: data.len() % 3 == 1,
         templates: data.len() % 5 > 1,
         ..Options::default()
     };
@@ -165,7 +165,7 @@ pub fn ottl(data: &[u8]) {
         };
         // The slots of no policy: attributes that a condition names are not there.
         let program = Program::new(&TailSampling::default()).expect("no policies");
-        let slots = Slots::new(program.matcher());
+        let slots = Slots::new(program.matcher().keys());
         let span: Span<'_> = span(message, &mut ()).expect("a span");
         let subject = Subject {
             span: &span,

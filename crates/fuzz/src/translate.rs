@@ -1,7 +1,7 @@
 //! Spans in other formats than OTLP, which the collector translates.
 
 use collector::run::translate::{jaeger, zipkin};
-use tail::scan::{Malformed, Scanner, Visitor, span};
+use otlp::scan::{Malformed, Scanner, Visitor, span};
 
 /// Sees that each span is one.
 struct Check;
@@ -28,14 +28,14 @@ fn holds(request: Result<Vec<u8>, String>) {
 
 /// OTLP's JSON of all signals: what becomes protobuf becomes JSON again, which is read as well.
 pub fn otlp_json(data: &[u8]) {
-    use telemetry::settings::Signal::{Logs, Metrics, Traces};
+    use otlp::Signal::{Logs, Metrics, Traces};
     const BYTES_MAX: usize = 1 << 20;
     for signal in [Traces, Metrics, Logs] {
-        match export::json::decode(signal, data, BYTES_MAX) {
+        match otlp::json::decode(signal, data, BYTES_MAX) {
             Ok(request) => {
                 assert!(request.len() <= BYTES_MAX);
-                let json = export::json::encode(signal, &request);
-                export::json::decode(signal, &json, usize::MAX).expect("what was written is JSON");
+                let json = otlp::json::encode(signal, &request);
+                otlp::json::decode(signal, &json, usize::MAX).expect("what was written is JSON");
             }
             Err(why) => assert!(!why.is_empty()),
         }

@@ -172,8 +172,6 @@ pub struct Counters {
     pub refused_bytes: u64,
     /// Requests that were malformed.
     pub malformed_requests: u64,
-    /// `count_spans_with_unparseable_tracestate`
-    pub unparseable_tracestates: u64,
     /// Decisions that the memory had to forget early, because their place was full.
     pub decisions_forgotten: u64,
 }

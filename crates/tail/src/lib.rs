@@ -4,16 +4,12 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
-mod fnv;
-pub mod ottl;
-pub mod pattern;
 pub mod policy;
-pub mod scan;
 pub mod settings;
 pub mod shard;
 pub mod store;
-pub mod text;
-pub mod wire;
 
+// Requests for the tests are made in one place.
 #[cfg(test)]
+#[path = "../../otlp/src/tests/mod.rs"]
 mod tests;

@@ -161,8 +161,6 @@ pub enum PolicyKind {
         values: Vec<String>,
         /// `enabled_regex_matching`
         regex: bool,
-        /// `cache_max_size`
-        cache_max_size: u64,
         /// `invert_match`
         invert: bool,
     },
@@ -229,6 +227,55 @@ pub enum PolicyKind {
         /// `rate_allocation`: a sub-policy's name and its per cent.
         rates: Vec<(String, u64)>,
     },
+}
+
+impl Policy {
+    /// The name of a policy that is, or holds, one that counts over spans or traces: its vote can change from sampled to not
+    /// sampled as spans arrive, or depends on other traces.
+    #[must_use]
+    pub fn stateful(&self) -> Option<&str> {
+        let is_stateful = match &self.kind {
+            PolicyKind::RateLimiting { .. }
+            | PolicyKind::BytesLimiting { .. }
+            | PolicyKind::Composite { .. } => true,
+            PolicyKind::Latency {
+                upper_threshold_ms, ..
+            } => *upper_threshold_ms > 0,
+            PolicyKind::SpanCount { max, .. } => *max > 0,
+            PolicyKind::And(policies) | PolicyKind::Drop(policies) => {
+                return policies.iter().find_map(Policy::stateful);
+            }
+            PolicyKind::Not(policy) => return policy.stateful(),
+            _ => false,
+        };
+        is_stateful.then_some(&self.name)
+    }
+}
+
+impl PolicyKind {
+    /// `type`
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            PolicyKind::AlwaysSample => "always_sample",
+            PolicyKind::Latency { .. } => "latency",
+            PolicyKind::NumericAttribute { .. } => "numeric_attribute",
+            PolicyKind::Probabilistic { .. } => "probabilistic",
+            PolicyKind::StatusCode(_) => "status_code",
+            PolicyKind::StringAttribute { .. } => "string_attribute",
+            PolicyKind::BooleanAttribute { .. } => "boolean_attribute",
+            PolicyKind::TraceState { .. } => "trace_state",
+            PolicyKind::TraceFlags => "trace_flags",
+            PolicyKind::RateLimiting { .. } => "rate_limiting",
+            PolicyKind::BytesLimiting { .. } => "bytes_limiting",
+            PolicyKind::SpanCount { .. } => "span_count",
+            PolicyKind::OttlCondition { .. } => "ottl_condition",
+            PolicyKind::And(_) => "and",
+            PolicyKind::Not(_) => "not",
+            PolicyKind::Drop(_) => "drop",
+            PolicyKind::Composite { .. } => "composite",
+        }
+    }
 }
 
 /// `status_codes`

@@ -5,28 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The kind of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Signal {
-    /// Spans.
-    Traces,
-    /// Data points.
-    Metrics,
-    /// Log records.
-    Logs,
-}
-
-impl Signal {
-    /// `traces`, `metrics` or `logs`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Signal::Traces => "traces",
-            Signal::Metrics => "metrics",
-            Signal::Logs => "logs",
-        }
-    }
-}
+pub use otlp::Signal;
 
 /// Why a record was not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,6 @@ pub mod id;
 pub mod metrics;
 pub mod program;
 pub mod propagation;
-pub mod proto;
 pub mod queue;
 pub mod record;
 pub mod sampler;

@@ -2,9 +2,9 @@
 //!
 //! A decision depends only on its arguments, so every process decides alike for the same trace.
 
-use crate::propagation::tracestate;
 use crate::settings;
 use crate::{SpanContext, TraceId};
+use otlp::tracestate;
 
 /// Decides whether spans are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]

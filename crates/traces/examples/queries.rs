@@ -3,33 +3,33 @@
 
 use std::time::Instant;
 
+use otlp::write;
 use spangate_traces::{HeatMapQuery, Limits, Stage, Store, TraceQuery};
 use tail::settings::{Policy, PolicyKind, StatusCodes, TailSampling};
-use telemetry::proto;
 
 const TRACES: u64 = 100_000;
 const SPANS: u64 = 10;
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
 fn text(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
+    write::message(out, field, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, |out| write::bytes(out, 1, value.as_bytes()));
     });
 }
 
 /// A request with one service's spans of a hundred traces.
 fn request(first: u64, service: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    proto::message(&mut out, 1, |out| {
-        proto::message(out, 1, |out| {
+    write::message(&mut out, 1, |out| {
+        write::message(out, 1, |out| {
             text(out, 1, "service.name", &format!("service-{service}"));
             text(out, 1, "host.name", "a-host-of-some-name");
         });
-        proto::message(out, 2, |out| {
+        write::message(out, 2, |out| {
             for trace in first..first + 100 {
                 for number in (0..SPANS).filter(|number| number % 5 == service) {
-                    proto::message(out, 2, |out| span(out, trace, number));
+                    write::message(out, 2, |out| span(out, trace, number));
                 }
             }
         });
@@ -41,15 +41,15 @@ fn span(out: &mut Vec<u8>, trace: u64, number: u64) {
     let random = trace.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let id = [random.to_be_bytes(), trace.to_be_bytes()].concat();
     let start_ns = (BEGIN_MS + trace) * 1_000_000 + number * 100_000;
-    proto::bytes(out, 1, &id);
-    proto::bytes(out, 2, &(trace << 8 | number | 1 << 60).to_be_bytes());
+    write::bytes(out, 1, &id);
+    write::bytes(out, 2, &(trace << 8 | number | 1 << 60).to_be_bytes());
     if number > 0 {
-        proto::bytes(out, 4, &(trace << 8 | 1 << 60).to_be_bytes());
+        write::bytes(out, 4, &(trace << 8 | 1 << 60).to_be_bytes());
     }
-    proto::bytes(out, 5, format!("GET /route/{}", trace % 40).as_bytes());
-    proto::uint(out, 6, 2);
-    proto::fixed64(out, 7, start_ns);
-    proto::fixed64(out, 8, start_ns + (random >> 44) * 1000);
+    write::bytes(out, 5, format!("GET /route/{}", trace % 40).as_bytes());
+    write::uint(out, 6, 2);
+    write::fixed64(out, 7, start_ns);
+    write::fixed64(out, 8, start_ns + (random >> 44) * 1000);
     text(out, 9, "http.route", &format!("/route/{}", trace % 40));
     text(
         out,
@@ -59,7 +59,7 @@ fn span(out: &mut Vec<u8>, trace: u64, number: u64) {
     );
     text(out, 9, "url.path", "/route/of/some/length/17");
     if trace.is_multiple_of(50) {
-        proto::message(out, 15, |out| proto::uint(out, 3, 2));
+        write::message(out, 15, |out| write::uint(out, 3, 2));
     }
 }
 

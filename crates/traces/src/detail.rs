@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use otlp::scan::{Attributes, RESOURCE_ATTRIBUTES, Span, events, span};
+use otlp::wire::{Value, fields, last_bytes};
 use syntax::hex;
-use tail::scan::{Attributes, RESOURCE_ATTRIBUTES, Span, events, span};
-use tail::wire::{Value, fields, last_bytes};
 
 use crate::answer::{EventDetail, Link, Scope, SpanDetail, Status, TraceDetail};
 use crate::intern::part;

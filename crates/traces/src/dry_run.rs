@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
-use tail::policy::{Around, Fate as Verdict, Program, Refusal, Slots, Trace as Subject, Votes};
-use tail::scan::{Spot, span};
+use otlp::scan::{Around, Slots};
+use otlp::scan::{Spot, span};
+use otlp::write::varint_len;
+use tail::policy::{Fate as Verdict, Program, Refusal, Trace as Subject, Votes};
 use tail::settings::TailSampling;
 use tail::store::Entry;
-use telemetry::proto::varint_len;
 
 use crate::answer::{DryRun, PolicyOutcome};
 use crate::intern::part;
@@ -160,7 +161,7 @@ impl<'p, 'h> Evaluator<'p, 'h> {
         Evaluator {
             program,
             held,
-            slots: Slots::new(program.matcher()),
+            slots: Slots::new(program.matcher().keys()),
             resources: HashMap::new(),
         }
     }

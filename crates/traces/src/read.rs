@@ -1,6 +1,6 @@
 //! Parses a request: the places of its spans, and the values that the store keeps for searches.
 
-use tail::scan::{
+use otlp::scan::{
     Any, Attributes, Malformed, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES, Scanner, Spot, Visitor, span,
 };
 use xxhash_rust::xxh3::Xxh3Default;

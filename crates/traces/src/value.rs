@@ -1,8 +1,8 @@
 //! Attributes, times and identifiers as JSON.
 
+use otlp::scan::{Any, Attributes};
 use serde_json::{Map, Number, Value};
 use syntax::hex;
-use tail::scan::{Any, Attributes};
 
 /// Larger integers are written as text: JavaScript cannot represent them exactly.
 const EXACT_MAX: i64 = 1 << 53;

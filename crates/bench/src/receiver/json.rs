@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 
-use super::walk::Signal;
+use otlp::Signal;
 
 /// The number of records in `message`, an export request without white space between its tokens; `None` if it is not an object.
 pub fn records(signal: Signal, message: &[u8]) -> Option<u64> {

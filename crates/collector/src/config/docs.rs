@@ -376,13 +376,13 @@ fn ottl(out: &mut String) {
         names.sort_unstable();
         names.join(", ")
     };
-    let editors = tail::ottl::EDITORS.iter().map(|editor| editor.name);
+    let editors = ottl::EDITORS.iter().map(|editor| editor.name);
     let _ = write!(
         out,
         "{OTTL}\n- editors: {}\n- functions: {}\n- refused by name: {}\n",
         list(editors.collect()),
-        list(tail::ottl::function_names().collect()),
-        list(tail::ottl::MISSING.to_vec()),
+        list(ottl::function_names().collect()),
+        list(ottl::MISSING.to_vec()),
     );
 }
 

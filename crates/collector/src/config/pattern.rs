@@ -1,8 +1,8 @@
 //! Regular expressions in options.
 
+use ottl::pattern::translated;
 use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::util::syntax;
-use tail::pattern::translated;
 
 /// Bytes that one compiled expression may take.
 pub const PATTERN_BYTES_MAX: usize = 1 << 20;

@@ -8,9 +8,10 @@ mod shape;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use telemetry::{Ids, proto};
+use otlp::write;
+use telemetry::Ids;
 
-use model::{Maker, Model, Stamp, percent, text};
+use model::{Maker, Model, Stamp, percent};
 pub use shape::{Latency, Shape};
 
 /// A request that is ready to be sent.
@@ -154,17 +155,17 @@ impl Generator {
             return;
         }
         let mut request = Vec::with_capacity(spans.len() + 512);
-        proto::message(&mut request, 1, |out| {
-            proto::message(out, 1, |out| {
-                text(out, 1, "service.name", &format!("service-{service}"));
+        write::message(&mut request, 1, |out| {
+            write::message(out, 1, |out| {
+                write::text_value(out, 1, "service.name", &format!("service-{service}"));
                 let id = format!("instance-{instance}-0123456789abcdef");
-                text(out, 1, "service.instance.id", &id);
-                text(out, 1, "telemetry.sdk.name", "opentelemetry");
+                write::text_value(out, 1, "service.instance.id", &id);
+                write::text_value(out, 1, "telemetry.sdk.name", "opentelemetry");
                 let pod = format!("service-{service}-6f7d8c9b5-x{instance}");
-                text(out, 1, "k8s.pod.name", &pod);
+                write::text_value(out, 1, "k8s.pod.name", &pod);
             });
-            proto::message(out, 2, |out| {
-                proto::message(out, 1, |out| proto::bytes(out, 1, b"tracegen"));
+            write::message(out, 2, |out| {
+                write::message(out, 1, |out| write::bytes(out, 1, b"tracegen"));
                 out.extend_from_slice(spans);
             });
         });

@@ -1,6 +1,7 @@
 //! Spans that are made once and copied: what differs from copy to copy is written over.
 
-use telemetry::{Ids, proto};
+use otlp::write;
+use telemetry::Ids;
 
 use super::shape::Shape;
 
@@ -126,31 +127,31 @@ impl Maker<'_> {
     fn span(&mut self, number: u32, service: u32, times_ns: (u64, u64), failed: bool) -> Model {
         let has_parent = number > 0;
         let mut span = Vec::with_capacity(512);
-        proto::bytes(&mut span, 1, &[1; 16]);
-        proto::bytes(&mut span, 2, &[1; 8]);
+        write::bytes(&mut span, 1, &[1; 16]);
+        write::bytes(&mut span, 2, &[1; 8]);
         if has_parent {
-            proto::bytes(&mut span, 4, &[1; 8]);
+            write::bytes(&mut span, 4, &[1; 8]);
         }
         let route = self.below(ROUTES);
         let method = METHODS[route as usize % METHODS.len()];
         let name = format!("{method} /api/v1/resource-{route}");
-        proto::bytes(&mut span, 5, name.as_bytes());
-        proto::uint(&mut span, 6, KINDS[number as usize % KINDS.len()]);
+        write::bytes(&mut span, 5, name.as_bytes());
+        write::uint(&mut span, 6, KINDS[number as usize % KINDS.len()]);
         let times_at = span.len() + 1;
-        proto::fixed64(&mut span, 7, 1);
-        proto::fixed64(&mut span, 8, 1);
+        write::fixed64(&mut span, 7, 1);
+        write::fixed64(&mut span, 8, 1);
         let (mut path_at, mut thread_at, mut unique_at) = (None, None, Vec::new());
         for place in 0..self.shape.attributes {
             match place {
-                0 => text(&mut span, 9, "http.request.method", method),
+                0 => write::text_value(&mut span, 9, "http.request.method", method),
                 1 => {
                     let path = format!("/api/v1/resource-{route}/00");
-                    text(&mut span, 9, "url.path", &path);
+                    write::text_value(&mut span, 9, "url.path", &path);
                     path_at = Some(span.len() - 2);
                 }
                 2 => {
                     let route = format!("/api/v1/resource-{route}/:id");
-                    text(&mut span, 9, "http.route", &route);
+                    write::text_value(&mut span, 9, "http.route", &route);
                 }
                 3 => {
                     let status = if failed { 500 } else { 200 };
@@ -158,18 +159,18 @@ impl Maker<'_> {
                 }
                 4 => {
                     let address = format!("service-{service}.cluster");
-                    text(&mut span, 9, "server.address", &address);
+                    write::text_value(&mut span, 9, "server.address", &address);
                 }
                 5 => int(&mut span, 9, "server.port", 8080),
                 6 => {
                     let agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101";
-                    text(&mut span, 9, "user_agent.original", agent);
+                    write::text_value(&mut span, 9, "user_agent.original", agent);
                 }
-                7 => text(&mut span, 9, "network.protocol.version", "1.1"),
+                7 => write::text_value(&mut span, 9, "network.protocol.version", "1.1"),
                 8 => {
                     let is_gold = self.below(GOLD_ONE_IN) == 0;
                     let tier = if is_gold { "gold" } else { "bronze" };
-                    text(&mut span, 9, "customer.tier", tier);
+                    write::text_value(&mut span, 9, "customer.tier", tier);
                 }
                 9 => {
                     int(&mut span, 9, "thread.id", 1);
@@ -180,18 +181,18 @@ impl Maker<'_> {
         }
         for place in 0..self.shape.unique_attributes {
             let value = "0".repeat(UNIQUE_BYTES);
-            text(&mut span, 9, &format!("unique.{place}"), &value);
+            write::text_value(&mut span, 9, &format!("unique.{place}"), &value);
             unique_at.push(span.len() - UNIQUE_BYTES);
         }
         if failed {
-            proto::message(&mut span, 15, |out| {
-                proto::bytes(out, 2, b"it failed");
-                proto::uint(out, 3, 2);
+            write::message(&mut span, 15, |out| {
+                write::bytes(out, 2, b"it failed");
+                write::uint(out, 3, 2);
             });
         }
-        proto::fixed32(&mut span, 16, 0x101);
+        write::fixed32(&mut span, 16, 0x101);
         let mut bytes = Vec::with_capacity(span.len() + 4);
-        proto::bytes(&mut bytes, 2, &span);
+        write::bytes(&mut bytes, 2, &span);
         let framed = bytes.len() - span.len();
         Model {
             bytes,
@@ -214,7 +215,7 @@ impl Maker<'_> {
             value.push('x');
         }
         value.truncate(bytes.max(1));
-        text(span, 9, &format!("attribute.{place}"), &value);
+        write::text_value(span, 9, &format!("attribute.{place}"), &value);
     }
 }
 
@@ -223,18 +224,7 @@ pub(super) fn percent(random: &mut Ids) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 100.0
 }
 
-/// A `KeyValue` with a text.
-pub(super) fn text(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
-    });
-}
-
 /// A `KeyValue` with a whole number.
 fn int(out: &mut Vec<u8>, field: u32, key: &str, value: u64) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::uint(out, 3, value));
-    });
+    write::key_value(out, field, key.as_bytes(), |out| write::uint(out, 3, value));
 }

@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use export::client::{Client, GrpcOptions, HttpOptions, Outcome, Proxies};
 use export::clock::now_unix_ns;
-use prost::Message;
-use telemetry::settings as client;
+use telemetry::settings::Encoding;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Log;
-use super::json;
 use super::metrics::{self, Span};
 use super::start::View;
 use crate::config::Signal;
-use crate::config::service::telemetry::{OtlpReader, Protocol};
+use crate::config::service::telemetry::{OtlpReader, Server};
 
 /// A reader that sends until it is ended.
 pub struct Own {
@@ -35,8 +33,8 @@ impl Own {
         log: &Log,
     ) -> Result<Own, String> {
         let sending = Sending {
-            client: client(settings, proxies)?,
-            is_json: settings.protocol == Protocol::HttpJson,
+            client: client(&settings.to, proxies)?,
+            is_json: matches!(&settings.to, Server::Http(http) if http.encoding == Encoding::Json),
             view,
             log: log.clone(),
         };
@@ -78,10 +76,9 @@ impl Sending {
             begun_ns: self.view.begun_ns,
             now_ns: now_unix_ns(),
         };
-        let request = metrics::sheet(&self.view).request(&self.view.resource, span);
-        let protobuf = request.encode_to_vec();
+        let protobuf = metrics::sheet(&self.view).request(&self.view.resource, span);
         let body = match self.is_json {
-            true => json::encode(Signal::Metrics, &protobuf),
+            true => otlp::json::encode(Signal::Metrics, &protobuf),
             false => protobuf,
         };
         let prepared = self.client.prepare(vec![body.into()]);
@@ -98,55 +95,24 @@ impl Sending {
     }
 }
 
-fn client(settings: &OtlpReader, proxies: &Proxies) -> Result<Client, String> {
-    let pem = |path: &Option<String>| path.clone().map(client::Pem::Path);
-    let tls = client::Tls {
-        ca: pem(&settings.certificate),
-        certificate: pem(&settings.client_certificate),
-        key: pem(&settings.client_key),
-        ..client::Tls::default()
-    };
-    let headers = client::Headers(settings.headers.clone());
-    let timeout_ms = u32::try_from(settings.timeout_ms).unwrap_or(u32::MAX);
-    let compression = match settings.gzip {
-        true => client::Compression::Gzip,
-        false => client::Compression::None,
-    };
-    let encoding = match settings.protocol {
-        Protocol::HttpProtobuf => client::Encoding::Protobuf,
-        Protocol::HttpJson => client::Encoding::Json,
-        Protocol::Grpc => {
-            let settings = client::OtlpGrpc {
-                endpoint: settings.endpoint.clone(),
-                headers,
-                timeout_ms,
-                requests_max: 0,
-                compression,
-                user_agent: None,
-                tls,
+fn client(to: &Server, proxies: &Proxies) -> Result<Client, String> {
+    match to {
+        Server::Http(http) => {
+            let options = HttpOptions {
+                proxy: proxies.to_url(&http.endpoint),
+                ..HttpOptions::default()
             };
+            Client::http_with(http, Signal::Metrics, options)
+        }
+        Server::Grpc(grpc) => {
             // Of gRPC every address asks as one with TLS does.
-            let target = settings.endpoint.split_once("://");
-            let target = target.map_or(&*settings.endpoint, |(_, target)| target);
+            let target = grpc.endpoint.split_once("://");
+            let target = target.map_or(&*grpc.endpoint, |(_, target)| target);
             let options = GrpcOptions {
                 proxy: proxies.to_grpc(target),
                 ..GrpcOptions::default()
             };
-            return Client::grpc_with(&settings, client::Signal::Metrics, options);
+            Client::grpc_with(grpc, Signal::Metrics, options)
         }
-    };
-    let settings = client::OtlpHttp {
-        endpoint: settings.endpoint.clone(),
-        encoding,
-        headers,
-        timeout_ms,
-        requests_max: 0,
-        compression,
-        tls,
-    };
-    let options = HttpOptions {
-        proxy: proxies.to_url(&settings.endpoint),
-        ..HttpOptions::default()
-    };
-    Client::http_with(&settings, client::Signal::Metrics, options)
+    }
 }

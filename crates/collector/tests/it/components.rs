@@ -1,17 +1,16 @@
 //! Options of components.
 
+use std::time::Duration;
+
 use spangate_collector::config::components::exporters::debug::Verbosity;
-use spangate_collector::config::components::exporters::otlp_http::Encoding;
 use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
 };
 use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Naming, Reader};
 use spangate_collector::config::shared::address::Listen;
-use spangate_collector::config::shared::grpc::{Balancer, GrpcCompression};
-use spangate_collector::config::shared::http::Coding;
 use spangate_collector::config::shared::queue::Sizer;
-use spangate_collector::config::shared::tls::Pem;
 use spangate_collector::config::{Exporter, Extension, Processor, Receiver};
+use telemetry::settings::{Compression, Encoding, Pem};
 
 use crate::{errors, good, with_processors};
 
@@ -70,14 +69,14 @@ fn a_receiver_with_everything() {
     assert_eq!((grpc.message_bytes_max, grpc.streams_max), (64 << 20, 100));
     let tls = grpc.tls.as_ref().expect("TLS");
     assert_eq!(tls.client_ca_file.as_deref(), Some("ca.pem"));
-    assert_eq!(tls.common.cert, Some(Pem::File("c.pem".to_owned())));
+    assert_eq!(tls.common.certificate, Some(Pem::Path("c.pem".to_owned())));
     assert_eq!(grpc.keepalive.connection_age_ns, 60_000_000_000);
     assert!(grpc.keepalive.permit_without_stream);
     let http = otlp.http.as_ref().expect("HTTP");
     assert_eq!(http.traces_path, "/t");
     assert_eq!(http.metrics_path, "/v1/metrics");
     assert_eq!(http.server.body_bytes_max, 1000);
-    assert_eq!(http.server.codings, [Coding::Identity, Coding::Gzip]);
+    assert_eq!(http.server.codings, [Compression::None, Compression::Gzip]);
     assert_eq!(
         http.server.cors.as_ref().map(|cors| cors.max_age_s),
         Some(7200)
@@ -164,13 +163,13 @@ fn exporters_of_either_name() {
         let Exporter::OtlpGrpc(otlp) = &config.exporters[0].settings else {
             panic!("{config:?}");
         };
-        assert_eq!(otlp.client.target, "gateway:4317");
         // https:// asks for TLS even so.
-        assert!(otlp.client.tls.is_some());
-        assert_eq!(otlp.client.compression, GrpcCompression::None);
-        assert_eq!(otlp.client.balancer, Balancer::RoundRobin);
+        assert_eq!(otlp.client.otlp.endpoint, "https://gateway:4317");
+        assert_eq!(otlp.client.otlp.timeout_ms, 8000);
+        assert_eq!(otlp.client.otlp.compression, Compression::None);
+        assert!(otlp.client.options.is_balanced);
         assert_eq!(
-            otlp.client.headers,
+            otlp.client.otlp.headers.0,
             [("x-scope".to_owned(), "one".to_owned())]
         );
         let queue = otlp.queue.as_ref().expect("a queue");
@@ -180,8 +179,8 @@ fn exporters_of_either_name() {
         );
         let retry = otlp.retry.as_ref().expect("retries");
         assert_eq!(
-            (retry.max_elapsed_ns, retry.initial_interval_ns),
-            (0, 5_000_000_000)
+            (retry.elapsed_max, retry.first),
+            (None, Duration::from_secs(5))
         );
         assert_eq!(warnings, [""; 0]);
     }
@@ -202,10 +201,10 @@ fn exporters_of_either_name() {
             Some("http://loki:3100/otlp/v1/traces")
         );
         assert_eq!(otlp.logs_url.as_deref(), Some("http://other/logs"));
-        assert_eq!(otlp.encoding, Encoding::Json);
-        assert_eq!(otlp.client.coding, Coding::Identity);
+        assert_eq!(otlp.client.otlp.encoding, Encoding::Json);
+        assert_eq!(otlp.client.otlp.compression, Compression::None);
         assert!(otlp.queue.is_none() && otlp.retry.is_none());
-        assert_eq!(otlp.client.timeout_ns, 30_000_000_000);
+        assert_eq!(otlp.client.otlp.timeout_ms, 30_000);
         assert_eq!(warnings, [""; 0]);
     }
 }

@@ -7,10 +7,12 @@ use std::path::Path;
 use spangate_collector::config::docs::{collector_markdown, proofs};
 
 /// Where the tests are.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 8] = [
     "src",
     "tests",
     "../tail/src",
+    "../otlp/src",
+    "../ottl/src",
     "../export/src",
     "../export/tests",
     "../spangate/tests",

@@ -107,8 +107,8 @@ fn load_balancing() {
             panic!("{config:?}");
         };
         assert_eq!(balancer.routing, Routing::Service);
-        assert_eq!(balancer.otlp.timeout_ns, 1_000_000_000);
-        assert!(balancer.otlp.client.tls.is_none());
+        assert_eq!(balancer.otlp.client.otlp.timeout_ms, 1000);
+        assert!(!balancer.otlp.client.is_tls());
         assert_eq!(
             balancer.otlp.queue.as_ref().map(|queue| queue.size_max),
             Some(5)

@@ -61,9 +61,9 @@ service:
 ";
     let (config, warnings) = load(&[BASE, over], &[]);
     assert_eq!(batch(&config), (5000, 100));
-    assert_eq!(otlp(&config).client.target, "two:4317");
+    assert_eq!(otlp(&config).client.target(), "two:4317");
     assert_eq!(
-        otlp(&config).client.headers,
+        otlp(&config).client.otlp.headers.0,
         [("a".to_owned(), "b".to_owned())]
     );
     assert_eq!(config.pipelines[0].exporters.len(), 2);
@@ -142,8 +142,8 @@ fn within_a_text_it_stays_text() {
             "{ number: '${PORT}', dollar: a$$b, escaped: '$${HOST}', both: '$$${HOST}' }",
         );
     let (config, warnings) = load(&[&text], &[("HOST", "h"), ("PORT", "1234")]);
-    assert_eq!(otlp(&config).client.target, "h:1234");
-    let headers = &otlp(&config).client.headers;
+    assert_eq!(otlp(&config).client.target(), "h:1234");
+    let headers = &otlp(&config).client.otlp.headers.0;
     let headers: Vec<(&str, &str)> = headers
         .iter()
         .map(|(k, v)| (k.as_str(), v.as_str()))

@@ -1,12 +1,12 @@
 //! `filter`, `transform` and `resourcedetection` as they are written.
 
+use ottl::Context;
 use spangate_collector::config::Processor;
 use spangate_collector::config::components::processors::filter::Filter;
 use spangate_collector::config::components::processors::resource_detection::{
     Detector, ResourceDetection,
 };
 use spangate_collector::config::components::processors::transform::Transform;
-use tail::ottl::Context;
 use tail::settings::ErrorMode;
 
 use crate::{errors, good, with_processors};

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::lock::lock;
-use crate::retry::{jittered, random};
+use crate::retry::{random, spread};
 
 /// The most addresses of a name that are used.
 pub(super) const ADDRESSES_MAX: usize = 256;
@@ -28,6 +28,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(20);
 /// The first and the longest pause before a failed address is tried again; it grows by three fifths (gRPC: connection backoff).
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(120);
+/// The share by which a pause is shorter or longer.
+const AGAIN_SPREAD: f64 = 0.2;
 
 /// The I/O that lanes need.
 pub(super) trait World: Send + Sync + 'static {
@@ -315,7 +317,7 @@ async fn keep<W: World>(shared: Arc<Shared<W>>, lane: Arc<Lane<W::Connection>>) 
             lane.leaves(|state| matches!(state, State::Ready(..))).await;
         } else {
             let poked = lane.leaves(|state| matches!(state, State::Down(_)));
-            let _ = tokio::time::timeout(jittered(again), poked).await;
+            let _ = tokio::time::timeout(spread(again, AGAIN_SPREAD), poked).await;
             again = (again * 8 / 5).min(AGAIN_MAX);
             *lock(&lane.state) = State::Connecting;
         }

@@ -1,106 +1,83 @@
-//! Metrics as text. They are few and collected every few seconds, so a library decodes them.
+//! Metrics as text. They are few and collected every few seconds.
 
 use std::fmt::Write;
 
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
-use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint};
-use opentelemetry_proto::tonic::resource::v1::Resource;
-use prost::{DecodeError, Message};
+use otlp::Signal;
+use otlp::scan::Malformed;
+use otlp::view::View;
 use serde_json::json;
 
 use crate::zipkin::value;
 
 /// A metrics request as text.
-pub(super) fn encode(request: &[u8]) -> Result<Vec<u8>, DecodeError> {
+pub(super) fn encode(request: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut out = String::with_capacity(request.len() * 2);
-    let request = ExportMetricsServiceRequest::decode(request)?;
-    for resource in &request.resource_metrics {
-        origin(&mut out, &resource.resource);
-        for scope in &resource.scope_metrics {
-            named(&mut out, &scope.scope);
-            scope.metrics.iter().for_each(|it| metric(&mut out, it));
+    let request = View::request(Signal::Metrics, request)?;
+    for resource in request.all("resourceMetrics") {
+        out.push_str("resource");
+        if let Some(own) = resource.one("resource") {
+            pairs(&mut out, &own);
+        }
+        out.push('\n');
+        for scope in resource.all("scopeMetrics") {
+            if let Some(named) = scope.one("scope") {
+                let (name, version) = (json!(named.text("name")), json!(named.text("version")));
+                line(&mut out, format_args!("scope {name} version {version}"));
+            }
+            scope.all("metrics").for_each(|it| metric(&mut out, &it));
         }
     }
     Ok(out.into_bytes())
 }
 
-fn origin(out: &mut String, resource: &Option<Resource>) {
-    let attributes = resource
-        .as_ref()
-        .map(|resource| resource.attributes.as_slice());
-    out.push_str("resource");
-    pairs(out, attributes.unwrap_or_default());
-    out.push('\n');
-}
-
-fn named(out: &mut String, scope: &Option<InstrumentationScope>) {
-    if let Some(scope) = scope {
-        let (name, version) = (json!(scope.name), json!(scope.version));
-        line(out, format_args!("scope {name} version {version}"));
+fn metric(out: &mut String, metric: &View<'_>) {
+    let [name, unit, about] = ["name", "unit", "description"].map(|it| json!(metric.text(it)));
+    line(out, format_args!("metric {name} unit {unit} {about}"));
+    // Spangate makes no summaries.
+    for kind in ["gauge", "sum", "histogram", "exponentialHistogram"] {
+        for point in metric.all(kind).flat_map(|data| data.all("dataPoints")) {
+            let _ = match kind {
+                "gauge" | "sum" => write!(out, "  {kind} {}", number(&point)),
+                _ => histogram(out, kind == "histogram", &point),
+            };
+            pairs(out, &point);
+            out.push('\n');
+        }
     }
 }
 
-fn metric(out: &mut String, metric: &Metric) {
-    let (name, unit) = (json!(metric.name), json!(metric.unit));
-    line(
+fn histogram(out: &mut String, has_bounds: bool, point: &View<'_>) -> std::fmt::Result {
+    let (count, sum) = (point.number("count"), point.double("sum"));
+    let sum = sum.unwrap_or_default();
+    if !has_bounds {
+        let scale = point.signed("scale");
+        return write!(out, "  histogram count {count} sum {sum} scale {scale}");
+    }
+    let bounds = point.numbers("explicitBounds");
+    let bounds: Vec<f64> = bounds.into_iter().map(f64::from_bits).collect();
+    let counts = point.numbers("bucketCounts");
+    write!(
         out,
-        format_args!("metric {name} unit {unit} {}", json!(metric.description)),
-    );
-    match &metric.data {
-        Some(Data::Gauge(gauge)) => numbers(out, "gauge", &gauge.data_points),
-        Some(Data::Sum(sum)) => numbers(out, "sum", &sum.data_points),
-        Some(Data::Histogram(histogram)) => {
-            for point in &histogram.data_points {
-                let (count, sum) = (point.count, point.sum.unwrap_or_default());
-                let (counts, bounds) = (&point.bucket_counts, &point.explicit_bounds);
-                let _ = write!(
-                    out,
-                    "  histogram count {count} sum {sum} bounds {bounds:?} counts {counts:?}"
-                );
-                pairs(out, &point.attributes);
-                out.push('\n');
-            }
-        }
-        Some(Data::ExponentialHistogram(histogram)) => {
-            for point in &histogram.data_points {
-                let (count, sum, scale) = (point.count, point.sum.unwrap_or_default(), point.scale);
-                let _ = write!(out, "  histogram count {count} sum {sum} scale {scale}");
-                pairs(out, &point.attributes);
-                out.push('\n');
-            }
-        }
-        // Spangate makes no summaries.
-        Some(Data::Summary(_)) | None => {}
-    }
+        "  histogram count {count} sum {sum} bounds {bounds:?} counts {counts:?}"
+    )
 }
 
-fn numbers(out: &mut String, kind: &str, points: &[NumberDataPoint]) {
-    for point in points {
-        let number = match point.value {
-            Some(Number::AsInt(int)) => json!(int),
-            Some(Number::AsDouble(double)) => json!(double),
-            None => json!(null),
-        };
-        let _ = write!(out, "  {kind} {number}");
-        pairs(out, &point.attributes);
-        out.push('\n');
+fn number(point: &View<'_>) -> serde_json::Value {
+    match point.double("asDouble") {
+        Some(double) => json!(double),
+        None if point.has("asInt") => json!(point.signed("asInt")),
+        None => json!(null),
     }
 }
 
 /// Appends attributes to the current line.
-fn pairs(out: &mut String, attributes: &[KeyValue]) {
-    for pair in attributes {
-        let _ = write!(out, " {}={}", key(&pair.key), value(&pair.value));
-    }
-}
-
-fn key(key: &str) -> String {
-    match key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => key.to_owned(),
-        false => json!(key).to_string(),
+fn pairs(out: &mut String, message: &View<'_>) {
+    for (key, any) in message.attributes("attributes") {
+        let key = match key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => key,
+            false => json!(key).to_string().into(),
+        };
+        let _ = write!(out, " {key}={}", value(any));
     }
 }
 

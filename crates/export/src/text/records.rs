@@ -1,13 +1,10 @@
 //! Spans and log records as text, read from protobuf field by field (`opentelemetry/proto/{trace,logs}/v1`).
 
-use telemetry::settings::Signal;
+use otlp::Signal;
 
 use super::write::Writer;
-use crate::wire::{Wire, field};
-
-/// The bytes are not an export request.
-#[derive(Debug)]
-pub(super) struct Malformed;
+use otlp::scan::Malformed;
+use otlp::wire::{Wire, field};
 
 /// The ratio of text size to protobuf size, measured on spans of the filter.
 const GROWTH: usize = 3;
@@ -74,29 +71,11 @@ fn each<'a>(
 ) -> Result<(), Malformed> {
     let mut rest = message;
     while !rest.is_empty() {
-        let (number, wire, behind) = field(rest).ok_or(Malformed)?;
+        let (number, wire, behind) = field(rest).ok_or(Malformed::Truncated)?;
         rest = behind;
         take(number, wire)?;
     }
     Ok(())
-}
-
-impl<'a> Wire<'a> {
-    #[inline]
-    fn message(self) -> Result<&'a [u8], Malformed> {
-        match self {
-            Wire::Bytes(bytes) => Ok(bytes),
-            Wire::Number(_) => Err(Malformed),
-        }
-    }
-
-    #[inline]
-    fn number(self) -> Result<u64, Malformed> {
-        match self {
-            Wire::Number(number) => Ok(number),
-            Wire::Bytes(_) => Err(Malformed),
-        }
-    }
 }
 
 struct Records<'a> {

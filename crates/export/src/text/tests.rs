@@ -13,13 +13,12 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use otlp::Signal;
 use prost::{DecodeError, Message};
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 use syntax::hex;
-use telemetry::settings::Signal;
 
 use super::encode;
-use crate::zipkin::value;
 
 /// The text of a request, as the library's messages have it.
 fn reference(signal: Signal, request: &[u8]) -> Result<String, DecodeError> {
@@ -166,6 +165,33 @@ fn attributes(out: &mut String, attributes: &[KeyValue]) {
 fn pairs(out: &mut String, attributes: &[KeyValue]) {
     for pair in attributes {
         let _ = write!(out, " {}={}", key(&pair.key), value(&pair.value));
+    }
+}
+
+/// A value as JSON.
+fn value(any: &Option<AnyValue>) -> Json {
+    let Some(any) = any.as_ref().and_then(|any| any.value.as_ref()) else {
+        return Json::Null;
+    };
+    match any {
+        Any::StringValue(text) => text.clone().into(),
+        Any::BoolValue(flag) => (*flag).into(),
+        Any::IntValue(int) => (*int).into(),
+        Any::DoubleValue(double) => (*double).into(),
+        Any::BytesValue(bytes) => hex::text(bytes).into(),
+        Any::ArrayValue(list) => {
+            let items = list.values.iter();
+            items.map(|item| value(&Some(item.clone()))).collect()
+        }
+        Any::KvlistValue(list) => {
+            let pairs = list.values.iter();
+            let pairs: Map<_, _> = pairs
+                .map(|pair| (pair.key.clone(), value(&pair.value)))
+                .collect();
+            pairs.into()
+        }
+        // An index into a dictionary that spans do not have.
+        _ => Json::Null,
     }
 }
 

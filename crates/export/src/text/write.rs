@@ -4,14 +4,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use opentelemetry_proto::tonic::common::v1::AnyValue;
-use prost::Message;
 use syntax::hex;
 
-use super::records::Malformed;
-use crate::plain::{is_graphic, is_plain};
-use crate::wire::{Wire, field};
 use crate::zipkin::value;
+use otlp::plain::{is_graphic, is_plain};
+use otlp::scan::Malformed;
+use otlp::wire::{Wire, field};
 
 /// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -174,8 +172,8 @@ impl Writer {
     /// Handles values that the filter does not make.
     #[cold]
     fn other(&mut self, any: &[u8]) -> Result<(), Malformed> {
-        let any = AnyValue::decode(any).map_err(|_| Malformed)?;
-        let _ = serde_json::to_writer(&mut self.out, &value(&Some(any)));
+        let any = otlp::view::value(any)?;
+        let _ = serde_json::to_writer(&mut self.out, &value(any));
         Ok(())
     }
 
@@ -185,12 +183,12 @@ impl Writer {
         let (mut key, mut any) = (&b""[..], None);
         let mut rest = pair;
         while !rest.is_empty() {
-            let (number, wire, behind) = field(rest).ok_or(Malformed)?;
+            let (number, wire, behind) = field(rest).ok_or(Malformed::Truncated)?;
             rest = behind;
             match (number, wire) {
                 (1, Wire::Bytes(bytes)) => key = bytes,
                 (2, Wire::Bytes(bytes)) => any = Some(bytes),
-                (1 | 2, Wire::Number(_)) => return Err(Malformed),
+                (1 | 2, Wire::Number(_)) => return Err(Malformed::WireType),
                 _ => {}
             }
         }

@@ -11,11 +11,11 @@ use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{Gauge, Metric, NumberDataPoint, metric::Data};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use otlp::Signal;
 use prost::Message;
 use serde_json::{Value, json};
 use spangate_export::Exporters;
 use support::*;
-use telemetry::account::Signal;
 use telemetry::settings::{Exporter, OtlpFile, Target, Zipkin};
 
 /// An empty folder of this test.

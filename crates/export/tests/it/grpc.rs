@@ -21,8 +21,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use otlp::Signal;
 use support::*;
-use telemetry::account::Signal;
 use telemetry::settings::{Compression, Exporter, Headers, OtlpGrpc, Tls};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;
@@ -258,7 +258,7 @@ fn a_receiver_that_is_no_grpc() {
         Exporter::OtlpGrpc(Box::new(grpc(receiver.address))),
         processor(100),
     ));
-    plan.retry.elapsed_max = Duration::ZERO;
+    plan.retry.elapsed_max = Some(Duration::ZERO);
     let exporters = spangate_export::Exporters::start(plan).unwrap();
     let queue = &exporters.pipelines()[0].queue;
     offer_spans(queue, &["a"]);

@@ -414,7 +414,7 @@ fn no_receiver_at_all() {
     let mut plan = plan(traces(settings, 100));
     plan.retry = Retry {
         first: Duration::from_millis(1),
-        elapsed_max: Duration::from_millis(20),
+        elapsed_max: Some(Duration::from_millis(20)),
         ..Retry::default()
     };
     let exporters = Exporters::start(plan).unwrap();
@@ -434,7 +434,7 @@ fn a_receiver_that_is_too_slow() {
     let mut settings = otlp_http(address);
     settings.timeout_ms = 20;
     let mut plan = plan(traces(settings, 100));
-    plan.retry.elapsed_max = Duration::ZERO;
+    plan.retry.elapsed_max = Some(Duration::ZERO);
     let exporters = Exporters::start(plan).unwrap();
     let queue = &exporters.pipelines()[0].queue;
     offer_spans(queue, &["a"]);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use otlp::Signal;
 use prost::Message;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -16,7 +17,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use spangate_export::Exporters;
 use support::*;
-use telemetry::account::Signal;
 use telemetry::settings::{Compression, Exporter, Headers, OtlpGrpc, Pem, Tls, TlsVersion};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -89,7 +89,7 @@ fn exporters(address: SocketAddr, tls: Tls) -> Result<Exporters, String> {
     settings.tls = tls;
     let exporter = Exporter::OtlpHttp(Box::new(settings));
     let mut plan = plan(pipeline(Signal::Traces, exporter, processor(100)));
-    plan.retry.elapsed_max = Duration::ZERO;
+    plan.retry.elapsed_max = Some(Duration::ZERO);
     Exporters::start(plan)
 }
 

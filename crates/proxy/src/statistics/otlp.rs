@@ -1,10 +1,10 @@
 //! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics of the Prometheus exporter with the same names,
 //! and their labels as attributes.
 
+use otlp::write::{bytes, double, fixed64, message, packed, text_value, uint};
 use stats::Kind;
 use stats::latency::{BOUNDS_MS, Histogram};
 use stats::metric::{Form, Metric, Point, Sample, metrics};
-use telemetry::proto::{bytes, double, fixed64, message, packed, uint};
 
 use super::export::KINDS;
 use super::{Cursor, Selection, View};
@@ -118,12 +118,12 @@ impl Writer {
                 self.times(out);
                 double(out, 4, value);
                 let labels = labels.iter().copied().chain(split);
-                labels.for_each(|label| attribute(out, 7, label));
+                labels.for_each(|(key, value)| text_value(out, 7, key, value));
             }),
             Point::Histogram(histogram) => message(out, 1, |out| {
                 self.times(out);
                 self::histogram(histogram, out);
-                labels.iter().for_each(|label| attribute(out, 9, *label));
+                { labels.iter() }.for_each(|(key, value)| text_value(out, 9, key, value));
             }),
         }
         self.points += 1;
@@ -142,14 +142,6 @@ fn unit(name: &str) -> &'static str {
         name if name.contains("_bytes_") => "By",
         _ => "",
     }
-}
-
-/// Writes a `KeyValue` with a text value.
-fn attribute(out: &mut Vec<u8>, field: u32, (key, value): (&str, &str)) {
-    message(out, field, |out| {
-        bytes(out, 1, key.as_bytes());
-        message(out, 2, |out| bytes(out, 1, value.as_bytes()));
-    });
 }
 
 fn histogram(histogram: &Histogram, out: &mut Vec<u8>) {

@@ -1,13 +1,14 @@
 //! Extracts and injects contexts: fields of messages, and variables.
 
 use http::Head;
+use otlp::tracestate;
 use sample::vars::Change;
 use sample::{Bytes, Txn, Value, VarRef};
 use syntax::hex;
 use telemetry::program::{
     Carrier, ContextField, ContextSlot, Direction, Extract, Field as OfContext, Finish, FirstMatch,
 };
-use telemetry::propagation::{self, Field, Format, baggage, traceparent, tracestate};
+use telemetry::propagation::{self, Field, Format, baggage, traceparent};
 use telemetry::record::{Extracted, Span, SpanIndex, Text};
 
 use super::worker::{Came, Worker};

@@ -8,7 +8,6 @@ use collector::run::Intake;
 use collector::run::consume::Refusal;
 use export::Taking;
 use export::client::Outcome;
-use telemetry::settings;
 use tokio::runtime::Handle;
 
 /// Takes the exporters' requests into a collector.
@@ -25,12 +24,12 @@ impl Door {
 }
 
 impl export::InProcess for Door {
-    fn take(&self, signal: settings::Signal, request: Bytes) -> Taking {
+    fn take(&self, signal: Signal, request: Bytes) -> Taking {
         let intake = Arc::clone(&self.intake);
         // Runs on the collector's own threads, because its tasks have to be spawned there.
         let taken = self
             .runtime
-            .spawn(async move { intake.take(signal_of(signal), request).await });
+            .spawn(async move { intake.take(signal, request).await });
         Box::pin(async move {
             match taken.await {
                 Ok(Ok(())) => Outcome::Taken {
@@ -49,14 +48,5 @@ impl export::InProcess for Door {
                 },
             }
         })
-    }
-}
-
-/// The same signal in the collector's type.
-pub(super) fn signal_of(signal: settings::Signal) -> Signal {
-    match signal {
-        settings::Signal::Traces => Signal::Traces,
-        settings::Signal::Metrics => Signal::Metrics,
-        settings::Signal::Logs => Signal::Logs,
     }
 }

@@ -12,7 +12,6 @@ use ::config::tree::{Source, Span};
 use collector::config::source::Outside;
 use collector::config::{self, Options};
 
-use super::door::signal_of;
 use crate::collect::options;
 
 /// The configuration of each section, in their order. Faults are reported with their place. After an alert, some may be missing.
@@ -130,7 +129,7 @@ fn signals_are_taken(
         let Some((_, collector)) = sections.find(|(section, _)| section.name == named.name) else {
             continue;
         };
-        if !collector.pipelines_of_proxy(signal_of(signal)).is_empty() {
+        if !collector.pipelines_of_proxy(signal).is_empty() {
             continue;
         }
         let place = match named.at {

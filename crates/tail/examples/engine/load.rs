@@ -1,6 +1,6 @@
 //! The load: requests that are made once and sent again and again with other trace identifiers.
 
-use telemetry::proto;
+use otlp::write;
 
 const SERVICES: usize = 24;
 const INSTANCES: usize = 2;
@@ -25,16 +25,16 @@ impl Random {
 }
 
 fn text(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
-    proto::message(out, field, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
+    write::message(out, field, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, |out| write::bytes(out, 1, value.as_bytes()));
     });
 }
 
 fn number(out: &mut Vec<u8>, key: &str, value: u64) {
-    proto::message(out, 9, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, |out| proto::uint(out, 3, value));
+    write::message(out, 9, |out| {
+        write::bytes(out, 1, key.as_bytes());
+        write::message(out, 2, |out| write::uint(out, 3, value));
     });
 }
 
@@ -48,13 +48,13 @@ fn span(out: &mut Vec<u8>, random: &mut Random, service: usize, hard: bool) {
     } else {
         0
     };
-    proto::bytes(out, 1, &[0; 16]);
-    proto::bytes(out, 2, &random.next().to_be_bytes());
-    proto::bytes(out, 4, &random.next().to_be_bytes());
-    proto::bytes(out, 5, format!("GET /api/v1/resource-{route}").as_bytes());
-    proto::uint(out, 6, 2);
-    proto::fixed64(out, 7, start);
-    proto::fixed64(out, 8, start + slow + random.below(200_000_000));
+    write::bytes(out, 1, &[0; 16]);
+    write::bytes(out, 2, &random.next().to_be_bytes());
+    write::bytes(out, 4, &random.next().to_be_bytes());
+    write::bytes(out, 5, format!("GET /api/v1/resource-{route}").as_bytes());
+    write::uint(out, 6, 2);
+    write::fixed64(out, 7, start);
+    write::fixed64(out, 8, start + slow + random.below(200_000_000));
     text(out, 9, "http.request.method", "GET");
     text(
         out,
@@ -115,15 +115,15 @@ fn span(out: &mut Vec<u8>, random: &mut Random, service: usize, hard: bool) {
         number(out, "http.response.body.size", random.below(1 << 20));
     }
     if failed {
-        proto::message(out, 15, |out| proto::uint(out, 3, 2));
+        write::message(out, 15, |out| write::uint(out, 3, 2));
     }
 }
 
 fn request(random: &mut Random, resource: usize, hard: bool) -> Vec<u8> {
     let service = resource / INSTANCES;
     let mut out = Vec::new();
-    proto::message(&mut out, 1, |out| {
-        proto::message(out, 1, |out| {
+    write::message(&mut out, 1, |out| {
+        write::message(out, 1, |out| {
             text(out, 1, "service.name", &format!("service-{service}"));
             text(
                 out,
@@ -139,12 +139,12 @@ fn request(random: &mut Random, resource: usize, hard: bool) -> Vec<u8> {
                 &format!("service-{service}-6f7d8c9b5-x{resource}"),
             );
         });
-        proto::message(out, 2, |out| {
-            proto::message(out, 1, |out| {
-                proto::bytes(out, 1, b"io.opentelemetry.http-server")
+        write::message(out, 2, |out| {
+            write::message(out, 1, |out| {
+                write::bytes(out, 1, b"io.opentelemetry.http-server")
             });
             for _ in 0..BATCH_SPANS {
-                proto::message(out, 2, |out| span(out, random, service, hard));
+                write::message(out, 2, |out| span(out, random, service, hard));
             }
         });
     });

@@ -1,6 +1,6 @@
 //! `boolean_attribute`: an attribute equals. One that is no boolean reads as false, as in the Collector.
 
-use crate::scan::Any;
+use otlp::scan::Any;
 
 pub fn matches(wanted: bool, value: Any<'_>) -> bool {
     wanted == matches!(value, Any::Bool(true))

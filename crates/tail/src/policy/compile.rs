@@ -11,8 +11,9 @@ use super::rate_limiting::Limiter;
 use super::span_count::SpanCount;
 use super::string_attribute::Texts;
 use super::trace_state::State;
-use super::{BITS_MAX, Bit, KEYS_MAX, WORDS_MAX};
+use super::{BITS_MAX, Bit, WORDS_MAX};
 use crate::settings::{Policy, PolicyKind};
+use otlp::scan::KEYS_MAX;
 use std::fmt;
 
 /// Policies inside each other: a composite's `and` with a `not` are four.

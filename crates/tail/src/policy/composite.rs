@@ -87,10 +87,6 @@ impl Composite {
     pub fn sub_name(&self, sub: u16) -> Option<&str> {
         self.subs.get(usize::from(sub)).map(|sub| &*sub.name)
     }
-
-    pub fn is_stateful(&self) -> bool {
-        self.subs.iter().any(|sub| sub.node.is_stateful())
-    }
 }
 
 #[cfg(test)]

@@ -5,96 +5,9 @@ use super::ottl_condition::Condition;
 use super::status_code::{Statuses, is_sampled};
 use super::string_attribute::Texts;
 use super::trace_state::State;
-use super::{KEYS_MAX, boolean_attribute, numeric_attribute};
-use crate::scan::{Any, Attributes, RESOURCE_ATTRIBUTES, Span, Spot};
+use super::{boolean_attribute, numeric_attribute};
 use crate::store::Entry;
-
-/// Names of attributes that policies read, each with a place in [`Slots`].
-#[derive(Debug, Default)]
-pub struct Keys {
-    names: Vec<Box<[u8]>>,
-    /// Lengths that there are, modulo 64.
-    lengths: u64,
-}
-
-impl Keys {
-    /// The place of a name; none if there are too many.
-    pub fn place(&mut self, name: &[u8]) -> Option<u8> {
-        if let Some(at) = self.find(name) {
-            return Some(at);
-        }
-        if self.names.len() == KEYS_MAX {
-            return None;
-        }
-        self.lengths |= 1_u64.wrapping_shl(name.len() as u32);
-        self.names.push(name.into());
-        Some(self.names.len() as u8 - 1)
-    }
-
-    /// The place of a name that is there.
-    #[must_use]
-    pub fn find(&self, name: &[u8]) -> Option<u8> {
-        let at = self.names.iter().position(|known| **known == *name);
-        at.map(|at| at as u8)
-    }
-}
-
-/// The values that a span has for the named attributes: the first of each, as the Collector looks them up.
-#[derive(Debug)]
-pub struct Slots<'a, 'k> {
-    keys: &'k Keys,
-    set: u64,
-    values: [&'a [u8]; KEYS_MAX],
-}
-
-impl<'a, 'k> Slots<'a, 'k> {
-    /// None yet.
-    #[must_use]
-    pub fn new(matcher: &'k Matcher) -> Slots<'a, 'k> {
-        Slots {
-            keys: &matcher.keys,
-            set: 0,
-            values: [b""; KEYS_MAX],
-        }
-    }
-
-    /// The value at a place.
-    #[must_use]
-    pub fn get(&self, place: u8) -> Option<Any<'a>> {
-        let value = self.values.get(usize::from(place))?;
-        (self.set >> place & 1 == 1).then(|| Any::read(value))
-    }
-}
-
-impl<'a> Spot<'a> for Slots<'a, '_> {
-    #[inline]
-    fn lengths(&self) -> u64 {
-        self.keys.lengths
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.set = 0;
-    }
-
-    // Few attributes come here; it stands apart from the loop that passes over the others.
-    #[inline(never)]
-    fn attribute(&mut self, name: &'a [u8], value: &'a [u8]) {
-        if let Some(place) = self.keys.find(name) {
-            self.put(place, value);
-        }
-    }
-
-    #[inline]
-    fn put(&mut self, place: u8, value: &'a [u8]) {
-        if self.set >> place & 1 == 0
-            && let Some(slot) = self.values.get_mut(usize::from(place))
-        {
-            self.set |= 1 << place;
-            *slot = value;
-        }
-    }
-}
+use otlp::scan::{Any, Around, Attributes, Keys, RESOURCE_ATTRIBUTES, Slots, Span, Spot};
 
 /// What is asked of an attribute.
 #[derive(Debug)]
@@ -129,25 +42,7 @@ pub struct Matcher {
     pub(super) more: Vec<Matcher>,
 }
 
-/// What stands around a span, for conditions that read it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Around<'a> {
-    /// The message `Resource`.
-    pub resource: &'a [u8],
-    /// The message `InstrumentationScope`.
-    pub scope: &'a [u8],
-}
-
 impl Matcher {
-    /// One that only looks attributes up.
-    #[must_use]
-    pub fn of_keys(keys: Keys) -> Matcher {
-        Matcher {
-            keys,
-            ..Matcher::default()
-        }
-    }
-
     /// The attributes that policies name.
     #[must_use]
     pub fn keys(&self) -> &Keys {
@@ -160,7 +55,7 @@ impl Matcher {
         if self.tests.is_empty() {
             return 0;
         }
-        let mut slots = Slots::new(self);
+        let mut slots = Slots::new(&self.keys);
         Attributes::new(resource, RESOURCE_ATTRIBUTES)
             .for_each(|(name, value)| slots.attribute(name, value));
         self.attribute_bits(&slots, false)
@@ -174,7 +69,7 @@ impl Matcher {
         if is_sampled(span.flags) {
             bits |= self.sampled_flag;
         }
-        if slots.set != 0 {
+        if !slots.is_empty() {
             bits |= self.attribute_bits(slots, true);
         }
         for state in &self.states {
@@ -194,11 +89,8 @@ impl Matcher {
     fn attribute_bits(&self, slots: &Slots<'_, '_>, on_span: bool) -> u64 {
         let mut bits = 0;
         for (place, bit, test) in &self.tests {
-            if slots.set >> place & 1 == 1
-                && slots
-                    .get(*place)
-                    .is_some_and(|value| test.matches(value, on_span))
-            {
+            let value = slots.get(*place);
+            if value.is_some_and(|value| test.matches(value, on_span)) {
                 bits |= bit;
             }
         }
@@ -213,7 +105,7 @@ impl Matcher {
 
     /// The further words of a resource.
     pub fn resource_words(&self, resource: &[u8], words: &mut Vec<u64>) {
-        let mut slots = Slots::new(self);
+        let mut slots = Slots::new(&self.keys);
         Attributes::new(resource, RESOURCE_ATTRIBUTES)
             .for_each(|(name, value)| slots.attribute(name, value));
         words.clear();

@@ -19,8 +19,7 @@ mod string_attribute;
 mod trace_state;
 
 pub use compile::Refusal;
-pub use matcher::{Around, Keys, Matcher, Slots};
-pub(crate) use string_attribute::compile as compile_regex;
+pub use matcher::Matcher;
 
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
@@ -40,9 +39,6 @@ pub struct Bit {
     /// What it is there.
     pub mask: u64,
 }
-
-/// Attributes that policies name, all together.
-pub const KEYS_MAX: usize = 64;
 
 /// Policies of one program.
 pub const POLICIES_MAX: usize = 1024;
@@ -178,7 +174,7 @@ impl Program {
         }
         for policy in &settings.policies {
             let node = compiler.top(policy)?;
-            if settings.strategy == Strategy::SpanIngest && node.is_stateful() {
+            if settings.strategy == Strategy::SpanIngest && policy.stateful().is_some() {
                 let why = "it depends on more than one batch of spans, which span-ingest does not wait for";
                 return Err(Refusal::new(&policy.name, why));
             }
@@ -222,13 +218,6 @@ impl Program {
     pub fn sub_name(&self, policy: u16, sub: u16) -> Option<&str> {
         let policy = self.policies.get(usize::from(policy))?;
         policy.node.sub_name(sub)
-    }
-
-    /// The sampling threshold (56 bits) of what a policy samples; 0 where it is none that draws.
-    #[must_use]
-    pub fn threshold(&self, policy: u16) -> u64 {
-        let policy = self.policies.get(usize::from(policy));
-        policy.map_or(0, |policy| policy.node.threshold())
     }
 
     /// What each policy voted so far, by its number.

@@ -69,16 +69,6 @@ impl Node {
         (vote, ALWAYS)
     }
 
-    /// The sampling threshold that its vote stands for, whatever the trace.
-    #[must_use]
-    pub fn threshold(&self) -> u64 {
-        match self {
-            Node::Probabilistic(policy) => policy.threshold(),
-            Node::And(nodes) => nodes.iter().map(Node::threshold).max().unwrap_or(ALWAYS),
-            _ => ALWAYS,
-        }
-    }
-
     /// The sub-policy of a `composite` that owns the trace that it sampled last.
     #[must_use]
     pub fn owner(&self) -> Option<u16> {
@@ -94,19 +84,6 @@ impl Node {
         match self {
             Node::Composite(policy) => policy.sub_name(sub),
             _ => None,
-        }
-    }
-
-    /// Its vote can change from sampled to not sampled as spans arrive, or depends on other traces.
-    #[must_use]
-    pub fn is_stateful(&self) -> bool {
-        match self {
-            Node::Spans(_) | Node::Bytes(_) | Node::Window(_) => true,
-            Node::SpanCount(policy) => policy.is_stateful(),
-            Node::And(nodes) | Node::Drop(nodes) => nodes.iter().any(Node::is_stateful),
-            Node::Not(node) => node.is_stateful(),
-            Node::Composite(policy) => policy.is_stateful(),
-            _ => false,
         }
     }
 }

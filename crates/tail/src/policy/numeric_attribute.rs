@@ -1,6 +1,6 @@
 //! `numeric_attribute`: an attribute within bounds. One that is no integer reads as 0, as in the Collector.
 
-use crate::scan::Any;
+use otlp::scan::Any;
 
 /// Inclusive bounds.
 #[derive(Clone, Copy, Debug)]

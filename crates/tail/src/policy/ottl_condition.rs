@@ -1,10 +1,10 @@
 //! `ottl_condition`: conditions on spans and on span events; any that is true is enough. The walk over the spans of a trace
 //! ends at the first that is true, or at the first that fails unless errors are to be ignored.
 
-use super::matcher::{Around, Keys, Slots};
-use crate::ottl::{self, Context, Subject};
-use crate::scan::{Span, events};
 use crate::settings::ErrorMode;
+use otlp::scan::{Around, Keys, Slots};
+use otlp::scan::{Span, events};
+use ottl::{self, Context, Subject};
 
 /// The conditions of one policy.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use super::node::sampled_if;
 use super::{Trace, Vote};
-use crate::fnv::{OFFSET, fnv1a};
+use ottl::fnv::{OFFSET, fnv1a};
 
 /// The salt where none is given.
 const SALT: &str = "default-hash-seed";
@@ -23,17 +23,12 @@ impl Probabilistic {
     pub fn new(percentage: f64, salt: &str) -> Probabilistic {
         let ratio = percentage / 100.0;
         let salt = if salt.is_empty() { SALT } else { salt };
-        let never = telemetry::propagation::tracestate::THRESHOLD_MAX;
+        let never = otlp::tracestate::THRESHOLD_MAX;
         Probabilistic {
             salted: fnv1a(OFFSET, salt.as_bytes()),
             hash_max: share(ratio),
-            threshold: telemetry::propagation::tracestate::threshold_of(ratio).unwrap_or(never),
+            threshold: otlp::tracestate::threshold_of(ratio).unwrap_or(never),
         }
-    }
-
-    /// The share as a threshold of 56 bits: 0 keeps all.
-    pub fn threshold(&self) -> u64 {
-        self.threshold
     }
 
     pub fn vote(&self, trace: &Trace<'_>) -> (Vote, u64) {

@@ -12,11 +12,6 @@ impl SpanCount {
     pub fn contains(&self, spans: u64) -> bool {
         spans >= self.min && (self.max == 0 || spans <= self.max)
     }
-
-    /// More spans may leave the window.
-    pub fn is_stateful(&self) -> bool {
-        self.max > 0
-    }
 }
 
 #[cfg(test)]

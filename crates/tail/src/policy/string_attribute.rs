@@ -2,12 +2,9 @@
 //!
 //! The Collector keeps results of regular expressions in a cache; here they run in linear time and need none.
 
-use crate::pattern::translated;
-use crate::scan::Any;
+use otlp::scan::Any;
+use ottl::pattern;
 use regex_automata::meta::Regex;
-
-/// Bytes that the parts of one policy's expressions may take, compiled.
-const REGEX_BYTES_MAX: usize = 4 << 20;
 
 /// The texts or expressions.
 #[derive(Debug)]
@@ -23,7 +20,7 @@ impl Texts {
     /// Which expression is none, and why.
     pub fn new(values: &[String], regex: bool) -> Result<Texts, String> {
         if regex {
-            return compile(values).map(Texts::Regex);
+            return pattern::compile(values).map(Texts::Regex);
         }
         let texts = values.iter().filter(|value| !value.is_empty());
         Ok(Texts::Exact(
@@ -45,33 +42,6 @@ impl Texts {
             Texts::Regex(regex) => regex.is_match(text),
         }
     }
-}
-
-/// Compiles expressions of which any may match, anywhere in a text. The language is Go's.
-pub fn compile(values: &[String]) -> Result<Regex, String> {
-    // Bytes need not be UTF-8; whatever is not is matched by no character.
-    let syntax = regex_automata::util::syntax::Config::new().utf8(false);
-    let config = Regex::config()
-        .utf8_empty(false)
-        .nfa_size_limit(Some(REGEX_BYTES_MAX))
-        .hybrid_cache_capacity(1 << 20);
-    let build = |values: &[String]| {
-        let values: Vec<_> = values.iter().map(|value| translated(value)).collect();
-        let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
-        let mut builder = Regex::builder();
-        let built = builder
-            .configure(config.clone())
-            .syntax(syntax)
-            .build_many(&values);
-        built.map_err(|error| error.to_string())
-    };
-    build(values).map_err(|error| {
-        let bad = values
-            .iter()
-            .find(|value| build(std::slice::from_ref(value)).is_err());
-        let bad = bad.map(String::as_str).unwrap_or("all together");
-        format!("the regular expression {bad:?} cannot be compiled: {error}")
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `trace_state`: a span's W3C tracestate has a key with one of some values. A state that is malformed has none.
 
-use telemetry::propagation::tracestate;
+use otlp::tracestate;
 
 /// Bytes of a member's key and value together.
 const MEMBER_BYTES_MAX: usize = 256;

@@ -2,10 +2,10 @@
 
 use super::intake::{How, Intake, Known, Run, SPANS_MAX};
 use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
-use crate::policy::{Around, Slots};
-use crate::scan::{GROUP, Malformed, Scanner, Visitor};
 use crate::settings::Emit;
 use crate::store::{Entry, Full, Refused, Tag};
+use otlp::scan::{Around, Slots};
+use otlp::scan::{GROUP, Malformed, Scanner, Visitor};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const FOUND_TOGETHER: usize = 64;
@@ -129,7 +129,7 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
         }
         let at = message.as_ptr() as usize - self.request.as_ptr() as usize;
         let (how, mut known) = self.shard.how();
-        let mut slots = Slots::new(how.matcher);
+        let mut slots = Slots::new(how.matcher.keys());
         let mut tags = [Tag::default(); GROUP];
         if let Some(known) = &known {
             self.intake.touch(known, &[message], &mut tags);
@@ -215,7 +215,7 @@ impl Shard {
         let mut gather = Gather {
             how,
             known,
-            slots: Slots::new(how.matcher),
+            slots: Slots::new(how.matcher.keys()),
             base: request.as_ptr() as usize,
             run: None,
             around: Around::default(),

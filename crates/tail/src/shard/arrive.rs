@@ -1,17 +1,16 @@
 //! Spans arrive at their traces: those that wait, new ones, and those that were decided.
 
+use super::Shard;
 use super::accept::LATE;
 use super::intake::{Intake, Note, Run};
 use super::memory::Past;
 use super::output::Mark;
-use super::threshold::{self, Written};
-use super::{Decider, Shard};
-use crate::policy::{Around, Slots};
-use crate::scan::{self, RESOURCE, SCOPE};
 use crate::store::log::ID_FIELD_BYTES;
 use crate::store::{Buffer, Entry, Form};
-use crate::wire::{self, Value};
-use telemetry::proto::varint_len;
+use otlp::scan::{self, RESOURCE, SCOPE};
+use otlp::scan::{Around, Slots};
+use otlp::wire::{self, Value};
+use otlp::write::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
 const SCOPE_FRAME_BYTES: u32 = 3;
@@ -171,10 +170,6 @@ impl Shard {
                 late: true,
             };
             if let Some(header) = self.headers.get(arrival.header) {
-                let threshold =
-                    threshold_of(&self.decider, self.options.write_threshold, past.policy);
-                let unparseable = &mut self.counters.unparseable_tracestates;
-                let span = restated(span, threshold, &mut self.scratch.span, unparseable);
                 self.builder.begin_trace();
                 self.builder.add(header, mark, None, span);
             }
@@ -287,7 +282,7 @@ impl Shard {
             more.run = Some(arrival.number);
             matcher.resource_words(around.resource, &mut more.resource);
         }
-        let mut slots = Slots::new(matcher);
+        let mut slots = Slots::new(matcher.keys());
         let Ok(span) = scan::span(span, &mut slots) else {
             debug_assert!(false, "it was read before");
             return;
@@ -330,32 +325,4 @@ fn part_of(fields: &[u8], key: u32) -> &[u8] {
         }
     }
     part
-}
-
-/// The threshold to write into spans that a policy kept; none if none is to be written.
-pub(super) fn threshold_of(decider: &Decider, write: bool, policy: Option<u16>) -> Option<u64> {
-    match decider {
-        Decider::Policies(program) if write => policy.map(|policy| program.threshold(policy)),
-        _ => None,
-    }
-}
-
-/// A span as it leaves: with the threshold, if one is to be written.
-pub(super) fn restated<'s>(
-    span: &'s [u8],
-    threshold: Option<u64>,
-    scratch: &'s mut Vec<u8>,
-    unparseable: &mut u64,
-) -> &'s [u8] {
-    let Some(threshold) = threshold else {
-        return span;
-    };
-    match threshold::write(span, threshold, scratch) {
-        Written::Changed => scratch,
-        Written::Kept => span,
-        Written::Unparseable => {
-            *unparseable += 1;
-            span
-        }
-    }
 }

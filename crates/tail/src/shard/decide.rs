@@ -1,6 +1,5 @@
 //! Deciding: traces that are due, that make room for others, that are too large, or left at the end.
 
-use super::arrive::{restated, threshold_of};
 use super::output::Mark;
 use super::{Decider, Progress, Shard};
 use crate::account::Cause;
@@ -249,7 +248,6 @@ impl Shard {
             sub: sub.filter(|_| is_recorded),
             late: false,
         };
-        let threshold = threshold_of(&self.decider, self.options.write_threshold, policy);
         self.builder.begin_trace();
         let mut written = 0;
         let addresses = std::mem::take(&mut self.scratch.addresses);
@@ -270,8 +268,6 @@ impl Shard {
                 debug_assert!(decoded.is_some(), "what was written is read back");
                 span = &self.scratch.whole;
             }
-            let unparseable = &mut self.counters.unparseable_tracestates;
-            let span = restated(span, threshold, &mut self.scratch.span, unparseable);
             self.builder.add(header, mark, id, span);
             written += 1;
             if self.builder.bytes() >= self.options.batch_bytes_max as u64 {

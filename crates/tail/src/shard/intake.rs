@@ -1,9 +1,10 @@
 //! What a request holds, before anything is changed for it: one short note a span.
 
-use crate::policy::{Around, Matcher, Slots};
-use crate::scan::{self, Attributes, GROUP, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
+use crate::policy::Matcher;
 use crate::store::log::ID_FIELD_BYTES;
 use crate::store::{Buffer, Found, Headers, Learner, Tag, touch};
+use otlp::scan::{self, Attributes, GROUP, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
+use otlp::scan::{Around, Slots};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.

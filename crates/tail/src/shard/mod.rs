@@ -16,7 +16,6 @@ mod memory;
 mod output;
 mod recover;
 mod split;
-mod threshold;
 
 pub use memory::Past;
 pub use output::Batch;
@@ -25,11 +24,11 @@ pub use split::{Chunk, Splitter};
 
 use crate::account::{Account, Cause, Counters};
 use crate::policy::{Decision, Matcher, Program, Refusal};
-use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
 use crate::store::{Budget, Entry, Headers, Learner, Log, Queue, Refused, Table};
 use decisions::Decisions;
 use intake::Intake;
+use otlp::scan::{Malformed, Scanner};
 use output::Builder;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,8 +54,6 @@ pub struct Options {
     pub templates: bool,
     /// Record the policy in the scopes of kept spans (`tailsampling.policy`).
     pub record_policy: bool,
-    /// Write the threshold that kept spans were sampled with into their tracestate (`ot=th`), unless there is a stricter one.
-    pub write_threshold: bool,
 }
 
 impl Default for Options {
@@ -71,7 +68,6 @@ impl Default for Options {
             seed: 0,
             templates: true,
             record_policy: false,
-            write_threshold: false,
         }
     }
 }
@@ -186,7 +182,6 @@ struct Scratch {
     hashes: Vec<u64>,
     /// Traces that are decided together.
     group: Vec<(Entry, u64, Decision)>,
-    span: Vec<u8>,
     /// A span as it is kept, and as it came.
     kept: Vec<u8>,
     whole: Vec<u8>,

@@ -1,16 +1,18 @@
 //! Kept spans, put together to requests: those of one header beside each other.
 
-use crate::scan::{RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPANS};
 use crate::store::Header;
-use crate::wire::{Value, fields};
+use otlp::scan::{RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPANS};
+use otlp::wire::{Fields, Value, fields};
+use otlp::write;
 use std::collections::HashMap;
-use telemetry::proto;
 
 /// Groups whose buffers are kept for the next batch.
 const SPARE_GROUPS: usize = 256;
 /// Bytes of a buffer that is kept.
 const SPARE_BYTES: usize = 64 << 10;
 
+/// `InstrumentationScope.attributes`
+const ATTRIBUTES: u32 = 3;
 /// What is recorded in the scopes of kept spans.
 const POLICY: &str = "tailsampling.policy";
 /// The same of the sub-policy of a `composite`.
@@ -108,8 +110,8 @@ impl Builder {
         let out = &mut self.groups[place].spans;
         let before = out.len();
         let len = span.len() + if id.is_some() { 18 } else { 0 };
-        proto::varint(out, SPANS.into());
-        proto::varint(out, len as u64);
+        write::varint(out, SPANS.into());
+        write::varint(out, len as u64);
         if let Some(id) = id {
             out.extend_from_slice(&[0x0a, 16]);
             out.extend_from_slice(id);
@@ -151,7 +153,7 @@ impl Builder {
         for same in order
             .chunk_by(|left, right| self.groups[*left].resource == self.groups[*right].resource)
         {
-            proto::message(&mut bytes, RESOURCE_SPANS >> 3, |out| {
+            write::message(&mut bytes, RESOURCE_SPANS >> 3, |out| {
                 out.extend_from_slice(&self.groups[same[0]].resource);
                 for at in same {
                     let group = &self.groups[*at];
@@ -161,8 +163,8 @@ impl Builder {
                         None => scope.extend_from_slice(&group.scope),
                     }
                     let len = scope.len() + group.spans.len();
-                    proto::varint(out, SCOPE_SPANS.into());
-                    proto::varint(out, len as u64);
+                    write::varint(out, SCOPE_SPANS.into());
+                    write::varint(out, len as u64);
                     out.extend_from_slice(&scope);
                     out.extend_from_slice(&group.spans);
                 }
@@ -201,20 +203,21 @@ fn record<'n>(scope_fields: &[u8], mark: Mark, name: &Names<'_, 'n>, out: &mut V
         out.extend_from_slice(scope_fields);
         return;
     }
-    proto::message(out, SCOPE >> 3, |out| {
+    write::message(out, SCOPE >> 3, |out| {
         for field in fields(scope_fields) {
             if let (SCOPE, Value::Bytes(scope)) = (field.key, field.value) {
                 copy_scope(scope, out);
             }
         }
         if let Some(policy) = policy {
-            attribute(out, POLICY, |out| proto::bytes(out, 1, policy.as_bytes()));
+            write::text_value(out, ATTRIBUTES, POLICY, policy);
         }
         if let Some(sub) = sub {
-            attribute(out, COMPOSITE, |out| proto::bytes(out, 1, sub.as_bytes()));
+            write::text_value(out, ATTRIBUTES, COMPOSITE, sub);
         }
         if mark.late {
-            attribute(out, CACHED, |out| proto::uint(out, 2, 1));
+            let kept = |out: &mut Vec<u8>| write::uint(out, 2, 1);
+            write::key_value(out, ATTRIBUTES, CACHED.as_bytes(), kept);
         }
     });
     copy_fields(scope_fields, out, |key, _| key != SCOPE);
@@ -231,29 +234,16 @@ fn copy_scope(scope: &[u8], out: &mut Vec<u8>) {
                 .iter()
                 .any(|own| name == own.as_bytes())
         };
-        key != crate::scan::SCOPE_ATTRIBUTES
-            || !crate::scan::attribute(message).is_ok_and(|(name, _)| recorded(name))
+        key != otlp::scan::SCOPE_ATTRIBUTES
+            || !otlp::scan::attribute(message).is_ok_and(|(name, _)| recorded(name))
     });
 }
 
 /// Copies the fields of a message, byte for byte, that are wanted.
-pub fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
-    let mut reader = crate::wire::Reader::new(message);
-    loop {
-        let from = reader.rest();
-        let Ok(Some(field)) = reader.field() else {
-            return;
-        };
+fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
+    for field in Fields::new(message).map_while(Result::ok) {
         if wanted(field.key, field.value) {
-            out.extend_from_slice(&from[..from.len() - reader.rest().len()]);
+            out.extend_from_slice(field.whole);
         }
     }
-}
-
-/// An attribute of a scope.
-fn attribute(out: &mut Vec<u8>, key: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    proto::message(out, 3, |out| {
-        proto::bytes(out, 1, key.as_bytes());
-        proto::message(out, 2, value);
-    });
 }

@@ -3,10 +3,11 @@
 use super::intake::{How, Intake, Note, Run};
 use super::recover::part;
 use super::{Accepted, Options, Rejected, Shard};
-use crate::policy::{Around, Matcher, Program, Refusal, Slots};
-use crate::scan::{Malformed, Scanner, Visitor};
+use crate::policy::{Matcher, Program, Refusal};
 use crate::settings::{Emit, GroupByTrace, TailSampling};
 use crate::store::Refused;
+use otlp::scan::{Around, Slots};
+use otlp::scan::{Malformed, Scanner, Visitor};
 
 /// Spans of a request for many shards.
 pub const SPLIT_SPANS_MAX: u64 = 1 << 18;
@@ -98,7 +99,7 @@ impl Splitter {
                 seed: self.seed,
                 by_service: self.by_service,
             },
-            slots: Slots::new(&self.matcher),
+            slots: Slots::new(self.matcher.keys()),
             intake: &mut self.intake,
             resource: None,
             around: Around::default(),

@@ -4,7 +4,7 @@
 
 use super::sets::Sets;
 use super::templates::Templates;
-use crate::scan::{self, Attributes, RESOURCE_ATTRIBUTES};
+use otlp::scan::{self, Attributes, RESOURCE_ATTRIBUTES};
 use slab::Slab;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -227,7 +227,7 @@ fn service(resource_fields: &[u8], seed: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telemetry::proto;
+    use otlp::write;
 
     #[test]
     fn each_is_kept_once_and_goes_with_its_last_segment() {
@@ -255,12 +255,9 @@ mod tests {
     /// The fields of a `ResourceSpans` with these attributes, whose values are texts.
     fn resource(attributes: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Vec::new();
-        proto::message(&mut out, 1, |out| {
+        write::message(&mut out, 1, |out| {
             for (key, value) in attributes {
-                proto::message(out, 1, |out| {
-                    proto::bytes(out, 1, key.as_bytes());
-                    proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
-                });
+                write::text_value(out, 1, key, value);
             }
         });
         out

@@ -5,8 +5,8 @@
 
 use super::template::{Buffer, Learner};
 use super::templates::{Tag, Templates};
-use crate::policy::Keys;
-use crate::scan::{Span, Spot};
+use otlp::scan::Keys;
+use otlp::scan::{Span, Spot};
 use slab::Slab;
 use std::collections::HashMap;
 

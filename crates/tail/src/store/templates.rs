@@ -4,8 +4,8 @@
 //! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
 
 use super::template::{Buffer, Learner, Template};
-use crate::policy::Keys;
-use crate::scan::{Span, Spot};
+use otlp::scan::Keys;
+use otlp::scan::{Span, Spot};
 
 /// Templates of a set.
 pub const TEMPLATES_MAX: usize = 256;
@@ -329,12 +329,12 @@ mod tests {
 
     fn span(name: &str, value: u64) -> Vec<u8> {
         let mut out = b"\x12\x0812345678".to_vec();
-        telemetry::proto::bytes(&mut out, 5, name.as_bytes());
+        otlp::write::bytes(&mut out, 5, name.as_bytes());
         if value.is_multiple_of(2) {
-            telemetry::proto::uint(&mut out, 6, 3);
+            otlp::write::uint(&mut out, 6, 3);
         }
-        telemetry::proto::fixed64(&mut out, 7, value);
-        telemetry::proto::fixed64(&mut out, 8, value + 5);
+        otlp::write::fixed64(&mut out, 7, value);
+        otlp::write::fixed64(&mut out, 8, value + 5);
         out
     }
 

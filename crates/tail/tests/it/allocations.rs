@@ -1,12 +1,12 @@
 //! In a steady state no span makes an allocation: not to scan it, to keep it, or to decide on it.
 
+use otlp::write;
 use spangate_tail::settings::{Policy, PolicyKind, SECOND_NS, StatusCodes, TailSampling};
 use spangate_tail::shard::{Options, Shard};
 use spangate_tail::store::Budget;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
-use telemetry::proto;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -35,25 +35,25 @@ static COUNTING: Counting = Counting;
 /// 500 spans of 250 traces; one in fifty spans failed.
 fn request(step: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    proto::message(&mut out, 1, |out| {
-        proto::message(out, 1, |out| {
-            proto::message(out, 1, |out| proto::bytes(out, 1, b"service.name"));
+    write::message(&mut out, 1, |out| {
+        write::message(out, 1, |out| {
+            write::message(out, 1, |out| write::bytes(out, 1, b"service.name"));
         });
-        proto::message(out, 2, |out| {
+        write::message(out, 2, |out| {
             for span in 0..500 {
-                proto::message(out, 2, |out| {
+                write::message(out, 2, |out| {
                     let trace = u128::from(step * 250 + span / 2)
                         .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-                    proto::bytes(out, 1, &trace.to_be_bytes());
-                    proto::bytes(out, 2, &[1; 8]);
+                    write::bytes(out, 1, &trace.to_be_bytes());
+                    write::bytes(out, 2, &[1; 8]);
                     for key in ["http.method", "tier", "url.path"] {
-                        proto::message(out, 9, |out| {
-                            proto::bytes(out, 1, key.as_bytes());
-                            proto::message(out, 2, |out| proto::bytes(out, 1, b"some value"));
+                        write::message(out, 9, |out| {
+                            write::bytes(out, 1, key.as_bytes());
+                            write::message(out, 2, |out| write::bytes(out, 1, b"some value"));
                         });
                     }
                     if span % 50 == 0 {
-                        proto::message(out, 15, |out| proto::uint(out, 3, 2));
+                        write::message(out, 15, |out| write::uint(out, 3, 2));
                     }
                 });
             }
@@ -76,7 +76,6 @@ fn no_span_allocates() {
         key: "tier".to_owned(),
         values: vec!["^gold".to_owned()],
         regex: true,
-        cache_max_size: 0,
         invert: false,
     };
     let settings = TailSampling {

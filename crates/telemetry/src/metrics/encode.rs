@@ -5,7 +5,7 @@ use super::exponential::Buckets;
 use super::instrument::{Plan, Stream};
 use super::point::{Point, Totals};
 use super::table::Table;
-use crate::proto::{bytes, double, fixed64, message, packed, uint, varint};
+use otlp::write::{bytes, double, fixed64, message, packed, uint, varint};
 
 /// The time of a point's values, in nanoseconds of the wall clock.
 #[derive(Clone, Copy, Debug)]

@@ -44,7 +44,7 @@ fn pair(key: &str, value: &str) -> KeyValue {
 fn encoded(pairs: &[KeyValue]) -> Vec<u8> {
     let mut out = Vec::new();
     for pair in pairs {
-        crate::proto::bytes(&mut out, 1, &pair.encode_to_vec());
+        ::otlp::write::bytes(&mut out, 1, &pair.encode_to_vec());
     }
     out
 }

@@ -2,7 +2,7 @@
 //! OpenTelemetry's semantic conventions for HTTP (stable since 1.23) and those that only a proxy knows.
 
 use super::{Program, TextId};
-use crate::proto;
+use otlp::write;
 
 /// One row: the variant and its name.
 macro_rules! keys {
@@ -82,7 +82,7 @@ impl Key {
 pub fn program() -> Program {
     let encoded = |name: &&str| {
         let mut field = Vec::new();
-        proto::bytes(&mut field, 1, name.as_bytes());
+        write::bytes(&mut field, 1, name.as_bytes());
         field.into()
     };
     let mut program = Program {

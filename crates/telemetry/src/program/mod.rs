@@ -14,10 +14,11 @@ use std::sync::Arc;
 use ::http::FieldName;
 use sample::{Assignment, Condition, Expr, VarRef};
 
-use crate::propagation::{Format, tracestate};
-use crate::proto;
+use crate::propagation::Format;
 use crate::record::TAPE_NAMES_MAX;
 use crate::sampling::Policy;
+use otlp::tracestate;
+use otlp::write;
 
 /// The index of a span name in [`Program::spans`]: a stream has at most one open span of a name.
 pub type SpanSlot = u16;
@@ -402,7 +403,7 @@ impl Program {
             .iter()
             .map(|name| {
                 let mut field = Vec::new();
-                proto::bytes(&mut field, 5, name.as_bytes());
+                write::bytes(&mut field, 5, name.as_bytes());
                 field.into()
             })
             .collect();
@@ -472,7 +473,7 @@ impl Program {
     #[must_use]
     pub fn text(&self, text: TextId) -> &[u8] {
         let field = self.texts.get(usize::from(text));
-        field.map_or(b"", |field| proto::field_bytes(field))
+        field.map_or(b"", |field| write::field_bytes(field))
     }
 
     /// The scopes of an event.

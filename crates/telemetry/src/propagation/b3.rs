@@ -1,8 +1,10 @@
 //! B3 (the repository `openzipkin/b3-propagation`): a single field, or one field per value.
 
-use super::{Incoming, Sampling, hex};
+use super::{Incoming, Sampling};
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
+use otlp::tracestate::trim;
+use syntax::hex;
 
 /// Size of the single field as written: both identifiers and the decision.
 pub const BYTES: usize = 51;
@@ -11,7 +13,7 @@ pub const BYTES: usize = 51;
 /// [`Incoming::default`] if it is malformed.
 #[must_use]
 pub fn parse(value: &[u8]) -> Incoming {
-    try_parse(hex::trim(value)).unwrap_or_default()
+    try_parse(trim(value)).unwrap_or_default()
 }
 
 fn try_parse(value: &[u8]) -> Option<Incoming> {
@@ -41,14 +43,14 @@ pub fn parse_multi(
     sampled: Option<&[u8]>,
     flags: Option<&[u8]>,
 ) -> Incoming {
-    let sampling = if flags.is_some_and(|flags| hex::trim(flags) == b"1") {
+    let sampling = if flags.is_some_and(|flags| trim(flags) == b"1") {
         Sampling::Debug
     } else {
-        let decision = sampled.and_then(|sampled| decision(hex::trim(sampled)));
+        let decision = sampled.and_then(|sampled| decision(trim(sampled)));
         decision.unwrap_or_default()
     };
     match (trace, span) {
-        (Some(trace), Some(span)) => incoming(hex::trim(trace), hex::trim(span), sampling),
+        (Some(trace), Some(span)) => incoming(trim(trace), trim(span), sampling),
         _ => Incoming {
             context: None,
             sampling,

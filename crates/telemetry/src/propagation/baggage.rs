@@ -3,7 +3,8 @@
 //! Baggage is kept as the bytes of one field. Values are percent-encoded there; the properties after a value are forwarded
 //! unchanged.
 
-use super::hex::{self, trim};
+use otlp::tracestate::trim;
+use syntax::hex;
 
 /// The most pairs of a list: as many as OpenTelemetry's SDKs forward, which is more than the required minimum ("limits").
 pub const PAIRS_MAX: usize = 180;

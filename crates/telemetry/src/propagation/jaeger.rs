@@ -1,8 +1,9 @@
 //! `uber-trace-id` (Jaeger's client libraries: propagation format).
 
-use super::hex;
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
+use otlp::tracestate::trim;
+use syntax::hex;
 
 /// Size of the field as written.
 pub const BYTES: usize = 53;
@@ -13,7 +14,7 @@ const DEBUG: u8 = 2;
 /// Reads `trace:span:parent:flags`. The colons may be percent-encoded, and numbers may lack leading zeros. The context is remote.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
-    let (trace, rest) = cut(hex::trim(value))?;
+    let (trace, rest) = cut(trim(value))?;
     let (span, rest) = cut(rest)?;
     // The parent is no longer used.
     let (_, flags) = cut(rest)?;

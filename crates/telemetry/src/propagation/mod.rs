@@ -5,12 +5,11 @@
 
 pub mod b3;
 pub mod baggage;
-mod hex;
 pub mod jaeger;
 pub mod traceparent;
-pub mod tracestate;
 
 use crate::SpanContext;
+use otlp::tracestate::{self, trim};
 
 /// The fields that carry a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -188,7 +187,7 @@ fn extract_b3(lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8]))) -> Incoming 
     let mut parts: [Option<&[u8]>; 4] = [None; 4];
     for ((field, value), part) in fields.into_iter().zip(&mut values).zip(&mut parts) {
         let len = only(lines, field, |line| {
-            let line = hex::trim(line);
+            let line = trim(line);
             value.get_mut(..line.len())?.copy_from_slice(line);
             Some(line.len())
         });

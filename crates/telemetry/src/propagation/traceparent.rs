@@ -1,8 +1,9 @@
 //! `traceparent` (W3C Trace Context level 2 §3.2).
 
-use super::hex;
 use crate::context::SAMPLED;
 use crate::{SpanContext, SpanId, TraceId};
+use otlp::tracestate::trim;
+use syntax::hex;
 
 /// Size of a `traceparent` of version 00.
 pub const BYTES: usize = 55;
@@ -17,7 +18,7 @@ const KNOWN: u8 = SAMPLED | RANDOM;
 /// of zeros, upper-case digits, version ff. Of a later version, the part that version 00 defines is read.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
-    let value = hex::trim(value);
+    let value = trim(value);
     let (fixed, rest) = value.split_first_chunk::<BYTES>()?;
     let [version] = hex::read(&fixed[..2])?;
     match version {

@@ -3,7 +3,7 @@
 use super::{Arena, Attribute, Log, Next, Outbox, Span, Text, Trace};
 use crate::SpanContext;
 use crate::program::{Evaluated, Program};
-use crate::proto::{bytes, fixed32, fixed64, key, message, uint, varint, varint_len};
+use otlp::write::{bytes, fixed32, fixed64, key, message, uint, varint, varint_len};
 
 /// Data about the decision that the spans of a kept stream carry.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,7 +115,7 @@ impl Trace {
             None => self.text(out, 3, state),
             Some(threshold) => message(out, 3, |out| {
                 let state = self.arena.get(state);
-                crate::propagation::tracestate::set_threshold(state, Some(threshold), out);
+                otlp::tracestate::set_threshold(state, Some(threshold), out);
             }),
         }
     }

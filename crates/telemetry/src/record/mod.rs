@@ -399,7 +399,7 @@ impl Trace {
             .decide(context, self.arena.get(*state), trace_id);
         if head.sampler.writes_threshold() {
             *state = self.arena.edit([*state], |[old], out| {
-                crate::propagation::tracestate::set_threshold(old, decision.threshold, out);
+                otlp::tracestate::set_threshold(old, decision.threshold, out);
             });
         }
         decision.sampled

@@ -6,8 +6,8 @@ use prost::Message;
 
 use super::*;
 use crate::program::{ContextName, LogLine, Ref, Scope, Value};
-use crate::propagation::tracestate;
 use model::{Decided, Model, Random, Tell};
+use otlp::tracestate;
 
 mod model;
 
@@ -26,7 +26,7 @@ const KEYS: [&str; 6] = [
 fn program() -> Program {
     let field = |text: &&str| {
         let mut field = Vec::new();
-        crate::proto::bytes(&mut field, 1, text.as_bytes());
+        otlp::write::bytes(&mut field, 1, text.as_bytes());
         field.into()
     };
     let context = |number: usize| ContextName {
@@ -65,8 +65,8 @@ fn program() -> Program {
 /// What a policy leaves on the spans that it kept.
 fn mark() -> Vec<u8> {
     let mut out = Vec::new();
-    crate::proto::bytes(&mut out, 1, b"tailsampling.policy");
-    crate::proto::message(&mut out, 2, |out| crate::proto::bytes(out, 1, b"errors"));
+    otlp::write::bytes(&mut out, 1, b"tailsampling.policy");
+    otlp::write::message(&mut out, 2, |out| otlp::write::bytes(out, 1, b"errors"));
     out
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::context::SAMPLED;
-use crate::propagation::tracestate::threshold_of;
 use crate::{Ids, SpanId};
+use otlp::tracestate::threshold_of;
 
 fn parent(remote: bool, sampled: bool) -> SpanContext {
     SpanContext {

@@ -263,7 +263,7 @@ impl Held {
             for place in &trace.spans {
                 let (message, header) = trace.span(place);
                 assert!(!self.shared.headers.text(header).is_empty());
-                let span = tail::scan::span(message, &mut ()).expect("what is held is a span");
+                let span = otlp::scan::span(message, &mut ()).expect("what is held is a span");
                 assert_eq!(span.trace_id, trace.id);
             }
             let numbers = [&trace.headers, &trace.operations];

@@ -14,6 +14,8 @@ pub mod shared;
 
 use std::fmt;
 
+pub use otlp::Signal;
+
 use self::connectors::Connector;
 use self::exporters::Exporter;
 use self::extensions::Extension;
@@ -82,32 +84,6 @@ impl fmt::Display for Role {
             Role::Exporter => "exporter",
             Role::Extension => "extension",
             Role::Connector => "connector",
-        })
-    }
-}
-
-/// A kind of telemetry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Signal {
-    /// Spans.
-    Traces,
-    /// Data points.
-    Metrics,
-    /// Log records.
-    Logs,
-}
-
-impl Signal {
-    /// All of them.
-    pub const ALL: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
-}
-
-impl fmt::Display for Signal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Signal::Traces => "traces",
-            Signal::Metrics => "metrics",
-            Signal::Logs => "logs",
         })
     }
 }

@@ -105,8 +105,8 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         }
         Some(Settings::Exporter(exporter)) => {
             let is_plain_grpc = match exporter {
-                Exporter::OtlpGrpc(exporter) => exporter.client.tls.is_none(),
-                Exporter::LoadBalancing(exporter) => exporter.otlp.client.tls.is_none(),
+                Exporter::OtlpGrpc(exporter) => !exporter.client.is_tls(),
+                Exporter::LoadBalancing(exporter) => !exporter.otlp.client.is_tls(),
                 _ => false,
             };
             client(exporter, is_plain_grpc)

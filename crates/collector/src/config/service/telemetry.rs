@@ -1,5 +1,7 @@
 //! `service::telemetry`: the collector's own logs and metrics.
 
+use telemetry::settings::{Compression, Encoding, Headers, OtlpGrpc, OtlpHttp, Pem, Tls};
+
 use crate::config::components::shared::{address, headers};
 use crate::config::options::{Kind, Opt, Section, Table, opt};
 use crate::config::source::{Node, Value};
@@ -95,33 +97,17 @@ pub struct Naming {
 pub struct OtlpReader {
     /// Time between exports.
     pub interval_ms: u64,
-    /// Of one export.
-    pub timeout_ms: u64,
-    /// Whole URL of the server.
-    pub endpoint: String,
-    /// `http/protobuf`, `http/json` or `grpc`.
-    pub protocol: Protocol,
-    /// Fields of each request.
-    pub headers: Vec<(String, String)>,
-    /// Whether bodies are compressed.
-    pub gzip: bool,
-    /// File of authorities; none: the system's.
-    pub certificate: Option<String>,
-    /// File of the own certificate.
-    pub client_certificate: Option<String>,
-    /// File of its key.
-    pub client_key: Option<String>,
+    /// The server.
+    pub to: Server,
 }
 
-/// `protocol` of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// `http/protobuf`
-    HttpProtobuf,
-    /// `http/json`
-    HttpJson,
+/// A server of OTLP.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Server {
+    /// `http/protobuf`, `http/json`
+    Http(OtlpHttp),
     /// `grpc`
-    Grpc,
+    Grpc(OtlpGrpc),
 }
 
 #[rustfmt::skip]
@@ -293,41 +279,64 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
         );
         return None;
     };
-    let protocol = otlp.choice(
-        "protocol",
-        &[
-            ("http/protobuf", Protocol::HttpProtobuf),
-            ("http/json", Protocol::HttpJson),
-            ("grpc", Protocol::Grpc),
-        ],
-    );
-    let reader = OtlpReader {
-        interval_ms: periodic.int("interval"),
-        timeout_ms: periodic.int("timeout"),
-        endpoint: whole_url(&endpoint, protocol, otlp.flag("insecure")),
-        protocol,
-        headers: headers::headers(&otlp, "headers"),
-        gzip: otlp.text("compression") == "gzip",
-        certificate: otlp.text_unless_empty("certificate"),
-        client_certificate: otlp.text_unless_empty("client_certificate"),
-        client_key: otlp.text_unless_empty("client_key"),
+    let pem = |name| otlp.text_unless_empty(name).map(Pem::Path);
+    let tls = Tls {
+        ca: pem("certificate"),
+        certificate: pem("client_certificate"),
+        key: pem("client_key"),
+        ..Tls::default()
     };
-    if reader.client_certificate.is_some() != reader.client_key.is_some() {
+    if tls.certificate.is_some() != tls.key.is_some() {
         let message = "'client_key' and 'client_certificate' come together";
         otlp.error("client_certificate", message);
     }
-    Some(Reader::Otlp(Box::new(reader)))
+    let protocol = otlp.text("protocol");
+    let is_grpc = protocol == "grpc";
+    let endpoint = whole_url(&endpoint, is_grpc, otlp.flag("insecure"));
+    let headers = Headers(headers::headers(&otlp, "headers"));
+    let timeout_ms = u32::try_from(periodic.int::<u64>("timeout")).unwrap_or(u32::MAX);
+    let compression = match otlp.text("compression") == "gzip" {
+        true => Compression::Gzip,
+        false => Compression::None,
+    };
+    let to = match is_grpc {
+        true => Server::Grpc(OtlpGrpc {
+            endpoint,
+            headers,
+            timeout_ms,
+            requests_max: 0,
+            compression,
+            user_agent: None,
+            tls,
+        }),
+        false => Server::Http(OtlpHttp {
+            endpoint,
+            encoding: match protocol == "http/json" {
+                true => Encoding::Json,
+                false => Encoding::Protobuf,
+            },
+            headers,
+            timeout_ms,
+            requests_max: 0,
+            compression,
+            tls,
+        }),
+    };
+    Some(Reader::Otlp(Box::new(OtlpReader {
+        interval_ms: periodic.int("interval"),
+        to,
+    })))
 }
 
 /// A URL with a scheme and, over HTTP, a path.
-fn whole_url(endpoint: &str, protocol: Protocol, is_insecure: bool) -> String {
+fn whole_url(endpoint: &str, is_grpc: bool, is_insecure: bool) -> String {
     let mut url = match endpoint.contains("://") {
         true => endpoint.to_owned(),
         false if is_insecure => format!("http://{endpoint}"),
         false => format!("https://{endpoint}"),
     };
     let path = url.splitn(4, '/').nth(3);
-    if protocol != Protocol::Grpc && path.is_none() {
+    if !is_grpc && path.is_none() {
         url.push_str("/v1/metrics");
     }
     url

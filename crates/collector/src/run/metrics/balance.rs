@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Sheet;
 use super::sheet::Kind;
-use crate::run::send::{BOUNDS_MS, Balancer};
+use crate::run::send::Balancer;
 use crate::run::start::View;
 
 pub(super) fn write(view: &View, page: &mut Sheet) {
@@ -59,8 +59,8 @@ fn outcomes(view: &View, page: &mut Sheet) {
     page.about(Kind::Counter, name, "{outcomes}", help);
     each(view, |id, balancer| {
         for backend in balancer.view() {
-            let tally = backend.attempts.tally();
-            for (success, count) in [("true", tally.succeeded), ("false", tally.failed)] {
+            let attempts = &backend.attempts;
+            for (success, count) in [("true", attempts.succeeded()), ("false", attempts.failed())] {
                 let labels = [
                     ("exporter", id),
                     ("endpoint", &*backend.endpoint),
@@ -78,9 +78,8 @@ fn latencies(view: &View, page: &mut Sheet) {
     page.about(Kind::Histogram, name, "ms", help);
     each(view, |id, balancer| {
         for backend in balancer.view() {
-            let tally = backend.attempts.tally();
             let labels = [("exporter", id), ("endpoint", &*backend.endpoint)];
-            page.buckets(&labels, (&BOUNDS_MS, &tally.counts), tally.sum_ms);
+            page.counted(&labels, &backend.attempts.times_ms);
         }
     });
 }

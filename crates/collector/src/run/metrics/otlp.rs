@@ -1,17 +1,11 @@
-//! Metrics as a request of OTLP.
+//! Metrics as a request of OTLP (`metrics.proto`).
 
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
-use opentelemetry_proto::tonic::metrics::v1::{
-    AggregationTemporality, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint,
-    ResourceMetrics, ScopeMetrics, Sum,
-};
-use opentelemetry_proto::tonic::resource::v1::Resource;
+use otlp::write::{bytes, double, fixed64, message, packed, text_value, uint};
 
-use super::sheet::{self, Family, Kind, Part, Point, Sheet};
+use super::sheet::{Family, Kind, Number, Point, Sheet};
+
+/// `AGGREGATION_TEMPORALITY_CUMULATIVE`
+const CUMULATIVE: u64 = 2;
 
 /// Since when values count, and when they were read: nanoseconds of the UNIX epoch.
 #[derive(Clone, Copy, Debug)]
@@ -21,123 +15,87 @@ pub(in crate::run) struct Span {
 }
 
 impl Sheet {
-    /// A request with all of them, of a resource.
-    pub(in crate::run) fn request(
-        &self,
-        resource: &[(String, String)],
-        span: Span,
-    ) -> ExportMetricsServiceRequest {
-        let families = self.0.iter().filter(|family| !family.points.is_empty());
-        let metrics = families.map(|family| metric(family, span));
-        ExportMetricsServiceRequest {
-            resource_metrics: vec![ResourceMetrics {
-                resource: Some(Resource {
-                    attributes: attributes(resource),
-                    ..Resource::default()
-                }),
-                scope_metrics: vec![ScopeMetrics {
-                    scope: Some(InstrumentationScope {
-                        name: env!("CARGO_PKG_NAME").to_owned(),
-                        version: env!("CARGO_PKG_VERSION").to_owned(),
-                        ..InstrumentationScope::default()
-                    }),
-                    metrics: metrics.collect(),
-                    ..ScopeMetrics::default()
-                }],
-                ..ResourceMetrics::default()
-            }],
-        }
+    /// An `ExportMetricsServiceRequest` with all of them, of a resource.
+    pub(in crate::run) fn request(&self, resource: &[(String, String)], span: Span) -> Vec<u8> {
+        let mut out = Vec::new();
+        message(&mut out, 1, |out| {
+            message(out, 1, |out| {
+                { resource.iter() }.for_each(|(key, value)| text_value(out, 1, key, value));
+            });
+            message(out, 2, |out| {
+                message(out, 1, |out| {
+                    bytes(out, 1, env!("CARGO_PKG_NAME").as_bytes());
+                    bytes(out, 2, env!("CARGO_PKG_VERSION").as_bytes());
+                });
+                for family in self.0.iter().filter(|family| !family.points.is_empty()) {
+                    message(out, 2, |out| metric(family, span, out));
+                }
+            });
+        });
+        out
     }
 }
 
-fn attributes(pairs: &[(String, String)]) -> Vec<KeyValue> {
-    let attribute = |(key, value): &(String, String)| KeyValue {
-        key: key.clone(),
-        value: Some(AnyValue {
-            value: Some(Value::StringValue(value.clone())),
-        }),
-        ..KeyValue::default()
-    };
-    pairs.iter().map(attribute).collect()
-}
-
-fn metric(family: &Family, span: Span) -> Metric {
-    let numbers = || family.points.iter().map(|point| number(point, span));
-    let temporality = AggregationTemporality::Cumulative.into();
+fn metric(family: &Family, span: Span, out: &mut Vec<u8>) {
+    bytes(out, 1, family.name.as_bytes());
+    bytes(out, 2, family.help.as_bytes());
+    bytes(out, 3, family.unit.as_bytes());
     let data = match family.kind {
-        Kind::Counter => Data::Sum(Sum {
-            data_points: numbers().collect(),
-            aggregation_temporality: temporality,
-            is_monotonic: true,
-        }),
-        Kind::Gauge => Data::Gauge(Gauge {
-            data_points: numbers().collect(),
-        }),
-        Kind::Histogram => Data::Histogram(Histogram {
-            data_points: histograms(family, span),
-            aggregation_temporality: temporality,
-        }),
+        Kind::Gauge => 5,
+        Kind::Counter => 7,
+        Kind::Histogram => 9,
     };
-    Metric {
-        name: family.name.clone(),
-        description: family.help.clone(),
-        unit: family.unit.to_owned(),
-        data: Some(data),
-        ..Metric::default()
-    }
-}
-
-fn number(point: &Point, span: Span) -> NumberDataPoint {
-    NumberDataPoint {
-        attributes: attributes(&point.labels),
-        start_time_unix_nano: span.begun_ns,
-        time_unix_nano: span.now_ns,
-        value: Some(match point.value {
-            sheet::Number::Whole(value) => Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX)),
-            sheet::Number::Real(value) => Number::AsDouble(value),
-        }),
-        ..NumberDataPoint::default()
-    }
-}
-
-/// Each ends with its count: what came before is of the same.
-fn histograms(family: &Family, span: Span) -> Vec<HistogramDataPoint> {
-    let mut points = Vec::new();
-    let mut point = HistogramDataPoint::default();
-    let mut before = 0;
-    for line in &family.points {
-        let whole = match line.value {
-            sheet::Number::Whole(value) => value,
-            sheet::Number::Real(value) => value as u64,
-        };
-        match line.part {
-            Part::Bucket => {
-                // Prometheus counts what is below, OTLP what is within.
-                point.bucket_counts.push(whole.saturating_sub(before));
-                before = whole;
-                let le = line.labels.iter().find(|(label, _)| label == "le");
-                let bound = le.and_then(|(_, bound)| bound.parse::<f64>().ok());
-                point
-                    .explicit_bounds
-                    .extend(bound.filter(|bound| bound.is_finite()));
-            }
-            Part::Sum => point.sum = Some(whole as f64),
-            Part::Count => {
-                point.count = whole;
-                point.attributes = attributes(&line.labels);
-                point.start_time_unix_nano = span.begun_ns;
-                point.time_unix_nano = span.now_ns;
-                points.push(std::mem::take(&mut point));
-                before = 0;
-            }
-            Part::Value => {}
+    message(out, data, |out| {
+        for one in &family.points {
+            message(out, 1, |out| point(one, span, out));
         }
+        if family.kind != Kind::Gauge {
+            uint(out, 2, CUMULATIVE);
+        }
+        if family.kind == Kind::Counter {
+            // `Sum.is_monotonic`
+            uint(out, 3, 1);
+        }
+    });
+}
+
+fn point(point: &Point, span: Span, out: &mut Vec<u8>) {
+    fixed64(out, 2, span.begun_ns);
+    fixed64(out, 3, span.now_ns);
+    let attributes = match &point.value {
+        Number::Real(value) => {
+            double(out, 4, *value);
+            7
+        }
+        Number::Whole(value) => {
+            // `as_int`; the largest is that of the type.
+            fixed64(out, 6, (*value).min(i64::MAX as u64));
+            7
+        }
+        Number::Histogram {
+            bounds,
+            counts,
+            sum,
+        } => {
+            fixed64(out, 4, counts.iter().sum());
+            double(out, 5, *sum as f64);
+            packed(out, 6, counts.iter().copied());
+            packed(out, 7, bounds.iter().map(|bound| (*bound as f64).to_bits()));
+            9
+        }
+    };
+    for (label, value) in &point.labels {
+        text_value(out, attributes, label, value);
     }
-    points
 }
 
 #[cfg(test)]
 mod tests {
+    use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+    use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+    use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+    use prost::Message;
+
     use super::*;
     use crate::config::service::telemetry::Naming;
 
@@ -170,12 +128,13 @@ mod tests {
             now_ns: 2,
         };
         let request = sheet.request(&[("service.name".into(), "s".into())], span);
+        let request = ExportMetricsServiceRequest::decode(&*request).unwrap();
         let metrics = &request.resource_metrics[0].scope_metrics[0].metrics;
         let Some(Data::Sum(sum)) = &metrics[0].data else {
             panic!("{metrics:?}");
         };
         assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
-        assert_eq!(sum.data_points[0].value, Some(Number::AsInt(3)));
+        assert_eq!(sum.data_points[0].value, Some(Value::AsInt(3)));
         let Some(Data::Histogram(histogram)) = &metrics[1].data else {
             panic!("{metrics:?}");
         };

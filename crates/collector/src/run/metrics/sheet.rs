@@ -1,7 +1,7 @@
 //! Metrics at one moment, before they are written in any format.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt::{Display, Write};
 
 use crate::config::service::telemetry::Naming;
 use crate::run::buckets::Buckets;
@@ -27,27 +27,22 @@ pub(super) enum Kind {
     Histogram,
 }
 
-/// A value, or one of the numbers of a histogram.
+/// A value by its labels.
 pub(super) struct Point {
-    pub part: Part,
     pub labels: Vec<(String, String)>,
     pub value: Number,
 }
 
-/// What a point is of its metric, as Prometheus' format tells histograms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Value,
-    /// What is not larger than the label `le`.
-    Bucket,
-    Sum,
-    Count,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Number {
     Whole(u64),
     Real(f64),
+    Histogram {
+        bounds: Vec<u64>,
+        /// How many are within each bound and beyond the one before, and beyond the last.
+        counts: Vec<u64>,
+        sum: u64,
+    },
 }
 
 impl From<u64> for Number {
@@ -62,32 +57,12 @@ impl From<f64> for Number {
     }
 }
 
-impl fmt::Display for Number {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Whole(value) => value.fmt(out),
-            Number::Real(value) => value.fmt(out),
-        }
-    }
-}
-
 impl Kind {
     fn word(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
-        }
-    }
-}
-
-impl Part {
-    fn suffix(self) -> &'static str {
-        match self {
-            Part::Value => "",
-            Part::Bucket => "_bucket",
-            Part::Sum => "_sum",
-            Part::Count => "_count",
         }
     }
 }
@@ -106,7 +81,13 @@ impl Sheet {
 
     /// A value of what was told last.
     pub(super) fn point(&mut self, labels: &[(&str, &str)], value: impl Into<Number>) {
-        self.part(Part::Value, labels, value.into());
+        let owned = |(label, text): &(&str, &str)| ((*label).to_owned(), (*text).to_owned());
+        if let Some(family) = self.0.last_mut() {
+            family.points.push(Point {
+                labels: labels.iter().map(owned).collect(),
+                value: value.into(),
+            });
+        }
     }
 
     /// A histogram of what was told last: how many are within each bound, and how many are beyond the last.
@@ -116,34 +97,19 @@ impl Sheet {
         (bounds, counts): (&[u64], &[u64]),
         sum: u64,
     ) {
-        let mut count = 0;
-        let bounds = bounds.iter().map(u64::to_string);
-        for (bound, bucket) in bounds.chain(["+Inf".to_owned()]).zip(counts) {
-            count += bucket;
-            let labels: Vec<_> = { labels.iter().copied() }
-                .chain([("le", bound.as_str())])
-                .collect();
-            self.part(Part::Bucket, &labels, count.into());
-        }
-        self.part(Part::Sum, labels, sum.into());
-        self.part(Part::Count, labels, count.into());
+        let (bounds, counts) = (bounds.to_vec(), counts.to_vec());
+        let histogram = Number::Histogram {
+            bounds,
+            counts,
+            sum,
+        };
+        self.point(labels, histogram);
     }
 
     /// The same of what was counted.
     pub(super) fn counted(&mut self, labels: &[(&str, &str)], buckets: &Buckets) {
         let counts = (buckets.bounds(), &*buckets.counts());
         self.buckets(labels, counts, buckets.sum());
-    }
-
-    fn part(&mut self, part: Part, labels: &[(&str, &str)], value: Number) {
-        let owned = |(label, text): &(&str, &str)| ((*label).to_owned(), (*text).to_owned());
-        if let Some(family) = self.0.last_mut() {
-            family.points.push(Point {
-                part,
-                labels: labels.iter().map(owned).collect(),
-                value,
-            });
-        }
     }
 
     /// In Prometheus' text format. What has no points is left out.
@@ -155,7 +121,7 @@ impl Sheet {
             // Writing to a text cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
             for point in &family.points {
-                line(&mut text, &name, point);
+                point.write(&name, &mut text);
             }
         }
         text
@@ -191,17 +157,50 @@ impl Family {
     }
 }
 
-fn line(text: &mut String, name: &str, point: &Point) {
-    text.push_str(name);
-    text.push_str(point.part.suffix());
-    for (at, (label, value)) in point.labels.iter().enumerate() {
-        let open = if at == 0 { '{' } else { ',' };
-        let _ = write!(text, "{open}{label}=\"{}\"", escaped(value));
+impl Point {
+    fn write(&self, name: &str, text: &mut String) {
+        match &self.value {
+            Number::Whole(value) => self.line(text, (name, ""), None, value),
+            Number::Real(value) => self.line(text, (name, ""), None, value),
+            Number::Histogram {
+                bounds,
+                counts,
+                sum,
+            } => {
+                let mut count = 0;
+                let bounds = bounds.iter().map(u64::to_string);
+                for (bound, bucket) in bounds.chain(["+Inf".to_owned()]).zip(counts) {
+                    count += bucket;
+                    self.line(text, (name, "_bucket"), Some(&bound), count);
+                }
+                self.line(text, (name, "_sum"), None, sum);
+                self.line(text, (name, "_count"), None, count);
+            }
+        }
     }
-    if !point.labels.is_empty() {
-        text.push('}');
+
+    /// A line with the label `le` of a bucket.
+    fn line(
+        &self,
+        text: &mut String,
+        (name, suffix): (&str, &str),
+        bound: Option<&str>,
+        value: impl Display,
+    ) {
+        text.push_str(name);
+        text.push_str(suffix);
+        let own = self.labels.iter();
+        let own = own.map(|(label, value)| (label.as_str(), value.as_str()));
+        let mut open = '{';
+        for (label, value) in own.chain(bound.map(|bound| ("le", bound))) {
+            let _ = write!(text, "{open}{label}=\"{}\"", escaped(value));
+            open = ',';
+        }
+        if open == ',' {
+            text.push('}');
+        }
+        let _ = writeln!(text, " {value}");
     }
-    let _ = writeln!(text, " {}", point.value);
 }
 
 fn escaped(text: &str) -> String {

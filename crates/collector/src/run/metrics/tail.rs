@@ -55,7 +55,6 @@ impl Sum {
         sum.traces_early += counters.traces_early;
         sum.traces_dropped_early += counters.traces_dropped_early;
         sum.traces_too_large += counters.traces_too_large;
-        sum.unparseable_tracestates += counters.unparseable_tracestates;
         sum.late_sampled += counters.late_sampled;
         sum.late_not_sampled += counters.late_not_sampled;
         add_ages(&mut sum.late_span_ages, &counters.late_span_ages);
@@ -230,7 +229,6 @@ const SAMPLING_ROWS: &[Row<'_>] = &[
     ("sampling_traces_on_memory", Kind::Gauge, "{traces}", &[], |sum| sum.pending_traces),
     ("sampling_trace_dropped_too_early", Kind::Counter, "{traces}", &[], |sum| sum.counters.traces_dropped_early),
     ("traces_dropped_too_large", Kind::Counter, "{traces}", &[], |sum| sum.counters.traces_too_large),
-    ("count_spans_with_unparseable_tracestate", Kind::Counter, "{spans}", &[], |sum| sum.counters.unparseable_tracestates),
     ("sampling_policy_evaluation_error", Kind::Counter, "{errors}", &[], |sum| {
         sum.policies.iter().map(|(_, votes)| votes.errors).sum()
     }),

@@ -1,10 +1,10 @@
 //! What `attributes` and `resource` do to attributes.
 
+use otlp::scan::Any;
+use otlp::write;
 use regex_automata::meta::Regex;
 use regex_automata::{Input, PatternID};
 use sha2::{Digest, Sha256};
-use tail::scan::Any;
-use telemetry::proto;
 
 use super::edit::text::{double_of, int_of, text_of};
 use super::edit::{List, Val, encode, encoded_text};
@@ -216,10 +216,10 @@ fn convert(list: &mut List<'_>, key: &[u8], to: Type) {
             Some(value) => int(value, &mut made),
             None => return,
         },
-        (Type::Double, Any::Int(value)) => proto::double(&mut made, 4, value as f64),
-        (Type::Double, Any::Bool(value)) => proto::double(&mut made, 4, f64::from(u8::from(value))),
+        (Type::Double, Any::Int(value)) => write::double(&mut made, 4, value as f64),
+        (Type::Double, Any::Bool(value)) => write::double(&mut made, 4, f64::from(u8::from(value))),
         (Type::Double, Any::Text(text)) => match double_of(text) {
-            Some(value) => proto::double(&mut made, 4, value),
+            Some(value) => write::double(&mut made, 4, value),
             None => return,
         },
         (Type::Int | Type::Double, _) => return,
@@ -229,5 +229,5 @@ fn convert(list: &mut List<'_>, key: &[u8], to: Type) {
 }
 
 fn int(value: i64, out: &mut Vec<u8>) {
-    proto::uint(out, 3, value as u64);
+    write::uint(out, 3, value as u64);
 }

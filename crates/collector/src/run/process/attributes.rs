@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tail::scan::Malformed;
+use otlp::scan::Malformed;
 
 use super::action::Actions;
 use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tail::ottl::Failure;
-use tail::scan::Malformed;
+use otlp::scan::Malformed;
+use ottl::Failure;
 use tail::settings::ErrorMode;
 
 use crate::run::Log;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tail::ottl::{Condition, Context, Subject};
-use tail::policy::{Around, Keys, Matcher, Slots};
-use tail::scan::{Malformed, Span, Spot, event, span};
+use otlp::scan::{Around, Keys, Slots};
+use otlp::scan::{Malformed, Span, Spot, event, span};
+use ottl::{Condition, Context, Subject};
 use tail::settings::ErrorMode;
 
 use super::edit::{
@@ -38,7 +38,7 @@ pub struct Filter {
 pub struct Rules {
     /// By context.
     conditions: [Vec<Rule>; 4],
-    matcher: Matcher,
+    keys: Keys,
     include: Option<matching::Matcher>,
     exclude: Option<matching::Matcher>,
     failures: Failures,
@@ -95,7 +95,7 @@ impl Rules {
         };
         Ok(Rules {
             conditions,
-            matcher: Matcher::of_keys(keys),
+            keys,
             include: matcher(&settings.include)?,
             exclude: matcher(&settings.exclude)?,
             failures,
@@ -114,7 +114,7 @@ impl Rules {
         let mut out = room_for(request);
         let mut walk = Walk {
             rules: self,
-            slots: Slots::new(&self.matcher),
+            slots: Slots::new(&self.keys),
             list: List::default(),
             dropped: 0,
             around_bytes: 0,
@@ -247,10 +247,6 @@ impl<'a> Walk<'_, 'a> {
             return Ok(true);
         }
         self.list.read(message, Kind::Span.attributes_key())?;
-        let around = super::edit::Around {
-            resource: around.resource,
-            scope: around.scope,
-        };
         let is_in = |matcher: &Option<matching::Matcher>, unless: bool| match matcher {
             Some(matcher) => matcher.matches(Kind::Span, around, message, &self.list),
             None => Ok(unless),
@@ -263,7 +259,7 @@ impl<'a> Walk<'_, 'a> {
             self.count_around(around.resource.len())?;
         }
         let no_span = Span::new(b"", [0; 16]);
-        let no_slots = Slots::new(&self.rules.matcher);
+        let no_slots = Slots::new(&self.rules.keys);
         let subject = subject(&no_span, &no_slots, around);
         let outcome = self.rules.is_true(context, &subject);
         self.settled(outcome)

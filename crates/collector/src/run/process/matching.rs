@@ -1,10 +1,10 @@
 //! Which records count: `include` and `exclude`.
 
+use otlp::scan::{Any, Around, Attributes, Malformed, RESOURCE_ATTRIBUTES};
 use regex_automata::meta::Regex;
-use tail::scan::{Any, Attributes, Malformed, RESOURCE_ATTRIBUTES};
 
 use super::edit::text::{matched_text, text_of};
-use super::edit::{Around, Fields, Kind, List, Value, last_bytes};
+use super::edit::{Fields, Kind, List, Value, last_bytes};
 use crate::config::components::processors::action::AttributeValue;
 use crate::config::components::processors::matching::Matching;
 use crate::config::pattern;

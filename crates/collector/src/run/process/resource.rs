@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tail::scan::{Malformed, RESOURCE_ATTRIBUTES};
+use otlp::scan::{Malformed, RESOURCE_ATTRIBUTES};
 
 use super::action::Actions;
 use super::edit::{Edited, List, edit_resources, hand_on, room_for};

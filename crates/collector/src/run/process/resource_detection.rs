@@ -5,7 +5,7 @@ mod system;
 
 use std::sync::Arc;
 
-use tail::scan::{Malformed, RESOURCE_ATTRIBUTES};
+use otlp::scan::{Malformed, RESOURCE_ATTRIBUTES};
 
 use super::edit::{Edited, List, edit_resources, encode, hand_on, room_for};
 use crate::config::components::processors::action::AttributeValue;

@@ -9,11 +9,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use lz4_flex::frame::FrameDecoder;
+use telemetry::settings::Compression;
 use tokio::time::Instant;
 
 use super::status::Fault;
 use super::{Intake, no_room};
-use crate::config::components::shared::http::Coding;
 use crate::run::charge::{Body as Room, Charge};
 
 /// A body that was read, and the room that it takes.
@@ -137,13 +137,13 @@ async fn read_all(
 }
 
 /// What a coding gives, within the bound.
-pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Whole, Fault> {
+pub(super) fn decode(whole: Whole, coding: Compression, bytes_max: u64) -> Result<Whole, Fault> {
     let input = whole.bytes.clone().reader();
     match coding {
-        Coding::Identity => Ok(whole),
-        Coding::Gzip => inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max),
-        Coding::Zlib => inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max),
-        Coding::Zstd => match zstd::Decoder::new(input) {
+        Compression::None => Ok(whole),
+        Compression::Gzip => inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max),
+        Compression::Deflate => inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max),
+        Compression::Zstd => match zstd::Decoder::new(input) {
             Ok(mut decoder) => {
                 // A window that a sender chose is memory that we would have to have.
                 let _ = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
@@ -151,9 +151,11 @@ pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Who
             }
             Err(error) => Err(Fault::Invalid(format!("zstd: {error}"))),
         },
-        Coding::Snappy => unsnap(whole, bytes_max),
-        Coding::SnappyFramed => inflate(whole, snap::read::FrameDecoder::new(input), bytes_max),
-        Coding::Lz4 => inflate(whole, Lz4(FrameDecoder::new(input)), bytes_max),
+        Compression::Snappy => unsnap(whole, bytes_max),
+        Compression::SnappyFramed => {
+            inflate(whole, snap::read::FrameDecoder::new(input), bytes_max)
+        }
+        Compression::Lz4 => inflate(whole, Lz4(FrameDecoder::new(input)), bytes_max),
     }
 }
 

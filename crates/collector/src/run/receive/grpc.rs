@@ -12,7 +12,7 @@ use export::rpc::Status;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
-use prost::Message;
+use telemetry::settings::Compression;
 
 use super::Intake;
 use super::body::{self, Bounds, Whole};
@@ -20,7 +20,6 @@ use super::http::Reply;
 use super::serve::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
-use crate::config::components::shared::http::Coding;
 use crate::run::translate::jaeger;
 
 /// Flag and length.
@@ -76,7 +75,7 @@ async fn export(
 /// The message of a call, decompressed.
 pub(super) async fn message(
     intake: &Arc<Intake>,
-    coding: Coding,
+    coding: Compression,
     body: Incoming,
     bytes_max: u64,
 ) -> Result<Whole, Fault> {
@@ -111,14 +110,14 @@ fn otlp(path: &str) -> Option<Signal> {
 }
 
 /// How a message is compressed, if it is.
-pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
+pub(super) fn coding(headers: &HeaderMap) -> Result<Compression, Fault> {
     match headers.get("grpc-encoding").map(HeaderValue::as_bytes) {
-        None | Some(b"identity") => Ok(Coding::Identity),
-        Some(b"gzip") => Ok(Coding::Gzip),
-        Some(b"zstd") => Ok(Coding::Zstd),
-        Some(b"deflate") => Ok(Coding::Zlib),
+        None | Some(b"identity") => Ok(Compression::None),
+        Some(b"gzip") => Ok(Compression::Gzip),
+        Some(b"zstd") => Ok(Compression::Zstd),
+        Some(b"deflate") => Ok(Compression::Deflate),
         // As those who speak gRPC in Go mean it: the framing format.
-        Some(b"snappy") => Ok(Coding::SnappyFramed),
+        Some(b"snappy") => Ok(Compression::SnappyFramed),
         Some(other) => Err(Fault::Encoding(format!(
             "grpc-encoding '{}' is not taken: gzip, zstd, deflate and snappy are",
             String::from_utf8_lossy(other)
@@ -176,8 +175,8 @@ pub(super) fn trailers(status: &Status) -> HeaderMap {
     if let Ok(message) = HeaderValue::from_str(&percent(&status.message)) {
         headers.insert("grpc-message", message);
     }
-    if !status.details.is_empty() {
-        let details = STANDARD_NO_PAD.encode(status.encode_to_vec());
+    if status.retry_after.is_some() {
+        let details = STANDARD_NO_PAD.encode(status.encode());
         if let Ok(details) = HeaderValue::from_str(&details) {
             headers.insert("grpc-status-details-bin", details);
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use export::rpc::Status;
 use hyper::body::{Frame, Incoming};
 use hyper::{Request, Response};
-use prost::Message;
+use otlp::wire::one_bytes;
 use tokio::sync::{mpsc, watch};
 
 use super::Intake;
@@ -21,12 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Tells whether a service serves; none: there is no such service. The empty name is the collector's, others are pipelines'.
 pub type Probe = dyn Fn(&str) -> Option<bool> + Send + Sync;
 
-/// `HealthCheckRequest`.
-#[derive(Clone, PartialEq, Message)]
-struct Asked {
-    #[prost(string, tag = "1")]
-    service: String,
-}
+/// `HealthCheckRequest.service`
+const SERVICE: u32 = 1 << 3 | 2;
 
 /// `HealthCheckResponse.ServingStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +85,10 @@ async fn service(
 ) -> Result<String, Fault> {
     let coding = grpc::coding(request.headers())?;
     let whole = grpc::message(intake, coding, request.into_body(), bytes_max).await?;
-    let asked = Asked::decode(whole.bytes.clone());
-    let asked = asked.map_err(|error| Fault::Invalid(error.to_string()))?;
-    Ok(asked.service)
+    let service = one_bytes(&whole.bytes, SERVICE);
+    let service = service.map_err(|fault| Fault::Invalid(fault.to_string()))?;
+    let service = String::from_utf8(service.unwrap_or_default().to_vec());
+    service.map_err(|_| Fault::Invalid("the name of the service is not UTF-8".into()))
 }
 
 /// Tells what a service does, and what it does then; ends when nobody listens, and at the end.
@@ -124,6 +121,6 @@ fn status(code: i32, message: &str) -> Status {
     Status {
         code,
         message: message.to_owned(),
-        details: Vec::new(),
+        retry_after: None,
     }
 }

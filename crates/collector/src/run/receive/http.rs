@@ -12,7 +12,7 @@ use hyper::header::{
     RETRY_AFTER,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use prost::Message;
+use telemetry::settings::Compression;
 use tokio::sync::mpsc;
 
 use super::activity::Begun;
@@ -22,8 +22,7 @@ use super::status::Fault;
 use super::{Intake, cors};
 use crate::config::Signal;
 use crate::config::components::receivers::otlp::OtlpHttpServer;
-use crate::config::components::shared::http::{Coding, HttpServer};
-use crate::run::json;
+use crate::config::components::shared::http::HttpServer;
 
 /// What a request's body is, and so is what answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,10 +141,10 @@ async fn export(
         Form::Protobuf => whole.charged(),
         Form::Json => whole.translated(|json| {
             let bytes_max = usize::try_from(settings.server.body_bytes_max).unwrap_or(usize::MAX);
-            let decoded = json::decode(signal, json, bytes_max).map(Bytes::from);
+            let decoded = otlp::json::decode(signal, json, bytes_max).map(Bytes::from);
             decoded.map_err(|why| {
                 intake.accounts[signal as usize].add_malformed();
-                Fault::Invalid(why)
+                Fault::Invalid(format!("the JSON is no request: {why}"))
             })
         })?,
     };
@@ -184,15 +183,15 @@ fn form(headers: &HeaderMap) -> Option<Form> {
 /// Codings that are taken where none is turned off.
 const CODINGS: &str = "gzip, zstd, deflate, snappy, x-snappy-framed, lz4";
 
-fn coding(headers: &HeaderMap, taken: &[Coding]) -> Result<Coding, Fault> {
+fn coding(headers: &HeaderMap, taken: &[Compression]) -> Result<Compression, Fault> {
     let coding = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-        None | Some(b"" | b"identity") => return Ok(Coding::Identity),
-        Some(b"gzip") => Coding::Gzip,
-        Some(b"zstd") => Coding::Zstd,
-        Some(b"zlib" | b"deflate") => Coding::Zlib,
-        Some(b"snappy") => Coding::Snappy,
-        Some(b"x-snappy-framed") => Coding::SnappyFramed,
-        Some(b"lz4") => Coding::Lz4,
+        None | Some(b"" | b"identity") => return Ok(Compression::None),
+        Some(b"gzip") => Compression::Gzip,
+        Some(b"zstd") => Compression::Zstd,
+        Some(b"zlib" | b"deflate") => Compression::Deflate,
+        Some(b"snappy") => Compression::Snappy,
+        Some(b"x-snappy-framed") => Compression::SnappyFramed,
+        Some(b"lz4") => Compression::Lz4,
         Some(other) => {
             let name = String::from_utf8_lossy(other);
             return Err(Fault::Encoding(format!(
@@ -223,7 +222,7 @@ fn success(form: Form) -> Response<Reply> {
 fn failure(fault: &Fault, form: Form) -> Response<Reply> {
     let status = fault.status();
     let (content, body) = match form {
-        Form::Protobuf => ("application/x-protobuf", status.encode_to_vec()),
+        Form::Protobuf => ("application/x-protobuf", status.encode()),
         Form::Json => {
             let status = serde_json::json!({ "code": status.code, "message": status.message });
             ("application/json", status.to_string().into_bytes())

@@ -37,11 +37,11 @@ pub use udp::listen as listen_udp;
 use super::account::Account;
 use super::charge::{Body, Charge, Memory};
 use super::consume::{Consumer, Refusal};
-use super::count;
 use super::data::Batch;
 use super::origin::Origin;
 use super::storage::{Commit, Custody, Ending, Kept, Taken};
 use crate::config::Signal;
+use otlp::count;
 use status::Fault;
 
 /// When there may be room for a request again.

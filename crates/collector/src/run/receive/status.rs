@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use export::rpc::{Status, retry_info};
+use export::rpc::Status;
 
 use crate::run::auth::Denied;
 use crate::run::consume::{NoRoom, Refusal};
@@ -126,14 +126,13 @@ impl Fault {
                 "the request came too slowly".into(),
             ),
         };
-        let details = match self {
-            Fault::Busy(NoRoom { after, .. }) | Fault::Failed(after) => vec![retry_info(*after)],
-            _ => Vec::new(),
-        };
         Status {
             code,
             message,
-            details,
+            retry_after: match self {
+                Fault::Busy(NoRoom { after, .. }) | Fault::Failed(after) => Some(*after),
+                _ => None,
+            },
         }
     }
 

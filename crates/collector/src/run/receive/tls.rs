@@ -14,7 +14,6 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 use telemetry::settings::Pem;
 
 use crate::config::components::shared::tls::TlsServer;
-use crate::run::tls::{pem, reload_every, version};
 
 /// How often `client_ca_file` is read again at most, where it is.
 const CLIENT_CA_EVERY: Duration = Duration::from_secs(1);
@@ -22,8 +21,8 @@ const CLIENT_CA_EVERY: Duration = Duration::from_secs(1);
 /// What a listener speaks; `protocols` by ALPN, the best first.
 pub(super) fn server(settings: &TlsServer, protocols: &[&[u8]]) -> Result<ServerConfig, String> {
     let common = &settings.common;
-    let versions = versions(version(common.min_version), version(common.max_version));
-    let provider = provider(&common.cipher_suites, &common.curves)?;
+    let versions = versions(common.version_min, common.version_max);
+    let provider = provider(&common.more.suites, &common.more.key_exchanges)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .map_err(|error| error.to_string())?;
@@ -34,11 +33,11 @@ pub(super) fn server(settings: &TlsServer, protocols: &[&[u8]]) -> Result<Server
             builder.with_client_cert_verifier(Arc::new(clients))
         }
     };
-    let (Some(certificate), Some(key)) = (&common.cert, &common.key) else {
+    let (Some(certificate), Some(key)) = (&common.certificate, &common.key) else {
         return Err("a server needs a certificate and its key".into());
     };
-    let pair = (pem(certificate), pem(key));
-    let own = Own::new(pair, provider, reload_every(common))?;
+    let pair = (certificate.clone(), key.clone());
+    let own = Own::new(pair, provider, common.more.reload_every)?;
     let mut config = builder.with_cert_resolver(Arc::new(own));
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(config)
@@ -54,7 +53,7 @@ impl Clients {
         provider: Arc<CryptoProvider>,
     ) -> Result<Clients, String> {
         let every = settings.client_ca_reload.then_some(CLIENT_CA_EVERY);
-        let system_too = settings.common.system_cas;
+        let system_too = settings.common.more.system_authorities;
         let load = move || {
             let roots = trusted(Some(&Pem::Path(path.clone())), system_too)?;
             let provider = Arc::clone(&provider);

@@ -3,9 +3,8 @@
 mod balance;
 mod debug;
 mod file;
-mod otlp;
+mod outlet;
 mod queue;
-mod retry;
 mod room;
 mod stored;
 
@@ -14,12 +13,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use export::client::{Client, Outcome, Proxies};
 use journal::Left;
-use otlp::Outlet;
+use outlet::Outlet;
+use telemetry::settings::Encoding;
 use tokio::time::Instant;
 use traces::{Stage, Store};
 
+pub use balance::Balancer;
 pub(in crate::run) use balance::start as balance;
-pub use balance::{BOUNDS_MS, Balancer};
 pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
 pub use queue::{Counts, Failing, Sender, SenderEnd};
@@ -29,7 +29,6 @@ use super::Log;
 use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
-use super::json;
 use super::process::dashboard::now_ms;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
@@ -39,7 +38,7 @@ use crate::config::{Exporter, Signal};
 /// Where batches end.
 enum Target {
     /// A receiver of OTLP.
-    Otlp(Box<Outlet>, Form),
+    Otlp(Box<Outlet>, Encoding),
     /// One of the backends of a load balancer, and what became of what was sent to it.
     Backend(Box<Outlet>, Arc<balance::Attempts>),
     /// The log.
@@ -50,13 +49,6 @@ enum Target {
     Dashboard(Arc<Store>),
     /// Nowhere.
     Nop,
-}
-
-/// What a request is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Protobuf,
-    Json,
 }
 
 /// What an exporter has besides its target.
@@ -103,25 +95,26 @@ pub(super) fn start(
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
             Target::Otlp(
-                Box::new(otlp::grpc(
-                    settings,
+                Box::new(outlet::grpc(
+                    &settings.client,
                     signal,
                     (&common.auth, &common.proxies),
                 )?),
-                Form::Protobuf,
+                Encoding::Protobuf,
             ),
             Around {
                 queue: settings.queue.clone(),
-                retry: settings.retry.clone(),
+                retry: settings.retry,
             },
         ),
         Exporter::OtlpHttp(settings) => {
-            let (client, form) = otlp::http(settings, signal, (&common.auth, &common.proxies))?;
+            let (client, encoding) =
+                outlet::http(settings, signal, (&common.auth, &common.proxies))?;
             let around = Around {
                 queue: settings.queue.clone(),
-                retry: settings.retry.clone(),
+                retry: settings.retry,
             };
-            (Target::Otlp(Box::new(client), form), around)
+            (Target::Otlp(Box::new(client), encoding), around)
         }
         Exporter::Debug(settings) => {
             let debug = debug::Debug::new(name, settings, &common.log)?;
@@ -172,10 +165,10 @@ impl Target {
                 TAKEN
             }
             Target::File(file) => file::write(file, batch).await,
-            Target::Otlp(client, form) => send(client, *form, batch, prepared).await,
+            Target::Otlp(client, encoding) => send(client, *encoding, batch, prepared).await,
             Target::Backend(client, attempts) => {
                 let begin = Instant::now();
-                let outcome = send(client, Form::Protobuf, batch, prepared).await;
+                let outcome = send(client, Encoding::Protobuf, batch, prepared).await;
                 let is_success = matches!(outcome, Outcome::Taken { .. });
                 attempts.add(begin.elapsed(), is_success);
                 outcome
@@ -186,13 +179,13 @@ impl Target {
 
 async fn send(
     outlet: &Outlet,
-    form: Form,
+    encoding: Encoding,
     batch: &Batch,
     prepared: &mut Option<export::client::Prepared>,
 ) -> Outcome {
     let request = match prepared {
         Some(request) => request,
-        None => match prepare(&outlet.client, form, batch) {
+        None => match prepare(&outlet.client, encoding, batch) {
             Ok(request) => prepared.insert(request),
             Err(why) => return Outcome::Refused(why),
         },
@@ -205,10 +198,14 @@ const TAKEN: Outcome = Outcome::Taken {
     message: String::new(),
 };
 
-fn prepare(client: &Client, form: Form, batch: &Batch) -> Result<export::client::Prepared, String> {
-    let body: Bytes = match form {
-        Form::Protobuf => batch.bytes.clone(),
-        Form::Json => json::encode(batch.signal, &batch.bytes).into(),
+fn prepare(
+    client: &Client,
+    encoding: Encoding,
+    batch: &Batch,
+) -> Result<export::client::Prepared, String> {
+    let body: Bytes = match encoding {
+        Encoding::Protobuf => batch.bytes.clone(),
+        Encoding::Json => otlp::json::encode(batch.signal, &batch.bytes).into(),
     };
     client.prepare(vec![body])
 }

@@ -9,7 +9,7 @@ mod span;
 mod thrift;
 pub mod zipkin;
 
-use tail::wire::{Reader, Value};
+use otlp::wire::{Reader, Value};
 
 /// Attributes, events, links and the like of one span, which are read before they are written.
 const SPAN_PARTS_MAX: usize = 100_000;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use telemetry::proto;
+use otlp::write;
 
 use super::span::Span;
 
@@ -47,11 +47,11 @@ impl Request {
     pub fn finish(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (resource, scopes) in &self.resources.all {
-            proto::message(&mut out, 1, |out| {
-                proto::bytes(out, 1, resource);
+            write::message(&mut out, 1, |out| {
+                write::bytes(out, 1, resource);
                 for (scope, spans) in &scopes.all {
-                    proto::message(out, 2, |out| {
-                        proto::bytes(out, 1, scope);
+                    write::message(out, 2, |out| {
+                        write::bytes(out, 1, scope);
                         out.extend_from_slice(spans);
                     });
                 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use telemetry::proto;
+use otlp::write;
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +39,11 @@ impl<'a> Any<'a> {
 
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Any::Text(text) => proto::bytes(out, 1, text.as_bytes()),
-            Any::Bool(value) => proto::uint(out, 2, u64::from(*value)),
-            Any::Int(value) => proto::uint(out, 3, *value as u64),
-            Any::Double(value) => proto::double(out, 4, *value),
-            Any::Bytes(bytes) => proto::bytes(out, 7, bytes),
+            Any::Text(text) => write::bytes(out, 1, text.as_bytes()),
+            Any::Bool(value) => write::uint(out, 2, u64::from(*value)),
+            Any::Int(value) => write::uint(out, 3, *value as u64),
+            Any::Double(value) => write::double(out, 4, *value),
+            Any::Bytes(bytes) => write::bytes(out, 7, bytes),
         }
     }
 }
@@ -105,10 +105,7 @@ impl<'a> Attributes<'a> {
     /// Appends them as fields of this number.
     pub fn write(&self, out: &mut Vec<u8>, field: u32) {
         for (key, value) in &self.0 {
-            proto::message(out, field, |out| {
-                proto::bytes(out, 1, key.as_bytes());
-                proto::message(out, 2, |out| value.write(out));
-            });
+            write::key_value(out, field, key.as_bytes(), |out| value.write(out));
         }
     }
 
@@ -124,10 +121,10 @@ impl<'a> Attributes<'a> {
 pub fn scope(name: &str, version: &str) -> Vec<u8> {
     let mut out = Vec::new();
     if !name.is_empty() {
-        proto::bytes(&mut out, 1, name.as_bytes());
+        write::bytes(&mut out, 1, name.as_bytes());
     }
     if !version.is_empty() {
-        proto::bytes(&mut out, 2, version.as_bytes());
+        write::bytes(&mut out, 2, version.as_bytes());
     }
     out
 }
@@ -195,57 +192,57 @@ pub struct Link<'a> {
 
 fn text(out: &mut Vec<u8>, field: u32, text: &str) {
     if !text.is_empty() {
-        proto::bytes(out, field, text.as_bytes());
+        write::bytes(out, field, text.as_bytes());
     }
 }
 
 fn count(out: &mut Vec<u8>, field: u32, count: u32) {
     if count > 0 {
-        proto::uint(out, field, u64::from(count));
+        write::uint(out, field, u64::from(count));
     }
 }
 
 impl Span<'_> {
     /// Appends it as a field `ScopeSpans.spans`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        proto::message(out, 2, |out| self.write_fields(out));
+        write::message(out, 2, |out| self.write_fields(out));
     }
 
     fn write_fields(&self, out: &mut Vec<u8>) {
-        proto::bytes(out, 1, &self.trace_id);
-        proto::bytes(out, 2, &self.span_id);
+        write::bytes(out, 1, &self.trace_id);
+        write::bytes(out, 2, &self.span_id);
         text(out, 3, &self.trace_state);
         if self.parent_id != [0; 8] {
-            proto::bytes(out, 4, &self.parent_id);
+            write::bytes(out, 4, &self.parent_id);
         }
         text(out, 5, &self.name);
         if self.kind != Kind::Unspecified {
-            proto::uint(out, 6, self.kind as u64);
+            write::uint(out, 6, self.kind as u64);
         }
-        proto::fixed64(out, 7, self.start_ns);
-        proto::fixed64(out, 8, self.end_ns);
+        write::fixed64(out, 7, self.start_ns);
+        write::fixed64(out, 8, self.end_ns);
         self.attributes.write(out, 9);
         for event in &self.events {
-            proto::message(out, 11, |out| event.write_fields(out));
+            write::message(out, 11, |out| event.write_fields(out));
         }
         for link in &self.links {
-            proto::message(out, 13, |out| link.write_fields(out));
+            write::message(out, 13, |out| link.write_fields(out));
         }
         if self.status != Code::Unset || !self.status_message.is_empty() {
-            proto::message(out, 15, |out| {
+            write::message(out, 15, |out| {
                 text(out, 2, &self.status_message);
                 count(out, 3, self.status as u32);
             });
         }
         if self.flags != 0 {
-            proto::fixed32(out, 16, self.flags);
+            write::fixed32(out, 16, self.flags);
         }
     }
 }
 
 impl Event<'_> {
     fn write_fields(&self, out: &mut Vec<u8>) {
-        proto::fixed64(out, 1, self.time_ns);
+        write::fixed64(out, 1, self.time_ns);
         text(out, 2, &self.name);
         self.attributes.write(out, 3);
         count(out, 4, self.dropped_attributes);
@@ -254,8 +251,8 @@ impl Event<'_> {
 
 impl Link<'_> {
     fn write_fields(&self, out: &mut Vec<u8>) {
-        proto::bytes(out, 1, &self.trace_id);
-        proto::bytes(out, 2, &self.span_id);
+        write::bytes(out, 1, &self.trace_id);
+        write::bytes(out, 2, &self.span_id);
         text(out, 3, &self.trace_state);
         self.attributes.write(out, 4);
         count(out, 5, self.dropped_attributes);

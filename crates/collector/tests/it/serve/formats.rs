@@ -5,7 +5,7 @@ use std::io::Write as _;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use telemetry::proto;
+use otlp::write;
 
 use super::*;
 
@@ -76,11 +76,11 @@ async fn zipkin_is_taken_on_all_its_paths() {
         gzip.finish().expect("gzip")
     };
     let mut span = Vec::new();
-    proto::bytes(&mut span, 1, &[7; 16]);
-    proto::bytes(&mut span, 3, &[3; 8]);
-    proto::bytes(&mut span, 5, b"protobuf");
+    write::bytes(&mut span, 1, &[7; 16]);
+    write::bytes(&mut span, 3, &[3; 8]);
+    write::bytes(&mut span, 5, b"protobuf");
     let mut list = Vec::new();
-    proto::bytes(&mut list, 1, &span);
+    write::bytes(&mut list, 1, &span);
     let v1 = r#"[{"traceId":"1","id":"5","name":"v1","annotations":[{"timestamp":9,"value":"cs","endpoint":{"serviceName":"old"}}]}]"#;
     let requests: [(&str, Fields<'_>, Vec<u8>); 5] = [
         ("/api/v2/spans", &[JSON], zipkin_span("1", "json").into()),
@@ -263,13 +263,13 @@ async fn jaeger_is_taken_over_all_its_protocols() {
     .await;
     // gRPC.
     let mut span = Vec::new();
-    proto::bytes(&mut span, 1, &[7; 16]);
-    proto::bytes(&mut span, 2, &[3; 8]);
-    proto::bytes(&mut span, 3, b"grpc");
+    write::bytes(&mut span, 1, &[7; 16]);
+    write::bytes(&mut span, 2, &[3; 8]);
+    write::bytes(&mut span, 3, b"grpc");
     let mut batch = Vec::new();
-    proto::bytes(&mut batch, 1, &span);
+    write::bytes(&mut batch, 1, &span);
     let mut request = Vec::new();
-    proto::bytes(&mut request, 1, &batch);
+    write::bytes(&mut request, 1, &batch);
     let grpc = address(&jaeger, "jaeger grpc");
     let service = "/jaeger.api_v2.CollectorService/PostSpans";
     assert_eq!(call(&grpc, service, &request).await, "0");
@@ -404,10 +404,7 @@ async fn all_to_their_backends(queue: &str) {
     until("all is sent", || traces(&balancer).held() == 0).await;
     let view = balancer.view.balancers[0].1.view();
     assert_eq!(view.len(), 3);
-    assert!(
-        view.iter()
-            .all(|backend| backend.attempts.tally().failed == 0)
-    );
+    assert!(view.iter().all(|backend| backend.attempts.failed() == 0));
     let [balance, ..] = balancer.end().await;
     assert_eq!((balance.accepted, balance.exported), (800, 800));
     for sink in sinks {

@@ -2,9 +2,9 @@
 
 use super::super::line::{Line, Parse};
 use crate::tree::Section;
+use otlp::write;
 use std::collections::HashMap;
 use telemetry::program::{ContextSlot, Ref, SpanSlot, TextId};
-use telemetry::proto;
 
 /// The longest name, in characters.
 const NAME_CHARS_MAX: usize = 127;
@@ -74,7 +74,7 @@ impl Names {
         let number = self.texts.number(text)?;
         if usize::from(number) == self.encoded.len() {
             let mut field = Vec::new();
-            proto::bytes(&mut field, 1, text.as_bytes());
+            write::bytes(&mut field, 1, text.as_bytes());
             self.encoded.push(field.into());
         }
         Some(number)

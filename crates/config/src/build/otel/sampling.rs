@@ -3,8 +3,8 @@
 use super::super::line::{Line, Parse};
 use super::filter::FilterBuild;
 use super::instrumentation::time_ms_at;
+use otlp::write;
 use telemetry::program::Value;
-use telemetry::proto;
 use telemetry::sampling::{Policy, Rates, Rule, Seen};
 
 /// The attribute with the name of the policy that kept a span; the name is that of the Collector's tail sampling.
@@ -65,8 +65,8 @@ pub fn sampling(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
 /// A `KeyValue` with the name of the policy that kept a span.
 pub fn mark(name: &str) -> Box<[u8]> {
     let mut mark = Vec::new();
-    proto::bytes(&mut mark, 1, MARK.as_bytes());
-    proto::message(&mut mark, 2, |out| proto::bytes(out, 1, name.as_bytes()));
+    write::bytes(&mut mark, 1, MARK.as_bytes());
+    write::message(&mut mark, 2, |out| write::bytes(out, 1, name.as_bytes()));
     mark.into()
 }
 

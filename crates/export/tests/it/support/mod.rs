@@ -18,10 +18,10 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use otlp::write;
 use prost::Message;
 use spangate_export::{Exporters, PipelinePlan, Plan, Retry, Schedule};
 use telemetry::account::{Account, Loss};
-use telemetry::proto;
 use telemetry::queue::{Batch, Queue};
 use telemetry::settings::{
     BatchProcessor, Compression, Encoding, Exporter, Headers, OtlpHttp, Processor, Provider,
@@ -60,7 +60,7 @@ pub fn span(name: &str) -> Span {
 pub fn batch<M: Message>(records: &[M]) -> Batch {
     let mut bytes = Vec::new();
     for record in records {
-        proto::bytes(&mut bytes, 2, &record.encode_to_vec());
+        write::bytes(&mut bytes, 2, &record.encode_to_vec());
     }
     Batch {
         bytes,
@@ -120,7 +120,7 @@ pub fn plan(pipeline: PipelinePlan) -> Plan {
     plan.pipelines.push(pipeline);
     plan.retry = Retry {
         first: Duration::from_millis(1),
-        elapsed_max: DEADLINE,
+        elapsed_max: Some(DEADLINE),
         ..Retry::default()
     };
     plan

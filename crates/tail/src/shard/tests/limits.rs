@@ -6,19 +6,19 @@ use crate::settings::{Emit, GroupByTrace};
 use crate::tests::{Model, request, trace_id};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use otlp::write;
 use prost::Message;
-use telemetry::proto;
 
 /// Spans of these traces, `spans` of each, in one scope.
 pub(super) fn spans(traces: std::ops::Range<u64>, spans: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    proto::message(&mut out, 1, |out| {
-        proto::message(out, 2, |out| {
+    write::message(&mut out, 1, |out| {
+        write::message(out, 2, |out| {
             for trace in traces {
                 for _ in 0..spans {
-                    proto::message(out, 2, |out| {
-                        proto::bytes(out, 1, &trace_id(trace));
-                        proto::bytes(out, 5, b"a name that has some bytes");
+                    write::message(out, 2, |out| {
+                        write::bytes(out, 1, &trace_id(trace));
+                        write::bytes(out, 5, b"a name that has some bytes");
                     });
                 }
             }
@@ -349,11 +349,11 @@ fn waiting_traces_say_when_they_are_due() {
     });
     assert_eq!(shard.next_due_ns(), None);
     let mut child = Vec::new();
-    proto::message(&mut child, 1, |out| {
-        proto::message(out, 2, |out| {
-            proto::message(out, 2, |out| {
-                proto::bytes(out, 1, &trace_id(1));
-                proto::bytes(out, 4, &[1; 8]);
+    write::message(&mut child, 1, |out| {
+        write::message(out, 2, |out| {
+            write::message(out, 2, |out| {
+                write::bytes(out, 1, &trace_id(1));
+                write::bytes(out, 4, &[1; 8]);
             });
         });
     });
@@ -365,45 +365,16 @@ fn waiting_traces_say_when_they_are_due() {
     assert_eq!(tick(&mut shard, SECOND_NS + 255 * MS).len(), 2);
 }
 
-#[test]
-fn the_threshold_is_written_where_it_is_asked_for() {
-    let half = PolicyKind::Probabilistic {
-        percentage: 50.0,
-        hash_salt: String::new(),
-    };
-    let mut with = options();
-    with.write_threshold = true;
-    let budget = Arc::new(Budget::new(1 << 30));
-    let mut shard =
-        Shard::tail_sampling(&settings(vec![named("half", half)]), with, budget).unwrap();
-    shard.accept(&spans(0..100, 2), 0).unwrap();
-    shard.tick(SECOND_NS, 1000);
-    shard.accept(&spans(0..100, 1), SECOND_NS).unwrap();
-    let kept = tick(&mut shard, 2 * SECOND_NS);
-    assert!(
-        kept.len() > 60 && kept.len() < 240 && kept.len().is_multiple_of(3),
-        "{}",
-        kept.len()
-    );
-    assert!(shard.counters.late_sampled > 20);
-    let state = |span: &[u8]| {
-        opentelemetry_proto::tonic::trace::v1::Span::decode(span)
-            .unwrap()
-            .trace_state
-    };
-    assert!(kept.iter().all(|(_, _, span)| state(span) == "ot=th:8"));
-}
-
 /// Spans of one trace each, with these numbers in their names.
 fn named_spans(traces: std::ops::Range<u64>, name: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut out = Vec::new();
-    proto::message(&mut out, 1, |out| {
-        proto::message(out, 2, |out| {
+    write::message(&mut out, 1, |out| {
+        write::message(out, 2, |out| {
             for trace in traces {
-                proto::message(out, 2, |out| {
-                    proto::bytes(out, 1, &trace_id(trace));
-                    proto::bytes(out, 2, &trace.to_be_bytes());
-                    proto::bytes(out, 5, format!("a name with {}", name(trace)).as_bytes());
+                write::message(out, 2, |out| {
+                    write::bytes(out, 1, &trace_id(trace));
+                    write::bytes(out, 2, &trace.to_be_bytes());
+                    write::bytes(out, 5, format!("a name with {}", name(trace)).as_bytes());
                 });
             }
         });
@@ -495,14 +466,14 @@ fn groups_without_a_root_are_dropped_where_that_is_asked_for() {
         let mut shard = Shard::group_by_trace(&settings, options(), Arc::new(Budget::new(1 << 30)));
         // Of three traces the second has no root, and the third one that comes last.
         let mut request = Vec::new();
-        proto::message(&mut request, 1, |out| {
-            proto::message(out, 2, |out| {
+        write::message(&mut request, 1, |out| {
+            write::message(out, 2, |out| {
                 for (trace, has_parent) in [(1, false), (1, true), (2, true), (3, true), (3, false)]
                 {
-                    proto::message(out, 2, |out| {
-                        proto::bytes(out, 1, &trace_id(trace));
+                    write::message(out, 2, |out| {
+                        write::bytes(out, 1, &trace_id(trace));
                         if has_parent {
-                            proto::bytes(out, 4, b"12345678");
+                            write::bytes(out, 4, b"12345678");
                         }
                     });
                 }

@@ -1,9 +1,9 @@
 //! The values of one attribute of a template: a few that are known by a number, all others are kept.
 
 use super::{Buffer, Learner};
-use crate::policy::Keys;
-use crate::scan::{Spot, attribute, is_short_value};
-use crate::wire::Reader;
+use otlp::scan::Keys;
+use otlp::scan::{Spot, attribute, is_short_value};
+use otlp::wire::Reader;
 
 /// Values of an attribute that are known by a number, with the first.
 pub const FROZEN_MAX: usize = 16;
@@ -207,7 +207,7 @@ impl Hole {
         Some(())
     }
 
-    /// The value of an attribute of this key, for [`crate::scan::Any::read`].
+    /// The value of an attribute of this key, for [`otlp::scan::Any::read`].
     #[inline]
     fn value<'a>(&self, field: &'a [u8]) -> Option<&'a [u8]> {
         match field.get(usize::from(self.key_end)..)? {

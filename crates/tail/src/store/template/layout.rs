@@ -2,8 +2,8 @@
 //! differs is where it was there.
 
 use super::{Buffer, Hole, Learner, Op, Parts, hole};
-use crate::scan::{Span, Spot};
-use crate::wire::Reader;
+use otlp::scan::{Span, Spot};
+use otlp::wire::Reader;
 use std::collections::HashSet;
 use std::sync::Arc;
 

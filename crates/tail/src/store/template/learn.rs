@@ -1,9 +1,9 @@
 //! Making a template of a span, and the steps in which spans are compared with it.
 
 use super::{Hole, Layout, Learner, Op, Parts, SPAN_BYTES_MAX, Step, Template, Then};
-use crate::policy::Keys;
-use crate::scan::span;
-use crate::wire::{Reader, Value};
+use otlp::scan::Keys;
+use otlp::scan::span;
+use otlp::wire::{Reader, Value};
 
 /// Operations of a template.
 pub const OPS_MAX: usize = 96;

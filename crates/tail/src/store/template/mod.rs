@@ -15,11 +15,11 @@ mod record;
 
 pub use record::Buffer;
 
-use crate::scan::{Span, Spot, span_field};
-use crate::wire::Reader;
 use hole::Hole;
 use layout::{Layout, Plans};
-use telemetry::proto::{varint, varint_len};
+use otlp::scan::{Span, Spot, span_field};
+use otlp::wire::Reader;
+use otlp::write::{varint, varint_len};
 
 /// Bytes of a span that a template is made of, at most.
 pub const SPAN_BYTES_MAX: usize = 4096;

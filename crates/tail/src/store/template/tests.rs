@@ -2,8 +2,8 @@
 
 use super::hole::{FROZEN_MAX, MISSES_MAX};
 use super::*;
-use crate::policy::{Keys, Matcher, Slots};
 use crate::tests::{Model, Random, request};
+use otlp::scan::{Keys, Slots};
 use prost::Message;
 
 /// Spans without their trace identifiers.
@@ -56,16 +56,16 @@ fn encode(template: &mut Template, span: &[u8], learn: &mut Learner) -> Option<V
 
 /// What is written with a template is read back as it was, and what fits one is well formed and reads as the scan reads it.
 fn same(template: &mut Template, span: &[u8]) -> bool {
-    let matcher = Matcher::of_keys(keys());
-    let (mut read, mut slots) = (Span::new(b"", [0; 16]), Slots::new(&matcher));
+    let keys = keys();
+    let (mut read, mut slots) = (Span::new(b"", [0; 16]), Slots::new(&keys));
     let (mut learn, mut room) = (allowance(0), vec![0; span.len() + 9]);
     let mut out = Buffer::new(&mut room);
     let fits = template
         .read(&mut read, span, &mut slots, &mut learn, &mut out)
         .is_some();
     if fits {
-        let mut scanned = Slots::new(&matcher);
-        let facts = crate::scan::span(span, &mut scanned).unwrap();
+        let mut scanned = Slots::new(&keys);
+        let facts = otlp::scan::span(span, &mut scanned).unwrap();
         read.message = span;
         assert_eq!(format!("{read:?}"), format!("{facts:?}"));
         for place in 0..KEYS.len() as u8 {
@@ -125,10 +125,10 @@ fn no_changed_byte_is_lost() {
 fn values_that_never_come_again_are_not_looked_up() {
     let span = |value: u32| {
         let mut out = b"\x12\x0812345678\x2a\x01n".to_vec();
-        telemetry::proto::message(&mut out, 9, |out| {
-            telemetry::proto::bytes(out, 1, b"id");
-            telemetry::proto::message(out, 2, |out| {
-                telemetry::proto::bytes(out, 1, value.to_string().as_bytes());
+        otlp::write::message(&mut out, 9, |out| {
+            otlp::write::bytes(out, 1, b"id");
+            otlp::write::message(out, 2, |out| {
+                otlp::write::bytes(out, 1, value.to_string().as_bytes());
             });
         });
         out

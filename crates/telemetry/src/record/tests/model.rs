@@ -6,9 +6,9 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status, span};
 
 use super::super::{Kept, Owner, SpanIndex, TEXT_BYTES_MAX};
 use crate::program::{ContextSlot, Direction, Ref, SpanSlot};
-use crate::propagation::tracestate;
 use crate::{SpanContext, TraceId};
 use net::Now;
+use otlp::tracestate;
 
 /// SplitMix64.
 pub struct Random(u64);

@@ -15,8 +15,6 @@ pub struct FileExporter {
     pub format: Format,
     /// `compression: zstd`
     pub zstd: bool,
-    /// What is buffered is written after this time; 0: at once.
-    pub flush_interval_ns: u64,
     /// When another file begins.
     pub rotation: Option<Rotation>,
     /// A file for each value of an attribute.
@@ -103,7 +101,6 @@ fn parse(section: &Section<'_>) -> Exporter {
             &[("json", Format::Json), ("proto", Format::Proto)],
         ),
         zstd: section.text("compression") == "zstd",
-        flush_interval_ns: section.duration_ns("flush_interval"),
         rotation: section.maybe_filled("rotation").map(|rotation| Rotation {
             megabytes_max: rotation.int("max_megabytes"),
             days_max: rotation.int("max_days"),

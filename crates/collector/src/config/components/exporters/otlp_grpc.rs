@@ -12,8 +12,6 @@ use crate::config::options::{Kind, Opt, Section, opt};
 pub struct OtlpGrpcExporter {
     /// The server, and how it is spoken to.
     pub client: GrpcClient,
-    /// One call; 0: no bound.
-    pub timeout_ns: u64,
     /// What waits before it.
     pub queue: Option<Queue>,
     /// What becomes of failures.
@@ -45,7 +43,6 @@ fn parse(section: &Section<'_>) -> Exporter {
 pub(crate) fn of(section: &Section<'_>, client: GrpcClient) -> OtlpGrpcExporter {
     OtlpGrpcExporter {
         client,
-        timeout_ns: section.duration_ns("timeout"),
         queue: queue::queue(&section.section("sending_queue")),
         retry: retry::retry(&section.section("retry_on_failure")),
     }

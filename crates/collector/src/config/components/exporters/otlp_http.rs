@@ -1,5 +1,8 @@
 //! `otlp_http`: OTLP over HTTP.
 
+use otlp::Signal;
+use telemetry::settings::Encoding;
+
 use super::Exporter;
 use crate::config::components::shared::http::{self, HttpClient};
 use crate::config::components::shared::queue::{self, Queue};
@@ -18,21 +21,22 @@ pub struct OtlpHttpExporter {
     pub logs_url: Option<String>,
     /// How the server is spoken to.
     pub client: HttpClient,
-    /// What bodies are.
-    pub encoding: Encoding,
     /// What waits before it.
     pub queue: Option<Queue>,
     /// What becomes of failures.
     pub retry: Option<Retry>,
 }
 
-/// `encoding`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// `proto`
-    Proto,
-    /// `json`
-    Json,
+impl OtlpHttpExporter {
+    /// The URL of a signal.
+    #[must_use]
+    pub fn url(&self, signal: Signal) -> Option<&String> {
+        match signal {
+            Signal::Traces => self.traces_url.as_ref(),
+            Signal::Metrics => self.metrics_url.as_ref(),
+            Signal::Logs => self.logs_url.as_ref(),
+        }
+    }
 }
 
 #[rustfmt::skip]
@@ -63,15 +67,13 @@ fn parse(section: &Section<'_>) -> Exporter {
         let joined = |base: &String| format!("{}{path}", base.trim_end_matches('/'));
         http::url(section, name).or_else(|| base.as_ref().map(joined))
     };
+    let encodings = [("proto", Encoding::Protobuf), ("json", Encoding::Json)];
+    let encoding = section.choice("encoding", &encodings);
     let exporter = OtlpHttpExporter {
         traces_url: url("traces_endpoint", "/v1/traces"),
         metrics_url: url("metrics_endpoint", "/v1/metrics"),
         logs_url: url("logs_endpoint", "/v1/logs"),
-        client: http::client(section),
-        encoding: section.choice(
-            "encoding",
-            &[("proto", Encoding::Proto), ("json", Encoding::Json)],
-        ),
+        client: http::client(section, encoding),
         queue: queue::queue(&section.section("sending_queue")),
         retry: retry::retry(&section.section("retry_on_failure")),
     };

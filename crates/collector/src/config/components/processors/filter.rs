@@ -1,6 +1,6 @@
 //! `filter`: what is dropped by conditions in OTTL, or by what it has.
 
-use tail::ottl::Context;
+use ottl::Context;
 use tail::settings::ErrorMode;
 
 use super::Processor;

@@ -1,7 +1,7 @@
 //! Statements and conditions in OTTL, as `transform` and `filter` have them: lists of texts, or groups with a context.
 
-use tail::ottl::{Condition, Context, Error, Statement};
-use tail::policy::Keys;
+use otlp::scan::Keys;
+use ottl::{Condition, Context, Error, Statement};
 use tail::settings::ErrorMode;
 
 use crate::config::diagnostic::At;

@@ -1,9 +1,15 @@
 //! gRPC servers and clients.
 
+use std::time::Duration;
+
+use export::client::{GrpcOptions, Keepalive};
+use telemetry::settings::{Compression, Headers, OtlpGrpc};
+
 use super::address::{self, Listen, TRANSPORTS};
 use super::auth;
-use super::headers::{self, Headers};
-use super::tls::{self, TlsClient, TlsServer};
+use super::headers;
+use super::http::timeout_ms;
+use super::tls::{self, TlsServer};
 use crate::config::components::id::ComponentId;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
@@ -49,58 +55,15 @@ pub struct KeepaliveServer {
     pub permit_without_stream: bool,
 }
 
-/// A gRPC client.
+/// A gRPC client of OTLP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcClient {
-    /// `host:port`, or `unix:` with a path.
-    pub target: String,
-    /// TLS; none: plain text.
-    pub tls: Option<TlsClient>,
-    /// How messages are compressed.
-    pub compression: GrpcCompression,
-    /// Metadata of each call.
-    pub headers: Headers,
-    /// `authority`: what stands in `:authority`.
-    pub authority: Option<String>,
-    /// `user_agent`, where it is not the default.
-    pub user_agent: Option<String>,
-    /// Which of a name's addresses are used.
-    pub balancer: Balancer,
-    /// Pings.
-    pub keepalive: Option<KeepaliveClient>,
+    /// Its endpoint is a URL of the server: `https` where TLS is on.
+    pub otlp: OtlpGrpc,
+    /// What it has besides.
+    pub options: GrpcOptions,
     /// The extension that tells who we are.
     pub auth: Option<ComponentId>,
-}
-
-/// Compression of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrpcCompression {
-    /// `none`
-    None,
-    /// `gzip`
-    Gzip,
-    /// `zstd`
-    Zstd,
-}
-
-/// `balancer_name`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balancer {
-    /// Each in turn.
-    RoundRobin,
-    /// The first that answers.
-    PickFirst,
-}
-
-/// `keepalive` of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeepaliveClient {
-    /// A silent server is pinged after this time.
-    pub ping_ns: u64,
-    /// And given up after this one.
-    pub ping_timeout_ns: u64,
-    /// Also without a call in flight.
-    pub permit_without_stream: bool,
 }
 
 /// Bytes of one message where nothing is written: gRPC's own default.
@@ -221,37 +184,60 @@ impl GrpcClient {
     /// The same, of another server: `host:port`.
     #[must_use]
     pub fn to(&self, target: &str) -> GrpcClient {
-        GrpcClient {
-            target: target.to_owned(),
-            ..self.clone()
-        }
+        let mut client = self.clone();
+        client.otlp.endpoint = url(target, self.is_tls());
+        client
+    }
+
+    /// Whether TLS is on.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.otlp.endpoint.starts_with("https:")
+    }
+
+    /// The server as `host:port`.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        let parts = self.otlp.endpoint.split_once("://");
+        parts.map_or("", |(_, target)| target)
     }
 }
 
+fn url(target: &str, is_tls: bool) -> String {
+    format!("{}://{target}", if is_tls { "https" } else { "http" })
+}
+
 fn client_of(section: &Section<'_>, (target, is_https): (String, bool)) -> GrpcClient {
-    let tls = tls::client(&section.section("tls"));
+    let options = section.section("tls");
+    let tls = tls::client(&options);
+    // As in the Collector: authorities or `https://` ask for TLS even so.
+    let is_tls = !options.flag("insecure") || tls.ca.is_some() || is_https;
+    // As in gRPC: whom a Unix socket leads to is this machine.
+    let unix = target.strip_prefix("unix:");
     GrpcClient {
-        target,
-        // As in the Collector: authorities or `https://` ask for TLS even so.
-        tls: (!tls.insecure || tls.common.ca.is_some() || is_https).then_some(tls),
-        compression: compression(section),
-        headers: headers::headers(section, "headers"),
-        authority: section.text_unless_empty("authority"),
-        user_agent: section.text_unless_empty("user_agent"),
-        balancer: section.choice(
-            "balancer_name",
-            &[
-                ("round_robin", Balancer::RoundRobin),
-                ("pick_first", Balancer::PickFirst),
-            ],
-        ),
-        keepalive: section
-            .maybe_filled("keepalive")
-            .map(|keepalive| KeepaliveClient {
-                ping_ns: keepalive.duration_ns("time"),
-                ping_timeout_ns: keepalive.duration_ns("timeout"),
-                permit_without_stream: keepalive.flag("permit_without_stream"),
+        otlp: OtlpGrpc {
+            endpoint: url(unix.map_or(&*target, |_| "localhost"), is_tls),
+            headers: Headers(headers::headers(section, "headers")),
+            timeout_ms: timeout_ms(section),
+            requests_max: 0,
+            compression: compression(section),
+            user_agent: section.text_unless_empty("user_agent"),
+            tls,
+        },
+        options: GrpcOptions {
+            authority: section.text_unless_empty("authority"),
+            unix: unix.map(str::to_owned),
+            keepalive: section.maybe_filled("keepalive").map(|keepalive| {
+                let time = |name| Duration::from_nanos(keepalive.duration_ns(name));
+                Keepalive {
+                    after: time("time"),
+                    timeout: time("timeout"),
+                    while_idle: keepalive.flag("permit_without_stream"),
+                }
             }),
+            proxy: None,
+            is_balanced: section.text("balancer_name") == "round_robin",
+        },
         auth: auth::auth(section),
     }
 }
@@ -284,17 +270,17 @@ fn target(section: &Section<'_>) -> (String, bool) {
     (address.to_owned(), is_https)
 }
 
-fn compression(section: &Section<'_>) -> GrpcCompression {
+fn compression(section: &Section<'_>) -> Compression {
     match section.text("compression").as_str() {
-        "gzip" => GrpcCompression::Gzip,
-        "zstd" => GrpcCompression::Zstd,
+        "gzip" => Compression::Gzip,
+        "zstd" => Compression::Zstd,
         "snappy" => {
             section.error(
                 "compression",
                 "snappy is not built in: gzip, zstd and none are",
             );
-            GrpcCompression::None
+            Compression::None
         }
-        _ => GrpcCompression::None,
+        _ => Compression::None,
     }
 }

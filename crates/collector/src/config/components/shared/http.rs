@@ -1,10 +1,15 @@
 //! HTTP servers and clients.
 
+use std::time::Duration;
+
+use export::client::{Connections, HttpOptions, Proxy};
+use telemetry::settings::{self, Compression, Encoding, OtlpHttp};
+
 use super::address::{self, Listen, TRANSPORTS};
 use super::auth;
 use super::grpc::{BUFFER_REASON, MIDDLEWARE_REASON};
 use super::headers::{self, Headers};
-use super::tls::{self, TlsClient, TlsServer};
+use super::tls::{self, TlsServer};
 use crate::config::components::id::ComponentId;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
@@ -22,7 +27,7 @@ pub struct HttpServer {
     /// Fields of each response.
     pub response_headers: Headers,
     /// Codings of bodies that are taken; others are answered with 415.
-    pub codings: Vec<Coding>,
+    pub codings: Vec<Compression>,
     /// A whole request; 0: no bound.
     pub read_timeout_ns: u64,
     /// The head of a request; 0: as `read_timeout_ns`.
@@ -54,67 +59,30 @@ pub struct Cors {
     pub max_age_s: u32,
 }
 
-/// A coding of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
-    /// None.
-    Identity,
-    /// `gzip`
-    Gzip,
-    /// `zstd`
-    Zstd,
-    /// `zlib` or `deflate`: RFC 1950.
-    Zlib,
-    /// `snappy`
-    Snappy,
-    /// `x-snappy-framed`
-    SnappyFramed,
-    /// `lz4`
-    Lz4,
-}
-
-/// An HTTP client.
+/// An HTTP client of OTLP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpClient {
-    /// Of `https://` addresses.
-    pub tls: TlsClient,
-    /// A whole request; 0: no bound.
-    pub timeout_ns: u64,
-    /// Fields of each request.
-    pub headers: Headers,
-    /// How bodies are compressed.
-    pub coding: Coding,
-    /// `compression_params.level`; none: the coding's default.
-    pub level: Option<i32>,
-    /// Connections at a time; 0: no bound.
-    pub connections_max: u32,
-    /// Idle connections that are kept; 0: no bound.
-    pub idle_connections_max: u32,
-    /// An idle connection is closed after this time; 0: never.
-    pub idle_timeout_ns: u64,
-    /// Whether a connection takes more than one request.
-    pub keep_alive: bool,
+    /// Without the URL, which differs by signal.
+    pub otlp: OtlpHttp,
+    /// What it has besides; without a proxy the environment's counts.
+    pub options: HttpOptions,
     /// The extension that tells who we are.
     pub auth: Option<ComponentId>,
-    /// The URL of a proxy in between.
-    pub proxy: Option<String>,
-    /// Cookies of answers are sent back.
-    pub keeps_cookies: bool,
 }
 
 /// Bytes of a body where nothing is written.
 const BODY_BYTES_DEFAULT: u64 = 20 << 20;
 
-const CODINGS: [(&str, Coding); 9] = [
-    ("", Coding::Identity),
-    ("none", Coding::Identity),
-    ("gzip", Coding::Gzip),
-    ("zstd", Coding::Zstd),
-    ("zlib", Coding::Zlib),
-    ("deflate", Coding::Zlib),
-    ("snappy", Coding::Snappy),
-    ("x-snappy-framed", Coding::SnappyFramed),
-    ("lz4", Coding::Lz4),
+const CODINGS: [(&str, Compression); 9] = [
+    ("", Compression::None),
+    ("none", Compression::None),
+    ("gzip", Compression::Gzip),
+    ("zstd", Compression::Zstd),
+    ("zlib", Compression::Deflate),
+    ("deflate", Compression::Deflate),
+    ("snappy", Compression::Snappy),
+    ("x-snappy-framed", Compression::SnappyFramed),
+    ("lz4", Compression::Lz4),
 ];
 const CODING_WORDS: &[&str] = &[
     "",
@@ -235,7 +203,7 @@ pub(crate) fn server(section: &Section<'_>) -> HttpServer {
     }
 }
 
-fn codings(section: &Section<'_>) -> Vec<Coding> {
+fn codings(section: &Section<'_>) -> Vec<Compression> {
     let of = |word: &str| CODINGS.iter().find(|(name, _)| *name == word);
     let written = section.texts("compression_algorithms");
     let words = match section.written("compression_algorithms") {
@@ -252,39 +220,65 @@ fn codings(section: &Section<'_>) -> Vec<Coding> {
 }
 
 /// A client, from its section.
-pub(crate) fn client(section: &Section<'_>) -> HttpClient {
-    let coding = section.choice("compression", &CODINGS);
+pub(crate) fn client(section: &Section<'_>, encoding: Encoding) -> HttpClient {
+    let compression = section.choice("compression", &CODINGS);
     HttpClient {
-        tls: tls::client(&section.section("tls")),
-        timeout_ns: section.duration_ns("timeout"),
-        headers: headers::headers(section, "headers"),
-        coding,
-        level: level(&section.section("compression_params"), coding),
-        connections_max: section.int("max_conns_per_host"),
-        idle_connections_max: section.int("max_idle_conns"),
-        idle_timeout_ns: section.duration_ns("idle_conn_timeout"),
-        keep_alive: !section.flag("disable_keep_alives"),
+        otlp: OtlpHttp {
+            endpoint: String::new(),
+            encoding,
+            headers: settings::Headers(headers::headers(section, "headers")),
+            timeout_ms: timeout_ms(section),
+            requests_max: 0,
+            compression,
+            tls: tls::client(&section.section("tls")),
+        },
+        options: HttpOptions {
+            level: level(&section.section("compression_params"), compression),
+            connections: connections(section),
+            keeps_cookies: section.maybe_filled("cookies").is_some(),
+            proxy: proxy(section),
+        },
         auth: auth::auth(section),
-        proxy: proxy(section),
-        keeps_cookies: section.maybe_filled("cookies").is_some(),
     }
 }
 
-/// A proxy's URL. Its user and password are the only ones that may stand in a URL.
-fn proxy(section: &Section<'_>) -> Option<String> {
-    let text = section.text_unless_empty("proxy_url")?;
+/// Time for a request where there is no bound.
+const TIMEOUT_MAX_MS: u32 = 3_600_000;
+
+/// The option `timeout` of a client.
+pub(crate) fn timeout_ms(section: &Section<'_>) -> u32 {
+    match section.duration_ns("timeout") {
+        0 => TIMEOUT_MAX_MS,
+        ns => u32::try_from(ns.div_ceil(1_000_000)).unwrap_or(TIMEOUT_MAX_MS),
+    }
+}
+
+fn connections(section: &Section<'_>) -> Connections {
+    let idle_timeout = Duration::from_nanos(section.duration_ns("idle_conn_timeout"));
+    Connections {
+        max: section.int_unless_zero("max_conns_per_host"),
+        idle_max: match section.flag("disable_keep_alives") {
+            true => 0,
+            false => section
+                .int_unless_zero("max_idle_conns")
+                .unwrap_or(usize::MAX),
+        },
+        idle_timeout: (!idle_timeout.is_zero()).then_some(idle_timeout),
+    }
+}
+
+/// A proxy. Its user and password are the only ones that may stand in a URL.
+fn proxy(section: &Section<'_>) -> Option<Proxy> {
+    let proxy = Proxy::parse(&section.text_unless_empty("proxy_url")?);
     // Whatever is wrong with it, a password is not shown.
-    if let Err(why) = export::client::Proxy::parse(&text) {
-        section.error("proxy_url", &why);
-    }
-    Some(text)
+    proxy.map_err(|why| section.error("proxy_url", &why)).ok()
 }
 
-fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
+fn level(section: &Section<'_>, compression: Compression) -> Option<i32> {
     let level = section.int_unless_zero("level")?;
-    let range = match coding {
-        Coding::Gzip | Coding::Zlib => -2..=9,
-        Coding::Zstd => 1..=22,
+    let range = match compression {
+        Compression::Gzip | Compression::Deflate => -2..=9,
+        Compression::Zstd => 1..=22,
         _ => {
             section.error("level", "this coding has no levels");
             return None;

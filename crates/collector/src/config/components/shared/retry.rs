@@ -1,21 +1,10 @@
 //! `retry_on_failure`: what becomes of data that could not be sent.
 
-use crate::config::options::{Kind, Opt, Section, Table, opt};
+use std::time::Duration;
 
-/// Waits between attempts, which grow.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
-    /// After the first failure.
-    pub initial_interval_ns: u64,
-    /// Each wait is drawn from its own length, less and more this share of it; 0 to 1.
-    pub randomization_factor: f64,
-    /// Each wait is longer than the one before by this factor.
-    pub multiplier: f64,
-    /// The longest wait.
-    pub max_interval_ns: u64,
-    /// Data are given up after this time; 0: never.
-    pub max_elapsed_ns: u64,
-}
+pub use export::Retry;
+
+use crate::config::options::{Kind, Opt, Section, Table, opt};
 
 /// Options of `retry_on_failure`.
 #[rustfmt::skip]
@@ -35,15 +24,18 @@ pub(crate) fn retry(section: &Section<'_>) -> Option<Retry> {
     if !section.flag("enabled") {
         return None;
     }
+    let time = |name| Duration::from_nanos(section.duration_ns(name));
+    let elapsed_max = time("max_elapsed_time");
     let retry = Retry {
-        initial_interval_ns: section.duration_ns("initial_interval"),
-        randomization_factor: section.number("randomization_factor"),
+        first: time("initial_interval"),
         multiplier: section.number("multiplier"),
-        max_interval_ns: section.duration_ns("max_interval"),
-        max_elapsed_ns: section.duration_ns("max_elapsed_time"),
+        spread: section.number("randomization_factor"),
+        delay_max: time("max_interval"),
+        asked_max: Duration::MAX,
+        elapsed_max: (!elapsed_max.is_zero()).then_some(elapsed_max),
     };
-    let longest = retry.max_interval_ns.max(retry.initial_interval_ns);
-    if retry.max_elapsed_ns > 0 && retry.max_elapsed_ns < longest {
+    let longest = retry.delay_max.max(retry.first);
+    if retry.elapsed_max.is_some_and(|most| most < longest) {
         let message = "must not be less than 'initial_interval' or 'max_interval'";
         section.error("max_elapsed_time", message);
     }

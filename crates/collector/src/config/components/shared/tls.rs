@@ -1,70 +1,20 @@
 //! TLS of servers and clients.
 
+use std::time::Duration;
+
+use telemetry::settings::{Pem, Tls, TlsMore, TlsVersion};
+
 use crate::config::options::{Kind, Opt, Section, opt};
 
-/// PEM text, or the file that it is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pem {
-    /// Path of a file.
-    File(String),
-    /// The text itself.
-    Text(String),
-}
-
-/// Versions of TLS that are spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// RFC 5246
-    V12,
-    /// RFC 8446
-    V13,
-}
-
-/// What servers and clients both have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsCommon {
-    /// Authorities that the other side's certificate is checked against; none: the system's (clients).
-    pub ca: Option<Pem>,
-    /// `include_system_ca_certs_pool`: the system's authorities too.
-    pub system_cas: bool,
-    /// Own certificate, leaf first.
-    pub cert: Option<Pem>,
-    /// Own key.
-    pub key: Option<Pem>,
-    /// Oldest version.
-    pub min_version: TlsVersion,
-    /// Newest version.
-    pub max_version: TlsVersion,
-    /// Suites of TLS 1.2 that may be used, by their names in Go; empty: all.
-    pub cipher_suites: Vec<String>,
-    /// Key exchanges by preference, by their names in Go; empty: the default.
-    pub curves: Vec<String>,
-    /// Files are read again after this time; 0: never.
-    pub reload_interval_ns: u64,
-}
-
 /// TLS of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TlsServer {
     /// Own certificate and key, and what is spoken.
-    pub common: TlsCommon,
+    pub common: Tls,
     /// `client_ca_file`: a client needs a certificate of one of these authorities.
     pub client_ca_file: Option<String>,
     /// `client_ca_file_reload`: it is read again when it changes.
     pub client_ca_reload: bool,
-}
-
-/// TLS of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsClient {
-    /// Authorities, own certificate, and what is spoken.
-    pub common: TlsCommon,
-    /// `insecure`: no TLS at all.
-    pub insecure: bool,
-    /// `insecure_skip_verify`: any certificate will do.
-    pub skip_verify: bool,
-    /// `server_name_override`
-    pub server_name: Option<String>,
 }
 
 #[rustfmt::skip]
@@ -129,7 +79,7 @@ pub(crate) const CLIENT: &[&[Opt]] = &[
 pub(crate) fn server(section: &Section<'_>) -> TlsServer {
     let common = common(section);
     // One without the other is told there.
-    if common.cert.is_none() && common.key.is_none() {
+    if common.certificate.is_none() && common.key.is_none() {
         section.fault("a server needs 'cert_file' and 'key_file'");
     }
     TlsServer {
@@ -139,35 +89,38 @@ pub(crate) fn server(section: &Section<'_>) -> TlsServer {
     }
 }
 
-/// TLS of a client, from its section.
-pub(crate) fn client(section: &Section<'_>) -> TlsClient {
-    TlsClient {
-        common: common(section),
-        insecure: section.flag("insecure"),
-        skip_verify: section.flag("insecure_skip_verify"),
-        server_name: section.text_unless_empty("server_name_override"),
-    }
+/// TLS of a client, from its section. Whether it is on is said by `insecure`, which the caller reads.
+pub(crate) fn client(section: &Section<'_>) -> Tls {
+    let mut tls = common(section);
+    tls.verify = !section.flag("insecure_skip_verify");
+    tls.more.server_name = section.text_unless_empty("server_name_override");
+    tls
 }
 
-fn common(section: &Section<'_>) -> TlsCommon {
-    let common = TlsCommon {
+fn common(section: &Section<'_>) -> Tls {
+    let reload_every = Duration::from_nanos(section.duration_ns("reload_interval"));
+    let tls = Tls {
+        verify: true,
         ca: pem(section, "ca_file", "ca_pem"),
-        system_cas: section.flag("include_system_ca_certs_pool"),
-        cert: pem(section, "cert_file", "cert_pem"),
+        certificate: pem(section, "cert_file", "cert_pem"),
         key: pem(section, "key_file", "key_pem"),
-        min_version: min_version(section),
-        max_version: max_version(section),
-        cipher_suites: section.texts("cipher_suites"),
-        curves: section.texts("curve_preferences"),
-        reload_interval_ns: section.duration_ns("reload_interval"),
+        version_min: min_version(section),
+        version_max: max_version(section),
+        more: TlsMore {
+            system_authorities: section.flag("include_system_ca_certs_pool"),
+            server_name: None,
+            suites: section.texts("cipher_suites"),
+            key_exchanges: section.texts("curve_preferences"),
+            reload_every: (!reload_every.is_zero()).then_some(reload_every),
+        },
     };
-    if common.cert.is_some() != common.key.is_some() {
+    if tls.certificate.is_some() != tls.key.is_some() {
         section.fault("a certificate and its key come together: one of the two is missing");
     }
-    if common.min_version > common.max_version {
+    if tls.version_min > tls.version_max {
         section.error("min_version", "is newer than 'max_version'");
     }
-    common
+    tls
 }
 
 fn pem(section: &Section<'_>, file: &str, text: &str) -> Option<Pem> {
@@ -179,7 +132,7 @@ fn pem(section: &Section<'_>, file: &str, text: &str) -> Option<Pem> {
             &format!("'{file}' is there too: one of the two is enough"),
         );
     }
-    path.map(Pem::File).or(pem.map(Pem::Text))
+    path.map(Pem::Path).or(pem.map(Pem::Text))
 }
 
 fn min_version(section: &Section<'_>) -> TlsVersion {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::components::processors::batch::Batch as Settings;
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::run::origin::Origin;
-use crate::run::split::Bound;
+use otlp::split::Bound;
 
 /// Bytes that wait for one batch at most where they are not what is counted: it is sent from here on, however few its
 /// records are.

@@ -14,8 +14,8 @@ use crate::run::account::Receipt;
 use crate::run::consume::Refusal;
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
-use crate::run::split::split;
 use crate::run::storage::{Ending, Pledge};
+use otlp::split::split;
 
 /// Bytes that wait at most, for all batches: the oldest is sent from here on.
 const BYTES_ALL_MAX: u64 = 256 << 20;

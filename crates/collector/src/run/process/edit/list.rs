@@ -1,11 +1,11 @@
 //! The attributes of one record, being changed.
 
-use tail::scan::{Any, Malformed, attribute};
-use telemetry::proto;
+use otlp::scan::{Any, Malformed, attribute};
+use otlp::write;
 
 use super::Outcome;
 use crate::config::components::processors::action::AttributeValue;
-use crate::run::wire::{Fields, Value};
+use otlp::wire::{Fields, Value};
 
 /// The attributes of a record. One is kept for all records of a request, with its memory.
 #[derive(Debug, Default)]
@@ -219,7 +219,7 @@ impl<'a> List<'a> {
             match slot.map(|slot| (slot, slot.state)) {
                 None | Some((_, State::Same)) => out.extend_from_slice(field.whole),
                 Some((slot, State::Changed)) => {
-                    proto::message(out, key >> 3, |out| self.write_changed(slot, message, out));
+                    write::message(out, key >> 3, |out| self.write_changed(slot, message, out));
                 }
                 Some((_, State::Gone | State::New)) => {}
             }
@@ -238,7 +238,7 @@ impl<'a> List<'a> {
     /// A `KeyValue` with another value: its name, and what else it has, stay.
     fn write_changed(&self, slot: &Slot<'a>, message: &[u8], out: &mut Vec<u8>) {
         if slot.renamed {
-            proto::bytes(out, 1, self.bytes(slot.key));
+            write::bytes(out, 1, self.bytes(slot.key));
         }
         for field in Fields::new(message).map_while(Result::ok) {
             match field.key >> 3 {
@@ -247,15 +247,15 @@ impl<'a> List<'a> {
                 _ => out.extend_from_slice(field.whole),
             }
         }
-        proto::bytes(out, 2, self.bytes(slot.value));
+        write::bytes(out, 2, self.bytes(slot.value));
     }
 
     fn write_new(&self, new: &[Slot<'a>], key: u32, out: &mut Vec<u8>) {
         let new = new.iter().filter(|slot| matches!(slot.state, State::New));
         for slot in new {
-            proto::message(out, key >> 3, |out| {
-                proto::bytes(out, 1, self.bytes(slot.key));
-                proto::bytes(out, 2, self.bytes(slot.value));
+            write::message(out, key >> 3, |out| {
+                write::bytes(out, 1, self.bytes(slot.key));
+                write::bytes(out, 2, self.bytes(slot.value));
             });
         }
     }
@@ -265,20 +265,17 @@ impl<'a> List<'a> {
 pub fn encode(value: &AttributeValue, out: &mut Vec<u8>) {
     match value {
         AttributeValue::Text(text) => encoded_text(text.as_bytes(), out),
-        AttributeValue::Bool(value) => proto::uint(out, 2, u64::from(*value)),
-        AttributeValue::Int(value) => proto::uint(out, 3, *value as u64),
-        AttributeValue::Double(value) => proto::double(out, 4, *value),
-        AttributeValue::List(items) => proto::message(out, 5, |out| {
+        AttributeValue::Bool(value) => write::uint(out, 2, u64::from(*value)),
+        AttributeValue::Int(value) => write::uint(out, 3, *value as u64),
+        AttributeValue::Double(value) => write::double(out, 4, *value),
+        AttributeValue::List(items) => write::message(out, 5, |out| {
             for item in items {
-                proto::message(out, 1, |out| encode(item, out));
+                write::message(out, 1, |out| encode(item, out));
             }
         }),
-        AttributeValue::Map(entries) => proto::message(out, 6, |out| {
+        AttributeValue::Map(entries) => write::message(out, 6, |out| {
             for (key, value) in entries {
-                proto::message(out, 1, |out| {
-                    proto::bytes(out, 1, key.as_bytes());
-                    proto::message(out, 2, |out| encode(value, out));
-                });
+                write::key_value(out, 1, key.as_bytes(), |out| encode(value, out));
             }
         }),
     }
@@ -286,5 +283,5 @@ pub fn encode(value: &AttributeValue, out: &mut Vec<u8>) {
 
 /// Appends a text as an `AnyValue`.
 pub fn encoded_text(text: &[u8], out: &mut Vec<u8>) {
-    proto::bytes(out, 1, text);
+    write::bytes(out, 1, text);
 }

@@ -8,13 +8,13 @@ use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tail::scan::Malformed;
-use telemetry::proto;
+use otlp::scan::{Around, Malformed};
+use otlp::write;
 
-pub use tail::text;
+pub use otlp::text;
 
-pub use crate::run::wire::{Field, Fields, Value, last_bytes};
 pub use list::{List, Val, encode, encoded_text};
+pub use otlp::wire::{Fields, Value, Whole as Field, one_bytes as last_bytes};
 
 use crate::config::Signal;
 use crate::run::account::Loss;
@@ -59,15 +59,6 @@ impl Kind {
         };
         number << 3 | 2
     }
-}
-
-/// What stands around a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
-    /// The message `Resource`.
-    pub resource: &'a [u8],
-    /// The message `InstrumentationScope`.
-    pub scope: &'a [u8],
 }
 
 /// Gets a record, and writes what it becomes.
@@ -161,7 +152,7 @@ pub fn edit_resources(
         let resource = joined(message, FIRST)?;
         // The new one stands where the first one did; where there is none, in front.
         let mut outcome = Ok(Outcome::Same);
-        proto::message(out, FIRST >> 3, |out| {
+        write::message(out, FIRST >> 3, |out| {
             outcome = edit(resource.as_deref().unwrap_or_default(), out);
         });
         if outcome? != Outcome::Changed {
@@ -218,7 +209,7 @@ fn put(
 ) -> Result<Outcome, Malformed> {
     let start = out.len();
     let mut outcome = Ok(Outcome::Same);
-    proto::message(out, key >> 3, |out| outcome = edit(out));
+    write::message(out, key >> 3, |out| outcome = edit(out));
     let outcome = outcome?;
     if outcome != Outcome::Changed {
         out.truncate(start);

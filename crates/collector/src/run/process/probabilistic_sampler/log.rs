@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use tail::scan::{Any, Malformed};
+use otlp::scan::{Any, Malformed};
 
-use super::randomness::{
-    hashed, of_trace_id, randomness, randomness_text, threshold, threshold_of, threshold_text,
-};
+use super::randomness::{hashed, of_trace_id, randomness_text, threshold_of, threshold_text};
 use super::{Carried, Found, Origin, Rule, Sampler};
 use crate::run::process::edit::text::text_of;
 use crate::run::process::edit::{Kind, List, Outcome, last_bytes};
+use otlp::tracestate::{randomness_of_digits, threshold_of_digits};
 
 /// `LogRecord.trace_id`
 const TRACE_ID: u32 = 9 << 3 | 2;
@@ -105,10 +104,10 @@ fn carried(attributes: &List<'_>) -> Option<Carried> {
     };
     let mut carried = Carried::default();
     if let Some(digits) = digits(THRESHOLD) {
-        carried.threshold = Some(threshold(digits)?);
+        carried.threshold = Some(threshold_of_digits(digits)?);
     }
     if let Some(digits) = digits(RANDOMNESS) {
-        carried.randomness = Some(randomness(digits)?);
+        carried.randomness = Some(randomness_of_digits(digits)?);
     }
     Some(carried)
 }

@@ -10,8 +10,8 @@ mod tally;
 
 use std::sync::Arc;
 
-use tail::scan::Malformed;
-use telemetry::propagation::tracestate::THRESHOLD_MAX;
+use otlp::scan::Malformed;
+use otlp::tracestate::THRESHOLD_MAX;
 
 use self::randomness::{BUCKETS, threshold_of};
 use self::tally::Tally;

@@ -1,9 +1,7 @@
 //! Randomness of records, and thresholds for shares.
 
-use telemetry::propagation::tracestate::THRESHOLD_MAX;
+use otlp::tracestate::{DIGITS, THRESHOLD_MAX, threshold_digits};
 
-/// Hexadecimal digits of 56 bits.
-pub const DIGITS: usize = 14;
 /// Of the hash, the lowest 14 bits decide.
 pub const BUCKETS: u64 = 1 << 14;
 
@@ -59,28 +57,6 @@ fn exponent(part: f64) -> i32 {
     (part.to_bits() >> 52 & 0x7ff) as i32 - 1022
 }
 
-/// 1 to 14 hexadecimal digits as 56 bits; those that are not there are 0 at the end.
-#[must_use]
-pub fn threshold(digits: &[u8]) -> Option<u64> {
-    let shift = 4 * DIGITS.checked_sub(digits.len())?;
-    (!digits.is_empty())
-        .then(|| hex(digits))?
-        .map(|bits| bits << shift)
-}
-
-/// 14 hexadecimal digits.
-#[must_use]
-pub fn randomness(digits: &[u8]) -> Option<u64> {
-    (digits.len() == DIGITS).then(|| hex(digits))?
-}
-
-fn hex(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0, |value, digit| {
-        let digit = char::from(*digit).to_digit(16)?;
-        Some(value << 4 | u64::from(digit))
-    })
-}
-
 /// Randomness as it is written.
 #[must_use]
 pub fn randomness_text(randomness: u64) -> String {
@@ -90,11 +66,11 @@ pub fn randomness_text(randomness: u64) -> String {
 /// A threshold as it is written: without zeros at the end.
 #[must_use]
 pub fn threshold_text(threshold: u64) -> String {
-    let digits = randomness_text(threshold);
-    match digits.trim_end_matches('0') {
-        "" => "0".to_owned(),
-        digits => digits.to_owned(),
-    }
+    let (digits, len) = threshold_digits(threshold);
+    digits[..len]
+        .iter()
+        .map(|digit| char::from(*digit))
+        .collect()
 }
 
 #[cfg(test)]
@@ -138,16 +114,5 @@ mod tests {
         assert_eq!(got >> 42, BUCKETS - 1 - u64::from(hash) % BUCKETS);
         assert!(got < THRESHOLD_MAX);
         assert_ne!(hashed(b"a", 1), got);
-    }
-
-    #[test]
-    fn digits_are_read() {
-        assert_eq!(threshold(b"8"), Some(1 << 55));
-        assert_eq!(threshold(b"C"), Some(3 << 54));
-        assert_eq!(randomness(b"000000000000ff"), Some(255));
-        for bad in ["", "g", "012345678901234", "+1", "é"] {
-            assert_eq!(threshold(bad.as_bytes()), None, "{bad}");
-        }
-        assert_eq!(randomness(b"ff"), None);
     }
 }

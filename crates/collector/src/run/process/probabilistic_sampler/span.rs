@@ -1,15 +1,15 @@
 //! Spans: the `tracestate` carries randomness and threshold.
 
-use tail::scan::{Any, Malformed};
-use telemetry::propagation::tracestate::{MEMBERS_MAX, THRESHOLD_MAX, members};
-use telemetry::proto;
-
-use super::randomness::{
-    hashed, of_trace_id, randomness, randomness_text, threshold, threshold_text,
+use otlp::scan::{Any, Malformed};
+use otlp::tracestate::{
+    MEMBERS_MAX, THRESHOLD_MAX, members, randomness_of_digits, threshold_of_digits,
 };
+use otlp::write;
+
+use super::randomness::{hashed, of_trace_id, randomness_text, threshold_text};
 use super::{Carried, Found, Origin, Sampler};
 use crate::run::process::edit::text::double_of;
-use crate::run::process::edit::{Fields, List, Outcome, last_bytes};
+use crate::run::process::edit::{List, Outcome, last_bytes, replace_field};
 
 const TRACE_ID: u32 = 1 << 3 | 2;
 const TRACE_STATE: u32 = 3 << 3 | 2;
@@ -51,7 +51,9 @@ impl Sampler {
         if came == Some(&state) {
             return Ok(Outcome::Same);
         }
-        put_state(span, &state, out);
+        replace_field(span, TRACE_STATE >> 3, out, |out| {
+            write::bytes(out, TRACE_STATE >> 3, &state);
+        });
         Ok(Outcome::Changed)
     }
 
@@ -132,8 +134,8 @@ impl<'a> State<'a> {
                 return None;
             }
             match key {
-                b"th" => self.threshold = Some(threshold(value)?),
-                b"rv" => self.randomness = Some(randomness(value)?),
+                b"th" => self.threshold = Some(threshold_of_digits(value)?),
+                b"rv" => self.randomness = Some(randomness_of_digits(value)?),
                 _ => self.ot.push(pair),
             }
         }
@@ -164,21 +166,5 @@ impl<'a> State<'a> {
             out.extend_from_slice(value);
         }
         out
-    }
-}
-
-/// Writes a span with another `tracestate`, where it stood first, or else at the end.
-fn put_state(span: &[u8], state: &[u8], out: &mut Vec<u8>) {
-    let mut is_written = false;
-    for field in Fields::new(span).map_while(Result::ok) {
-        if field.key != TRACE_STATE {
-            out.extend_from_slice(field.whole);
-        } else if !is_written {
-            proto::bytes(out, TRACE_STATE >> 3, state);
-            is_written = true;
-        }
-    }
-    if !is_written {
-        proto::bytes(out, TRACE_STATE >> 3, state);
     }
 }

@@ -3,8 +3,8 @@
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::trace::v1::{ScopeSpans, Span, span::Event};
+use ottl::{Context, Failure};
 use prost::Message;
-use tail::ottl::{Context, Failure};
 use tail::settings::ErrorMode;
 
 use super::transform::group;

@@ -13,8 +13,8 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use otlp::write;
 use prost::Message;
-use telemetry::proto;
 
 use super::random::Random;
 use super::{kv, text};
@@ -145,7 +145,7 @@ pub fn with_unknown(message: &[u8], depth: u32) -> Vec<u8> {
             (number @ 1..=2, super::super::edit::Value::Bytes(inner))
                 if depth > 0 && (number == 2 || depth == 3) =>
             {
-                proto::bytes(&mut out, number, &with_unknown(inner, depth - 1));
+                write::bytes(&mut out, number, &with_unknown(inner, depth - 1));
             }
             _ => out.extend_from_slice(field.whole),
         }

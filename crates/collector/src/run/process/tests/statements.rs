@@ -6,8 +6,8 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::Event;
+use ottl::Context;
 use prost::Message;
-use tail::ottl::Context;
 
 use super::filter::rules;
 use super::oracle::{KEYS, attributes_of, spans_of, traces, with_unknown};

@@ -5,9 +5,9 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use opentelemetry_proto::tonic::trace::v1::span::Event;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use otlp::scan::Malformed;
+use ottl::{Context, Failure};
 use prost::Message;
-use tail::ottl::{Context, Failure};
-use tail::scan::Malformed;
 use tail::settings::ErrorMode;
 
 use super::{kv, log_of, text, traces};

@@ -1,6 +1,6 @@
 //! Editors: which message a statement changes, and what it becomes.
 
-use tail::ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
+use ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
 
 use super::{list, map, scalar};
 

@@ -1,7 +1,7 @@
 //! Lists of values.
 
-use tail::ottl::{ENTRIES, Failure, Subject, Term, VALUE_BYTES_MAX, Value};
-use telemetry::proto;
+use otlp::write;
+use ottl::{ENTRIES, Failure, Subject, Term, VALUE_BYTES_MAX, Value};
 
 use super::super::edit::{Fields, Value as Wire};
 
@@ -23,7 +23,7 @@ pub fn with_item(
         match (field.key == ENTRIES && at == index, &mut change) {
             (true, change @ Some(_)) => {
                 if let Some(change) = change.take() {
-                    proto::bytes(&mut out, 1, &change(item)?);
+                    write::bytes(&mut out, 1, &change(item)?);
                 }
             }
             _ => out.extend_from_slice(field.whole),
@@ -63,7 +63,7 @@ pub fn appended<'a>(
 
 fn push(out: &mut Vec<u8>, value: &Value<'_>) -> Result<(), Failure> {
     let mut outcome = Ok(());
-    proto::message(out, 1, |out| outcome = value.encode(out));
+    write::message(out, 1, |out| outcome = value.encode(out));
     outcome
 }
 

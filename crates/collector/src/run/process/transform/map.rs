@@ -1,10 +1,10 @@
 //! Maps: attributes of a message, or maps within them.
 
-use tail::ottl::{
+use otlp::scan::Any;
+use otlp::write;
+use ottl::{
     ENTRIES, Failure, Found, Message, Path, Replace, Strategy, Subject, Value, check_depth,
 };
-use tail::scan::Any;
-use telemetry::proto;
 
 use super::super::edit::text::text_of;
 use super::super::edit::{Fields, List, Outcome};
@@ -21,7 +21,7 @@ pub fn edit(
     change: impl FnOnce(&mut List<'_>) -> Result<(), Failure>,
 ) -> Result<Option<Message>, Failure> {
     let (message, form) = path.written();
-    let tail::ottl::Form::Attributes(key) = form else {
+    let ottl::Form::Attributes(key) = form else {
         return Err(Failure::Type);
     };
     let before = message.bytes(subject);
@@ -97,16 +97,16 @@ fn put_within(old: &[u8], keys: &[Found<'_>], any: &[u8]) -> Result<Vec<u8>, Fai
         (Found::Name(_), Any::Empty) => {
             let mut map = Vec::new();
             put(b"", ENTRIES, keys, any, &mut map)?;
-            proto::bytes(&mut out, 6, &map);
+            write::bytes(&mut out, 6, &map);
         }
         (Found::Name(_), Any::Map(map)) => {
             let mut new = Vec::new();
             put(map, ENTRIES, keys, any, &mut new)?;
-            proto::bytes(&mut out, 6, &new);
+            write::bytes(&mut out, 6, &new);
         }
         (Found::Index(index), Any::Array(array)) => {
             let list = with_item(array, *index, |item| put_within(item, rest, any))?;
-            proto::bytes(&mut out, 5, &list);
+            write::bytes(&mut out, 5, &list);
         }
         _ => return Err(Failure::Type),
     }
@@ -288,7 +288,7 @@ fn leaves(key: Vec<u8>, any: &[u8], depth: u32, flat: &mut Vec<(Vec<u8>, Vec<u8>
     let below = |name: &[u8]| [&key, &b"."[..], name].concat();
     match Any::read(any) {
         Any::Map(map) if depth > 1 => {
-            for (name, any) in tail::scan::Attributes::of_map(map) {
+            for (name, any) in otlp::scan::Attributes::of_map(map) {
                 leaves(below(name), any, depth - 1, flat);
             }
         }

@@ -11,8 +11,8 @@ mod walk;
 
 use std::sync::Arc;
 
-use tail::ottl::{Condition, Context, Statement};
-use tail::policy::Keys;
+use otlp::scan::Keys;
+use ottl::{Condition, Context, Statement};
 use tail::settings::ErrorMode;
 
 use super::edit::{Edited, Outcome, hand_on, room_for};

@@ -1,8 +1,8 @@
 //! Fields that are no attributes.
 
-use tail::ottl::{Failure, Form, Found, Value};
-use telemetry::propagation::tracestate;
-use telemetry::proto;
+use otlp::tracestate;
+use otlp::write;
+use ottl::{Failure, Form, Found, Value};
 
 use super::super::edit::{joined, last_bytes, replace_field};
 
@@ -35,7 +35,7 @@ pub fn write(
             let value = u32::try_from(*value).map_err(|_| Failure::Math)?;
             replace_field(message, number, out, |out| {
                 if value != 0 {
-                    proto::fixed32(out, number, value);
+                    write::fixed32(out, number, value);
                 }
             });
         }
@@ -43,7 +43,7 @@ pub fn write(
             let ns = *ns as u64;
             replace_field(message, number, out, |out| {
                 if ns != 0 {
-                    proto::fixed64(out, number, ns);
+                    write::fixed64(out, number, ns);
                 }
             });
         }
@@ -51,15 +51,15 @@ pub fn write(
             if id.len() != len {
                 return Err(Failure::Syntax);
             }
-            replace_field(message, number, out, |out| proto::bytes(out, number, id));
+            replace_field(message, number, out, |out| write::bytes(out, number, id));
         }
         (Form::IdText(number, len), Value::Text(text)) => {
             let id = syntax::hex::decode(text).filter(|id| id.len() == len);
             let id = id.ok_or(Failure::Syntax)?;
-            replace_field(message, number, out, |out| proto::bytes(out, number, &id));
+            replace_field(message, number, out, |out| write::bytes(out, number, &id));
         }
         (Form::Kind(number, prefix), Value::Text(text)) => {
-            let kind = tail::ottl::kind_of(text, prefix).ok_or(Failure::Syntax)?;
+            let kind = ottl::kind_of(text, prefix).ok_or(Failure::Syntax)?;
             replace_field(message, number, out, |out| uint(out, number, kind));
         }
         (Form::StatusCode(number), Value::Int(code)) => {
@@ -87,13 +87,13 @@ pub fn write(
 
 fn bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     if !value.is_empty() {
-        proto::bytes(out, number, value);
+        write::bytes(out, number, value);
     }
 }
 
 fn uint(out: &mut Vec<u8>, number: u32, value: u64) {
     if value != 0 {
-        proto::uint(out, number, value);
+        write::uint(out, number, value);
     }
 }
 
@@ -113,7 +113,7 @@ fn status(
         &mut status,
         write,
     );
-    replace_field(span, number, out, |out| proto::bytes(out, number, &status));
+    replace_field(span, number, out, |out| write::bytes(out, number, &status));
     Ok(())
 }
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::mem;
 
-use tail::ottl::{Context, Failure, Message, Subject};
-use tail::policy::Around;
-use tail::scan::{Malformed, Span, event, span};
-use telemetry::proto;
+use otlp::scan::Around;
+use otlp::scan::{Malformed, Span, event, span};
+use otlp::write;
+use ottl::{Context, Failure, Message, Subject};
 
 use super::super::edit::{FIRST, Fields, Outcome, SECOND, edit_fields, joined, replace_field};
 use super::super::failures::{Failures, Fault};
@@ -118,7 +118,7 @@ impl<'a> Held<'a> {
             Outcome::Same | Outcome::Gone => message,
         };
         replace_field(base, FIRST >> 3, out, |out| {
-            proto::bytes(out, FIRST >> 3, &self.bytes);
+            write::bytes(out, FIRST >> 3, &self.bytes);
         });
         Outcome::Changed
     }

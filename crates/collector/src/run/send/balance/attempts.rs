@@ -3,39 +3,34 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::run::buckets::Buckets;
+
 /// Upper bounds of the times of attempts, as the Collector has them.
-pub const BOUNDS_MS: [u64; 10] = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+const BOUNDS_MS: &[u64] = &[5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Attempts {
     succeeded: AtomicU64,
     failed: AtomicU64,
-    /// By [`BOUNDS_MS`], and the rest.
-    counts: [AtomicU64; BOUNDS_MS.len() + 1],
-    sum_ms: AtomicU64,
+    /// How long they took, in milliseconds.
+    pub(in crate::run) times_ms: Buckets,
 }
 
-/// What attempts say at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Taken by the backend.
-    pub succeeded: u64,
-    /// Not taken.
-    pub failed: u64,
-    /// By [`BOUNDS_MS`], and the rest.
-    pub counts: [u64; BOUNDS_MS.len() + 1],
-    /// Of their times.
-    pub sum_ms: u64,
+impl Default for Attempts {
+    fn default() -> Attempts {
+        Attempts {
+            succeeded: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            times_ms: Buckets::new(BOUNDS_MS),
+        }
+    }
 }
 
 impl Attempts {
     /// One more.
     pub fn add(&self, took: Duration, is_success: bool) {
-        let took_ms = took.as_millis() as u64;
-        let place = BOUNDS_MS.iter().position(|bound| took_ms <= *bound);
-        self.counts[place.unwrap_or(BOUNDS_MS.len())].fetch_add(1, Relaxed);
-        self.sum_ms.fetch_add(took_ms, Relaxed);
+        self.times_ms.add(took.as_millis() as u64);
         let outcome = match is_success {
             true => &self.succeeded,
             false => &self.failed,
@@ -43,14 +38,15 @@ impl Attempts {
         outcome.fetch_add(1, Relaxed);
     }
 
-    /// Now.
+    /// Taken by the backend.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        Tally {
-            succeeded: self.succeeded.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            counts: self.counts.each_ref().map(|count| count.load(Relaxed)),
-            sum_ms: self.sum_ms.load(Relaxed),
-        }
+    pub fn succeeded(&self) -> u64 {
+        self.succeeded.load(Relaxed)
+    }
+
+    /// Not taken.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Relaxed)
     }
 }

@@ -19,14 +19,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub use attempts::{Attempts, BOUNDS_MS};
+pub use attempts::Attempts;
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
 use self::ring::Ring;
-use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
+use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
-use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
@@ -150,11 +149,8 @@ fn start_in(
     common: &Common,
 ) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
-    let probe = OtlpGrpcExporter {
-        client: settings.otlp.client.to("localhost:4317"),
-        ..settings.otlp.clone()
-    };
-    otlp::grpc(&probe, Signal::Traces, (&common.auth, &common.proxies))?;
+    let probe = settings.otlp.client.to("localhost:4317");
+    outlet::grpc(&probe, Signal::Traces, (&common.auth, &common.proxies))?;
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
@@ -279,21 +275,17 @@ impl Balancer {
             return Ok(backend.entrance());
         }
         let otlp = &self.settings.otlp;
-        let settings = OtlpGrpcExporter {
-            client: otlp.client.to(&endpoint),
-            ..otlp.clone()
-        };
         let attempts = Arc::new(Attempts::default());
-        let client = Box::new(otlp::grpc(
-            &settings,
+        let client = Box::new(outlet::grpc(
+            &otlp.client.to(&endpoint),
             Signal::Traces,
             (&self.common.auth, &self.common.proxies),
         )?);
         let target = Target::Backend(client, Arc::clone(&attempts));
-        let rules = settings.queue.as_ref().and_then(BatchRules::of_queue);
+        let rules = otlp.queue.as_ref().and_then(BatchRules::of_queue);
         let around = Around {
-            queue: settings.queue,
-            retry: settings.retry,
+            queue: otlp.queue.clone(),
+            retry: otlp.retry,
         };
         let outside = Outside {
             common: &self.common,

@@ -1,14 +1,14 @@
 //! A request cut into those of several backends, in one pass over its bytes: spans, resources and scopes stay as they came.
 
 use bytes::Bytes;
-use tail::scan::{Any, Attributes, Malformed, RESOURCE, RESOURCE_ATTRIBUTES};
-use telemetry::proto;
+use otlp::scan::{Any, Attributes, Malformed, RESOURCE, RESOURCE_ATTRIBUTES};
+use otlp::write;
 
 use super::ring::Ring;
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::Routing;
-use crate::run::count;
-use crate::run::wire::{Field, Fields, last_bytes};
+use otlp::count;
+use otlp::wire::{Fields, Whole, one_bytes};
 
 /// What a backend gets: its number, the request and how many spans it has.
 pub type Part = (usize, Bytes, u64);
@@ -126,8 +126,8 @@ impl Cut<'_> {
     }
 
     /// A resource as it came goes to the owner of its service.
-    fn service(&mut self, field: &Field<'_>, resource: &[u8]) -> Result<(), Malformed> {
-        let message = last_bytes(resource, RESOURCE)?.unwrap_or_default();
+    fn service(&mut self, field: &Whole<'_>, resource: &[u8]) -> Result<(), Malformed> {
+        let message = one_bytes(resource, RESOURCE)?.unwrap_or_default();
         let name = Attributes::new(message, RESOURCE_ATTRIBUTES).get(b"service.name");
         // Without a name, or with one that is no text, it is the empty one.
         let name = match name {
@@ -144,8 +144,8 @@ impl Cut<'_> {
 
 /// Appends a field that is a message of two pieces.
 fn wrap(out: &mut Vec<u8>, field: u32, around: &[u8], inner: &[u8]) {
-    proto::key(out, field, 2);
-    proto::varint(out, (around.len() + inner.len()) as u64);
+    write::key(out, field, 2);
+    write::varint(out, (around.len() + inner.len()) as u64);
     out.extend_from_slice(around);
     out.extend_from_slice(inner);
 }
@@ -170,7 +170,7 @@ fn trace_id(span: &[u8]) -> Result<[u8; 16], Malformed> {
     {
         return Ok(*id);
     }
-    match last_bytes(span, 1 << 3 | 2)?.unwrap_or_default() {
+    match one_bytes(span, 1 << 3 | 2)?.unwrap_or_default() {
         b"" => Ok([0; 16]),
         id => id.try_into().map_err(|_| Malformed::TraceId),
     }
@@ -290,7 +290,7 @@ mod tests {
     fn what_is_one_backends_stays_as_it_came() {
         let mut bytes = request(1, 1, 3).encode_to_vec();
         // A field that nobody knows, and a span whose trace stands last.
-        proto::bytes(&mut bytes, 99, b"unknown");
+        write::bytes(&mut bytes, 99, b"unknown");
         let bytes = Bytes::from(bytes);
         let parts = split(&bytes, 3, &ring(), Routing::TraceId).unwrap();
         assert_eq!(parts.len(), 1);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn unknown_fields_stay_and_stand_once() {
         let mut bytes = request(2, 1, 30).encode_to_vec();
-        proto::bytes(&mut bytes, 99, b"unknown");
+        write::bytes(&mut bytes, 99, b"unknown");
         let parts = split(&bytes.into(), 60, &ring(), Routing::TraceId).unwrap();
         assert!(parts.len() > 1);
         let have = |part: &&Part| part.1.windows(7).any(|window| window == b"unknown");
@@ -314,18 +314,18 @@ mod tests {
         // Fields in an order of their own, an unknown one, and a length with more bytes than it needs.
         let span = |trace: u8| {
             let mut span = b"\x2a\x81\x00n".to_vec();
-            proto::bytes(&mut span, 1, &[&[0; 15][..], &[trace]].concat());
-            proto::bytes(&mut span, 200, b"x");
+            write::bytes(&mut span, 1, &[&[0; 15][..], &[trace]].concat());
+            write::bytes(&mut span, 200, b"x");
             span
         };
         let mut scope = Vec::new();
         for trace in 0..20 {
-            proto::bytes(&mut scope, 2, &span(trace));
+            write::bytes(&mut scope, 2, &span(trace));
         }
         let mut resource = Vec::new();
-        proto::bytes(&mut resource, 2, &scope);
+        write::bytes(&mut resource, 2, &scope);
         let mut request = Vec::new();
-        proto::bytes(&mut request, 1, &resource);
+        write::bytes(&mut request, 1, &resource);
         let parts = split(&request.into(), 20, &ring(), Routing::TraceId).unwrap();
         assert!(parts.len() > 1);
         for (owner, part, spans) in parts {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use export::client::Proxies;
-use telemetry::proto;
+use export::client::{GrpcOptions, Proxies};
+use otlp::write;
+use telemetry::settings::{Compression, Headers, OtlpGrpc, Tls};
 
 use super::*;
 use crate::config::components::exporters::load_balancing::Routing;
-use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, GrpcCompression};
+use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+use crate::config::components::shared::grpc::GrpcClient;
 use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
@@ -21,16 +23,20 @@ pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter
         otlp: OtlpGrpcExporter {
             client: GrpcClient {
                 auth: None,
-                target: String::new(),
-                tls: None,
-                compression: GrpcCompression::None,
-                headers: Vec::new(),
-                authority: None,
-                user_agent: None,
-                balancer: Pick::RoundRobin,
-                keepalive: None,
+                otlp: OtlpGrpc {
+                    endpoint: "http://".to_owned(),
+                    headers: Headers::default(),
+                    timeout_ms: 1000,
+                    requests_max: 0,
+                    compression: Compression::None,
+                    user_agent: None,
+                    tls: Tls::default(),
+                },
+                options: GrpcOptions {
+                    is_balanced: true,
+                    ..GrpcOptions::default()
+                },
             },
-            timeout_ns: 1_000_000_000,
             queue: Some(Queue {
                 sizer: Sizer::Items,
                 size_max: queue_size,
@@ -41,11 +47,12 @@ pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter
                 batch: None,
             }),
             retry: Some(Retry {
-                initial_interval_ns: 3_600_000_000_000,
-                randomization_factor: 0.0,
+                first: Duration::from_secs(3600),
                 multiplier: 1.0,
-                max_interval_ns: 3_600_000_000_000,
-                max_elapsed_ns: 0,
+                spread: 0.0,
+                delay_max: Duration::from_secs(3600),
+                asked_max: Duration::MAX,
+                elapsed_max: None,
             }),
         },
         resolver: Resolver::Static(names.iter().map(|name| (*name).to_owned()).collect()),
@@ -75,14 +82,14 @@ pub(super) fn common() -> Common {
 fn request(traces: std::ops::Range<u128>) -> Bytes {
     let mut scope = Vec::new();
     for trace in traces {
-        proto::message(&mut scope, 2, |out| {
-            proto::bytes(out, 1, &trace.to_be_bytes())
+        write::message(&mut scope, 2, |out| {
+            write::bytes(out, 1, &trace.to_be_bytes())
         });
     }
     let mut resource = Vec::new();
-    proto::bytes(&mut resource, 2, &scope);
+    write::bytes(&mut resource, 2, &scope);
     let mut request = Vec::new();
-    proto::bytes(&mut request, 1, &resource);
+    write::bytes(&mut request, 1, &resource);
     request.into()
 }
 

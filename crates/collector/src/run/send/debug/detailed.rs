@@ -2,22 +2,12 @@
 
 use std::fmt::{Display, Write};
 
-use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::logs::v1::LogRecord;
-use opentelemetry_proto::tonic::metrics::v1::exemplar::Value as ExemplarValue;
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
-use opentelemetry_proto::tonic::metrics::v1::{
-    Exemplar, ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint,
-    SummaryDataPoint,
-};
-use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
-use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use otlp::view::View;
 
-use super::points::buckets;
+use super::Names;
+use super::points::{buckets, data};
 use super::text::{Shown, fixed, id, time, typed};
-use super::{Logs, Metrics, Traces};
+use crate::config::Signal;
 
 /// Lines that are being written.
 #[derive(Default)]
@@ -34,76 +24,92 @@ impl Lines {
         self.line(format_args!("    {name:<15}: {value}"));
     }
 
+    /// A field of something within a record.
+    fn part(&mut self, name: &str, value: impl Display) {
+        self.line(format_args!("     -> {name}: {value}"));
+    }
+
     /// Attributes below their name, where there are some.
-    fn attributes(&mut self, name: &str, attributes: &[KeyValue]) {
-        if attributes.is_empty() {
+    fn attributes(&mut self, name: &str, message: &View<'_>, field: &str) {
+        if !message.has(field) {
             return;
         }
         self.line(format_args!("{name}:"));
         let indent = name.split_once("->").map_or("", |(indent, _)| indent);
-        for one in attributes {
-            let (key, value) = (Shown(&one.key), typed(one.value.as_ref()));
+        for (key, value) in message.attributes(field) {
+            let (key, value) = (Shown(&key), typed(value));
             self.line(format_args!("{indent}     -> {key}: {value}"));
         }
     }
 
-    fn resource(&mut self, what: &str, place: usize, resource: &Option<Resource>, schema: &str) {
-        self.line(format_args!("{what} #{place}"));
-        self.line(format_args!("Resource SchemaURL: {}", Shown(schema)));
-        let Some(resource) = resource else {
+    /// The parts of a list, below its name, where there are some.
+    fn list(&mut self, name: &str, parts: &[View<'_>], write: fn(&mut Lines, usize, &View<'_>)) {
+        if !parts.is_empty() {
+            self.line(format_args!("{name}:"));
+        }
+        for (place, part) in parts.iter().enumerate() {
+            write(self, place, part);
+        }
+    }
+
+    fn resource(&mut self, message: &View<'_>) {
+        let schema = message.text("schemaUrl");
+        self.line(format_args!("Resource SchemaURL: {}", Shown(&schema)));
+        let Some(resource) = message.one("resource") else {
             return;
         };
-        self.attributes("Resource attributes", &resource.attributes);
-        if !resource.entity_refs.is_empty() {
-            self.line("Resource entity refs:");
+        self.attributes("Resource attributes", &resource, "attributes");
+        let entities: Vec<_> = resource.all("entityRefs").collect();
+        self.list("Resource entity refs", &entities, Lines::entity);
+    }
+
+    fn entity(&mut self, place: usize, entity: &View<'_>) {
+        self.line(format_args!("     -> Entity ref #{place}:"));
+        let (kind, schema) = (entity.text("type"), entity.text("schemaUrl"));
+        self.line(format_args!("          -> Type: {}", Shown(&kind)));
+        if !schema.is_empty() {
+            let schema = Shown(&schema);
+            self.line(format_args!("          -> Schema URL: {schema}"));
         }
-        for (place, entity) in resource.entity_refs.iter().enumerate() {
-            self.line(format_args!("     -> Entity ref #{place}:"));
-            self.line(format_args!("          -> Type: {}", Shown(&entity.r#type)));
-            if !entity.schema_url.is_empty() {
-                let schema = Shown(&entity.schema_url);
-                self.line(format_args!("          -> Schema URL: {schema}"));
+        for (name, keys) in [("ID", "idKeys"), ("Description", "descriptionKeys")] {
+            if entity.has(keys) {
+                self.line(format_args!("          -> {name} keys:"));
             }
-            for (name, keys) in [
-                ("ID", &entity.id_keys),
-                ("Description", &entity.description_keys),
-            ] {
-                if !keys.is_empty() {
-                    self.line(format_args!("          -> {name} keys:"));
-                }
-                for key in keys {
-                    self.line(format_args!("               -> {}", Shown(key)));
-                }
+            for key in entity.texts(keys) {
+                self.line(format_args!("               -> {}", Shown(&key)));
             }
         }
     }
 
-    fn scope(
-        &mut self,
-        what: &str,
-        place: usize,
-        scope: &Option<InstrumentationScope>,
-        schema: &str,
-    ) {
-        self.line(format_args!("{what} #{place}"));
-        self.line(format_args!("{what} SchemaURL: {}", Shown(schema)));
-        let none = InstrumentationScope::default();
-        let scope = scope.as_ref().unwrap_or(&none);
-        let (name, version) = (Shown(&scope.name), Shown(&scope.version));
+    fn scope(&mut self, what: &str, message: &View<'_>) {
+        let schema = message.text("schemaUrl");
+        self.line(format_args!("{what} SchemaURL: {}", Shown(&schema)));
+        let scope = message.one("scope");
+        let text = |name| scope.map(|scope| scope.text(name)).unwrap_or_default();
+        let (name, version) = (text("name"), text("version"));
+        let (name, version) = (Shown(&name), Shown(&version));
         self.line(format_args!("InstrumentationScope {name} {version}"));
-        self.attributes("InstrumentationScope attributes", &scope.attributes);
+        if let Some(scope) = &scope {
+            self.attributes("InstrumentationScope attributes", scope, "attributes");
+        }
     }
 }
 
-pub(super) fn traces(request: &Traces) -> String {
+pub(super) fn text(names: &Names, resources: &[View<'_>]) -> String {
+    let [of_resource, of_scope] = names.detailed;
     let mut out = Lines::default();
-    for (place, resource) in request.resource_spans.iter().enumerate() {
-        let (own, schema) = (&resource.resource, &resource.schema_url);
-        out.resource("ResourceSpans", place, own, schema);
-        for (place, scope) in resource.scope_spans.iter().enumerate() {
-            out.scope("ScopeSpans", place, &scope.scope, &scope.schema_url);
-            for (place, span) in scope.spans.iter().enumerate() {
-                out.span(place, span);
+    for (place, one) in resources.iter().enumerate() {
+        out.line(format_args!("{of_resource} #{place}"));
+        out.resource(one);
+        for (place, one) in one.all(names.scopes).enumerate() {
+            out.line(format_args!("{of_scope} #{place}"));
+            out.scope(of_scope, &one);
+            for (place, one) in one.all(names.records).enumerate() {
+                match names.signal {
+                    Signal::Traces => out.span(place, &one),
+                    Signal::Metrics => out.metric(place, &one),
+                    Signal::Logs => out.record(place, &one),
+                }
             }
         }
     }
@@ -111,62 +117,58 @@ pub(super) fn traces(request: &Traces) -> String {
 }
 
 impl Lines {
-    fn span(&mut self, place: usize, span: &Span) {
-        let none = Status::default();
-        let status = span.status.as_ref().unwrap_or(&none);
+    fn span(&mut self, place: usize, span: &View<'_>) {
+        let (state, status) = (span.text("traceState"), span.one("status"));
+        let code = status.map_or(0, |status| status.number("code"));
+        let told = status.map(|status| status.text("message"));
         self.line(format_args!("Span #{place}"));
-        self.field("Trace ID", id(&span.trace_id));
-        self.field("Parent ID", id(&span.parent_span_id));
-        self.field("ID", id(&span.span_id));
-        self.field("Name", Shown(&span.name));
-        self.field("Kind", kind(span.kind));
-        if !span.trace_state.is_empty() {
-            self.field("TraceState", Shown(&span.trace_state));
+        self.field("Trace ID", id(span.bytes("traceId")));
+        self.field("Parent ID", id(span.bytes("parentSpanId")));
+        self.field("ID", id(span.bytes("spanId")));
+        self.field("Name", Shown(&span.text("name")));
+        self.field("Kind", kind(span.number("kind")));
+        if !state.is_empty() {
+            self.field("TraceState", Shown(&state));
         }
-        self.field("Start time", time(span.start_time_unix_nano));
-        self.field("End time", time(span.end_time_unix_nano));
-        self.field("Status code", status_code(status.code));
-        self.field("Status message", Shown(&status.message));
-        self.field("DroppedAttributesCount", span.dropped_attributes_count);
-        self.field("DroppedEventsCount", span.dropped_events_count);
-        self.field("DroppedLinksCount", span.dropped_links_count);
-        self.attributes("Attributes", &span.attributes);
-        if !span.events.is_empty() {
-            self.line("Events:");
+        self.field("Start time", time(span.number("startTimeUnixNano")));
+        self.field("End time", time(span.number("endTimeUnixNano")));
+        self.field("Status code", word(&["Unset", "Ok", "Error"], code));
+        self.field("Status message", Shown(&told.unwrap_or_default()));
+        for (name, field) in [
+            ("DroppedAttributesCount", "droppedAttributesCount"),
+            ("DroppedEventsCount", "droppedEventsCount"),
+            ("DroppedLinksCount", "droppedLinksCount"),
+        ] {
+            self.field(name, span.number(field));
         }
-        for (place, event) in span.events.iter().enumerate() {
-            self.event(place, event);
-        }
-        if !span.links.is_empty() {
-            self.line("Links:");
-        }
-        for (place, link) in span.links.iter().enumerate() {
-            self.link(place, link);
-        }
+        self.attributes("Attributes", span, "attributes");
+        let parts = |name| span.all(name).collect::<Vec<_>>();
+        self.list("Events", &parts("events"), Lines::event);
+        self.list("Links", &parts("links"), Lines::link);
     }
 
-    fn event(&mut self, place: usize, event: &Event) {
+    fn event(&mut self, place: usize, event: &View<'_>) {
         self.line(format_args!("SpanEvent #{place}"));
-        self.line(format_args!("     -> Name: {}", Shown(&event.name)));
-        let (at, dropped) = (time(event.time_unix_nano), event.dropped_attributes_count);
-        self.line(format_args!("     -> Timestamp: {at}"));
-        self.line(format_args!("     -> DroppedAttributesCount: {dropped}"));
-        self.attributes("     -> Attributes:", &event.attributes);
+        self.part("Name", Shown(&event.text("name")));
+        self.part("Timestamp", time(event.number("timeUnixNano")));
+        let dropped = event.number("droppedAttributesCount");
+        self.part("DroppedAttributesCount", dropped);
+        self.attributes("     -> Attributes:", event, "attributes");
     }
 
-    fn link(&mut self, place: usize, link: &Link) {
+    fn link(&mut self, place: usize, link: &View<'_>) {
         self.line(format_args!("SpanLink #{place}"));
-        self.line(format_args!("     -> Trace ID: {}", id(&link.trace_id)));
-        self.line(format_args!("     -> ID: {}", id(&link.span_id)));
-        let (state, dropped) = (Shown(&link.trace_state), link.dropped_attributes_count);
-        self.line(format_args!("     -> TraceState: {state}"));
-        self.line(format_args!("     -> DroppedAttributesCount: {dropped}"));
-        self.attributes("     -> Attributes:", &link.attributes);
+        self.part("Trace ID", id(link.bytes("traceId")));
+        self.part("ID", id(link.bytes("spanId")));
+        self.part("TraceState", Shown(&link.text("traceState")));
+        let dropped = link.number("droppedAttributesCount");
+        self.part("DroppedAttributesCount", dropped);
+        self.attributes("     -> Attributes:", link, "attributes");
     }
 }
 
 /// A span's kind; nothing where there is no such kind.
-fn kind(kind: i32) -> &'static str {
+fn kind(kind: u64) -> &'static str {
     const KINDS: [&str; 6] = [
         "Unspecified",
         "Internal",
@@ -178,59 +180,38 @@ fn kind(kind: i32) -> &'static str {
     word(&KINDS, kind)
 }
 
-fn status_code(code: i32) -> &'static str {
-    word(&["Unset", "Ok", "Error"], code)
-}
-
-fn temporality(temporality: i32) -> &'static str {
-    word(&["Unspecified", "Delta", "Cumulative"], temporality)
-}
-
-fn word(words: &[&'static str], number: i32) -> &'static str {
+fn word(words: &[&'static str], number: u64) -> &'static str {
     let place = usize::try_from(number).ok();
     place.and_then(|place| words.get(place)).unwrap_or(&"")
 }
 
-pub(super) fn logs(request: &Logs) -> String {
-    let mut out = Lines::default();
-    for (place, resource) in request.resource_logs.iter().enumerate() {
-        let (own, schema) = (&resource.resource, &resource.schema_url);
-        out.resource("ResourceLog", place, own, schema);
-        for (place, scope) in resource.scope_logs.iter().enumerate() {
-            out.scope("ScopeLogs", place, &scope.scope, &scope.schema_url);
-            for (place, record) in scope.log_records.iter().enumerate() {
-                out.record(place, record);
-            }
-        }
-    }
-    out.0
-}
-
 impl Lines {
-    fn record(&mut self, place: usize, record: &LogRecord) {
+    fn record(&mut self, place: usize, record: &View<'_>) {
+        let (text, event) = (record.text("severityText"), record.text("eventName"));
+        let number = record.number("severityNumber");
+        let [observed, own] = ["observedTimeUnixNano", "timeUnixNano"].map(|it| record.number(it));
         self.line(format_args!("LogRecord #{place}"));
-        let observed = time(record.observed_time_unix_nano);
-        self.line(format_args!("ObservedTimestamp: {observed}"));
-        self.line(format_args!("Timestamp: {}", time(record.time_unix_nano)));
-        let (text, number) = (Shown(&record.severity_text), record.severity_number);
-        self.line(format_args!("SeverityText: {text}"));
+        self.line(format_args!("ObservedTimestamp: {}", time(observed)));
+        self.line(format_args!("Timestamp: {}", time(own)));
+        self.line(format_args!("SeverityText: {}", Shown(&text)));
+        let severity = severity(number);
         self.line(format_args!(
-            "SeverityNumber: {}({number})",
-            severity(number)
+            "SeverityNumber: {severity}({})",
+            number as i32
         ));
-        if !record.event_name.is_empty() {
-            self.line(format_args!("EventName: {}", Shown(&record.event_name)));
+        if !event.is_empty() {
+            self.line(format_args!("EventName: {}", Shown(&event)));
         }
-        self.line(format_args!("Body: {}", typed(record.body.as_ref())));
-        self.attributes("Attributes", &record.attributes);
-        self.line(format_args!("Trace ID: {}", id(&record.trace_id)));
-        self.line(format_args!("Span ID: {}", id(&record.span_id)));
-        self.line(format_args!("Flags: {}", record.flags));
+        self.line(format_args!("Body: {}", typed(record.any("body"))));
+        self.attributes("Attributes", record, "attributes");
+        self.line(format_args!("Trace ID: {}", id(record.bytes("traceId"))));
+        self.line(format_args!("Span ID: {}", id(record.bytes("spanId"))));
+        self.line(format_args!("Flags: {}", record.number("flags")));
     }
 }
 
 /// A severity; nothing where there is none of this number.
-fn severity(number: i32) -> String {
+fn severity(number: u64) -> String {
     const WORDS: [&str; 6] = ["Trace", "Debug", "Info", "Warn", "Error", "Fatal"];
     match number {
         0 => "Unspecified".to_owned(),
@@ -245,173 +226,117 @@ fn severity(number: i32) -> String {
     }
 }
 
-pub(super) fn metrics(request: &Metrics) -> String {
-    let mut out = Lines::default();
-    for (place, resource) in request.resource_metrics.iter().enumerate() {
-        let (own, schema) = (&resource.resource, &resource.schema_url);
-        out.resource("ResourceMetrics", place, own, schema);
-        for (place, scope) in resource.scope_metrics.iter().enumerate() {
-            out.scope("ScopeMetrics", place, &scope.scope, &scope.schema_url);
-            for (place, metric) in scope.metrics.iter().enumerate() {
-                out.line(format_args!("Metric #{place}"));
-                out.metric(metric);
-            }
-        }
-    }
-    out.0
-}
-
 impl Lines {
-    fn metric(&mut self, metric: &Metric) {
-        let (kind, tempo) = match &metric.data {
-            None => ("Empty", None),
-            Some(Data::Gauge(_)) => ("Gauge", None),
-            Some(Data::Sum(data)) => ("Sum", Some(data.aggregation_temporality)),
-            Some(Data::Histogram(data)) => ("Histogram", Some(data.aggregation_temporality)),
-            Some(Data::ExponentialHistogram(data)) => {
-                ("ExponentialHistogram", Some(data.aggregation_temporality))
-            }
-            Some(Data::Summary(_)) => ("Summary", None),
-        };
+    fn metric(&mut self, place: usize, metric: &View<'_>) {
+        let data = data(metric);
+        let kind = data.map_or("Empty", |(kind, _)| kind);
+        self.line(format_args!("Metric #{place}"));
         self.line("Descriptor:");
-        self.line(format_args!("     -> Name: {}", Shown(&metric.name)));
-        let description = Shown(&metric.description);
-        self.line(format_args!("     -> Description: {description}"));
-        self.line(format_args!("     -> Unit: {}", Shown(&metric.unit)));
-        self.line(format_args!("     -> DataType: {kind}"));
-        self.attributes("     -> Metadata", &metric.metadata);
-        if let Some(Data::Sum(sum)) = &metric.data {
-            self.line(format_args!("     -> IsMonotonic: {}", sum.is_monotonic));
+        self.part("Name", Shown(&metric.text("name")));
+        self.part("Description", Shown(&metric.text("description")));
+        self.part("Unit", Shown(&metric.text("unit")));
+        self.part("DataType", kind);
+        self.attributes("     -> Metadata", metric, "metadata");
+        let Some((kind, data)) = data else {
+            return;
+        };
+        if kind == "Sum" {
+            self.part("IsMonotonic", data.number("isMonotonic") != 0);
         }
-        if let Some(tempo) = tempo {
-            let tempo = temporality(tempo);
-            self.line(format_args!("     -> AggregationTemporality: {tempo}"));
+        if !matches!(kind, "Gauge" | "Summary") {
+            const WORDS: [&str; 3] = ["Unspecified", "Delta", "Cumulative"];
+            let temporality = word(&WORDS, data.number("aggregationTemporality"));
+            self.part("AggregationTemporality", temporality);
         }
-        self.points(metric);
-    }
-
-    fn points(&mut self, metric: &Metric) {
-        match &metric.data {
-            None => {}
-            Some(Data::Gauge(data)) => self.numbers(&data.data_points),
-            Some(Data::Sum(data)) => self.numbers(&data.data_points),
-            Some(Data::Histogram(data)) => {
-                for (place, point) in data.data_points.iter().enumerate() {
-                    self.histogram(place, point);
-                }
-            }
-            Some(Data::ExponentialHistogram(data)) => {
-                for (place, point) in data.data_points.iter().enumerate() {
-                    self.exponential(place, point);
-                }
-            }
-            Some(Data::Summary(data)) => {
-                for (place, point) in data.data_points.iter().enumerate() {
-                    self.summary(place, point);
-                }
-            }
+        for (place, point) in data.all("dataPoints").enumerate() {
+            self.point(kind, place, &point);
         }
     }
 
-    /// What every point begins with.
-    fn point(&mut self, what: &str, place: usize, attributes: &[KeyValue], times: [u64; 2]) {
-        self.line(format_args!("{what} #{place}"));
-        self.attributes("Data point attributes", attributes);
-        let [start, own] = times.map(time);
+    fn point(&mut self, kind: &str, place: usize, point: &View<'_>) {
+        let what = match kind {
+            "Gauge" | "Sum" => "Number",
+            kind => kind,
+        };
+        self.line(format_args!("{what}DataPoints #{place}"));
+        self.attributes("Data point attributes", point, "attributes");
+        let [start, own] = ["startTimeUnixNano", "timeUnixNano"].map(|it| time(point.number(it)));
         self.line(format_args!("StartTimestamp: {start}"));
         self.line(format_args!("Timestamp: {own}"));
+        match kind {
+            "Histogram" => self.histogram(point),
+            "ExponentialHistogram" => self.exponential(point),
+            "Summary" => return self.summary(point),
+            _ => self.number("", point),
+        }
+        let exemplars: Vec<_> = point.all("exemplars").collect();
+        self.list("Exemplars", &exemplars, Lines::exemplar);
     }
 
-    fn numbers(&mut self, points: &[NumberDataPoint]) {
-        for (place, point) in points.iter().enumerate() {
-            let times = [point.start_time_unix_nano, point.time_unix_nano];
-            self.point("NumberDataPoints", place, &point.attributes, times);
-            match point.value {
-                None => {}
-                Some(Value::AsInt(value)) => self.line(format_args!("Value: {value}")),
-                Some(Value::AsDouble(value)) => self.line(format_args!("Value: {}", fixed(value))),
-            }
-            self.exemplars(&point.exemplars);
+    /// The value of a number or an exemplar.
+    fn number(&mut self, indent: &str, point: &View<'_>) {
+        if let Some(value) = point.double("asDouble") {
+            self.line(format_args!("{indent}Value: {}", fixed(value)));
+        } else if point.has("asInt") {
+            self.line(format_args!("{indent}Value: {}", point.signed("asInt")));
         }
     }
 
     /// What all histograms say of their values.
-    fn totals(&mut self, count: u64, [sum, min, max]: [Option<f64>; 3]) {
-        self.line(format_args!("Count: {count}"));
-        for (name, value) in [("Sum", sum), ("Min", min), ("Max", max)] {
-            if let Some(value) = value {
+    fn totals(&mut self, point: &View<'_>) {
+        self.line(format_args!("Count: {}", point.number("count")));
+        for (name, field) in [("Sum", "sum"), ("Min", "min"), ("Max", "max")] {
+            if let Some(value) = point.double(field) {
                 self.line(format_args!("{name}: {}", fixed(value)));
             }
         }
     }
 
-    fn histogram(&mut self, place: usize, point: &HistogramDataPoint) {
-        let times = [point.start_time_unix_nano, point.time_unix_nano];
-        self.point("HistogramDataPoints", place, &point.attributes, times);
-        self.totals(point.count, [point.sum, point.min, point.max]);
-        for (place, bound) in point.explicit_bounds.iter().enumerate() {
-            self.line(format_args!("ExplicitBounds #{place}: {}", fixed(*bound)));
+    fn histogram(&mut self, point: &View<'_>) {
+        self.totals(point);
+        for (place, bits) in point.numbers("explicitBounds").into_iter().enumerate() {
+            let bound = fixed(f64::from_bits(bits));
+            self.line(format_args!("ExplicitBounds #{place}: {bound}"));
         }
-        for (place, count) in point.bucket_counts.iter().enumerate() {
+        for (place, count) in point.numbers("bucketCounts").into_iter().enumerate() {
             self.line(format_args!("Buckets #{place}, Count: {count}"));
         }
-        self.exemplars(&point.exemplars);
     }
 
-    fn exponential(&mut self, place: usize, point: &ExponentialHistogramDataPoint) {
-        let times = [point.start_time_unix_nano, point.time_unix_nano];
-        let what = "ExponentialHistogramDataPoints";
-        self.point(what, place, &point.attributes, times);
-        self.totals(point.count, [point.sum, point.min, point.max]);
-        for (bounds, count) in buckets(point, point.negative.as_ref()).rev() {
+    fn exponential(&mut self, point: &View<'_>) {
+        self.totals(point);
+        for (bounds, count) in buckets(point, "negative").rev() {
             let (low, high) = (fixed(-bounds.end), fixed(-bounds.start));
             self.line(format_args!("Bucket [{low}, {high}), Count: {count}"));
         }
-        if point.zero_count > 0 {
-            self.line(format_args!("Bucket [0, 0], Count: {}", point.zero_count));
+        let zero = point.number("zeroCount");
+        if zero > 0 {
+            self.line(format_args!("Bucket [0, 0], Count: {zero}"));
         }
-        for (bounds, count) in buckets(point, point.positive.as_ref()) {
+        for (bounds, count) in buckets(point, "positive") {
             let (low, high) = (fixed(bounds.start), fixed(bounds.end));
             self.line(format_args!("Bucket ({low}, {high}], Count: {count}"));
         }
-        self.exemplars(&point.exemplars);
     }
 
-    fn summary(&mut self, place: usize, point: &SummaryDataPoint) {
-        let times = [point.start_time_unix_nano, point.time_unix_nano];
-        self.point("SummaryDataPoints", place, &point.attributes, times);
-        self.line(format_args!("Count: {}", point.count));
-        self.line(format_args!("Sum: {}", fixed(point.sum)));
-        for (place, one) in point.quantile_values.iter().enumerate() {
-            let (quantile, value) = (fixed(one.quantile), fixed(one.value));
+    fn summary(&mut self, point: &View<'_>) {
+        self.line(format_args!("Count: {}", point.number("count")));
+        let part = |of: &View<'_>, name| fixed(of.double(name).unwrap_or_default());
+        self.line(format_args!("Sum: {}", part(point, "sum")));
+        for (place, one) in point.all("quantileValues").enumerate() {
+            let (quantile, value) = (part(&one, "quantile"), part(&one, "value"));
             self.line(format_args!(
                 "QuantileValue #{place}: Quantile {quantile}, Value {value}"
             ));
         }
     }
 
-    fn exemplars(&mut self, exemplars: &[Exemplar]) {
-        if !exemplars.is_empty() {
-            self.line("Exemplars:");
-        }
-        for (place, one) in exemplars.iter().enumerate() {
-            self.line(format_args!("Exemplar #{place}"));
-            self.line(format_args!("     -> Trace ID: {}", id(&one.trace_id)));
-            self.line(format_args!("     -> Span ID: {}", id(&one.span_id)));
-            self.line(format_args!(
-                "     -> Timestamp: {}",
-                time(one.time_unix_nano)
-            ));
-            match one.value {
-                None => {}
-                Some(ExemplarValue::AsInt(value)) => {
-                    self.line(format_args!("     -> Value: {value}"));
-                }
-                Some(ExemplarValue::AsDouble(value)) => {
-                    self.line(format_args!("     -> Value: {}", fixed(value)));
-                }
-            }
-            self.attributes("     -> FilteredAttributes", &one.filtered_attributes);
-        }
+    fn exemplar(&mut self, place: usize, one: &View<'_>) {
+        self.line(format_args!("Exemplar #{place}"));
+        self.part("Trace ID", id(one.bytes("traceId")));
+        self.part("Span ID", id(one.bytes("spanId")));
+        self.part("Timestamp", time(one.number("timeUnixNano")));
+        self.number("     -> ", one);
+        self.attributes("     -> FilteredAttributes", one, "filteredAttributes");
     }
 }

@@ -8,18 +8,13 @@ mod text;
 
 use std::sync::{Mutex, PoisonError};
 
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest as Logs;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest as Metrics;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Traces;
-use prost::Message;
-use serde::de::DeserializeOwned;
+use otlp::view::View;
 use tokio::time::{Duration, Instant};
 
 use crate::config::Signal;
 use crate::config::components::exporters::debug::{DebugExporter, Verbosity};
 use crate::run::Log;
 use crate::run::data::Batch;
-use crate::run::json;
 use output::Output;
 
 /// `sampling_initial` and `sampling_thereafter` count within this time.
@@ -51,67 +46,86 @@ impl Debug {
             return;
         }
         drop(sampling);
-        let told = match batch.signal {
-            Signal::Traces => decode(batch).map(|request| self.traces(&request)),
-            Signal::Metrics => decode(batch).map(|request| self.metrics(&request)),
-            Signal::Logs => decode(batch).map(|request| self.logs(&request)),
+        let request = View::request(batch.signal, &batch.bytes);
+        let told = match request {
+            Ok(request) => self.told(&Names::of(batch.signal), &request),
+            Err(fault) => Told {
+                head: format!("not to be read: {fault}"),
+                ..Told::default()
+            },
         };
-        let told = told.unwrap_or_else(|why| Told {
-            head: format!("not to be read: {why}"),
-            ..Told::default()
-        });
         self.output.write(&self.name, batch.signal, &told);
     }
 
-    fn traces(&self, request: &Traces) -> Told {
-        let resources = request.resource_spans.len();
-        let scopes = request.resource_spans.iter();
-        let scopes = scopes.flat_map(|resource| &resource.scope_spans);
-        let spans: usize = scopes.map(|scope| scope.spans.len()).sum();
+    fn told(&self, names: &Names, request: &View<'_>) -> Told {
+        let resources: Vec<_> = request.all(names.resources).collect();
+        let scopes = resources.iter().flat_map(|one| one.all(names.scopes));
+        let records: Vec<_> = scopes.flat_map(|one| one.all(names.records)).collect();
+        let mut counts = vec![
+            (names.counted[0], resources.len()),
+            (names.counted[1], records.len()),
+        ];
+        if names.signal == Signal::Metrics {
+            counts.push(("data points", records.iter().map(points::count).sum()));
+        }
         Told {
-            head: "Traces".to_owned(),
-            counts: vec![("resource spans", resources), ("spans", spans)],
+            head: names.head.to_owned(),
+            counts,
             text: match self.verbosity {
                 Verbosity::Basic => None,
-                Verbosity::Normal => Some(normal::traces(request)),
-                Verbosity::Detailed => Some(detailed::traces(request)),
+                Verbosity::Normal => Some(normal::text(names, &resources)),
+                Verbosity::Detailed => Some(detailed::text(names, &resources)),
             },
         }
     }
+}
 
-    fn metrics(&self, request: &Metrics) -> Told {
-        let resources = request.resource_metrics.len();
-        let scopes = request.resource_metrics.iter();
-        let scopes = scopes.flat_map(|resource| &resource.scope_metrics);
-        let metrics: Vec<_> = scopes.flat_map(|scope| &scope.metrics).collect();
-        let points: usize = metrics.iter().map(|metric| points::count(metric)).sum();
-        Told {
-            head: "Metrics".to_owned(),
-            counts: vec![
-                ("resource metrics", resources),
-                ("metrics", metrics.len()),
-                ("data points", points),
-            ],
-            text: match self.verbosity {
-                Verbosity::Basic => None,
-                Verbosity::Normal => Some(normal::metrics(request)),
-                Verbosity::Detailed => Some(detailed::metrics(request)),
+/// What a signal's requests have, and what the Collector calls it.
+struct Names {
+    signal: Signal,
+    head: &'static str,
+    /// Fields of a request, of a resource and of a scope.
+    resources: &'static str,
+    scopes: &'static str,
+    records: &'static str,
+    counted: [&'static str; 2],
+    /// Resources and scopes by verbosity.
+    normal: [&'static str; 2],
+    detailed: [&'static str; 2],
+}
+
+impl Names {
+    fn of(signal: Signal) -> Names {
+        match signal {
+            Signal::Traces => Names {
+                signal,
+                head: "Traces",
+                resources: "resourceSpans",
+                scopes: "scopeSpans",
+                records: "spans",
+                counted: ["resource spans", "spans"],
+                normal: ["ResourceTraces", "ScopeTraces"],
+                detailed: ["ResourceSpans", "ScopeSpans"],
             },
-        }
-    }
-
-    fn logs(&self, request: &Logs) -> Told {
-        let resources = request.resource_logs.len();
-        let scopes = request.resource_logs.iter();
-        let scopes = scopes.flat_map(|resource| &resource.scope_logs);
-        let records: usize = scopes.map(|scope| scope.log_records.len()).sum();
-        Told {
-            head: "Logs".to_owned(),
-            counts: vec![("resource logs", resources), ("log records", records)],
-            text: match self.verbosity {
-                Verbosity::Basic => None,
-                Verbosity::Normal => Some(normal::logs(request)),
-                Verbosity::Detailed => Some(detailed::logs(request)),
+            Signal::Metrics => Names {
+                signal,
+                head: "Metrics",
+                resources: "resourceMetrics",
+                scopes: "scopeMetrics",
+                records: "metrics",
+                counted: ["resource metrics", "metrics"],
+                normal: ["ResourceMetrics", "ScopeMetrics"],
+                detailed: ["ResourceMetrics", "ScopeMetrics"],
+            },
+            Signal::Logs => Names {
+                signal,
+                head: "Logs",
+                resources: "resourceLogs",
+                scopes: "scopeLogs",
+                records: "logRecords",
+                counted: ["resource logs", "log records"],
+                normal: ["ResourceLog", "ScopeLog"],
+                detailed: ["ResourceLog", "ScopeLogs"],
             },
         }
     }
@@ -125,14 +139,6 @@ struct Told {
     counts: Vec<(&'static str, usize)>,
     /// The data, in lines.
     text: Option<String>,
-}
-
-/// Text that is not UTF-8 is replaced.
-fn decode<M: Message + Default + DeserializeOwned>(batch: &Batch) -> Result<M, String> {
-    M::decode(&*batch.bytes).or_else(|_| {
-        let json = json::encode(batch.signal, &batch.bytes);
-        serde_json::from_slice(&json).map_err(|error| error.to_string())
-    })
 }
 
 /// Which batches are told: the first ones of a second, and then one of so many. Each signal is counted alone.

@@ -2,200 +2,148 @@
 
 use std::fmt::Write;
 
-use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
-use opentelemetry_proto::tonic::metrics::v1::{
-    ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint, SummaryDataPoint,
-};
-use opentelemetry_proto::tonic::resource::v1::Resource;
+use otlp::view::View;
 
-use super::points::buckets;
-use super::text::{Shown, fixed, id, number, pairs, value_of};
-use super::{Logs, Metrics, Traces};
+use super::Names;
+use super::points::{buckets, data};
+use super::text::{Shown, fixed, id, number, pairs, value};
+use crate::config::Signal;
 
 // Writing to a text cannot fail: the results below are of no use.
 
-pub(super) fn traces(request: &Traces) -> String {
+pub(super) fn text(names: &Names, resources: &[View<'_>]) -> String {
+    let [of_resource, of_scope] = names.normal;
     let mut out = String::new();
-    for (place, resource) in request.resource_spans.iter().enumerate() {
-        let head = ("ResourceTraces", place);
-        self::resource(&mut out, head, (&resource.resource, &resource.schema_url));
-        for (place, scope) in resource.scope_spans.iter().enumerate() {
-            let head = ("ScopeTraces", place);
-            self::scope(&mut out, head, (&scope.scope, &scope.schema_url));
-            for span in &scope.spans {
-                let (trace, own) = (id(&span.trace_id), id(&span.span_id));
-                let attributes = spaced(&span.attributes);
-                let _ = writeln!(out, "{} {trace} {own}{attributes}", Shown(&span.name));
+    for (place, one) in resources.iter().enumerate() {
+        let attributes = one.one("resource").map(|own| spaced(&own));
+        let attributes = attributes.unwrap_or_default();
+        let schema = schema(one);
+        let _ = writeln!(out, "{of_resource} #{place}{schema}{attributes}");
+        for (place, one) in one.all(names.scopes).enumerate() {
+            scope(&mut out, (of_scope, place), &one);
+            for one in one.all(names.records) {
+                record(&mut out, names.signal, &one);
             }
         }
     }
     out
 }
 
-pub(super) fn logs(request: &Logs) -> String {
-    let mut out = String::new();
-    for (place, resource) in request.resource_logs.iter().enumerate() {
-        let head = ("ResourceLog", place);
-        self::resource(&mut out, head, (&resource.resource, &resource.schema_url));
-        for (place, scope) in resource.scope_logs.iter().enumerate() {
-            let head = ("ScopeLog", place);
-            self::scope(&mut out, head, (&scope.scope, &scope.schema_url));
-            for record in &scope.log_records {
-                let body = value_of(record.body.as_ref());
-                let _ = writeln!(out, "{body} {}", pairs(&record.attributes, " "));
-            }
-        }
-    }
-    out
-}
-
-pub(super) fn metrics(request: &Metrics) -> String {
-    let mut out = String::new();
-    for (place, resource) in request.resource_metrics.iter().enumerate() {
-        let head = ("ResourceMetrics", place);
-        self::resource(&mut out, head, (&resource.resource, &resource.schema_url));
-        for (place, scope) in resource.scope_metrics.iter().enumerate() {
-            let head = ("ScopeMetrics", place);
-            self::scope(&mut out, head, (&scope.scope, &scope.schema_url));
-            for metric in &scope.metrics {
-                self::metric(&mut out, metric);
-            }
-        }
-    }
-    out
-}
-
-fn resource(
-    out: &mut String,
-    (what, place): (&str, usize),
-    (resource, schema): (&Option<Resource>, &str),
-) {
-    let attributes = resource.as_ref().map(|own| spaced(&own.attributes));
-    let attributes = attributes.unwrap_or_default();
-    let _ = writeln!(out, "{what} #{place}{}{attributes}", bracketed(schema));
-}
-
-fn scope(
-    out: &mut String,
-    (what, place): (&str, usize),
-    (scope, schema): (&Option<InstrumentationScope>, &str),
-) {
+fn scope(out: &mut String, (what, place): (&str, usize), message: &View<'_>) {
     let _ = write!(out, "{what} #{place}");
-    if let Some(scope) = scope {
-        let before = out.len();
-        if !scope.name.is_empty() {
-            let _ = write!(out, " {}", Shown(&scope.name));
+    let scope = message.one("scope");
+    if let Some(scope) = &scope {
+        let (name, version) = (scope.text("name"), scope.text("version"));
+        if !name.is_empty() {
+            let _ = write!(out, " {}", Shown(&name));
         }
-        if !scope.version.is_empty() {
-            let space = if out.len() == before { " " } else { "" };
-            let _ = write!(out, "{space}@{}", Shown(&scope.version));
+        if !version.is_empty() {
+            let space = if name.is_empty() { " " } else { "" };
+            let _ = write!(out, "{space}@{}", Shown(&version));
         }
     }
-    out.push_str(&bracketed(schema));
-    let attributes = scope.as_ref().map(|own| spaced(&own.attributes));
-    let _ = writeln!(out, "{}", attributes.unwrap_or_default());
+    let attributes = scope.map(|own| spaced(&own)).unwrap_or_default();
+    let _ = writeln!(out, "{}{attributes}", schema(message));
 }
 
-fn bracketed(schema: &str) -> String {
-    match schema {
+fn schema(message: &View<'_>) -> String {
+    match &*message.text("schemaUrl") {
         "" => String::new(),
         schema => format!(" [{}]", Shown(schema)),
     }
 }
 
 /// Attributes behind a space, where there are some.
-fn spaced(attributes: &[KeyValue]) -> String {
-    match attributes.is_empty() {
-        true => String::new(),
-        false => format!(" {}", pairs(attributes, " ")),
+fn spaced(message: &View<'_>) -> String {
+    match message.has("attributes") {
+        true => format!(" {}", pairs(message, " ")),
+        false => String::new(),
     }
 }
 
-fn metric(out: &mut String, metric: &Metric) {
-    let name = Shown(&metric.name);
-    let mut line = |attributes: &[KeyValue], value: String| {
-        let _ = writeln!(out, "{name}{{{}}} {value}", pairs(attributes, ","));
+fn record(out: &mut String, signal: Signal, record: &View<'_>) {
+    match signal {
+        Signal::Traces => {
+            let (trace, own) = (id(record.bytes("traceId")), id(record.bytes("spanId")));
+            let (name, attributes) = (record.text("name"), spaced(record));
+            let _ = writeln!(out, "{} {trace} {own}{attributes}", Shown(&name));
+        }
+        Signal::Metrics => metric(out, record),
+        Signal::Logs => {
+            let body = value(record.any("body"));
+            let _ = writeln!(out, "{body} {}", pairs(record, " "));
+        }
+    }
+}
+
+fn metric(out: &mut String, metric: &View<'_>) {
+    let Some((kind, data)) = data(metric) else {
+        return;
     };
-    match &metric.data {
-        None => {}
-        Some(Data::Gauge(data)) => {
-            for point in &data.data_points {
-                line(&point.attributes, one(point));
-            }
-        }
-        Some(Data::Sum(data)) => {
-            for point in &data.data_points {
-                line(&point.attributes, one(point));
-            }
-        }
-        Some(Data::Histogram(data)) => {
-            for point in &data.data_points {
-                line(&point.attributes, histogram(point));
-            }
-        }
-        Some(Data::ExponentialHistogram(data)) => {
-            for point in &data.data_points {
-                line(&point.attributes, exponential(point));
-            }
-        }
-        Some(Data::Summary(data)) => {
-            for point in &data.data_points {
-                line(&point.attributes, summary(point));
-            }
-        }
+    let name = metric.text("name");
+    for point in data.all("dataPoints") {
+        let value = match kind {
+            "Histogram" => histogram(&point),
+            "ExponentialHistogram" => exponential(&point),
+            "Summary" => summary(&point),
+            _ => one(&point),
+        };
+        let (name, attributes) = (Shown(&name), pairs(&point, ","));
+        let _ = writeln!(out, "{name}{{{attributes}}} {value}");
     }
 }
 
-fn one(point: &NumberDataPoint) -> String {
-    match point.value {
+fn one(point: &View<'_>) -> String {
+    match point.double("asDouble") {
+        Some(value) => number(value),
+        None if point.has("asInt") => point.signed("asInt").to_string(),
         None => String::new(),
-        Some(Value::AsInt(value)) => value.to_string(),
-        Some(Value::AsDouble(value)) => number(value),
     }
 }
 
 /// What all histograms begin with.
-fn totals(count: u64, [sum, min, max]: [Option<f64>; 3]) -> String {
-    let mut out = format!("count={count}");
-    for (name, value) in [("sum", sum), ("min", min), ("max", max)] {
-        if let Some(value) = value {
+fn totals(point: &View<'_>) -> String {
+    let mut out = format!("count={}", point.number("count"));
+    for name in ["sum", "min", "max"] {
+        if let Some(value) = point.double(name) {
             let _ = write!(out, " {name}={}", number(value));
         }
     }
     out
 }
 
-fn histogram(point: &HistogramDataPoint) -> String {
-    let mut out = totals(point.count, [point.sum, point.min, point.max]);
-    for (place, count) in point.bucket_counts.iter().enumerate() {
-        let bound = point.explicit_bounds.get(place);
-        let bound = bound.map(|bound| format!("le{}=", number(*bound)));
+fn histogram(point: &View<'_>) -> String {
+    let mut out = totals(point);
+    let bounds = point.numbers("explicitBounds");
+    for (place, count) in point.numbers("bucketCounts").into_iter().enumerate() {
+        let bound = bounds.get(place).map(|bits| number(f64::from_bits(*bits)));
+        let bound = bound.map(|bound| format!("le{bound}="));
         let _ = write!(out, " {}{count}", bound.unwrap_or_default());
     }
     out
 }
 
-fn exponential(point: &ExponentialHistogramDataPoint) -> String {
-    let mut out = totals(point.count, [point.sum, point.min, point.max]);
-    for (bounds, count) in buckets(point, point.negative.as_ref()).rev() {
+fn exponential(point: &View<'_>) -> String {
+    let mut out = totals(point);
+    for (bounds, count) in buckets(point, "negative").rev() {
         let _ = write!(out, " le{}={count}", number(-bounds.start));
     }
-    if point.zero_count > 0 {
-        let _ = write!(out, " zero={}", point.zero_count);
+    let zero = point.number("zeroCount");
+    if zero > 0 {
+        let _ = write!(out, " zero={zero}");
     }
-    for (bounds, count) in buckets(point, point.positive.as_ref()) {
+    for (bounds, count) in buckets(point, "positive") {
         let _ = write!(out, " le{}={count}", number(bounds.end));
     }
     out
 }
 
-fn summary(point: &SummaryDataPoint) -> String {
-    let mut out = format!("count={} sum={}", point.count, fixed(point.sum));
-    for one in &point.quantile_values {
-        let (quantile, value) = (number(one.quantile), number(one.value));
-        let _ = write!(out, " q{quantile}={value}");
+fn summary(point: &View<'_>) -> String {
+    let sum = point.double("sum").unwrap_or_default();
+    let mut out = format!("count={} sum={}", point.number("count"), fixed(sum));
+    for one in point.all("quantileValues") {
+        let part = |name| number(one.double(name).unwrap_or_default());
+        let _ = write!(out, " q{}={}", part("quantile"), part("value"));
     }
     out
 }

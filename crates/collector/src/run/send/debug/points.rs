@@ -2,36 +2,43 @@
 
 use std::ops::Range;
 
-use opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets;
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::{ExponentialHistogramDataPoint, Metric};
+use otlp::view::View;
+
+/// What a metric is: the field of its data, and the Collector's name of it.
+const KINDS: [(&str, &str); 5] = [
+    ("gauge", "Gauge"),
+    ("sum", "Sum"),
+    ("histogram", "Histogram"),
+    ("exponentialHistogram", "ExponentialHistogram"),
+    ("summary", "Summary"),
+];
+
+/// The kind of a metric and its data, where it has some.
+pub(super) fn data<'a>(metric: &View<'a>) -> Option<(&'static str, View<'a>)> {
+    let of = |(field, kind): &(&'static str, &'static str)| Some((*kind, metric.one(field)?));
+    KINDS.iter().find_map(of)
+}
 
 /// How many a metric has.
-pub(super) fn count(metric: &Metric) -> usize {
-    match &metric.data {
-        None => 0,
-        Some(Data::Gauge(data)) => data.data_points.len(),
-        Some(Data::Sum(data)) => data.data_points.len(),
-        Some(Data::Histogram(data)) => data.data_points.len(),
-        Some(Data::ExponentialHistogram(data)) => data.data_points.len(),
-        Some(Data::Summary(data)) => data.data_points.len(),
-    }
+pub(super) fn count(metric: &View<'_>) -> usize {
+    data(metric).map_or(0, |(_, data)| data.all("dataPoints").count())
 }
 
 /// The buckets of an exponential histogram on one side of zero, from the one next to it: their bounds without a sign, and how
 /// many each has.
-pub(super) fn buckets<'a>(
-    point: &ExponentialHistogramDataPoint,
-    side: Option<&'a Buckets>,
-) -> impl DoubleEndedIterator<Item = (Range<f64>, u64)> + ExactSizeIterator + use<'a> {
-    let factor = std::f64::consts::LN_2 * (-f64::from(point.scale)).exp2();
-    let offset = side.map_or(0, |side| side.offset);
-    let counts = side.map_or(&[][..], |side| &side.bucket_counts);
-    counts.iter().enumerate().map(move |(place, count)| {
-        let index = f64::from(offset) + place as f64;
+pub(super) fn buckets(
+    point: &View<'_>,
+    side: &str,
+) -> impl DoubleEndedIterator<Item = (Range<f64>, u64)> + use<> {
+    let factor = std::f64::consts::LN_2 * (-(point.signed("scale") as f64)).exp2();
+    let side = point.one(side);
+    let offset = side.map_or(0, |side| side.signed("offset")) as f64;
+    let counts = side.map_or(Vec::new(), |side| side.numbers("bucketCounts"));
+    counts.into_iter().enumerate().map(move |(place, count)| {
+        let index = offset + place as f64;
         (
             (index * factor).exp()..((index + 1.0) * factor).exp(),
-            *count,
+            count,
         )
     })
 }

@@ -1,46 +1,39 @@
 //! Values as the Collector's texts have them.
 
 use jiff::Timestamp;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
-use prost::Message;
+use otlp::scan::Any;
+use otlp::view::View;
 use syntax::hex;
-use tail::scan::Any;
 
 pub(super) use crate::run::log::Shown;
 
 /// A value without its type.
-pub(super) fn value(value: &AnyValue) -> String {
-    let text = tail::text::text_of(Any::read(&value.encode_to_vec()));
+pub(super) fn value(value: Any<'_>) -> String {
+    let text = otlp::text::text_of(value);
     Shown(&String::from_utf8_lossy(&text)).to_string()
 }
 
-/// The same of one that may be missing.
-pub(super) fn value_of(value: Option<&AnyValue>) -> String {
-    value.map(self::value).unwrap_or_default()
-}
-
 /// A value with its type.
-pub(super) fn typed(value: Option<&AnyValue>) -> String {
-    let kind = match value.and_then(|value| value.value.as_ref()) {
-        None => "Empty",
-        Some(Value::StringValue(_)) => "Str",
-        Some(Value::BoolValue(_)) => "Bool",
-        Some(Value::IntValue(_)) => "Int",
-        Some(Value::DoubleValue(_)) => "Double",
-        Some(Value::ArrayValue(_)) => "Slice",
-        Some(Value::KvlistValue(_)) => "Map",
-        Some(Value::BytesValue(_)) => "Bytes",
-        // An index into a dictionary of profiles, which these signals have not.
-        Some(_) => "Empty",
+pub(super) fn typed(value: Any<'_>) -> String {
+    let kind = match value {
+        Any::Empty => "Empty",
+        Any::Text(_) => "Str",
+        Any::Bool(_) => "Bool",
+        Any::Int(_) => "Int",
+        Any::Double(_) => "Double",
+        Any::Array(_) => "Slice",
+        Any::Map(_) => "Map",
+        Any::Bytes(_) => "Bytes",
     };
-    format!("{kind}({})", value_of(value))
+    format!("{kind}({})", self::value(value))
 }
 
-/// `key=value`, with something between.
-pub(super) fn pairs(attributes: &[KeyValue], between: &str) -> String {
-    let pair = |one: &KeyValue| format!("{}={}", Shown(&one.key), value_of(one.value.as_ref()));
-    let pairs: Vec<_> = attributes.iter().map(pair).collect();
+/// `key=value` of all attributes, with something between.
+pub(super) fn pairs(message: &View<'_>, between: &str) -> String {
+    let pairs = message.attributes("attributes");
+    let pairs: Vec<_> = pairs
+        .map(|(key, own)| format!("{}={}", Shown(&key), value(own)))
+        .collect();
     pairs.join(between)
 }
 

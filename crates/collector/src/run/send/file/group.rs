@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Component, Path, PathBuf};
 
-use tail::scan::Any;
+use otlp::scan::Any;
 
 use super::make_folder;
 use super::rotate::Writer;
 use crate::config::components::exporters::file::{FileExporter, GroupBy};
-use crate::run::count;
 use crate::run::data::Batch;
 use crate::run::process::edit::List;
-use crate::run::wire::{Fields, last_bytes};
+use otlp::count;
+use otlp::wire::{Fields, one_bytes};
 
 /// `Export*ServiceRequest.resource_*`, `Resource*.resource` and `Resource.attributes`.
 const FIRST: u32 = 1 << 3 | 2;
@@ -87,7 +87,7 @@ impl Groups {
 
     /// The attribute of a `Resource*`.
     fn value(&self, resource: &[u8]) -> Option<String> {
-        let resource = last_bytes(resource, FIRST).ok()??;
+        let resource = one_bytes(resource, FIRST).ok()??;
         let mut attributes = List::default();
         attributes.read(resource, FIRST).ok()?;
         match attributes.get(&self.attribute)? {

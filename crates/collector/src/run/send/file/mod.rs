@@ -13,7 +13,6 @@ use export::client::Outcome;
 
 use crate::config::components::exporters::file::{FileExporter, Format};
 use crate::run::data::Batch;
-use crate::run::json;
 use group::Groups;
 use rotate::Writer;
 
@@ -88,7 +87,7 @@ impl File {
     fn message(&self, batch: &Batch, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let encoded = match self.format {
             Format::Json => {
-                let mut line = json::encode(batch.signal, bytes);
+                let mut line = otlp::json::encode(batch.signal, bytes);
                 if !self.zstd {
                     line.push(b'\n');
                     return Ok(line);

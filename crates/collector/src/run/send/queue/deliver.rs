@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use export::Delays;
 use export::client::Outcome;
 use tokio::sync::watch;
 
 use super::Shared;
 use crate::run::account::Loss;
 use crate::run::data::Batch;
-use crate::run::send::retry::Waits;
 use crate::run::send::stored;
 use crate::run::storage::Ending;
 
@@ -65,7 +65,7 @@ enum Delivered {
 }
 
 async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
-    let mut waits = Waits::new(shared.retry.as_ref());
+    let mut delays = Delays::new(shared.retry);
     let mut prepared = None;
     loop {
         let outcome = shared.target.send(batch, &mut prepared).await;
@@ -88,7 +88,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
             }
             Outcome::Busy { after, why } => (after, why),
         };
-        match waits.next(after) {
+        match delays.next(after) {
             Some(wait) => {
                 shared.tell(&format!("tried again: {why}"));
                 if !shared.pause(wait).await {

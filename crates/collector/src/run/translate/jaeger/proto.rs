@@ -1,6 +1,6 @@
 //! Jaeger's protobuf: `PostSpansRequest` (`api_v2/collector.proto`, `api_v2/model.proto`).
 
-use tail::wire::Value;
+use otlp::wire::Value;
 
 use super::model::{Log, Process, Reference, Span, unknown_tag};
 use crate::run::translate::request::Request;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tail::wire::Value;
+use otlp::wire::Value;
 
 use super::model::{Endpoint, Span};
 use crate::run::translate::span::{Any, Kind};

@@ -2,8 +2,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span};
+use otlp::write;
 use prost::Message;
-use telemetry::proto as write;
 
 use super::*;
 

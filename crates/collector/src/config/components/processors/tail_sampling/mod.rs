@@ -1,16 +1,15 @@
 //! `tail_sampling`: traces are kept or dropped once they are whole.
 
-mod condition;
 mod options;
-mod policy;
+mod policies;
 mod yaml;
 
 pub use yaml::yaml;
 
-pub(crate) use options::POLICY;
+pub(crate) use policies::POLICY;
 
 use tail::policy::Program;
-use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
+use tail::settings::{Strategy, TailSampling};
 
 use super::Processor;
 use crate::config::components::shared::storage;
@@ -47,7 +46,7 @@ pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
     let policies = section.sections("policies");
     let cache = section.section("decision_cache");
     let settings = TailSampling {
-        policies: policies.iter().filter_map(policy::policy).collect(),
+        policies: policies.iter().filter_map(policies::policy).collect(),
         decision_wait_ns: section.duration_ns("decision_wait"),
         wait_after_root_ns: section.duration_ns("decision_wait_after_root_received"),
         traces_max: section.int("num_traces"),
@@ -72,7 +71,7 @@ pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
     whole(section, &settings);
     if settings.strategy == Strategy::SpanIngest {
         for (policy, section) in settings.policies.iter().zip(&policies) {
-            if let Some(name) = stateful(policy) {
+            if let Some(name) = policy.stateful() {
                 let message = format!(
                     "'{name}' keeps count over spans, which 'sampling_strategy: span-ingest' has no place for"
                 );
@@ -87,7 +86,7 @@ pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
 fn parse_at_once(section: &Section<'_>) -> Processor {
     let policies = section.sections("policies");
     let settings = TailSampling {
-        policies: policies.iter().filter_map(policy::policy).collect(),
+        policies: policies.iter().filter_map(policies::policy).collect(),
         decision_wait_ns: 0,
         sample_on_first_match: section.flag("sample_on_first_match"),
         ..TailSampling::default()
@@ -146,23 +145,4 @@ fn compiles(section: &Section<'_>, settings: &TailSampling) {
     {
         section.error("policies", &refusal.to_string());
     }
-}
-
-/// The name of a policy that is, or holds, one that counts over spans or traces.
-fn stateful(policy: &Policy) -> Option<&str> {
-    let is_stateful = match &policy.kind {
-        PolicyKind::RateLimiting { .. }
-        | PolicyKind::BytesLimiting { .. }
-        | PolicyKind::Composite { .. } => true,
-        PolicyKind::Latency {
-            upper_threshold_ms, ..
-        } => *upper_threshold_ms > 0,
-        PolicyKind::SpanCount { max, .. } => *max > 0,
-        PolicyKind::And(policies) | PolicyKind::Drop(policies) => {
-            return policies.iter().find_map(stateful);
-        }
-        PolicyKind::Not(policy) => return stateful(policy),
-        _ => false,
-    };
-    is_stateful.then_some(&policy.name)
 }

@@ -17,12 +17,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 pub use pod::Pod;
 pub use slices::{Fault, Lines, Slices};
 
+use export::Delays;
+
 use self::pod::Api;
 use super::Balancer;
 use crate::config::components::exporters::load_balancing::K8s;
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
-use crate::run::send::retry::Waits;
 
 /// Time until an answer begins, and until a list is there.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -32,11 +33,12 @@ const GRACE: Duration = Duration::from_secs(10);
 const LIST_BYTES_MAX: usize = 8 << 20;
 /// From one attempt to the next.
 static AGAIN: Retry = Retry {
-    initial_interval_ns: 200_000_000,
-    randomization_factor: 0.5,
+    first: Duration::from_millis(200),
     multiplier: 2.0,
-    max_interval_ns: 30_000_000_000,
-    max_elapsed_ns: 0,
+    spread: 0.5,
+    delay_max: Duration::from_secs(30),
+    asked_max: Duration::MAX,
+    elapsed_max: None,
 };
 /// Any state that the API server has at hand.
 const ANY_VERSION: &str = "0";
@@ -47,7 +49,7 @@ pub(super) struct Watcher {
     settings: K8s,
     slices: Slices,
     again: &'static Retry,
-    waits: Waits<'static>,
+    waits: Delays,
 }
 
 /// Why there is no more to be read.
@@ -90,7 +92,7 @@ impl Watcher {
             settings: settings.clone(),
             slices: Slices::new(settings.return_hostnames),
             again: pod.again,
-            waits: Waits::new(Some(pod.again)),
+            waits: Delays::new(Some(*pod.again)),
         })
     }
 
@@ -155,7 +157,7 @@ impl Watcher {
             }
             // One that has lasted ended because its time was over.
             if begin.elapsed() * 2 >= self.api.watch_time() {
-                self.waits = Waits::new(Some(self.again));
+                self.waits = Delays::new(Some(*self.again));
             } else {
                 self.wait().await;
             }
@@ -179,7 +181,7 @@ impl Watcher {
             }
             if has_changed {
                 self.tell(balancer)?;
-                self.waits = Waits::new(Some(self.again));
+                self.waits = Delays::new(Some(*self.again));
             }
         }
         Ok(())

@@ -24,11 +24,12 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits that no test feels.
 static AT_ONCE: Retry = Retry {
-    initial_interval_ns: 1_000_000,
-    randomization_factor: 0.0,
+    first: Duration::from_millis(1),
     multiplier: 2.0,
-    max_interval_ns: 10_000_000,
-    max_elapsed_ns: 0,
+    spread: 0.0,
+    delay_max: Duration::from_millis(10),
+    asked_max: Duration::MAX,
+    elapsed_max: None,
 };
 
 /// The server, and the pod that knows of it.

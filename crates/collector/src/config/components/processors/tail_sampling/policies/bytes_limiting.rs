@@ -1,0 +1,31 @@
+//! `bytes_limiting`: so many bytes a second are kept.
+
+use super::{Block, COUNT_MAX, Kind, PolicyKind, Section, Type, opt, rate};
+
+#[rustfmt::skip]
+pub(super) const TYPE: Type = Type {
+    options: opt("bytes_limiting", Kind::Section(&[&[
+        opt("bytes_per_second", Kind::Int(0, COUNT_MAX), "0", "bytes a second that are kept"),
+        opt("burst_capacity", Kind::Int(0, COUNT_MAX), "0", "and at once; 0: twice as many"),
+    ]]), "", "options of type bytes_limiting"),
+    read,
+    write,
+};
+
+fn read(options: &Section<'_>) -> Option<PolicyKind> {
+    Some(PolicyKind::BytesLimiting {
+        bytes_per_second: rate(options, "bytes_per_second"),
+        burst_capacity: options.int("burst_capacity"),
+    })
+}
+
+fn write(kind: &PolicyKind, block: &mut Block<'_>) {
+    if let PolicyKind::BytesLimiting {
+        bytes_per_second,
+        burst_capacity,
+    } = kind
+    {
+        block.put("bytes_per_second", bytes_per_second);
+        block.put_unless_zero("burst_capacity", *burst_capacity);
+    }
+}
