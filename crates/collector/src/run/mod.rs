@@ -11,6 +11,7 @@ pub mod consume;
 mod count;
 pub mod data;
 mod json;
+mod kafka;
 pub mod log;
 pub(crate) mod metrics;
 pub mod origin;

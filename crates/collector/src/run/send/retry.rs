@@ -8,25 +8,25 @@ use tokio::time::Instant;
 use crate::config::components::shared::retry::Retry;
 
 /// The waits of one batch.
-pub(super) struct Waits<'a> {
-    retry: Option<&'a Retry>,
+pub(in crate::run) struct Waits {
+    retry: Option<Retry>,
     begin: Instant,
     interval: Duration,
 }
 
-impl<'a> Waits<'a> {
-    pub(super) fn new(retry: Option<&'a Retry>) -> Waits<'a> {
+impl Waits {
+    pub(in crate::run) fn new(retry: Option<&Retry>) -> Waits {
         let first = retry.map_or(0, |retry| retry.initial_interval_ns);
         Waits {
-            retry,
+            retry: retry.cloned(),
             begin: Instant::now(),
             interval: Duration::from_nanos(first),
         }
     }
 
     /// How long to wait before the next attempt, `asked` or longer; none when it is given up.
-    pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
-        let retry = self.retry?;
+    pub(in crate::run) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let retry = self.retry.as_ref()?;
         let longest = Duration::from_nanos(retry.max_interval_ns);
         let wait = spread(self.interval, retry.randomization_factor);
         self.interval = self

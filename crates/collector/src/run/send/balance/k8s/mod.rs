@@ -47,7 +47,7 @@ pub(super) struct Watcher {
     settings: K8s,
     slices: Slices,
     again: &'static Retry,
-    waits: Waits<'static>,
+    waits: Waits,
 }
 
 /// Why there is no more to be read.

@@ -1,0 +1,184 @@
+//! Partitions that do not go on: what they wait for.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use tokio::time::Instant;
+
+use crate::config::components::shared::retry::Retry;
+use crate::run::kafka::client::Voice;
+use crate::run::kafka::offsets::{Partition, Stuck};
+use crate::run::origin::Origin;
+use crate::run::send::retry::Waits;
+use crate::run::storage::{Fate, Hold};
+
+/// A partition is paused while so many bytes of its messages are not settled, and until half of them are.
+const UNSETTLED_BYTES_MAX: u64 = 1 << 30;
+
+/// A request that the pipeline had no room for.
+pub struct Held {
+    pub request: Bytes,
+    pub hold: Hold,
+    pub origin: Option<Arc<Origin>>,
+}
+
+/// See the module.
+pub struct Holding {
+    waiting: HashMap<Partition, Waiting>,
+    /// Partitions whose messages were given up.
+    given_up: HashMap<Partition, GivenUp>,
+    paused: HashSet<Partition>,
+    backoff: Option<Retry>,
+}
+
+/// Requests of a partition, in order, and when to try again.
+struct Waiting {
+    all: VecDeque<Held>,
+    again: Instant,
+}
+
+/// When messages that were given up are read again.
+struct GivenUp {
+    waits: Waits,
+    /// None: they are being read again, or never will be.
+    again: Option<Instant>,
+    /// They never will be.
+    is_over: bool,
+}
+
+impl Holding {
+    pub fn new(backoff: Option<Retry>) -> Holding {
+        Holding {
+            waiting: HashMap::new(),
+            given_up: HashMap::new(),
+            paused: HashSet::new(),
+            backoff,
+        }
+    }
+
+    /// A request waits until a time.
+    pub fn add(&mut self, partition: Partition, held: Held, again: Instant) {
+        let waiting = self.waiting.entry(partition);
+        let waiting = waiting.or_insert_with(|| Waiting {
+            all: VecDeque::new(),
+            again,
+        });
+        waiting.again = again;
+        waiting.all.push_back(held);
+    }
+
+    /// Requests whose time has come.
+    pub fn due(&mut self, now: Instant) -> Vec<(Partition, Held)> {
+        let due = self.waiting.extract_if(|_, waiting| waiting.again <= now);
+        due.flat_map(|(partition, waiting)| {
+            let all = waiting.all.into_iter();
+            all.map(move |held| (partition.clone(), held))
+        })
+        .collect()
+    }
+
+    /// What waits is left to the next owner.
+    pub fn leave(&mut self) {
+        for (_, waiting) in self.waiting.drain() {
+            waiting.all.iter().for_each(|held| held.hold.stay());
+        }
+    }
+
+    /// A partition comes or goes: whatever it waited for does not matter any more.
+    pub fn forget(&mut self, partition: &Partition) {
+        self.forget_held(partition);
+        self.given_up.remove(partition);
+        self.paused.remove(partition);
+    }
+
+    /// Its requests are read again.
+    pub fn forget_held(&mut self, partition: &Partition) {
+        if let Some(waiting) = self.waiting.remove(partition) {
+            waiting.all.iter().for_each(|held| held.hold.stay());
+        }
+    }
+
+    /// Messages of these were settled: what was given up before was delivered.
+    pub fn moved(&mut self, partitions: &[Partition]) {
+        partitions.iter().for_each(|one| {
+            self.given_up.remove(one);
+        });
+    }
+
+    /// Of the partitions that do not go on, those that are to be read again now.
+    pub fn rewinds(&mut self, stuck: &[Stuck], now: Instant, voice: &Voice) -> Vec<Stuck> {
+        let mut rewinds = Vec::new();
+        for one in stuck {
+            let entry = self.given_up.entry(one.partition.clone());
+            let given_up = entry.or_insert_with(|| GivenUp {
+                waits: Waits::new(self.backoff.as_ref()),
+                again: None,
+                is_over: false,
+            });
+            match given_up.again {
+                Some(again) if again <= now => {
+                    given_up.again = None;
+                    rewinds.push(one.clone());
+                }
+                None if !given_up.is_over => given_up.plan((one, now), voice),
+                _ => {}
+            }
+        }
+        rewinds
+    }
+
+    /// Partitions to be paused, and to be resumed. `all`: all that are assigned, where all are to be paused.
+    pub fn changes(
+        &mut self,
+        unsettled: &[(Partition, u64)],
+        all: Option<Vec<Partition>>,
+    ) -> (Vec<Partition>, Vec<Partition>) {
+        let mut wanted: HashSet<Partition> = match all {
+            Some(all) => all.into_iter().collect(),
+            None => self.waiting.keys().cloned().collect(),
+        };
+        let given_up = self.given_up.iter();
+        let given_up = given_up.filter(|(_, one)| one.again.is_some() || one.is_over);
+        wanted.extend(given_up.map(|(partition, _)| partition.clone()));
+        for (partition, bytes) in unsettled {
+            let max = match self.paused.contains(partition) {
+                true => UNSETTLED_BYTES_MAX / 2,
+                false => UNSETTLED_BYTES_MAX,
+            };
+            if *bytes >= max {
+                wanted.insert(partition.clone());
+            }
+        }
+        let pause = wanted.difference(&self.paused).cloned().collect();
+        let resume = self.paused.difference(&wanted).cloned().collect();
+        self.paused = wanted;
+        (pause, resume)
+    }
+}
+
+impl GivenUp {
+    /// When the message is read again, if ever.
+    fn plan(&mut self, (stuck, now): (&Stuck, Instant), voice: &Voice) {
+        let wait = match stuck.fate {
+            // It would be refused again.
+            Fate::Refused => None,
+            _ => self.waits.next(None),
+        };
+        self.again = wait.map(|wait| now + wait);
+        self.is_over = wait.is_none();
+        let Partition { topic, number } = &stuck.partition;
+        let what = format!(
+            "{topic}[{number}]: the message {} was not delivered",
+            stuck.offset
+        );
+        voice.tell(
+            "given up",
+            &match wait {
+                Some(wait) => format!("{what}: it is read again in {wait:?}"),
+                None => format!("{what}: the partition stands still until it is assigned anew"),
+            },
+        );
+    }
+}
