@@ -178,21 +178,23 @@ const KAFKA: &str = "
 ## Kafka
 
 The receiver and the exporter `kafka` need a build with the cargo feature `kafka`
-(`cargo build --release -p spangate --features kafka`), which adds librdkafka. TLS and SCRAM need the
-feature `kafka-tls`, which links OpenSSL. They carry traces. [scaling.md](scaling.md) shows a fleet
-of samplers behind a topic.
+(`cargo build --release -p spangate --features kafka`), which adds librdkafka. TLS and SCRAM need
+the feature `kafka-tls`, which links OpenSSL. They carry traces. [scaling.md](scaling.md) shows a
+fleet of samplers behind a topic.
 
 Nothing that was read is lost (at least once):
 
-- The receiver commits the offset of the first message of a partition that is not settled. A message
-  is settled when all of its spans were delivered by the exporters, or dropped by a processor. Behind
-  `tail_sampling` and `groupbytrace` that is after the decision. An exporter whose `sending_queue`
+- The receiver commits the offset of the first message of a partition that is not settled. A
+  message is settled when all of its spans were delivered by the exporters, or dropped by a
+  processor. Behind `tail_sampling` and `groupbytrace` that is after the decision. An exporter whose `sending_queue`
   has a `storage` counts as delivered what it has written there.
 - Messages that come within half a second are settled together, in the order of their partition. So
   a few seconds of messages are read again after a crash, and after a rebalance all that wait for
   a decision. A back end may get a span twice, never not at all.
 - A member that ends leaves undecided what waits, if all receivers of the pipeline are `kafka`. The
   next owner of the partition reads it again and decides on the whole trace.
+- A message that cannot be read is counted, and skipped. With `message_marking: { after: true }` its
+  partition stands still.
 - With `message_marking: { after: true }` what exporters give up or refuse for good is not committed
   either. `error_backoff` reads what was given up again; without it the partition stands still until
   it is assigned anew. The default commits it, as lost; it is counted. The Collector's default
@@ -220,11 +222,13 @@ The exporter:
   default, as in the Collector) a message is lost with the leader that alone has it; `all` is safe.
 - After a failure only the messages that failed are sent again.
 
-Metrics are the Collector's, without the label `node_id`: `otelcol_kafka_receiver_records`,
-`_bytes_uncompressed`, `_current_offset`, `_offset_lag`, `_partition_start`, `_partition_close`,
+Metrics are the Collector's, with the label `receiver` or `exporter`. Only those of brokers have the
+label `node_id`, and none has `server.address`. They are `otelcol_kafka_receiver_records`,
+`_bytes_uncompressed`, `_current_offset`, `_offset_lag`, `_partition_start`, `_partition_close` and
 `_unmarshal_failed_spans` (messages: how many spans one has is not known),
-`otelcol_kafka_exporter_records`, `_bytes_uncompressed`, `otelcol_kafka_broker_connects` and
-`_closed`.
+`otelcol_kafka_exporter_records` and `_bytes_uncompressed`, `otelcol_kafka_broker_connects` and
+`_closed`; `_messages` is the old name of `_records`. Missing are latencies, throttling, and bytes
+as brokers count them.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";

@@ -7,6 +7,7 @@
 mod context;
 mod hold;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -39,6 +40,8 @@ const POLL: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(50);
 /// A poll that fails is not done again at once.
 const POLL_AGAIN: Duration = Duration::from_millis(100);
+/// Time for the client to go back to an offset.
+const SEEK_MAX: Duration = Duration::from_secs(1);
 /// Headers of a message that are read, at most.
 const HEADERS_MAX: usize = 256;
 
@@ -81,13 +84,18 @@ pub fn start(
         holding: Holding::new(settings.error_backoff.clone()),
         offsets,
         stage: Arc::clone(&stage),
+        topic: "".into(),
     };
     let runtime = tokio::runtime::Handle::current();
     let thread = std::thread::Builder::new().name("kafka".into());
+    let (name, log) = (format!("receiver '{id}'"), log.clone());
     let thread = thread.spawn(move || {
         // Components start tasks of their own.
         let _within = runtime.enter();
-        receiving.run();
+        let ended = catch_unwind(AssertUnwindSafe(|| receiving.run()));
+        if ended.is_err() {
+            log.error(&format!("{name}: it has failed, and receives nothing more"));
+        }
     });
     Ok(Member {
         stage,
@@ -134,6 +142,8 @@ struct Receiving {
     offsets: Arc<Offsets>,
     holding: Holding,
     stage: Arc<AtomicU8>,
+    /// The topic of the last message.
+    topic: Arc<str>,
 }
 
 /// A message as it came.
@@ -167,13 +177,14 @@ impl Receiving {
         }
         self.offsets.close();
         self.consumer.context().commit(&self.consumer, true);
+        self.holding.leave();
         // The client leaves the group as it is dropped.
     }
 
     /// The next message, if one comes soon.
-    fn poll(&self) -> Option<Received> {
+    fn poll(&mut self) -> Option<Received> {
         match self.consumer.poll(POLL)? {
-            Ok(message) => Some(Received::of(&message)),
+            Ok(message) => Some(Received::of(&message, &mut self.topic)),
             Err(why) => {
                 let voice = &self.consumer.context().voice;
                 voice.tell("poll", &why.to_string());
@@ -221,20 +232,20 @@ impl Receiving {
                 self.hand_on(
                     partition,
                     Held {
+                        offset,
                         request,
                         hold,
                         origin,
                     },
                 );
             }
-            Err(why) => {
-                token.mark(Fate::Refused);
-                self.unread(&partition, offset, &why);
-            }
+            Err(why) => self.unread(&partition, offset, &why),
         }
     }
 
+    /// A message is not one, or is refused for good.
     fn unread(&self, partition: &Partition, offset: i64, why: &str) {
+        self.offsets.mark(partition, offset, Fate::Refused);
         let voice = &self.consumer.context().voice;
         let Partition { topic, number } = partition;
         voice
@@ -278,6 +289,7 @@ impl Receiving {
             request,
             hold,
             origin,
+            ..
         } = &held;
         let taken = self
             .intake
@@ -292,10 +304,7 @@ impl Receiving {
             }
             // It was not taken: others have it.
             Err(Refusal::Closing) => hold.stay(),
-            Err(Refusal::Malformed(why)) => {
-                hold.fail(Fate::Refused);
-                self.unread(&partition, -1, &why);
-            }
+            Err(Refusal::Malformed(why)) => self.unread(&partition, held.offset, &why),
         }
     }
 
@@ -308,8 +317,8 @@ impl Receiving {
                 }
             }
             _ => {
+                // What waits here is not settled by that.
                 self.offsets.close();
-                self.holding.leave();
             }
         }
         let context = self.consumer.context();
@@ -326,19 +335,19 @@ impl Receiving {
             .holding
             .rewinds(&stuck, now, &self.consumer.context().voice)
         {
-            self.offsets.forget(&one.partition);
-            self.holding.forget_held(&one.partition);
             let Partition { topic, number } = &one.partition;
             let offset = rdkafka::Offset::Offset(one.offset);
-            let sought = self
-                .consumer
-                .seek(topic, *number, offset, Duration::from_secs(1));
-            if let Err(why) = sought {
-                let voice = &self.consumer.context().voice;
-                voice.tell(
-                    "seek",
-                    &format!("{topic}[{number}] is not read again: {why}"),
-                );
+            match self.consumer.seek(topic, *number, offset, SEEK_MAX) {
+                Ok(()) => {
+                    self.offsets.forget(&one.partition);
+                    self.holding.forget_held(&one.partition);
+                }
+                // It is tried again, after the next wait.
+                Err(why) => {
+                    let voice = &self.consumer.context().voice;
+                    let what = format!("{topic}[{number}] is not read again: {why}");
+                    voice.tell("seek", &what);
+                }
             }
         }
     }
@@ -368,7 +377,11 @@ impl Receiving {
 }
 
 impl Received {
-    fn of(message: &BorrowedMessage<'_>) -> Received {
+    /// `topic` is that of the message before: most often it is the same.
+    fn of(message: &BorrowedMessage<'_>, topic: &mut Arc<str>) -> Received {
+        if **topic != *message.topic() {
+            *topic = message.topic().into();
+        }
         let headers = message.headers().into_iter();
         let headers = headers.flat_map(|headers| headers.iter().take(HEADERS_MAX));
         let headers = headers.map(|header| {
@@ -377,7 +390,7 @@ impl Received {
         });
         Received {
             partition: Partition {
-                topic: message.topic().into(),
+                topic: Arc::clone(topic),
                 number: message.partition(),
             },
             offset: message.offset(),

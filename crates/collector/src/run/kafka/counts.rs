@@ -16,7 +16,9 @@ pub struct Counts(Mutex<State>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// By topic and partition.
-    pub partitions: BTreeMap<(String, i32), Partition>,
+    pub topics: BTreeMap<String, BTreeMap<i32, Partition>>,
+    /// How many partitions there are.
+    known: usize,
     /// By the broker's number.
     pub brokers: BTreeMap<i32, Broker>,
     /// Partitions that were assigned.
@@ -59,13 +61,19 @@ impl Counts {
     /// Counts for a partition.
     pub fn partition(&self, topic: &str, number: i32, count: impl FnOnce(&mut Partition)) {
         let mut state = self.state();
-        let key = (topic.to_owned(), number);
-        let is_known = state.partitions.contains_key(&key);
-        let key = match is_known || state.partitions.len() < PARTITIONS_MAX {
-            true => key,
-            false => (String::new(), -1),
+        let partitions = state.topics.get_mut(topic);
+        if let Some(known) = partitions.and_then(|all| all.get_mut(&number)) {
+            return count(known);
+        }
+        let (topic, number) = match state.known < PARTITIONS_MAX {
+            true => (topic, number),
+            false => ("", -1),
         };
-        count(state.partitions.entry(key).or_default());
+        let partitions = state.topics.entry(topic.to_owned()).or_default();
+        let before = partitions.len();
+        count(partitions.entry(number).or_default());
+        let new = partitions.len() - before;
+        state.known += new;
     }
 
     /// A broker's connections by now.
@@ -107,8 +115,8 @@ mod tests {
             counts.partition("a", number, |partition| partition.records += 1);
         }
         let all = counts.all();
-        assert_eq!(all.partitions.len(), PARTITIONS_MAX + 1);
-        assert_eq!(all.partitions[&(String::new(), -1)].records, 5);
+        assert_eq!(all.topics["a"].len(), PARTITIONS_MAX);
+        assert_eq!(all.topics[""][&-1].records, 5);
         for number in 0..BROKERS_MAX as i32 + 5 {
             counts.broker(number, Broker::default());
         }

@@ -67,7 +67,17 @@ struct Run {
     /// The offset behind the last.
     end: i64,
     bytes: u64,
+    /// What became of single messages, the worst.
+    own: Fate,
+    /// What became of all of the token's, once that is known.
     fate: Option<Fate>,
+}
+
+impl Run {
+    /// What became of its messages, once that is known.
+    fn outcome(&self) -> Option<Fate> {
+        self.fate.map(|fate| fate.max(self.own))
+    }
 }
 
 /// A partition whose first message that is not committed was not delivered.
@@ -130,10 +140,26 @@ impl Offsets {
                 first: offset,
                 end: offset + 1,
                 bytes,
+                own: Fate::Done,
                 fate: None,
             }),
         }
         open.token.clone()
+    }
+
+    /// A message came to this end, and the others of its token did not.
+    pub fn mark(&self, partition: &Partition, offset: i64, fate: Fate) {
+        let mut state = self.state();
+        let Some(runs) = state.partitions.get_mut(partition) else {
+            return;
+        };
+        let behind = runs.all.partition_point(|run| run.first <= offset);
+        if let Some(run) = behind
+            .checked_sub(1)
+            .and_then(|place| runs.all.get_mut(place))
+        {
+            run.own = run.own.max(fate);
+        }
     }
 
     /// Messages to come get another token, where it is time; those before are settled without them.
@@ -174,7 +200,7 @@ impl Offsets {
         let mut moved = Vec::new();
         for (partition, runs) in &mut self.state().partitions {
             let mut end = None;
-            while let Some(run) = runs.all.pop_front_if(|run| self.is_done(run.fate)) {
+            while let Some(run) = runs.all.pop_front_if(|run| self.is_done(run.outcome())) {
                 runs.bytes -= run.bytes;
                 end = Some(run.end);
             }
@@ -197,7 +223,7 @@ impl Offsets {
         let state = self.state();
         let stuck = state.partitions.iter().filter_map(|(partition, runs)| {
             let run = runs.all.front()?;
-            let fate = run.fate.filter(|fate| *fate != Fate::Left)?;
+            let fate = run.outcome().filter(|fate| *fate != Fate::Left)?;
             (!self.is_done(Some(fate))).then(|| Stuck {
                 partition: partition.clone(),
                 offset: run.first,
@@ -319,6 +345,21 @@ mod tests {
                 assert!(offsets.stuck().is_empty());
             }
         }
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_read_stops_its_own_partition_only() {
+        let offsets = Offsets::new(AFTER);
+        let now = Instant::now();
+        let tokens = [(0, 3), (0, 4), (1, 3)]
+            .map(|(number, offset)| offsets.take(&partition(number), (offset, 1), now));
+        offsets.mark(&partition(0), 4, Fate::Refused);
+        offsets.mark(&partition(2), 4, Fate::Refused);
+        offsets.close();
+        drop(tokens);
+        assert_eq!(sorted(offsets.moved()), [(1, 4)]);
+        let stuck = offsets.stuck();
+        assert_eq!((stuck.len(), stuck[0].fate), (1, Fate::Refused));
     }
 
     #[test]

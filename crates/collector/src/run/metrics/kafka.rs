@@ -29,14 +29,16 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
 
 fn each_partition(owners: &[Owner<'_>], mut put: impl FnMut(&[(&str, &str)], &Partition)) {
     for (label, id, state) in owners {
-        for ((topic, number), partition) in &state.partitions {
-            let number = number.to_string();
-            let labels = [
-                (*label, *id),
-                ("topic", topic.as_str()),
-                ("partition", &*number),
-            ];
-            put(&labels, partition);
+        for (topic, partitions) in &state.topics {
+            for (number, partition) in partitions {
+                let number = number.to_string();
+                let labels = [
+                    (*label, *id),
+                    ("topic", topic.as_str()),
+                    ("partition", &*number),
+                ];
+                put(&labels, partition);
+            }
         }
     }
 }

@@ -17,6 +17,9 @@ pub struct Broker {
     /// The file of the authority of its certificate.
     pub authority: String,
     child: Child,
+    /// What starts it.
+    command: Command,
+    port: u16,
     _folder: Folder,
 }
 
@@ -42,17 +45,13 @@ impl Broker {
         let [plain, controller, sasl, tls] = ports[..] else {
             panic!("{ports:?}")
         };
-        let mut child = Command::new(script)
+        let mut command = Command::new(script);
+        command
             .arg(folder.path("broker"))
             .args([plain, controller, sasl, tls].map(|port| port.to_string()))
             .arg(folder.path("pems"))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("a broker");
-        eventually("the broker listens", || {
-            assert_eq!(child.try_wait().expect("a child"), None, "it ended");
-            TcpStream::connect(("127.0.0.1", plain)).ok()
-        });
+            .stdin(Stdio::null());
+        let child = listening(&mut command, plain);
         let at = |port: u16| format!("127.0.0.1:{port}");
         Some(Broker {
             at: at(plain),
@@ -60,9 +59,28 @@ impl Broker {
             tls: at(tls),
             authority,
             child,
+            command,
+            port: plain,
             _folder: folder,
         })
     }
+
+    /// It dies, and comes back with what it had.
+    pub fn die_and_come_back(&mut self) {
+        self.child.kill().expect("it ran");
+        self.child.wait().expect("its end");
+        self.child = listening(&mut self.command, self.port);
+    }
+}
+
+/// Starts it, and waits until it listens.
+fn listening(command: &mut Command, port: u16) -> Child {
+    let mut child = command.spawn().expect("a broker");
+    eventually("the broker listens", || {
+        assert_eq!(child.try_wait().expect("a child"), None, "it ended");
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    child
 }
 
 impl Drop for Broker {

@@ -18,11 +18,11 @@ const STEP: Duration = Duration::from_millis(50);
 const DEATHS: Duration = Duration::from_secs(10);
 
 /// What a sampler does that keeps what has failed.
-fn sampler(sink: &Sink) -> String {
+pub fn sampler(sink: &Sink, wait: &str) -> String {
     format!(
         "processors:
   tail_sampling:
-    decision_wait: 3s
+    decision_wait: {wait}
     policies: [ {{ name: errors, type: status_code, status_code: {{ status_codes: [ERROR] }} }} ]
 exporters: {{ otlphttp: {{ endpoint: 'http://{}', compression: none }} }}
 service:
@@ -35,7 +35,7 @@ service:
 pub fn members_may_die(broker: &Broker) {
     let sink = Sink::start();
     let (_front, mut client) = front(&broker.at, "fleet", "");
-    let config = member(&broker.at, "fleet", "", &sampler(&sink));
+    let config = member(&broker.at, "fleet", "", &sampler(&sink, "3s"));
     // The topic is there before anybody reads it.
     assert!(post(&mut client, "", &request(0..1, 0)));
     let mut members: Vec<Running> = (0..MEMBERS).map(|_| Running::start(&config)).collect();

@@ -17,6 +17,7 @@ use prost::Message as _;
 use crate::common;
 use broker::Broker;
 use common::collector::Running;
+use common::eventually;
 use common::http::Client;
 use common::otlp::value;
 use sink::Sink;
@@ -52,6 +53,8 @@ fn request(traces: std::ops::Range<u64>, part: u8) -> Vec<u8> {
     };
     request.encode_to_vec()
 }
+
+const NO_METRICS: &str = "telemetry: { metrics: { level: none } }";
 
 /// Sends a request to a collector; whether it was taken.
 fn post(client: &mut Client, fields: &str, body: &[u8]) -> bool {
@@ -105,7 +108,7 @@ receivers:
     metadata: {{ refresh_interval: 1s }}
 {options}
 {rest}
-  telemetry: {{ metrics: {{ level: none }} }}
+  {NO_METRICS}
 "
     )
 }
@@ -122,12 +125,14 @@ service:
 
 #[test]
 fn spans_pass_a_broker_of_kafka() {
-    let Some(broker) = Broker::start() else {
+    let Some(mut broker) = Broker::start() else {
         return;
     };
     headers_go_along(&broker);
     what_is_given_up_is_read_again(&broker);
     users_are_known(&broker);
+    an_end_decides_nothing(&broker);
+    a_broker_may_die(&mut broker);
     fleet::members_may_die(&broker);
 }
 
@@ -200,6 +205,52 @@ fn users_are_known(broker: &Broker) {
     let config = member(&broker.sasl, "plain", &wrong, &to_sink(&sink, ""));
     let stranger = Running::start(&config);
     stranger.line("uthentication");
+}
+
+/// A member that ends leaves the traces that wait to the next one, which decides on them as a whole.
+fn an_end_decides_nothing(broker: &Broker) {
+    let sink = Sink::start();
+    let (_front, mut client) = front(&broker.at, "ends", "");
+    let config = |wait| member(&broker.at, "ends", "", &fleet::sampler(&sink, wait));
+    assert!(post(&mut client, "", &request(5..6, 0)));
+    let page = "telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }";
+    let mut first = Running::start(&config("60s").replace(NO_METRICS, page));
+    let metrics = first.address("metrics").parse().expect("an address");
+    let taken = "otelcol_receiver_accepted_spans{receiver=\"kafka\",transport=\"kafka\"} 2\n";
+    eventually("the first part", || {
+        let page = Client::connect(metrics).get("/metrics").text();
+        page.contains(taken).then_some(())
+    });
+    let page = Client::connect(metrics).get("/metrics").text();
+    for name in ["records", "current_offset", "bytes_uncompressed"] {
+        let line =
+            format!("otelcol_kafka_receiver_{name}{{receiver=\"kafka\",topic=\"ends\",partition=");
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
+    first.signal("TERM");
+    assert!(first.child.wait().expect("its end").success());
+    assert!(sink.all().spans.is_empty());
+    assert!((1..PARTS).all(|part| post(&mut client, "", &request(5..6, part))));
+    let _second = Running::start(&config("1s"));
+    let whole = (1..=SPANS).map(|number| (number, 1)).collect();
+    sink.until("a whole trace, once", |all| {
+        (all.spans.get(&5) == Some(&whole)).then_some(())
+    });
+}
+
+/// What was acknowledged is there after the broker was away, and producers and members go on.
+fn a_broker_may_die(broker: &mut Broker) {
+    let sink = Sink::start();
+    let (_front, mut client) = front(&broker.at, "away", "");
+    let config = member(&broker.at, "away", "", &to_sink(&sink, ""));
+    assert!(post(&mut client, "", &request(0..10, 0)));
+    let _member = Running::start(&config);
+    sink.until("the first traces", |all| {
+        (all.spans.len() == 10).then_some(())
+    });
+    broker.die_and_come_back();
+    assert!(post(&mut client, "", &request(10..20, 0)));
+    sink.until("all traces", |all| (all.spans.len() == 20).then_some(()));
 }
 
 /// How long the load on the fleet lasts.

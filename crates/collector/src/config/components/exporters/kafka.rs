@@ -151,6 +151,16 @@ fn parse(section: &Section<'_>) -> Exporter {
         queue: queue::queue(&section.section("sending_queue")),
         retry: retry::retry(&section.section("retry_on_failure")),
     };
+    let batch = exporter
+        .queue
+        .as_ref()
+        .and_then(|queue| queue.batch.as_ref());
+    if let Some(batch) = batch
+        && !{ exporter.metadata_keys.iter() }.all(|key| batch.metadata_keys.contains(key))
+    {
+        let why = "'sending_queue::batch::partition::metadata_keys' must name all of them";
+        section.error("include_metadata_keys", why);
+    }
     if exporter.is_by_trace && exporter.traces.message_key.is_some() {
         let why = "'partition_traces_by_id' is there too: a message has one key";
         let traces = section.section("traces");

@@ -19,6 +19,8 @@ const UNSETTLED_BYTES_MAX: u64 = 1 << 30;
 
 /// A request that the pipeline had no room for.
 pub struct Held {
+    /// That of its message.
+    pub offset: i64,
     pub request: Bytes,
     pub hold: Hold,
     pub origin: Option<Arc<Origin>>,
@@ -79,9 +81,9 @@ impl Holding {
         .collect()
     }
 
-    /// What waits is left to the next owner.
-    pub fn leave(&mut self) {
-        for (_, waiting) in self.waiting.drain() {
+    /// What waits is left to the next owner: the process ends.
+    pub fn leave(&self) {
+        for waiting in self.waiting.values() {
             waiting.all.iter().for_each(|held| held.hold.stay());
         }
     }
@@ -93,11 +95,9 @@ impl Holding {
         self.paused.remove(partition);
     }
 
-    /// Its requests are read again.
+    /// Its requests are read again. Their tokens are those of other partitions too, which go on.
     pub fn forget_held(&mut self, partition: &Partition) {
-        if let Some(waiting) = self.waiting.remove(partition) {
-            waiting.all.iter().for_each(|held| held.hold.stay());
-        }
+        self.waiting.remove(partition);
     }
 
     /// Messages of these were settled: what was given up before was delivered.
@@ -180,5 +180,120 @@ impl GivenUp {
                 None => format!("{what}: the partition stands still until it is assigned anew"),
             },
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::run::Log;
+    use crate::run::kafka::Counts;
+    use crate::run::kafka::settings::receiver;
+    use crate::run::storage::Token;
+
+    fn partition(number: i32) -> Partition {
+        Partition {
+            topic: "spans".into(),
+            number,
+        }
+    }
+
+    const NOTHING: [Vec<i32>; 2] = [Vec::new(), Vec::new()];
+
+    fn voice() -> Voice {
+        Voice::new(
+            "test".into(),
+            &Log::new(|_, _| {}),
+            &Arc::<Counts>::default(),
+        )
+    }
+
+    fn numbers((pause, resume): (Vec<Partition>, Vec<Partition>)) -> [Vec<i32>; 2] {
+        [pause, resume].map(|all| {
+            let mut numbers: Vec<i32> = all.into_iter().map(|one| one.number).collect();
+            numbers.sort_unstable();
+            numbers
+        })
+    }
+
+    #[test]
+    fn a_partition_is_paused_while_a_request_of_it_waits() {
+        let mut holding = Holding::new(None);
+        let now = Instant::now();
+        let fate = Arc::new(Mutex::new(None));
+        let tell = Arc::clone(&fate);
+        let token = Token::new(move |fate| *tell.lock().unwrap() = Some(fate));
+        let held = Held {
+            offset: 3,
+            request: Bytes::new(),
+            hold: Hold::Messages(token),
+            origin: None,
+        };
+        holding.add(partition(1), held, now + Duration::from_secs(1));
+        assert_eq!(numbers(holding.changes(&[], None)), [vec![1], vec![]]);
+        assert!(holding.due(now).is_empty());
+        let due = holding.due(now + Duration::from_secs(1));
+        assert_eq!(numbers(holding.changes(&[], None)), [vec![], vec![1]]);
+        for (partition, held) in due {
+            holding.add(partition, held, now);
+        }
+        // Another member reads it: that leaves no trace in the token, which others have too.
+        holding.forget(&partition(1));
+        assert_eq!(*fate.lock().unwrap(), Some(Fate::Done));
+        assert_eq!(numbers(holding.changes(&[], None)), NOTHING);
+        let all = vec![partition(0), partition(1)];
+        assert_eq!(
+            numbers(holding.changes(&[], Some(all))),
+            [vec![0, 1], vec![]]
+        );
+    }
+
+    #[test]
+    fn a_partition_of_which_too_much_is_not_settled_is_paused() {
+        let mut holding = Holding::new(None);
+        let mut changes = |bytes| numbers(holding.changes(&[(partition(0), bytes)], None));
+        assert_eq!(changes(UNSETTLED_BYTES_MAX - 1), NOTHING);
+        assert_eq!(changes(UNSETTLED_BYTES_MAX), [vec![0], vec![]]);
+        assert_eq!(changes(UNSETTLED_BYTES_MAX / 2), NOTHING);
+        assert_eq!(changes(UNSETTLED_BYTES_MAX / 2 - 1), [vec![], vec![0]]);
+    }
+
+    /// What was given up is read again where that is set, and never where it was refused for good.
+    #[test]
+    fn what_was_given_up_is_read_again_after_waits() {
+        let backoff =
+            "error_backoff: { enabled: true, initial_interval: 1s, randomization_factor: 0 }";
+        for (options, fate, is_again) in [
+            (backoff, Fate::Failed, true),
+            (backoff, Fate::Refused, false),
+            ("", Fate::Failed, false),
+        ] {
+            let mut holding = Holding::new(receiver(options).error_backoff);
+            let stuck = [Stuck {
+                partition: partition(0),
+                offset: 7,
+                fate,
+            }];
+            let now = Instant::now();
+            assert!(holding.rewinds(&stuck, now, &voice()).is_empty());
+            assert_eq!(numbers(holding.changes(&[], None)), [vec![0], vec![]]);
+            let later = now + Duration::from_secs(1);
+            let rewinds = holding.rewinds(&stuck, later, &voice());
+            assert_eq!(rewinds.len(), usize::from(is_again), "{options} {fate:?}");
+            let resumed = if is_again { vec![0] } else { vec![] };
+            assert_eq!(numbers(holding.changes(&[], None)), [vec![], resumed]);
+            // It fails again: the next wait is longer.
+            assert!(holding.rewinds(&stuck, later, &voice()).is_empty());
+            let paused = if is_again { vec![0] } else { vec![] };
+            assert_eq!(numbers(holding.changes(&[], None)), [paused, vec![]]);
+            let next = later + Duration::from_secs(1);
+            assert!(holding.rewinds(&stuck, next, &voice()).is_empty());
+            holding.moved(&[partition(0)]);
+            let resumed = numbers(holding.changes(&[], None));
+            assert_eq!(resumed[1], [0], "{options} {fate:?}");
+        }
     }
 }

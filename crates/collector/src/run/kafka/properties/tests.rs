@@ -349,6 +349,11 @@ fn what_the_client_cannot_do_is_told() {
         ),
         (
             "",
+            "include_metadata_keys: [a], sending_queue: { batch: {} }",
+            "partition::metadata_keys' must name all",
+        ),
+        (
+            "",
             "record_partitioner: { round_robin: {} }",
             "messages go by their keys",
         ),
