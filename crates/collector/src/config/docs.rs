@@ -186,8 +186,8 @@ Nothing that was read is lost (at least once):
 
 - The receiver commits the offset of the first message of a partition that is not settled. A
   message is settled when all of its spans were delivered by the exporters, or dropped by a
-  processor. Behind `tail_sampling` and `groupbytrace` that is after the decision. An exporter whose `sending_queue`
-  has a `storage` counts as delivered what it has written there.
+  processor. Behind `tail_sampling` and `groupbytrace` that is after the decision. An exporter whose
+  `sending_queue` has a `storage` counts as delivered what it has written there.
 - Messages that come within half a second are settled together, in the order of their partition. So
   a few seconds of messages are read again after a crash, and after a rebalance all that wait for
   a decision. A back end may get a span twice, never not at all.

@@ -6,23 +6,22 @@
 
 mod context;
 mod hold;
+mod received;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{BorrowedMessage, Headers as _};
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::context::{Context, Event, list_of};
 use self::hold::{Held, Holding};
+use self::received::Received;
 use super::client::{self, Voice};
 use super::decode::{Header, decode, extract};
 use super::offsets::{Offsets, Partition};
@@ -42,13 +41,14 @@ const TICK: Duration = Duration::from_millis(50);
 const POLL_AGAIN: Duration = Duration::from_millis(100);
 /// Time for the client to go back to an offset.
 const SEEK_MAX: Duration = Duration::from_secs(1);
-/// Headers of a message that are read, at most.
-const HEADERS_MAX: usize = 256;
+/// Time to commit the last offsets and to leave the group.
+const END_MAX: Duration = Duration::from_secs(5);
 
 /// A receiver that runs.
 pub struct Member {
     stage: Arc<AtomicU8>,
-    thread: Option<JoinHandle<()>>,
+    /// Tells that the thread has ended.
+    ended: Option<oneshot::Receiver<()>>,
 }
 
 /// How far it is.
@@ -86,21 +86,32 @@ pub fn start(
         stage: Arc::clone(&stage),
         topic: "".into(),
     };
-    let runtime = tokio::runtime::Handle::current();
-    let thread = std::thread::Builder::new().name("kafka".into());
-    let (name, log) = (format!("receiver '{id}'"), log.clone());
-    let thread = thread.spawn(move || {
-        // Components start tasks of their own.
-        let _within = runtime.enter();
-        let ended = catch_unwind(AssertUnwindSafe(|| receiving.run()));
-        if ended.is_err() {
-            log.error(&format!("{name}: it has failed, and receives nothing more"));
-        }
-    });
+    let ended = spawn(receiving, (format!("receiver '{id}'"), log.clone()))?;
     Ok(Member {
         stage,
-        thread: thread.map(Some).map_err(|why| why.to_string())?,
+        ended: Some(ended),
     })
+}
+
+/// Runs it on a thread of its own; what tells of the end of that.
+fn spawn(
+    receiving: Receiving,
+    (name, log): (String, Log),
+) -> Result<oneshot::Receiver<()>, String> {
+    let runtime = tokio::runtime::Handle::current();
+    let (tell, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("kafka".into());
+    let spawned = thread.spawn(move || {
+        // Components start tasks of their own.
+        let _within = runtime.enter();
+        let ran = catch_unwind(AssertUnwindSafe(|| receiving.run()));
+        if ran.is_err() {
+            log.error(&format!("{name}: it has failed, and receives nothing more"));
+        }
+        // Nobody waits any more where this took too long.
+        let _ = tell.send(());
+    });
+    spawned.map(|_| ended).map_err(|why| why.to_string())
 }
 
 impl KafkaReceiver {
@@ -119,10 +130,9 @@ impl Member {
     /// Commits what is settled, and leaves the group.
     pub async fn end(mut self) {
         self.stage.store(ENDS, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let joined = tokio::task::spawn_blocking(move || thread.join());
-            // A thread that fails has nothing more to say.
-            let _ = joined.await;
+        if let Some(ended) = self.ended.take() {
+            // While the brokers are away that takes long: then the thread ends with the process.
+            let _ = tokio::time::timeout(END_MAX, ended).await;
         }
     }
 }
@@ -144,14 +154,6 @@ struct Receiving {
     stage: Arc<AtomicU8>,
     /// The topic of the last message.
     topic: Arc<str>,
-}
-
-/// A message as it came.
-struct Received {
-    partition: Partition,
-    offset: i64,
-    payload: Bytes,
-    headers: Vec<Header>,
 }
 
 impl Receiving {
@@ -372,30 +374,6 @@ impl Receiving {
                 .context()
                 .voice
                 .tell("pause", &why.to_string());
-        }
-    }
-}
-
-impl Received {
-    /// `topic` is that of the message before: most often it is the same.
-    fn of(message: &BorrowedMessage<'_>, topic: &mut Arc<str>) -> Received {
-        if **topic != *message.topic() {
-            *topic = message.topic().into();
-        }
-        let headers = message.headers().into_iter();
-        let headers = headers.flat_map(|headers| headers.iter().take(HEADERS_MAX));
-        let headers = headers.map(|header| {
-            let value = header.value.unwrap_or_default();
-            (header.key.to_owned(), value.to_vec())
-        });
-        Received {
-            partition: Partition {
-                topic: Arc::clone(topic),
-                number: message.partition(),
-            },
-            offset: message.offset(),
-            payload: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
-            headers: headers.collect(),
         }
     }
 }

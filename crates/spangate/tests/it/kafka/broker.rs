@@ -65,10 +65,14 @@ impl Broker {
         })
     }
 
-    /// It dies, and comes back with what it had.
-    pub fn die_and_come_back(&mut self) {
+    /// It dies.
+    pub fn die(&mut self) {
         self.child.kill().expect("it ran");
         self.child.wait().expect("its end");
+    }
+
+    /// It comes back with what it had.
+    pub fn come_back(&mut self) {
         self.child = listening(&mut self.command, self.port);
     }
 }

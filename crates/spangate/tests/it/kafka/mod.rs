@@ -134,6 +134,7 @@ fn spans_pass_a_broker_of_kafka() {
     an_end_decides_nothing(&broker);
     a_broker_may_die(&mut broker);
     fleet::members_may_die(&broker);
+    an_end_does_not_wait_for_a_broker(&mut broker);
 }
 
 /// Metadata of a request become headers, and headers attributes.
@@ -248,9 +249,24 @@ fn a_broker_may_die(broker: &mut Broker) {
     sink.until("the first traces", |all| {
         (all.spans.len() == 10).then_some(())
     });
-    broker.die_and_come_back();
+    broker.die();
+    broker.come_back();
     assert!(post(&mut client, "", &request(10..20, 0)));
     sink.until("all traces", |all| (all.spans.len() == 20).then_some(()));
+}
+
+/// A member ends though its brokers are away.
+fn an_end_does_not_wait_for_a_broker(broker: &mut Broker) {
+    let sink = Sink::start();
+    let (_front, mut client) = front(&broker.at, "gone", "");
+    let config = member(&broker.at, "gone", "", &to_sink(&sink, ""));
+    assert!(post(&mut client, "", &request(1..2, 0)));
+    let mut running = Running::start(&config);
+    sink.until("a trace", |all| (all.spans.len() == 1).then_some(()));
+    broker.die();
+    running.signal("TERM");
+    let ended = eventually("the end", || running.child.try_wait().expect("a child"));
+    assert!(ended.success());
 }
 
 /// How long the load on the fleet lasts.
