@@ -38,7 +38,9 @@ impl Until {
     /// Records came with this custody; `traces_end` is the number that the next trace gets.
     pub fn take(&mut self, custody: Custody, traces_end: u64) {
         for hold in custody.into_holds() {
-            match self.0.iter_mut().find(|(_, other)| other.is_same(&hold)) {
+            // The last one is the likely one.
+            let mut latest = self.0.iter_mut().rev();
+            match latest.find(|(_, other)| other.is_same(&hold)) {
                 Some((until, _)) => *until = traces_end,
                 None => self.0.push((traces_end, hold)),
             }

@@ -145,3 +145,20 @@ fn resources_are_not_repeated_without_end() {
     let fault = messages(&settings, &large).expect_err("it is too much");
     assert!(fault.contains("more than"), "{fault}");
 }
+
+#[test]
+fn what_is_malformed_is_refused_and_nothing_worse() {
+    let whole = batch(3, &[]);
+    for options in ["partition_traces_by_id: true", "encoding: otlp_json"] {
+        let settings = exporter(&format!("topic_from_attribute: topic, {options}"));
+        for place in 0..whole.bytes.len() {
+            let mut changed = whole.shared();
+            let mut bytes = whole.bytes.to_vec();
+            bytes[place] = 0xff;
+            changed.bytes = bytes.into();
+            let _ = messages(&settings, &changed);
+            changed.bytes = whole.bytes.slice(..place);
+            let _ = messages(&settings, &changed);
+        }
+    }
+}
