@@ -70,6 +70,7 @@ pub fn collector_markdown() -> String {
     out.push_str(METADATA);
     out.push_str(DASHBOARD);
     out.push_str(PROXIES);
+    out.push_str(KAFKA);
     ottl(&mut out);
     limits(&mut out);
     lacking(&mut out);
@@ -171,6 +172,63 @@ are when the configuration is read, as the Collector does; an exporter with a `p
   (only what is below); an address or a domain may have a port. `localhost` and loopback addresses are never reached through a proxy.
 - `http://` URLs are asked of a proxy of HTTP, all else goes through a tunnel (`CONNECT`, or SOCKS 5). The proxy finds the address: then a
   gRPC exporter has one connection, whatever `balancer_name` says.
+";
+
+const KAFKA: &str = "
+## Kafka
+
+The receiver and the exporter `kafka` need a build with the cargo feature `kafka`
+(`cargo build --release -p spangate --features kafka`), which adds librdkafka. TLS and SCRAM need
+the feature `kafka-tls`, which links OpenSSL. They carry traces. [scaling.md](scaling.md) shows a
+fleet of samplers behind a topic.
+
+Nothing that was read is lost (at least once):
+
+- The receiver commits the offset of the first message of a partition that is not settled. A
+  message is settled when all of its spans were delivered by the exporters, or dropped by a
+  processor. Behind `tail_sampling` and `groupbytrace` that is after the decision. An exporter whose
+  `sending_queue` has a `storage` counts as delivered what it has written there.
+- Messages that come within half a second are settled together, in the order of their partition. So
+  a few seconds of messages are read again after a crash, and after a rebalance all that wait for
+  a decision. A back end may get a span twice, never not at all.
+- A member that ends leaves undecided what waits, if all receivers of the pipeline are `kafka`. The
+  next owner of the partition reads it again and decides on the whole trace.
+- A message that cannot be read is counted, and skipped. With `message_marking: { after: true }` its
+  partition stands still.
+- With `message_marking: { after: true }` what exporters give up or refuse for good is not committed
+  either. `error_backoff` reads what was given up again; without it the partition stands still until
+  it is assigned anew. The default commits it, as lost; it is counted. The Collector's default
+  commits messages when it reads them; here that is never done.
+- What the pipeline has no room for waits in the receiver, and its partition is paused. So is one of
+  which 1 GiB of messages are not settled. 16 MiB are fetched ahead for each partition.
+
+What a crash can change:
+
+- After a crash or a rebalance the next owner may read a part of a trace that was decided and
+  delivered before. It decides on that part alone. A policy for which a part of a trace is sampled
+  only if the whole is (a status, an attribute, a latency, a probability) adds nothing but
+  duplicates. One that counts, limits a rate or inverts a match may sample such a part.
+- Spans that come after their trace was decided follow the decision of their member. The next owner
+  of the partition does not know it.
+
+The exporter:
+
+- `partition_traces_by_id: true` writes a message for each trace of a batch. Its key is the trace's
+  identifier in hexadecimal, as the Collector writes it, and the partitioner is the Collector's too:
+  both may write to one topic.
+- A batch that is larger than `max_message_bytes` is divided into several messages. A single span
+  that is larger is refused, and counted.
+- A message counts as sent when the broker has acknowledged it. With `required_acks: 1` (the
+  default, as in the Collector) a message is lost with the leader that alone has it; `all` is safe.
+- After a failure only the messages that failed are sent again.
+
+Metrics are the Collector's, with the label `receiver` or `exporter`. Only those of brokers have the
+label `node_id`, and none has `server.address`. They are `otelcol_kafka_receiver_records`,
+`_bytes_uncompressed`, `_current_offset`, `_offset_lag`, `_partition_start`, `_partition_close` and
+`_unmarshal_failed_spans` (messages: how many spans one has is not known),
+`otelcol_kafka_exporter_records` and `_bytes_uncompressed`, `otelcol_kafka_broker_connects` and
+`_closed`; `_messages` is the old name of `_records`. Missing are latencies, throttling, and bytes
+as brokers count them.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";

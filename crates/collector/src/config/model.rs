@@ -151,6 +151,29 @@ impl Config {
         }
     }
 
+    /// Whether all that comes to a pipeline is read again from where it came, as far as it was not settled when the process
+    /// ended: it comes from receivers `kafka` only, through connectors as well.
+    #[must_use]
+    pub fn is_read_again(&self, pipeline: &Pipeline) -> bool {
+        let mut looked_at = vec![false; self.pipelines.len()];
+        let mut left = vec![pipeline];
+        while let Some(pipeline) = left.pop() {
+            for id in &pipeline.receivers {
+                match self.receiver(id) {
+                    Some(Receiver::Kafka(_)) => continue,
+                    Some(_) => return false,
+                    None => {}
+                }
+                for (from, looked_at) in self.pipelines.iter().zip(&mut looked_at) {
+                    if from.exporters.contains(id) && !std::mem::replace(looked_at, true) {
+                        left.push(from);
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// The receiver of an id.
     #[must_use]
     pub fn receiver(&self, id: &ComponentId) -> Option<&Receiver> {

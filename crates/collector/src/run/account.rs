@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::charge::Charge;
-use super::storage::Custody;
+use super::storage::{Custody, Fate};
 
 /// Why records were not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,9 +206,12 @@ impl Receipt {
 
     /// So many of the records are lost; no more than there are.
     pub fn lose(&self, records: u64, cause: Loss) {
-        if cause == Loss::Shutdown {
+        match cause {
             // Where they are kept, the next process has them.
-            self.custody.stay();
+            Loss::Shutdown => self.custody.stay(),
+            Loss::ExportFailed => self.custody.fail(Fate::Failed),
+            Loss::Rejected => self.custody.fail(Fate::Refused),
+            Loss::Dropped => {}
         }
         let mut left = records;
         for held in &self.held {

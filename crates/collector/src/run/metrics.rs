@@ -4,6 +4,7 @@
 
 mod balance;
 mod exporters;
+mod kafka;
 mod otlp;
 mod process;
 mod processors;
@@ -40,6 +41,7 @@ pub(super) fn sheet(view: &View) -> Sheet {
     exporters::write(view, &mut page);
     storages(view, &mut page);
     balance::write(view, &mut page);
+    kafka::write(view, &mut page);
     processors::write(view, &mut page);
     tail::write(view, &mut page);
     process::write(view, &mut page);

@@ -9,6 +9,7 @@ mod buckets;
 mod charge;
 pub mod consume;
 pub mod data;
+mod kafka;
 pub mod log;
 pub(crate) mod metrics;
 pub mod origin;

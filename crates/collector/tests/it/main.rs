@@ -3,6 +3,7 @@
 mod components;
 mod dashboard;
 mod docs;
+mod kafka;
 mod mistakes;
 mod pipelines;
 mod policies;

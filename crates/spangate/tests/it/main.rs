@@ -23,6 +23,8 @@ mod h2_limits;
 mod h2_pairs;
 mod h2_servers;
 mod health;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod life;
 mod logs;
 mod master;

@@ -20,7 +20,7 @@ pub(crate) fn names(role: Role) -> &'static [&'static str] {
 
 #[rustfmt::skip]
 const RECEIVERS: &[&str] = &[
-    "opencensus", "kafka", "kafkametrics", "prometheus", "prometheus_simple", "prometheus_remote_write", "hostmetrics", "host_metrics", "statsd",
+    "opencensus", "kafkametrics", "prometheus", "prometheus_simple", "prometheus_remote_write", "hostmetrics", "host_metrics", "statsd",
     "filelog", "file_log", "httpcheck", "http_check", "postgresql", "mysql", "redis", "mongodb", "nginx", "apache", "rabbitmq", "elasticsearch", "memcached",
     "azure_event_hub", "azureeventhub", "elasticapmintake", "docker_stats", "kubeletstats", "kubelet_stats", "k8s_cluster", "k8s_events", "k8sobjects", "journald",
     "syslog", "tcplog", "udplog", "windowseventlog", "fluentforward", "fluent_forward", "influxdb", "carbon", "collectd", "awsxray", "awscontainerinsightreceiver",
@@ -39,7 +39,7 @@ const PROCESSORS: &[&str] = &[
 
 #[rustfmt::skip]
 const EXPORTERS: &[&str] = &[
-    "zipkin", "kafka", "prometheus", "prometheusremotewrite", "prometheus_remote_write", "elasticsearch", "datadog", "awsxray",
+    "zipkin", "prometheus", "prometheusremotewrite", "prometheus_remote_write", "elasticsearch", "datadog", "awsxray",
     "awsemf", "awscloudwatchlogs", "awss3", "aws_s3", "awskinesis", "azuremonitor", "azure_monitor", "azuredataexplorer", "azure_data_explorer", "azureblob", "googlecloud",
     "google_cloud", "googlecloudpubsub", "googlemanagedprometheus", "googlecloudstorage", "loki", "splunk_hec", "signalfx", "sapm", "clickhouse", "coralogix", "dataset",
     "carbon", "cassandra", "doris", "faro", "honeycombmarker", "influxdb", "jaeger_storage_exporter", "logicmonitor", "logzio", "mackerelotlp", "mezmo", "opensearch",

@@ -51,6 +51,8 @@ pub struct Tail {
     verdicts: Option<Verdicts>,
     /// Nothing is decided.
     is_paused: AtomicBool,
+    /// At the end nothing is decided: what waits is read again by others.
+    leaves_waiting: AtomicBool,
     /// Who decides on what is due in each shard.
     drivers: Mutex<JoinSet<()>>,
     /// When there may be room again, in nanoseconds since the begin.
@@ -155,6 +157,7 @@ pub fn start(
         keeping: keeping.map(|(keeping, _)| keeping),
         verdicts,
         is_paused: AtomicBool::new(false),
+        leaves_waiting: AtomicBool::new(false),
         drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
@@ -360,6 +363,10 @@ impl Tail {
         if let Some(keeping) = &self.keeping {
             keeping.write(&decided);
         }
+        if !state.until.is_empty() {
+            // What is decided and in no batch yet would leave after what keeps it is let go.
+            state.shard.flush();
+        }
         self.ready(&mut state, owned, out);
         let (below, _) = state.shard.window();
         state.until.release(below);
@@ -431,6 +438,11 @@ impl Tail {
         self.is_paused.store(is_paused, Relaxed);
     }
 
+    /// What waits at the end comes again to whoever is next, so that it is not decided on what has come of it.
+    pub fn leave_waiting(&self) {
+        self.leaves_waiting.store(true, Relaxed);
+    }
+
     /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost. What
     /// outlives the process is not decided: it waits for its other spans.
     pub async fn end(&self, until: Instant, log: &Log) {
@@ -439,7 +451,7 @@ impl Tail {
         }
         let mut drivers = std::mem::take(&mut *self.drivers());
         tasks::ended(&mut drivers).await;
-        let is_kept = self.keeping.is_some();
+        let is_kept = self.keeping.is_some() || self.leaves_waiting.load(Relaxed);
         for owned in &self.shards {
             let mut ready = std::mem::take(&mut owned.state().left);
             loop {

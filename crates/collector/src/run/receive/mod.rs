@@ -39,7 +39,7 @@ use super::charge::{Body, Charge, Memory};
 use super::consume::{Consumer, Refusal};
 use super::data::Batch;
 use super::origin::Origin;
-use super::storage::{Commit, Custody, Ending, Kept, Taken};
+use super::storage::{Commit, Custody, Ending, Hold, Kept, Taken};
 use crate::config::Signal;
 use otlp::count;
 use status::Fault;
@@ -284,6 +284,42 @@ impl Intake {
         self.hand_on(signal, (bytes, charge), records, (custody, origin))?;
         self.accounts[signal as usize].add_recovered(records);
         Ok(records)
+    }
+
+    #[cfg_attr(
+        not(feature = "kafka"),
+        allow(dead_code, reason = "receivers of Kafka call it")
+    )]
+    /// Hands on a request of traces that is read again unless it is settled, which `hold` tells. Nobody waits, and no
+    /// journal has it. To be called within the collector's runtime.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(super) fn take_held(
+        &self,
+        bytes: Bytes,
+        hold: Hold,
+        origin: Option<Arc<Origin>>,
+    ) -> Result<(), Refusal> {
+        if self.closing.load(Relaxed) {
+            return Err(Refusal::Closing);
+        }
+        let records = self.count(Signal::Traces, &bytes)?;
+        if records == 0 {
+            return Ok(());
+        }
+        let charge = self.charge(&bytes)?;
+        let custody = Custody::of(vec![hold]);
+        let taken = self.hand_on(Signal::Traces, (bytes, charge), records, (custody, origin));
+        let fate = match &taken {
+            Ok(()) => Fate::Accepted,
+            Err(Refusal::Malformed(why)) if why == PANICKED => Fate::Failed,
+            Err(Refusal::Malformed(_)) => Fate::Refused,
+            // It comes again.
+            Err(_) => return taken,
+        };
+        self.entrance.count(Signal::Traces, records, fate);
+        taken
     }
 
     /// Records were not taken, for lack of room.

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use traces::{Stage, Store};
 
 pub use balance::Balancer;
+pub(in crate::run) use balance::split_by;
 pub(in crate::run) use balance::start as balance;
 pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
@@ -29,6 +30,7 @@ use super::Log;
 use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
+use super::kafka;
 use super::process::dashboard::now_ms;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
@@ -45,10 +47,19 @@ enum Target {
     Debug(debug::Debug),
     /// A file.
     File(Arc<file::File>),
+    /// Topics of Kafka.
+    Kafka(Box<kafka::Producer>),
     /// The process's trace store.
     Dashboard(Arc<Store>),
     /// Nowhere.
     Nop,
+}
+
+/// The work of the first attempt to send a batch, kept for the next.
+#[derive(Default)]
+struct Prepared {
+    otlp: Option<export::client::Prepared>,
+    kafka: Option<kafka::Pending>,
 }
 
 /// What an exporter has besides its target.
@@ -124,6 +135,14 @@ pub(super) fn start(
             let file = file::File::of(outside.files, name, settings)?;
             (Target::File(file), NONE)
         }
+        Exporter::Kafka(settings) => {
+            let producer = kafka::Producer::start(name, settings, &common.log)?;
+            let around = Around {
+                queue: settings.queue.clone(),
+                retry: settings.retry.clone(),
+            };
+            (Target::Kafka(Box::new(producer)), around)
+        }
         Exporter::Dashboard(_) => {
             let store = outside.traces.ok_or("there is no trace store")?;
             (Target::Dashboard(Arc::clone(store)), NONE)
@@ -144,16 +163,24 @@ impl Target {
     fn server(&self) -> Option<&(String, String)> {
         match self {
             Target::Otlp(outlet, _) | Target::Backend(outlet, _) => outlet.server.as_ref(),
-            Target::Debug(_) | Target::File(_) | Target::Dashboard(_) | Target::Nop => None,
+            Target::Kafka(_)
+            | Target::Debug(_)
+            | Target::File(_)
+            | Target::Dashboard(_)
+            | Target::Nop => None,
+        }
+    }
+
+    /// What a producer of Kafka counts.
+    fn kafka(&self) -> Option<&Arc<kafka::Counts>> {
+        match self {
+            Target::Kafka(producer) => Some(&producer.counts),
+            _ => None,
         }
     }
 
     /// Sends a batch once. `prepared` keeps the work of the first attempt.
-    async fn send(
-        &self,
-        batch: &Batch,
-        prepared: &mut Option<export::client::Prepared>,
-    ) -> Outcome {
+    async fn send(&self, batch: &Batch, prepared: &mut Prepared) -> Outcome {
         match self {
             Target::Nop => TAKEN,
             Target::Dashboard(store) => {
@@ -165,10 +192,13 @@ impl Target {
                 TAKEN
             }
             Target::File(file) => file::write(file, batch).await,
-            Target::Otlp(client, encoding) => send(client, *encoding, batch, prepared).await,
+            Target::Kafka(producer) => producer.send(batch, &mut prepared.kafka).await,
+            Target::Otlp(client, encoding) => {
+                send(client, *encoding, batch, &mut prepared.otlp).await
+            }
             Target::Backend(client, attempts) => {
                 let begin = Instant::now();
-                let outcome = send(client, Encoding::Protobuf, batch, prepared).await;
+                let outcome = send(client, Encoding::Protobuf, batch, &mut prepared.otlp).await;
                 let is_success = matches!(outcome, Outcome::Taken { .. });
                 attempts.add(begin.elapsed(), is_success);
                 outcome

@@ -24,6 +24,7 @@ use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, FAILING_AFTER, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::kafka;
 use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 use crate::run::tasks;
 
@@ -141,7 +142,9 @@ pub(super) fn start(
     };
     let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
     let waits = match &target {
-        Target::Otlp(..) | Target::Backend(..) => around.queue.is_none_or(|q| q.wait_for_result),
+        Target::Otlp(..) | Target::Backend(..) | Target::Kafka(_) => {
+            around.queue.is_none_or(|q| q.wait_for_result)
+        }
         Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Nop => false,
     };
     let (stored, left) = outside.stored.unzip();
@@ -409,6 +412,12 @@ impl Sender {
     #[must_use]
     pub fn server(&self) -> Option<&(String, String)> {
         self.shared.target.server()
+    }
+
+    /// What it counts where it is one of Kafka.
+    #[must_use]
+    pub(in crate::run) fn kafka(&self) -> Option<&Arc<kafka::Counts>> {
+        self.shared.target.kafka()
     }
 
     /// Batches and bytes that wait.

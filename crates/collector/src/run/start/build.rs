@@ -35,7 +35,7 @@ const EXPORT_PART: u64 = 2;
 const QUEUES_PART: u64 = 3;
 
 /// A receiver, and where its data go.
-type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
+pub(super) type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
 
 /// What is being put together.
 pub(super) struct Build<'a> {
@@ -355,6 +355,9 @@ impl<'a> Build<'a> {
             (&id.to_string(), &self.setup.log),
         );
         let tail = started.map_err(|why| self.fault("processor", id, &why))?;
+        if self.config.is_read_again(pipeline) {
+            tail.leave_waiting();
+        }
         self.stages.push(Stage::Tail(Arc::clone(&tail)));
         let names = (pipeline.id.to_string(), id.to_string());
         self.tails.push((names.0, names.1, Arc::clone(&tail)));

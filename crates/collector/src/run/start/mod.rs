@@ -1,6 +1,7 @@
 //! Putting a configuration together, and taking it down again.
 
 mod build;
+mod members;
 mod pages;
 mod sockets;
 
@@ -18,6 +19,7 @@ use traces::Store;
 use super::Log;
 use super::account::{Account, Balance};
 use super::consume::FanOut;
+use super::kafka::{Counts, Member};
 use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
@@ -88,6 +90,8 @@ pub struct Collector {
     intakes: Vec<Arc<Intake>>,
     of_proxy: Arc<Intake>,
     listening: Vec<(String, Listening)>,
+    /// Receivers of Kafka.
+    members: Vec<Member>,
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
     stages: Vec<Stage>,
     senders: Vec<SenderEnd>,
@@ -121,6 +125,8 @@ pub struct View {
     pub filters: Vec<(String, String, Arc<filter::Filter>)>,
     /// Queues of exporters, by id and signal.
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
+    /// What receivers of Kafka count, by their ids.
+    pub(in crate::run) members: Vec<(String, Arc<Counts>)>,
     /// Load balancers, by id.
     pub balancers: Vec<(String, Arc<Balancer>)>,
     /// Each `probabilistic_sampler`.
@@ -236,6 +242,7 @@ impl Collector {
         }
         // A receiver that the configuration lacks has no metrics.
         entrances.retain(|one| !one.receiver.is_empty());
+        let fed = members::of(&intakes, &mut entrances, &setup.log);
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
         let spaces = storages.iter();
@@ -254,6 +261,7 @@ impl Collector {
             senders: senders
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
+            members: members::counts(&fed),
             balancers,
             samplers: build.samplers,
             budget: build.budget,
@@ -279,10 +287,12 @@ impl Collector {
         let recovery = storage::start(&outsets, &intakes, &tails, &setup.log, move || {
             ready.ready(true);
         });
+        let members = members::start(fed, wanted.as_ref(), &setup.log)?;
         Ok(Collector {
             intakes,
             of_proxy,
             listening,
+            members,
             stages: build.stages,
             senders: build.ends,
             balancers: ends,
@@ -316,6 +326,7 @@ impl Collector {
         for (_, listening) in &self.listening {
             listening.close();
         }
+        self.members.iter().for_each(Member::close);
         for (_, page) in &self.pages {
             page.close();
         }
@@ -329,6 +340,7 @@ impl Collector {
         for intake in self.intakes.iter().chain([&self.of_proxy]) {
             intake.close();
         }
+        self.members.iter().for_each(Member::close);
         self.recovery.end().await;
         let mut ends = tokio::task::JoinSet::new();
         for (_, listening) in self.listening {
@@ -350,6 +362,10 @@ impl Collector {
             ends.spawn(async move { balancer.end(until).await });
         }
         tasks::ended(&mut ends).await;
+        // All that will be settled is.
+        for member in self.members {
+            member.end().await;
+        }
         for (_, storage) in self.storages {
             storage.end(&self.log).await;
         }

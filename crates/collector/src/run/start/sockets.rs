@@ -58,7 +58,8 @@ impl Socket<'_> {
 fn sockets(receiver: &Receiver) -> Vec<(&'static str, Socket<'_>)> {
     let listen = |protocol| Some(Socket::Listen(protocol));
     let sockets = match receiver {
-        Receiver::Nop | Receiver::Proxy => Vec::new(),
+        // A receiver of Kafka has connections of its own.
+        Receiver::Kafka(_) | Receiver::Nop | Receiver::Proxy => Vec::new(),
         Receiver::Otlp(otlp) => {
             let grpc = otlp.grpc.clone().map(Box::new).map(Protocol::Grpc);
             let http = otlp.http.clone().map(Box::new).map(Protocol::Http);

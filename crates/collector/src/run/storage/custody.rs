@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use journal::Hold;
 use tokio::sync::Notify;
+
+use super::{Fate, Hold};
 
 /// See the module. It is empty where nothing is kept.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +15,9 @@ pub struct Custody {
 }
 
 impl Custody {
-    /// These records are in a segment of a journal.
-    pub fn add(&mut self, hold: Hold) {
+    /// These records are in a segment of a journal, or in messages.
+    pub fn add(&mut self, hold: impl Into<Hold>) {
+        let hold = hold.into();
         // There are few segments, and the last one is the likely one.
         if !self.holds.iter().rev().any(|other| other.is_same(&hold)) {
             self.holds.push(hold);
@@ -33,12 +35,26 @@ impl Custody {
         self.commits.extend(other.commits);
     }
 
-    /// What was written stays for the next process.
+    /// An exporter did not get rid of the records.
+    pub fn fail(&self, fate: Fate) {
+        self.holds.iter().for_each(|hold| hold.fail(fate));
+    }
+
+    /// What was written stays for the next process, and so do messages.
     pub fn stay(&self) {
         self.holds.iter().for_each(Hold::stay);
     }
 
-    /// The segments.
+    /// One that keeps this, each once.
+    #[must_use]
+    pub fn of(holds: Vec<Hold>) -> Custody {
+        Custody {
+            holds,
+            commits: Vec::new(),
+        }
+    }
+
+    /// What keeps the records.
     pub fn into_holds(self) -> Vec<Hold> {
         self.holds
     }

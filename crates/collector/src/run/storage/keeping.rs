@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use journal::{Hold, Journal};
+use journal::Journal;
 use tail::shard::Decided;
 
-use super::{Custody, entry};
+use super::{Custody, Hold, entry};
 
 /// Decisions of a component, on their way to the journal.
 pub struct Keeping {
@@ -30,7 +30,7 @@ impl Keeping {
     }
 }
 
-/// The segments that a shard needs, each until all traces below a number are decided.
+/// The segments and messages that a shard needs, each until all traces below a number are decided.
 #[derive(Default)]
 pub struct Until(Vec<(u64, Hold)>);
 
@@ -38,7 +38,9 @@ impl Until {
     /// Records came with this custody; `traces_end` is the number that the next trace gets.
     pub fn take(&mut self, custody: Custody, traces_end: u64) {
         for hold in custody.into_holds() {
-            match self.0.iter_mut().find(|(_, other)| other.is_same(&hold)) {
+            // The last one is the likely one.
+            let mut latest = self.0.iter_mut().rev();
+            match latest.find(|(_, other)| other.is_same(&hold)) {
                 Some((until, _)) => *until = traces_end,
                 None => self.0.push((traces_end, hold)),
             }
@@ -48,11 +50,14 @@ impl Until {
     /// Of what leaves now: it may be from any of the segments.
     #[must_use]
     pub fn custody(&self) -> Custody {
-        let mut custody = Custody::default();
-        for (_, hold) in &self.0 {
-            custody.add(hold.clone());
-        }
-        custody
+        let holds = self.0.iter().map(|(_, hold)| hold.clone());
+        Custody::of(holds.collect())
+    }
+
+    /// Nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// All traces below this number are decided, and what was kept of them has left.

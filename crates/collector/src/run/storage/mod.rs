@@ -6,6 +6,7 @@
 
 mod custody;
 pub mod entry;
+mod hold;
 mod intake;
 mod keeping;
 mod queue;
@@ -20,6 +21,7 @@ use journal::{Journal, Left, Lock, Settings, Space};
 
 pub use custody::{Commit, Custody, Ending, Pledge};
 pub(super) use entry::Taken;
+pub use hold::{Fate, Hold, Token};
 pub(super) use intake::refusal;
 pub use intake::{Kept, Outset};
 pub use keeping::{Keeping, Until};

@@ -4,6 +4,7 @@ pub mod dashboard;
 pub mod debug;
 pub mod file;
 mod gone;
+pub mod kafka;
 pub mod load_balancing;
 pub mod nop;
 pub mod otlp_grpc;
@@ -26,6 +27,8 @@ pub enum Exporter {
     File(file::FileExporter),
     /// `load_balancing`, `loadbalancing`
     LoadBalancing(Box<load_balancing::LoadBalancingExporter>),
+    /// `kafka`
+    Kafka(Box<kafka::KafkaExporter>),
     /// `dashboard`
     Dashboard(dashboard::DashboardExporter),
     /// `nop`: everything ends here.
@@ -39,6 +42,7 @@ impl Exporter {
         match self {
             Exporter::OtlpGrpc(exporter) => exporter.queue.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.queue.as_ref(),
+            Exporter::Kafka(exporter) => exporter.queue.as_ref(),
             // Each backend of a load balancer has its own.
             Exporter::LoadBalancing(_)
             | Exporter::Debug(_)
@@ -55,7 +59,11 @@ impl Exporter {
             Exporter::OtlpGrpc(exporter) => exporter.client.auth.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.client.auth.as_ref(),
             Exporter::LoadBalancing(exporter) => exporter.otlp.client.auth.as_ref(),
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => None,
+            Exporter::Kafka(_)
+            | Exporter::Debug(_)
+            | Exporter::File(_)
+            | Exporter::Dashboard(_)
+            | Exporter::Nop => None,
         }
     }
 
@@ -87,6 +95,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     otlp_grpc::ENTRY,
     otlp_http::ENTRY,
     load_balancing::ENTRY,
+    kafka::ENTRY,
     debug::ENTRY,
     file::ENTRY,
     dashboard::ENTRY,

@@ -1,6 +1,7 @@
 //! Receivers.
 
 pub mod jaeger;
+pub mod kafka;
 pub mod nop;
 pub mod otlp;
 pub mod proxy;
@@ -17,6 +18,8 @@ pub enum Receiver {
     Zipkin(Box<zipkin::ZipkinReceiver>),
     /// `jaeger`
     Jaeger(Box<jaeger::JaegerReceiver>),
+    /// `kafka`
+    Kafka(Box<kafka::KafkaReceiver>),
     /// `nop`: nothing comes of it.
     Nop,
     /// `proxy`: what the proxy around it records.
@@ -27,6 +30,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     otlp::ENTRY,
     zipkin::ENTRY,
     jaeger::ENTRY,
+    kafka::ENTRY,
     nop::ENTRY,
     proxy::ENTRY,
 ];

@@ -6,6 +6,7 @@ pub mod context;
 pub mod grpc;
 pub mod headers;
 pub mod http;
+pub mod kafka;
 pub mod queue;
 pub mod retry;
 pub(crate) mod storage;

@@ -10,7 +10,7 @@ use crate::config::options::{Kind, Opt, Section, Table, opt};
 #[rustfmt::skip]
 pub(crate) const TABLE: Table = &[OPTIONS];
 #[rustfmt::skip]
-const OPTIONS: &[Opt] = &[
+pub(crate) const OPTIONS: &[Opt] = &[
     opt("enabled", Kind::Flag, "true", "data that could not be sent are sent again"),
     opt("initial_interval", Kind::Duration, "5s", "wait after the first failure"),
     opt("randomization_factor", Kind::Number(0.0, 1.0), "0.5", "share of a wait by which it may be shorter or longer"),

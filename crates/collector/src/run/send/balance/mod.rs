@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 pub use attempts::Attempts;
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
+pub(in crate::run) use split::split_by;
 
 use self::ring::Ring;
 use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};

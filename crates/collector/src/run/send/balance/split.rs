@@ -23,8 +23,21 @@ pub fn split(
     ring: &Ring,
     to: Routing,
 ) -> Result<Vec<Part>, Malformed> {
+    split_by(request, spans, &mut |key| ring.owner(key), to)
+}
+
+/// The same where `owner` says whose a key is: numbers from 0 on, of which each that is there has a part.
+///
+/// # Errors
+/// What is malformed.
+pub fn split_by(
+    request: &Bytes,
+    spans: u64,
+    owner: &mut dyn FnMut(&[u8]) -> usize,
+    to: Routing,
+) -> Result<Vec<Part>, Malformed> {
     let mut cut = Cut {
-        ring,
+        owner,
         outs: Vec::new(),
         touched: Vec::new(),
     };
@@ -55,7 +68,8 @@ pub fn split(
 }
 
 struct Cut<'a> {
-    ring: &'a Ring,
+    /// Whose a key is.
+    owner: &'a mut dyn FnMut(&[u8]) -> usize,
     /// By the numbers of backends.
     outs: Vec<Out>,
     /// Who has spans of the scope, or scopes of the resource, that is being read.
@@ -108,7 +122,7 @@ impl Cut<'_> {
             let Some(span) = field.message(2) else {
                 continue;
             };
-            let owner = self.ring.owner(&trace_id(span)?);
+            let owner = (self.owner)(&trace_id(span)?);
             let out = self.out(owner);
             let is_first = out.spans_of_scope.is_empty();
             out.spans_of_scope.extend_from_slice(field.whole);
@@ -135,7 +149,8 @@ impl Cut<'_> {
             _ => b"",
         };
         let spans = count::records(Signal::Traces, field.whole)?;
-        let out = self.out(self.ring.owner(name));
+        let owner = (self.owner)(name);
+        let out = self.out(owner);
         out.request.extend_from_slice(field.whole);
         out.spans += spans;
         Ok(())

@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use super::Shared;
 use crate::run::account::Loss;
 use crate::run::data::Batch;
+use crate::run::send::Prepared;
 use crate::run::send::stored;
-use crate::run::storage::Ending;
+use crate::run::storage::{Ending, Fate};
 
 /// One of those who empty a queue.
 pub(super) async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
@@ -66,7 +67,7 @@ enum Delivered {
 
 async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
     let mut delays = Delays::new(shared.retry);
-    let mut prepared = None;
+    let mut prepared = Prepared::default();
     loop {
         let outcome = shared.target.send(batch, &mut prepared).await;
         shared.came_to(&outcome);
@@ -82,6 +83,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
                 return Delivered::Settled(Ending::Done);
             }
             Outcome::Refused(why) => {
+                batch.receipt.custody.fail(Fate::Refused);
                 lose(shared, batch);
                 shared.tell(&format!("{} records lost: {why}", batch.records));
                 return Delivered::Settled(Ending::Never);
