@@ -259,9 +259,9 @@ fn options(out: &mut String, (title, table): (&str, Table), prefix: &str) {
     for opt in all(table) {
         let path = format!("{prefix}{}", opt.name);
         row(out, opt, (title, &path));
-        // What cannot be written needs no explanation.
+        // Options within one that is refused or has no effect do what it does.
         let is_told = is_sub_policy(opt) || below(opt).is_some_and(|table| shared(table).is_some());
-        if is_told || matches!(opt.state, State::Refused(_)) {
+        if is_told || matches!(opt.state, State::Refused(_) | State::NoEffect(_)) {
             continue;
         }
         match opt.kind {
