@@ -161,8 +161,6 @@ pub enum PolicyKind {
         values: Vec<String>,
         /// `enabled_regex_matching`
         regex: bool,
-        /// `cache_max_size`
-        cache_max_size: u64,
         /// `invert_match`
         invert: bool,
     },

@@ -57,7 +57,6 @@ fn settings(wait_s: u64) -> TailSampling {
                     key: "customer.tier".to_owned(),
                     values: vec!["gold".to_owned()],
                     regex: false,
-                    cache_max_size: 0,
                     invert: false,
                 },
             ),

@@ -181,7 +181,6 @@ fn refusals_name_the_policy() {
         key: "k".to_owned(),
         values: vec!["(".to_owned()],
         regex: true,
-        cache_max_size: 0,
         invert: false,
     };
     let text = refusal(PolicyKind::And(vec![named("sub", regex)]));

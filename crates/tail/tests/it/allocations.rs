@@ -76,7 +76,6 @@ fn no_span_allocates() {
         key: "tier".to_owned(),
         values: vec!["^gold".to_owned()],
         regex: true,
-        cache_max_size: 0,
         invert: false,
     };
     let settings = TailSampling {

@@ -116,7 +116,6 @@ fn drops_win_and_faults_are_told() {
         key: "k".to_owned(),
         values: vec!["(".to_owned()],
         regex: true,
-        cache_max_size: 0,
         invert: false,
     };
     let refusal = store.dry_run(&settings(&[("wrong", wrong)]), NOW_MS);

@@ -11,7 +11,6 @@ fn text(key: &str, values: &[&str], regex: bool, invert: bool) -> PolicyKind {
         key: key.to_owned(),
         values: values.iter().map(|value| (*value).to_owned()).collect(),
         regex,
-        cache_max_size: 0,
         invert,
     }
 }

@@ -20,7 +20,6 @@ fn more_is_asked_than_a_word_has_bits() {
                 key: key.to_owned(),
                 values: vec![format!("v{number}")],
                 regex: false,
-                cache_max_size: 0,
                 invert: false,
             },
         )

@@ -138,7 +138,7 @@ const BLOCKS: &[Opt] = &[
         opt("key", Kind::Text, "", "attribute of a resource or a span"),
         opt("values", Kind::Texts, "", "whole texts, or regular expressions"),
         opt("enabled_regex_matching", Kind::Flag, "false", "they are regular expressions"),
-        opt("cache_max_size", Kind::Int(i64::MIN, i64::MAX), "0", "answers of expressions that are remembered; 0: 128"),
+        opt("cache_max_size", Kind::Int(i64::MIN, i64::MAX), "0", "answers of expressions that are remembered").no_effect("an expression takes as much time as its text is long, and no answers are remembered"),
         opt("invert_match", Kind::Flag, "false", "traces without such a value are kept"),
     ]]), "", "options of type string_attribute"),
     opt("boolean_attribute", Kind::Section(&[&[

@@ -27,8 +27,6 @@ const BLOCKS: [&str; 15] = [
 ];
 /// Bytes of a key and a value of a tracestate together.
 const TRACE_STATE_BYTES_MAX: usize = 255;
-/// Answers of expressions that are remembered where no number is written.
-const CACHE_SIZE_DEFAULT: u64 = 128;
 
 /// A policy; nothing where its type is none.
 pub(super) fn policy(section: &Section<'_>) -> Option<Policy> {
@@ -220,15 +218,10 @@ fn string_attribute(options: &Section<'_>) -> PolicyKind {
             options.notes.warn(*at, message);
         }
     }
-    let cache_max_size: i64 = options.int("cache_max_size");
     PolicyKind::StringAttribute {
         key: key(options),
         values: values.into_iter().map(|(text, _)| text).collect(),
         regex,
-        cache_max_size: match u64::try_from(cache_max_size) {
-            Ok(size) if size > 0 => size,
-            _ => CACHE_SIZE_DEFAULT,
-        },
         invert: options.flag("invert_match"),
     }
 }

@@ -104,7 +104,6 @@ impl Options<'_> {
                 key,
                 values,
                 regex,
-                cache_max_size: _,
                 invert,
             } => {
                 self.put("key", text(key));
