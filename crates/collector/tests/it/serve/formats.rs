@@ -298,12 +298,17 @@ async fn jaeger_is_taken_over_all_its_protocols() {
 }
 
 /// The `grpc-status` of a call.
-async fn call(address: &str, path: &str, message: &[u8]) -> String {
-    call_in("identity", address, path, message).await
+pub async fn call(address: &str, path: &str, message: &[u8]) -> String {
+    call_with(address, path, &[], message).await
 }
 
 /// The same, with a message in some coding.
 async fn call_in(coding: &str, address: &str, path: &str, message: &[u8]) -> String {
+    call_with(address, path, &[("grpc-encoding", coding)], message).await
+}
+
+/// The same, with more fields.
+pub async fn call_with(address: &str, path: &str, fields: Fields<'_>, message: &[u8]) -> String {
     let stream = tokio::net::TcpStream::connect(address)
         .await
         .expect("a connection");
@@ -311,13 +316,14 @@ async fn call_in(coding: &str, address: &str, path: &str, message: &[u8]) -> Str
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.expect("HTTP/2");
     tokio::spawn(connection);
-    let flag = u8::from(coding != "identity");
+    let flag = u8::from(fields.iter().any(|(name, _)| *name == "grpc-encoding"));
     let framed = [&[flag][..], &(message.len() as u32).to_be_bytes(), message].concat();
-    let request = Request::post(format!("http://{address}{path}"));
-    let request = request
+    let mut request = Request::post(format!("http://{address}{path}"))
         .header("content-type", "application/grpc")
-        .header("grpc-encoding", coding)
         .header("te", "trailers");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
     let request = request
         .body(Full::<Bytes>::from(framed))
         .expect("a request");

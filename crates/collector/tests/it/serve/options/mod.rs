@@ -5,8 +5,10 @@ mod exporter;
 mod files;
 mod health;
 mod pages;
+mod policies;
 mod proxy;
 mod receiver;
+mod samplers;
 mod tls;
 
 use super::*;

@@ -1,6 +1,11 @@
 //! TLS between collectors.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::*;
 
@@ -28,6 +33,27 @@ impl Authority {
         let [certificate, key] = [TempFile::new(), TempFile::new()];
         self.sign(name, &certificate, &key);
         [certificate, key]
+    }
+
+    /// A connection to a server of a name that the authority has signed.
+    pub(super) async fn connect(
+        &self,
+        at: &str,
+        name: &'static str,
+        protocol: &[u8],
+    ) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions");
+        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let stream = TcpStream::connect(at).await.expect("a server");
+        let name = ServerName::try_from(name).expect("a name");
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await.expect("TLS")
     }
 
     /// Writes a certificate for a name, and its key.
