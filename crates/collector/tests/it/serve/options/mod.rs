@@ -6,6 +6,7 @@ mod files;
 mod health;
 mod pages;
 mod policies;
+mod processors;
 mod proxy;
 mod receiver;
 mod samplers;

@@ -12,7 +12,7 @@ const WITH_ERROR: i32 = 2;
 const ALWAYS: &str = "policies: [ { name: a, type: always_sample } ]";
 
 /// A collector with a chain of processors before a file.
-fn into_file(processors: &str, names: &str) -> (Collector, TempFile) {
+pub(super) fn into_file(processors: &str, names: &str) -> (Collector, TempFile) {
     let file = TempFile::new();
     let collector = within_a_proxy_by(&format!(
         "receivers: {{ proxy: }}\nprocessors: {{ {processors} }}\nexporters: {{ file: {{ path: '{}' }} }}\n\
