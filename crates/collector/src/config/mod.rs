@@ -101,6 +101,23 @@ pub fn load(
     }
 }
 
+/// The settings of an exporter that is written alone.
+#[cfg(test)]
+pub(crate) fn exporter(text: &str) -> Exporter {
+    let id = text.split(':').next().unwrap_or_default();
+    let yaml = format!(
+        "yaml:{{ receivers: {{ nop: }}, exporters: {{ {text} }}, \
+         service: {{ pipelines: {{ traces: {{ receivers: [nop], exporters: [{id}] }} }} }} }}"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|_| Err(String::new()),
+    };
+    let config = load(&[&yaml], &Options::default(), outside);
+    let mut config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
+    config.exporters.remove(0).settings
+}
+
 /// The configuration, as far as it can be made. Where there is none, `notes` says why.
 fn config(
     sources: &[&str],

@@ -10,13 +10,15 @@ use spangate_collector::config::docs::{collector_markdown, proofs};
 const STATES: [&str; 4] = ["works", "works, old", "untested", "untested, old"];
 
 /// Where the tests are.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 8] = [
     "src",
     "tests",
     "../tail/src",
     "../export/src",
     "../export/tests",
     "../spangate/tests",
+    "../traces/src",
+    "../journal/src",
 ];
 
 /// The functions of all files of a folder that are tests.
@@ -75,7 +77,8 @@ fn what_is_said_to_work_names_a_test_that_is_there() {
         let is_there = rows.get(title).is_some_and(|own| own.contains(option));
         assert!(is_there, "{title} has no option {option}");
         assert!(told.entry(title.into()).or_default().insert(option.into()));
-        if let Some(test) = test {
+        // One that reads the setting, and perhaps one of what it does.
+        for test in test.into_iter().flat_map(|tests| tests.split(' ')) {
             assert!(
                 found.contains(test),
                 "{title}, {option}: there is no test {test}"

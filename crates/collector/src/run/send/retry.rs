@@ -51,18 +51,19 @@ fn spread(interval: Duration, share: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RETRY: Retry = Retry {
-        initial_interval_ns: 1_000_000_000,
-        randomization_factor: 0.0,
-        multiplier: 2.0,
-        max_interval_ns: 4_000_000_000,
-        max_elapsed_ns: 20_000_000_000,
-    };
+    use crate::config::{Exporter, exporter};
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_and_end() {
-        let mut waits = Waits::new(Some(&RETRY));
+        let exporter = exporter(
+            "otlphttp: { endpoint: 'http://x', retry_on_failure: { initial_interval: 1s, randomization_factor: 0, \
+             multiplier: 2, max_interval: 4s, max_elapsed_time: 20s } }",
+        );
+        let Exporter::OtlpHttp(exporter) = exporter else {
+            panic!("{exporter:?}");
+        };
+        let retry = exporter.retry.as_ref();
+        let mut waits = Waits::new(retry);
         let mut all = Vec::new();
         while let Some(wait) = waits.next(None) {
             all.push(wait.as_secs());
@@ -70,9 +71,9 @@ mod tests {
         }
         assert_eq!(all, [1, 2, 4, 4, 4, 4]);
         let asked = Some(Duration::from_secs(9));
-        assert_eq!(Waits::new(Some(&RETRY)).next(asked), asked);
+        assert_eq!(Waits::new(retry).next(asked), asked);
         let asked = Some(Duration::from_secs(21));
-        assert_eq!(Waits::new(Some(&RETRY)).next(asked), None);
+        assert_eq!(Waits::new(retry).next(asked), None);
         assert_eq!(Waits::new(None).next(None), None);
     }
 

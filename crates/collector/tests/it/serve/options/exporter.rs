@@ -13,10 +13,10 @@ use hyper_util::server::conn::auto::Builder;
 use super::*;
 
 /// A request that came: its path, its fields, and its connection's number.
-type Came = (String, HeaderMap, u32);
+pub(super) type Came = (String, HeaderMap, u32);
 
 /// A back end that answers every request with a status, over HTTP/1.1 or HTTP/2; and what came.
-async fn back_end(status: u16) -> (String, Arc<Mutex<Vec<Came>>>) {
+pub(super) async fn back_end(status: u16) -> (String, Arc<Mutex<Vec<Came>>>) {
     let BackEnd { at, came, .. } = BackEnd::answering(status, Duration::ZERO).await;
     (at, came)
 }
@@ -196,9 +196,19 @@ async fn backends_have_queues_and_times_of_their_own() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
     let at = dead.local_addr().expect("an address").to_string();
     for exporter in over_grpc(&at, "timeout: 200ms, retry_on_failure: { enabled: false }") {
-        let collector = of_traces(&exporter);
+        let name = exporter.split(':').next().expect("a name");
+        let (collector, lines) = start_logged(
+            Level::Warn,
+            &format!(
+                "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\nexporters: {{ {exporter} }}\n\
+                 service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [{name}] }} }} }}"
+            ),
+        );
         taken(&grpc(&collector), request(0, 10)).await;
         until("it is given up", || traces(&collector).failed == 20).await;
+        let lines = lines.lock().expect("no panic");
+        let is_told = |line: &String| line.contains("no answer within 200ms");
+        assert!(lines.iter().any(is_told), "{lines:?}");
     }
     for exporter in over_grpc(
         &at,

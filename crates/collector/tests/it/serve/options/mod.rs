@@ -1,5 +1,7 @@
 //! Options of exporters, receivers and extensions, over real sockets.
 
+mod authenticators;
+mod balance;
 mod cookies;
 mod exporter;
 mod files;
