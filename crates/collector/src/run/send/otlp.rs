@@ -11,7 +11,7 @@ use super::Form;
 use crate::config::Signal;
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::{Encoding, OtlpHttpExporter};
-use crate::config::components::shared::grpc::{Balancer, GrpcCompression};
+use crate::config::components::shared::grpc::{Balancer, GrpcClient, GrpcCompression};
 use crate::config::components::shared::http::{Coding, HttpClient};
 use crate::run::auth::{Authenticators, Editor};
 use crate::run::origin::Origin;
@@ -67,17 +67,10 @@ pub(super) fn grpc(
         user_agent: settings.client.user_agent.clone(),
         tls,
     };
-    let keepalive = settings.client.keepalive.as_ref();
     let options = GrpcOptions {
         proxy: proxies.to_grpc(host),
-        is_balanced: settings.client.balancer == Balancer::RoundRobin,
-        authority: settings.client.authority.clone(),
         unix: unix.map(str::to_owned),
-        keepalive: keepalive.map(|keepalive| Keepalive {
-            after: Duration::from_nanos(keepalive.ping_ns),
-            timeout: Duration::from_nanos(keepalive.ping_timeout_ns),
-            while_idle: keepalive.permit_without_stream,
-        }),
+        ..options(&settings.client)
     };
     Ok(Outlet {
         client: Client::grpc_with(&otlp, signal_of(signal), options)?,
@@ -140,6 +133,22 @@ pub(super) fn http(
     Ok((outlet, form))
 }
 
+/// The options of a connection that its settings say alone.
+fn options(settings: &GrpcClient) -> GrpcOptions {
+    let keepalive = settings.keepalive.as_ref();
+    GrpcOptions {
+        proxy: None,
+        unix: None,
+        is_balanced: settings.balancer == Balancer::RoundRobin,
+        authority: settings.authority.clone(),
+        keepalive: keepalive.map(|keepalive| Keepalive {
+            after: Duration::from_nanos(keepalive.ping_ns),
+            timeout: Duration::from_nanos(keepalive.ping_timeout_ns),
+            while_idle: keepalive.permit_without_stream,
+        }),
+    }
+}
+
 /// The host and port of a URL.
 fn server(url: &str) -> Option<(String, String)> {
     let url: hyper::Uri = url.parse().ok()?;
@@ -176,5 +185,36 @@ fn millis(ns: u64) -> u32 {
     match ns {
         0 => TIMEOUT_MAX_MS,
         ns => u32::try_from(ns.div_ceil(1_000_000)).unwrap_or(TIMEOUT_MAX_MS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Exporter, exporter};
+
+    #[test]
+    fn one_address_is_enough_where_the_settings_say_so() {
+        let one = "endpoint: 'x:1', balancer_name: pick_first";
+        for text in [
+            format!("otlp: {{ {one} }}"),
+            format!(
+                "loadbalancing: {{ protocol: {{ otlp: {{ {one} }} }}, resolver: {{ static: {{ hostnames: [a] }} }} }}"
+            ),
+        ] {
+            let client = match exporter(&text) {
+                Exporter::OtlpGrpc(exporter) => exporter.client,
+                Exporter::LoadBalancing(exporter) => exporter.otlp.client,
+                other => panic!("{other:?}"),
+            };
+            assert!(!options(&client).is_balanced, "{text}");
+            assert!(
+                options(&GrpcClient {
+                    balancer: Balancer::RoundRobin,
+                    ..client
+                })
+                .is_balanced
+            );
+        }
     }
 }

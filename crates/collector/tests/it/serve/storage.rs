@@ -455,3 +455,20 @@ async fn a_file_that_is_broken_is_set_aside_where_that_is_asked_for() {
     assert_eq!(traces(&second).recovered, 0);
     second.end().await;
 }
+
+#[tokio::test]
+async fn groups_that_wait_may_have_a_storage() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let exporter = format!("file: {{ path: '{}' }}", file.0.display());
+    let group = |wait: &str| {
+        let group = format!("groupbytrace: {{ wait_duration: {wait}, storage: file_storage }}");
+        collector(&keeping(&folder, &group, &exporter))
+    };
+    let first = group("300s");
+    sent(&first, 0, 10).await;
+    assert_eq!(first.end().await[0].exported, 0);
+    let second = group("1s");
+    until("they go on", || traces(&second).exported == 20).await;
+    assert_eq!(traces(&second).recovered, 20);
+    second.end().await;
+}

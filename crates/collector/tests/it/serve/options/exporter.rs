@@ -145,7 +145,7 @@ async fn requests_over_http_are_what_the_settings_say() {
 }
 
 /// The exporters that speak gRPC to this address, with these options.
-fn over_grpc(at: &str, options: &str) -> [String; 2] {
+pub(super) fn over_grpc(at: &str, options: &str) -> [String; 2] {
     let options = format!("tls: {{ insecure: true }}, {options}");
     [
         format!("otlp: {{ endpoint: '{at}', {options} }}"),
@@ -156,7 +156,7 @@ fn over_grpc(at: &str, options: &str) -> [String; 2] {
 }
 
 /// A collector of traces that sends them on by one exporter.
-fn of_traces(exporter: &str) -> Collector {
+pub(super) fn of_traces(exporter: &str) -> Collector {
     let name = exporter.split(':').next().expect("a name");
     let token = "extensions: { headers_setter: { headers: [ { key: authorization, value: Bearer key } ] } }";
     sender(exporter, name, token, "headers_setter")

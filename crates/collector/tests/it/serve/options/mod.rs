@@ -7,6 +7,7 @@ mod exporter;
 mod files;
 mod health;
 mod pages;
+mod pings;
 mod policies;
 mod processors;
 mod proxy;
