@@ -156,7 +156,8 @@ service:
   are counted.
 - A store holds 1000000 traces at most.
 - The store is outside of the account: it copies what it is shown, and refuses nothing. It ends with
-  the process.
+  the process. Its bytes count in what data may take (`memory_limiter`), of which it has a quarter
+  at most; `spangate_dashboard_held_bytes` and its kin tell what it holds.
 ";
 
 const PROXIES: &str = "

@@ -16,7 +16,7 @@ use export::client::{Client, Outcome, Proxies};
 use journal::Left;
 use otlp::Outlet;
 use tokio::time::Instant;
-use traces::{Stage, Store};
+use traces::Stage;
 
 pub(in crate::run) use balance::start as balance;
 pub use balance::{BOUNDS_MS, Balancer};
@@ -30,7 +30,7 @@ use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
 use super::json;
-use super::process::dashboard::now_ms;
+use super::process::dashboard::Shown;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
@@ -47,7 +47,7 @@ enum Target {
     /// A file.
     File(Arc<file::File>),
     /// The process's trace store.
-    Dashboard(Arc<Store>),
+    Dashboard(Arc<Shown>),
     /// Nowhere.
     Nop,
 }
@@ -86,7 +86,7 @@ pub(super) struct Outside<'a> {
     /// Files that are open.
     pub files: &'a mut Files,
     /// Where exporters `dashboard` put traces.
-    pub traces: Option<&'a Arc<Store>>,
+    pub traces: Option<&'a Arc<Shown>>,
 }
 
 /// Starts the exporter of a signal. To be called within the runtime.
@@ -164,7 +164,7 @@ impl Target {
         match self {
             Target::Nop => TAKEN,
             Target::Dashboard(store) => {
-                store.add(&batch.bytes, Stage::Kept, now_ms());
+                store.add(&batch.bytes, Stage::Kept);
                 TAKEN
             }
             Target::Debug(debug) => {
