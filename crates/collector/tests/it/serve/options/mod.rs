@@ -3,6 +3,7 @@
 mod authenticators;
 mod balance;
 mod cookies;
+mod detection;
 mod exporter;
 mod files;
 mod health;
@@ -13,6 +14,7 @@ mod processors;
 mod proxy;
 mod receiver;
 mod samplers;
+mod shares;
 mod tls;
 
 use super::*;

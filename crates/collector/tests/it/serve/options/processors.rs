@@ -1,22 +1,19 @@
-//! Options of processors that change, drop and keep records, from a file of settings to a file of records.
+//! Options of processors that change and drop records, from a file of settings to a file of records.
 
 use std::collections::BTreeMap;
 
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
-use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::trace::v1::span::Event;
 use serde_json::Value as Json;
 
-use super::super::within_a_proxy_by;
 use super::samplers::into_file;
 use super::*;
 
-fn text(value: &str) -> any_value::Value {
+pub(super) fn text(value: &str) -> any_value::Value {
     any_value::Value::StringValue(value.into())
 }
 
-fn attribute(key: &str, value: any_value::Value) -> KeyValue {
+pub(super) fn attribute(key: &str, value: any_value::Value) -> KeyValue {
     KeyValue {
         key: key.into(),
         value: Some(AnyValue { value: Some(value) }),
@@ -25,7 +22,7 @@ fn attribute(key: &str, value: any_value::Value) -> KeyValue {
 }
 
 /// A span by its name, of this kind and with these attributes.
-fn span(name: &str, kind: i32, attributes: Vec<KeyValue>) -> Span {
+pub(super) fn span(name: &str, kind: i32, attributes: Vec<KeyValue>) -> Span {
     Span {
         trace_id: vec![7; 16],
         span_id: vec![7; 8],
@@ -36,7 +33,7 @@ fn span(name: &str, kind: i32, attributes: Vec<KeyValue>) -> Span {
     }
 }
 
-fn resource(
+pub(super) fn resource(
     attributes: &[(&str, &str)],
     (scope, version): (&str, &str),
     spans: Vec<Span>,
@@ -97,7 +94,7 @@ fn spans() -> Bytes {
     request.encode_to_vec().into()
 }
 
-async fn take(collector: &Collector) -> Result<(), Refusal> {
+pub(super) async fn take(collector: &Collector) -> Result<(), Refusal> {
     collector.of_proxy().take(Signal::Traces, spans()).await
 }
 
@@ -281,267 +278,4 @@ async fn statements_are_of_groups_with_contexts_and_conditions() {
     };
     assert_eq!(with("own"), ["get"]);
     assert_eq!(with("shared"), ["get", "getter", "none", "pay", "put"]);
-}
-
-/// A collector with a sampler of traces and one of logs before files.
-fn sampling(options: &str) -> (Collector, [TempFile; 2]) {
-    let files = [TempFile::new(), TempFile::new()];
-    let [spans, logs] = files.each_ref().map(|file| file.0.display());
-    let collector = within_a_proxy_by(&format!(
-        "receivers: {{ proxy: }}\nprocessors: {{ probabilistic_sampler: {{ {options} }} }}\n\
-         exporters: {{ file/spans: {{ path: '{spans}' }}, file/logs: {{ path: '{logs}' }} }}\n\
-         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [proxy], processors: [probabilistic_sampler], exporters: [file/spans] }}, \
-         logs: {{ receivers: [proxy], processors: [probabilistic_sampler], exporters: [file/logs] }} }} }}"
-    ));
-    (collector, files)
-}
-
-/// The spans that are kept of a hundred, as their numbers and what their tracestates say.
-async fn sampled(options: &str, state: &str) -> BTreeMap<u8, String> {
-    let (collector, [spans, _]) = sampling(options);
-    let numbers = 0..100_u8;
-    let all = numbers.map(|number| Span {
-        trace_id: [&[number; 9][..], &[number.wrapping_mul(97); 7]].concat(),
-        name: number.to_string(),
-        trace_state: state.into(),
-        ..span("", 1, vec![])
-    });
-    let request = ExportTraceServiceRequest {
-        resource_spans: vec![resource(&[], ("", ""), all.collect())],
-    };
-    let body = request.encode_to_vec().into();
-    let outcome = collector.of_proxy().take(Signal::Traces, body).await;
-    outcome.expect("they are taken");
-    collector.end().await;
-    let kept = spans.spans().into_iter().map(|span| {
-        let name = span["name"].as_str().expect("a name");
-        let state = span["traceState"].as_str().unwrap_or_default();
-        (name.parse().expect("a number"), state.to_owned())
-    });
-    kept.collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_of_spans_is_kept_as_the_settings_say() {
-    let seed = "mode: hash_seed, sampling_percentage: 50";
-    let half = sampled(seed, "").await;
-    assert!((25..75).contains(&half.len()), "{}", half.len());
-    let other = sampled(&format!("{seed}, hash_seed: 22"), "").await;
-    assert!(!half.keys().eq(other.keys()));
-    let few = sampled("mode: hash_seed, sampling_percentage: 10", "").await;
-    assert!(few.len() < half.len() && few.keys().all(|kept| half.contains_key(kept)));
-    // By the identifiers alone others are kept.
-    let third = "mode: equalizing, sampling_percentage: 33";
-    let equal = sampled(third, "").await;
-    assert!(
-        equal.values().all(|state| state == "ot=th:ab85"),
-        "{equal:?}"
-    );
-    let coarse = sampled(&format!("{third}, sampling_precision: 2"), "").await;
-    assert!(
-        coarse.values().all(|state| state == "ot=th:ac"),
-        "{coarse:?}"
-    );
-    // A state that makes no sense.
-    let closed = sampled(seed, "ot=th:x").await;
-    let open = sampled(&format!("{seed}, fail_closed: false"), "ot=th:x").await;
-    assert_eq!((closed.len(), open.len()), (0, 100));
-}
-
-/// The numbers of the log records that are kept of a hundred, all of one trace.
-async fn logged(options: &str) -> Vec<u8> {
-    let (collector, [_, logs]) = sampling(options);
-    let records = (0..100_u8).map(|number| LogRecord {
-        trace_id: vec![7; 16],
-        severity_number: number.into(),
-        attributes: vec![
-            attribute("key", text(&number.to_string())),
-            attribute(
-                "priority",
-                any_value::Value::IntValue(i64::from(number) % 2 * 100),
-            ),
-        ],
-        ..LogRecord::default()
-    });
-    let request = ExportLogsServiceRequest {
-        resource_logs: vec![ResourceLogs {
-            scope_logs: vec![ScopeLogs {
-                log_records: records.collect(),
-                ..ScopeLogs::default()
-            }],
-            ..ResourceLogs::default()
-        }],
-    };
-    let body = request.encode_to_vec().into();
-    let outcome = collector.of_proxy().take(Signal::Logs, body).await;
-    outcome.expect("they are taken");
-    collector.end().await;
-    let lines = std::fs::read_to_string(&logs.0).unwrap_or_default();
-    let mut kept = Vec::new();
-    for line in lines.lines() {
-        let line: Json = serde_json::from_str(line).expect("JSON");
-        let records = line["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array();
-        for record in records.into_iter().flatten() {
-            kept.push(record["severityNumber"].as_u64().unwrap_or_default() as u8);
-        }
-    }
-    kept
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_of_log_records_is_kept_as_the_settings_say() {
-    let half = "sampling_percentage: 50";
-    // All have the same trace.
-    let whole = logged(half).await.len();
-    assert!(whole == 0 || whole == 100, "{whole}");
-    let by_key = format!("{half}, attribute_source: record, from_attribute: key");
-    let kept = logged(&by_key).await;
-    assert!((25..75).contains(&kept.len()), "{kept:?}");
-    let odd: Vec<_> = (0..100).filter(|number| number % 2 == 1).collect();
-    let priority = "sampling_percentage: 0, sampling_priority: priority";
-    assert_eq!(logged(priority).await, odd);
-}
-
-/// The attributes of the resources that a detector leaves, by `service.name`.
-async fn detected(options: &str) -> Vec<BTreeMap<String, String>> {
-    let (collector, file) = into_file(
-        &format!("resourcedetection: {{ {options} }}"),
-        "resourcedetection",
-    );
-    take(&collector).await.expect("they are taken");
-    collector.end().await;
-    let lines = std::fs::read_to_string(&file.0).unwrap_or_default();
-    let line: Json = serde_json::from_str(&lines).expect("a line");
-    let resources = line["resourceSpans"].as_array().expect("resources").iter();
-    resources
-        .map(|one| {
-            let attributes = one["resource"]["attributes"].as_array();
-            let attributes = attributes.into_iter().flatten();
-            attributes
-                .map(|one| {
-                    let key = one["key"].as_str().expect("a key").to_owned();
-                    (key, one["value"].to_string())
-                })
-                .collect()
-        })
-        .collect()
-}
-
-/// Attributes of the system, and whether they are there where nothing is written.
-const OF_SYSTEM: [(&str, bool); 17] = [
-    ("host.name", true),
-    ("os.type", true),
-    ("host.arch", false),
-    ("host.id", false),
-    ("host.ip", false),
-    ("host.mac", false),
-    ("host.interface", false),
-    ("os.name", false),
-    ("os.version", false),
-    ("os.build.id", false),
-    ("os.description", false),
-    ("host.cpu.vendor.id", false),
-    ("host.cpu.family", false),
-    ("host.cpu.model.id", false),
-    ("host.cpu.model.name", false),
-    ("host.cpu.stepping", false),
-    ("host.cpu.cache.l2.size", false),
-];
-
-/// Whether this machine tells so.
-fn is_known(name: &str) -> bool {
-    let has = |file: &str, text: &str| {
-        let found = std::fs::read_to_string(file).unwrap_or_default();
-        found.lines().any(|line| line.starts_with(text))
-    };
-    match name {
-        "host.id" => has("/etc/machine-id", ""),
-        "os.name" => has("/etc/os-release", "NAME="),
-        "os.version" => has("/etc/os-release", "VERSION_ID="),
-        "os.description" => has("/etc/os-release", "PRETTY_NAME="),
-        "host.cpu.vendor.id" => has("/proc/cpuinfo", "vendor_id"),
-        "host.cpu.family" => has("/proc/cpuinfo", "cpu family"),
-        "host.cpu.model.id" => has("/proc/cpuinfo", "model\t"),
-        "host.cpu.model.name" => has("/proc/cpuinfo", "model name"),
-        "host.cpu.stepping" => has("/proc/cpuinfo", "stepping"),
-        "host.cpu.cache.l2.size" => has("/proc/cpuinfo", "cache size"),
-        _ => true,
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_system_tells_what_is_asked_for() {
-    let asked = |wanted: &dyn Fn(&str, bool) -> bool| {
-        let attributes = OF_SYSTEM.iter().map(|(name, at_first)| {
-            format!("{name}: {{ enabled: {} }}, ", wanted(name, *at_first))
-        });
-        let attributes: String = attributes.collect();
-        format!("detectors: [system], system: {{ resource_attributes: {{ {attributes} }} }}")
-    };
-    let of_none = async |options: &str| detected(options).await.pop().expect("a resource");
-    let first: Vec<_> = of_none("detectors: [system]").await.into_keys().collect();
-    assert_eq!(first, ["host.name", "os.type"]);
-    // Names of hosts that are asked for over the network are not known, and nothing is told without one.
-    let nobody = "detectors: [system], system: { hostname_sources: [cname] }";
-    assert!(of_none(nobody).await.is_empty());
-    // The others, and none of those.
-    let others: Vec<_> = of_none(&asked(&|_, at_first| !at_first))
-        .await
-        .into_keys()
-        .collect();
-    let known = OF_SYSTEM
-        .iter()
-        .filter(|(name, at_first)| !at_first && is_known(name));
-    let mut known: Vec<_> = known.map(|(name, _)| *name).collect();
-    known.sort_unstable();
-    assert_eq!(others, known);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_detected_replaces_what_was_there_or_does_not() {
-    let variable = "OTEL_RESOURCE_ATTRIBUTES";
-    if std::env::var_os(variable).is_none() {
-        // The variables of a process are set at its start.
-        let name =
-            "serve::options::processors::what_is_detected_replaces_what_was_there_or_does_not";
-        let own = std::env::current_exe().expect("a program");
-        let run = std::process::Command::new(own)
-            .args(["--exact", name])
-            .env(variable, "zone=env,more=env,os.type=env")
-            .output()
-            .expect("it runs");
-        let told = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && told.contains("1 passed"), "{told}");
-        return;
-    }
-    let env = r#"{"stringValue":"env"}"#;
-    let zone = async |options: &str| detected(options).await[0]["zone"].clone();
-    assert_eq!(zone("").await, env);
-    assert_eq!(zone("override: false").await, r#"{"stringValue":"a"}"#);
-    let keys = async |options: &str| -> Vec<String> {
-        detected(options)
-            .await
-            .pop()
-            .expect("a resource")
-            .into_keys()
-            .collect()
-    };
-    assert_eq!(keys("").await, ["more", "os.type", "zone"]);
-    assert_eq!(keys("attributes: [zone]").await, ["zone"]);
-    assert_eq!(
-        keys("env: { attributes: { included: ['*o*e'] } }").await,
-        ["more", "os.type", "zone"]
-    );
-    assert_eq!(
-        keys("env: { attributes: { included: [z*] } }").await,
-        ["zone"]
-    );
-    assert_eq!(
-        keys("env: { attributes: { excluded: [z*, os.*] } }").await,
-        ["more"]
-    );
-    // The first detector that knows an attribute counts.
-    let of = async |options: &str| detected(options).await[2]["os.type"].clone();
-    assert_eq!(of("detectors: [env, system]").await, env);
-    assert_ne!(of("detectors: [system, env]").await, env);
 }
