@@ -232,16 +232,20 @@ fn the_end_tells_what_it_waits_for_and_how_to_end_at_once() {
 
 /// What a collector with these options of its log writes to a file from its start to its end.
 fn logged(options: &str) -> String {
-    let (folder, port) = (Folder::new(), common::Port::reserve());
+    let folder = Folder::new();
+    let socket = folder.path("up");
     let path = folder.write("own.log", "");
     let logs = format!("telemetry: {{ logs: {{ output_paths: ['{path}'], {options} }},");
-    let health = format!("health_check: {{ endpoint: '127.0.0.1:{}' }}", port.number);
+    let health = format!(
+        "health_check: {{ transport: unix, endpoint: '{}' }}",
+        socket.display()
+    );
     let config = CONFIG
         .replace("telemetry: {", &logs)
         .replace("health_check: { endpoint: '127.0.0.1:0' }", &health);
     let mut collector = Running::start(&config);
     common::eventually("it is there", || {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port.number)).ok()?;
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).ok()?;
         let request = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
