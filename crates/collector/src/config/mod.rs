@@ -104,18 +104,29 @@ pub fn load(
 /// The settings of an exporter that is written alone.
 #[cfg(test)]
 pub(crate) fn exporter(text: &str) -> Exporter {
-    let id = text.split(':').next().unwrap_or_default();
+    piped("nop:", text).exporters.remove(0).settings
+}
+
+/// The settings of a receiver that is written alone.
+#[cfg(test)]
+pub(crate) fn receiver(text: &str) -> Receiver {
+    piped(text, "nop:").receivers.remove(0).settings
+}
+
+/// A configuration with a pipeline of a receiver and an exporter.
+#[cfg(test)]
+fn piped(receiver: &str, exporter: &str) -> Config {
+    let [from, to] = [receiver, exporter].map(|text| text.split(':').next().unwrap_or_default());
     let yaml = format!(
-        "yaml:{{ receivers: {{ nop: }}, exporters: {{ {text} }}, \
-         service: {{ pipelines: {{ traces: {{ receivers: [nop], exporters: [{id}] }} }} }} }}"
+        "yaml:{{ receivers: {{ {receiver} }}, exporters: {{ {exporter} }}, \
+         service: {{ pipelines: {{ traces: {{ receivers: [{from}], exporters: [{to}] }} }} }} }}"
     );
     let outside = Outside {
         variable: &|_| None,
         read_file: &|_| Err(String::new()),
     };
     let config = load(&[&yaml], &Options::default(), outside);
-    let mut config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
-    config.exporters.remove(0).settings
+    config.unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 /// The configuration, as far as it can be made. Where there is none, `notes` says why.
