@@ -19,9 +19,10 @@ proxy's configuration runs the same within the proxy ([tracing.md](tracing.md#a-
 
 | state | meaning |
 |---|---|
-| works | It does what the Collector's does. In the tables of `src/config/proofs.tsv`, a test fails when it is not read. |
+| works | It does what the Collector's does. `src/config/proofs.tsv` names a test that fails when it is not read. |
 | untested | It is read, and is meant to work; no test shows yet that it has its effect. |
 | works, old | It works under this name; a warning tells the new one. |
+| untested, old | Likewise, and no test shows yet that it has its effect. |
 | no effect | It is taken, and a warning tells why it does nothing. |
 | refused | It is an error, which tells why. A value that says no more than the default is taken. |
 
@@ -156,7 +157,8 @@ service:
   are counted.
 - A store holds 1000000 traces at most.
 - The store is outside of the account: it copies what it is shown, and refuses nothing. It ends with
-  the process.
+  the process. Its bytes count in what data may take (`memory_limiter`), of which it has a quarter
+  at most; `spangate_dashboard_held_bytes` and its kin tell what it holds.
 ";
 
 const PROXIES: &str = "
@@ -264,7 +266,8 @@ fn names(entry: &Entry) -> String {
 }
 
 fn component(out: &mut String, role: Role, entry: &Entry) {
-    if entry.options.is_empty() {
+    // Options of what is left out do nothing.
+    if entry.options.is_empty() || matches!(entry.parse, Parse::LeftOut(_)) {
         return;
     }
     let title = format!("{role} {}", names(entry));
@@ -317,9 +320,9 @@ fn options(out: &mut String, (title, table): (&str, Table), prefix: &str) {
     for opt in all(table) {
         let path = format!("{prefix}{}", opt.name);
         row(out, opt, (title, &path));
-        // What cannot be written needs no explanation.
+        // Options within one that is refused or has no effect do what it does.
         let is_told = is_sub_policy(opt) || below(opt).is_some_and(|table| shared(table).is_some());
-        if is_told || matches!(opt.state, State::Refused(_)) {
+        if is_told || matches!(opt.state, State::Refused(_) | State::NoEffect(_)) {
             continue;
         }
         match opt.kind {
@@ -350,6 +353,7 @@ fn row(out: &mut String, opt: &Opt, (title, path): (&str, &str)) {
     let (state, more) = match opt.state {
         State::Works if is_untested => ("untested", None),
         State::Works => ("works", None),
+        State::Deprecated(instead) if is_untested => ("untested, old", Some(instead)),
         State::Deprecated(instead) => ("works, old", Some(instead)),
         State::NoEffect(reason) => ("no effect", Some(reason)),
         State::Refused(reason) => ("refused", Some(reason)),

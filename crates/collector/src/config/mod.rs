@@ -101,6 +101,34 @@ pub fn load(
     }
 }
 
+/// The settings of an exporter that is written alone.
+#[cfg(test)]
+pub(crate) fn exporter(text: &str) -> Exporter {
+    piped("nop:", text).exporters.remove(0).settings
+}
+
+/// The settings of a receiver that is written alone.
+#[cfg(test)]
+pub(crate) fn receiver(text: &str) -> Receiver {
+    piped(text, "nop:").receivers.remove(0).settings
+}
+
+/// A configuration with a pipeline of a receiver and an exporter.
+#[cfg(test)]
+fn piped(receiver: &str, exporter: &str) -> Config {
+    let [from, to] = [receiver, exporter].map(|text| text.split(':').next().unwrap_or_default());
+    let yaml = format!(
+        "yaml:{{ receivers: {{ {receiver} }}, exporters: {{ {exporter} }}, \
+         service: {{ pipelines: {{ traces: {{ receivers: [{from}], exporters: [{to}] }} }} }} }}"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|_| Err(String::new()),
+    };
+    let config = load(&[&yaml], &Options::default(), outside);
+    config.unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
 /// The configuration, as far as it can be made. Where there is none, `notes` says why.
 fn config(
     sources: &[&str],

@@ -3,6 +3,7 @@
 //! What the Collector lacks stands beside them: the account of every span.
 
 mod balance;
+mod dashboard;
 mod exporters;
 mod kafka;
 mod otlp;
@@ -44,6 +45,7 @@ pub(super) fn sheet(view: &View) -> Sheet {
     kafka::write(view, &mut page);
     processors::write(view, &mut page);
     tail::write(view, &mut page);
+    dashboard::write(view, &mut page);
     process::write(view, &mut page);
     page
 }

@@ -143,7 +143,7 @@ fn limits_of_all_exporters_count() {
     let text = "receivers: { nop: }
 exporters:
   dashboard:
-  dashboard/large: { max_bytes: 100000000, max_age: 1m, unsampled: false }
+  dashboard/large: { max_bytes: 100000000, max_age: 2h, unsampled: false }
   dashboard/unused: { max_bytes: 900000000 }
 service:
   telemetry: { metrics: { level: none } }
@@ -152,7 +152,7 @@ service:
     let (config, _) = good(text);
     let expected = Limits {
         bytes_max: 100_000_000,
-        age_max_ms: 3_600_000,
+        age_max_ms: 7_200_000,
     };
     assert_eq!(config.trace_store(), Some(expected));
     let Exporter::Dashboard(first) = &config.exporters[0].settings else {

@@ -106,10 +106,25 @@ impl Options {
         let gates = gates(list);
         self.record_policy = gates.record_policy.unwrap_or(self.record_policy);
         for gate in gates.unknown {
-            crate::say_error(&format!(
-                "warning: the unknown feature gate '{gate}' is ignored\n"
-            ));
+            crate::say_error(&format!("warning: {}\n", ignored(gate)));
         }
+    }
+}
+
+/// Gates of the Collector that would change what is kept or sent, and what happens here instead.
+const NOT_BUILT_IN: [(&str, &str); 1] = [(
+    "processor.tailsamplingprocessor.usetracestate",
+    "'probabilistic' decides by a hash of the trace id, limits do not report what they kept, and no threshold ('th') is written \
+     to a tracestate",
+)];
+
+/// The message about a gate that has no effect.
+pub(crate) fn ignored(gate: &str) -> String {
+    match NOT_BUILT_IN.iter().find(|(name, _)| *name == gate) {
+        Some((_, instead)) => {
+            format!("the feature gate '{gate}' is not built in, and ignored: {instead}")
+        }
+        None => format!("the unknown feature gate '{gate}' is ignored"),
     }
 }
 
@@ -118,7 +133,7 @@ impl Options {
 pub(crate) struct Gates<'a> {
     /// Whether policies are recorded, if the list says so.
     pub record_policy: Option<bool>,
-    /// Gates that this program does not know.
+    /// Gates that have no effect here. A gate that is not built in is off anyway.
     pub unknown: Vec<&'a str>,
 }
 
@@ -130,6 +145,7 @@ pub(crate) fn gates(list: &str) -> Gates<'_> {
         let gate = gate.strip_prefix(['+', '-']).unwrap_or(gate);
         match gate {
             RECORD_POLICY => gates.record_policy = Some(is_on),
+            gate if !is_on && NOT_BUILT_IN.iter().any(|(name, _)| *name == gate) => {}
             gate => gates.unknown.push(gate),
         }
     }
@@ -176,6 +192,20 @@ mod tests {
         );
         let gates = "--config a --feature-gates=+processor.tailsamplingprocessor.recordpolicy";
         assert!(parsed(gates).unwrap().record_policy);
+        let own = "processor.tailsamplingprocessor.usetracestate";
+        let lists = [
+            format!("+{own}"),
+            own.to_owned(),
+            format!("-{own}"),
+            "other".to_owned(),
+        ];
+        let unknown = lists.each_ref().map(|list| super::gates(list).unknown);
+        assert_eq!(unknown, [vec![own], vec![own], vec![], vec!["other"]]);
+        assert!(ignored(own).contains("is not built in, and ignored: 'probabilistic' decides by"));
+        assert_eq!(
+            ignored("other"),
+            "the unknown feature gate 'other' is ignored"
+        );
         for wrong in [
             "",
             "--config",

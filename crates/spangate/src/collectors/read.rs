@@ -61,7 +61,7 @@ fn one(
     }
     let gates = section.feature_gates.iter();
     for gate in gates.flat_map(|list| options::gates(list).unknown) {
-        let message = format!("the unknown feature gate '{gate}' is ignored.");
+        let message = format!("{}.", options::ignored(gate));
         diagnostics.warning(&section.span, message);
     }
     let texts = Texts::default();

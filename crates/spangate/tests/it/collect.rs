@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use common::Folder;
@@ -42,7 +43,6 @@ service:
 
 /// The body of an answer.
 fn get(address: &str, path: &str) -> String {
-    use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("a page");
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("a request");
@@ -228,4 +228,45 @@ fn the_end_tells_what_it_waits_for_and_how_to_end_at_once() {
     collector.signal("INT");
     collector.line("SIGINT: pending records are lost");
     assert!(!collector.child.wait().expect("an end").success());
+}
+
+/// What a collector with these options of its log writes to a file from its start to its end.
+fn logged(options: &str) -> String {
+    let folder = Folder::new();
+    let socket = folder.path("up");
+    let path = folder.write("own.log", "");
+    let logs = format!("telemetry: {{ logs: {{ output_paths: ['{path}'], {options} }},");
+    let health = format!(
+        "health_check: {{ transport: unix, endpoint: '{}' }}",
+        socket.display()
+    );
+    let config = CONFIG
+        .replace("telemetry: {", &logs)
+        .replace("health_check: { endpoint: '127.0.0.1:0' }", &health);
+    let mut collector = Running::start(&config);
+    common::eventually("it is there", || {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).ok()?;
+        let request = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.1 200 ").then_some(())
+    });
+    assert!(common::sys::signal(collector.child.id(), libc::SIGTERM));
+    assert!(collector.child.wait().expect("its end").success());
+    std::fs::read_to_string(&path).expect("a file")
+}
+
+#[test]
+fn the_own_log_is_as_the_settings_say() {
+    let plain = logged("initial_fields: { zone: here }");
+    assert!(
+        !plain.is_empty() && plain.lines().all(|line| line.ends_with("\tzone=here")),
+        "{plain}"
+    );
+    let json = logged("encoding: json, initial_fields: { zone: here }");
+    let is_json =
+        |line: &str| line.starts_with("{\"level\":\"") && line.ends_with("\"zone\":\"here\"}");
+    assert!(!json.is_empty() && json.lines().all(is_json), "{json}");
+    assert_eq!(logged("level: error"), "");
 }

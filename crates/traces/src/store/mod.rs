@@ -114,6 +114,12 @@ impl Store {
         held.expire(now_ms);
     }
 
+    /// Bytes of the content, as of the last change.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.held_by_sender().bytes()
+    }
+
     /// The size of the content.
     #[must_use]
     pub fn held_now(&self, now_ms: u64) -> HeldNow {

@@ -5,6 +5,8 @@
 //! alone cannot tell.
 
 mod check;
+#[cfg(feature = "mute")]
+mod mute;
 mod section;
 mod table;
 #[cfg(test)]

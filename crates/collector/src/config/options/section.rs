@@ -50,8 +50,18 @@ impl<'a> Section<'a> {
     /// What is written under a key, where something is.
     pub(crate) fn written(&self, name: &str) -> Option<&'a Node> {
         debug_assert!(find(self.table, name).is_some(), "{}: {name}", self.path);
-        let (_, node) = self.node?.entry(name)?;
+        let node = self.entry(name)?;
         (!node.is_null() || node.verbatim.is_some()).then_some(node)
+    }
+
+    /// What stands under a key, perhaps nothing.
+    fn entry(&self, name: &str) -> Option<&'a Node> {
+        let (_, node) = self.node?.entry(name)?;
+        #[cfg(feature = "mute")]
+        if super::mute::is_muted(&self.path, name) {
+            return None;
+        }
+        Some(node)
     }
 
     /// What counts for a key: what is written, or the default.
@@ -155,7 +165,7 @@ impl<'a> Section<'a> {
 
     /// The section under a key that is written, null too, and not disabled.
     pub(crate) fn maybe(&self, name: &str) -> Option<Section<'a>> {
-        let (_, node) = self.node?.entry(name)?;
+        let node = self.entry(name)?;
         (!is_off(node)).then(|| self.section(name))
     }
 

@@ -1,30 +1,92 @@
 //! Where the dashboard's trace store looks into a pipeline with a `tail_sampling`: what comes to it, and what it decides.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use export::clock::now_unix_ns;
 use tail::policy::Program;
 use tail::settings::TailSampling;
 use tail::shard::Decided;
-use traces::{Decision, Stage, Store};
+use tail::store::Budget;
+use traces::{Decision, Limits, Stage, Store};
 
 use crate::run::consume::{Consumer, Refused, refused};
 use crate::run::data::Batch;
 
 /// The time of the store.
-pub fn now_ms() -> u64 {
+fn now_ms() -> u64 {
     now_unix_ns() / 1_000_000
+}
+
+/// The store has this part of the budget at most: it refuses nothing, and leaves the rest to what is on its way.
+const STORE_PART: u64 = 4;
+
+/// The store as one collector feeds it. What it holds is charged to the budget of that collector.
+pub struct Shown {
+    /// The store.
+    pub store: Arc<Store>,
+    budget: Arc<Budget>,
+    /// What is charged.
+    charged_bytes: Mutex<u64>,
+}
+
+impl Shown {
+    /// The store that the process has, or else one of its own, with limits that the budget has room for.
+    #[must_use]
+    pub fn new(given: Option<Arc<Store>>, limits: Limits, budget: &Arc<Budget>) -> Arc<Shown> {
+        let bytes_max = limits.bytes_max.min(budget.bytes_max() / STORE_PART);
+        let limits = Limits {
+            bytes_max,
+            ..limits
+        };
+        let store = given.unwrap_or_else(|| Arc::new(Store::new(limits)));
+        store.limit(limits, now_ms());
+        let shown = Shown {
+            store,
+            budget: Arc::clone(budget),
+            charged_bytes: Mutex::new(0),
+        };
+        shown.charge();
+        Arc::new(shown)
+    }
+
+    /// Adds the spans of a request.
+    pub fn add(&self, request: &[u8], stage: Stage) {
+        self.store.add(request, stage, now_ms());
+        self.charge();
+    }
+
+    fn decided<'a>(&self, decisions: impl Iterator<Item = Decision<'a>>) {
+        self.store.decided(decisions, now_ms());
+        self.charge();
+    }
+
+    /// Charges the budget with what is held now.
+    fn charge(&self) {
+        let charged = self.charged_bytes.lock();
+        let mut charged = charged.unwrap_or_else(PoisonError::into_inner);
+        let held_bytes = self.store.held_bytes();
+        self.budget.adjust(*charged, held_bytes);
+        *charged = held_bytes;
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let charged = self.charged_bytes.get_mut();
+        let charged = charged.unwrap_or_else(PoisonError::into_inner);
+        self.budget.release(*charged);
+    }
 }
 
 /// Shows the store what comes to the next component. It holds nothing and settles nothing: the store copies.
 pub struct Tap {
-    store: Arc<Store>,
+    store: Arc<Shown>,
     next: Arc<dyn Consumer>,
 }
 
 impl Tap {
     /// One before `next`.
-    pub fn new(store: &Arc<Store>, next: Arc<dyn Consumer>) -> Arc<Tap> {
+    pub fn new(store: &Arc<Shown>, next: Arc<dyn Consumer>) -> Arc<Tap> {
         Arc::new(Tap {
             store: Arc::clone(store),
             next,
@@ -39,7 +101,7 @@ impl Consumer for Tap {
             return refused(batch, refusal);
         }
         // Before it is taken, so that no decision is made about a trace that is not there.
-        self.store.add(&batch.bytes, Stage::Seen, now_ms());
+        self.store.add(&batch.bytes, Stage::Seen);
         self.next.consume(batch)
     }
 
@@ -50,7 +112,7 @@ impl Consumer for Tap {
 
 /// Tells the store what a sampler decides.
 pub struct Verdicts {
-    store: Arc<Store>,
+    store: Arc<Shown>,
     /// Names of the policies by their numbers.
     policies: Vec<String>,
 }
@@ -60,7 +122,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// Which policy cannot be compiled, and why.
-    pub fn of(store: &Arc<Store>, settings: &TailSampling) -> Result<Verdicts, String> {
+    pub fn of(store: &Arc<Shown>, settings: &TailSampling) -> Result<Verdicts, String> {
         let program = Program::new(settings).map_err(|refusal| refusal.to_string())?;
         Ok(Verdicts {
             store: Arc::clone(store),
@@ -79,6 +141,6 @@ impl Verdicts {
             kept: one.kept,
             policy: one.policy.and_then(name),
         });
-        self.store.decided(decisions, now_ms());
+        self.store.decided(decisions);
     }
 }

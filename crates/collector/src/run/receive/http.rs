@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::activity::Begun;
 use super::body::{self, Bounds, ReadUntil, Whole};
+use super::protocol::Answer;
 use super::serve::origin_of;
 use super::status::Fault;
 use super::{Intake, cors};
@@ -82,6 +83,11 @@ impl Edge<'_> {
             let post = HeaderValue::from_static("POST");
             response.headers_mut().insert(ALLOW, post);
         }
+        self.marked(response)
+    }
+
+    /// The answer with the fields of the settings.
+    fn marked(self, mut response: Response<Reply>) -> Response<Reply> {
         if let Some(cors) = &self.server.cors {
             cors::mark(cors, self.origin, response.headers_mut());
         }
@@ -90,11 +96,16 @@ impl Edge<'_> {
     }
 }
 
-/// An answer of a page, with the server's own fields.
-pub(super) fn page(settings: &HttpServer, answer: Response<Bytes>) -> Response<Reply> {
-    let mut response = answer.map(Reply::whole);
-    put_own(settings, response.headers_mut());
-    response
+/// The answer of a page to a request. A preflight does not see the page: nobody asked who sends it.
+pub(super) fn page(
+    settings: &HttpServer,
+    answer: &Answer,
+    request: &Request<Incoming>,
+) -> Response<Reply> {
+    match Edge::begin(settings, request) {
+        Ok(edge) => edge.marked(answer(request).map(Reply::whole)),
+        Err(response) => *response,
+    }
 }
 
 /// `response_headers`

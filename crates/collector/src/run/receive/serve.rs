@@ -290,7 +290,7 @@ impl Server {
                 let (bytes_max, ended) = (settings.message_bytes_max, self.ended.clone());
                 health::serve(&self.intake, probe, request, bytes_max, ended).await
             }
-            Protocol::Page(settings, answer) => http::page(settings, answer(&request)),
+            Protocol::Page(settings, answer) => http::page(settings, &**answer, &request),
         }
     }
 

@@ -110,3 +110,35 @@ async fn take(
     let given = intake.give(Signal::Traces, (bytes, charge), None).await;
     given.map(drop).map_err(Fault::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Receiver, receiver};
+
+    #[tokio::test]
+    async fn the_buffer_of_a_socket_is_as_large_as_the_settings_say() {
+        let agent = |bytes: u32| {
+            let agent = format!("{{ endpoint: '127.0.0.1:0', socket_buffer_size: {bytes} }}");
+            let settings = receiver(&format!(
+                "jaeger: {{ protocols: {{ thrift_compact: {agent}, thrift_binary: {agent} }} }}"
+            ));
+            match settings {
+                Receiver::Jaeger(jaeger) => [jaeger.thrift_compact, jaeger.thrift_binary],
+                other => panic!("{other:?}"),
+            }
+        };
+        let size = |agent: &Option<Agent>| {
+            let socket = open(agent.as_ref().expect("an agent"), Sharing::Alone);
+            let socket = socket.expect("a socket");
+            socket2::SockRef::from(&socket)
+                .recv_buffer_size()
+                .expect("a size")
+        };
+        // The system doubles it, for its own use (socket(7)), or not.
+        for (small, large) in agent(20_000).iter().zip(&agent(60_000)) {
+            assert!([20_000, 40_000].contains(&size(small)));
+            assert!([60_000, 120_000].contains(&size(large)));
+        }
+    }
+}

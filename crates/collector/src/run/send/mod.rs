@@ -16,7 +16,7 @@ use journal::Left;
 use outlet::Outlet;
 use telemetry::settings::Encoding;
 use tokio::time::Instant;
-use traces::{Stage, Store};
+use traces::Stage;
 
 pub use balance::Balancer;
 pub(in crate::run) use balance::split_by;
@@ -31,7 +31,7 @@ use super::account::Account;
 use super::auth::Authenticators;
 use super::data::Batch;
 use super::kafka;
-use super::process::dashboard::now_ms;
+use super::process::dashboard::Shown;
 use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
@@ -50,7 +50,7 @@ enum Target {
     /// Topics of Kafka.
     Kafka(Box<kafka::Producer>),
     /// The process's trace store.
-    Dashboard(Arc<Store>),
+    Dashboard(Arc<Shown>),
     /// Nowhere.
     Nop,
 }
@@ -89,7 +89,7 @@ pub(super) struct Outside<'a> {
     /// Files that are open.
     pub files: &'a mut Files,
     /// Where exporters `dashboard` put traces.
-    pub traces: Option<&'a Arc<Store>>,
+    pub traces: Option<&'a Arc<Shown>>,
 }
 
 /// Starts the exporter of a signal. To be called within the runtime.
@@ -184,7 +184,7 @@ impl Target {
         match self {
             Target::Nop => TAKEN,
             Target::Dashboard(store) => {
-                store.add(&batch.bytes, Stage::Kept, now_ms());
+                store.add(&batch.bytes, Stage::Kept);
                 TAKEN
             }
             Target::Debug(debug) => {

@@ -87,3 +87,28 @@ fn server(url: &str) -> Option<(String, String)> {
     };
     Some((url.host()?.to_owned(), port.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Exporter, exporter};
+
+    #[test]
+    fn one_address_is_enough_where_the_settings_say_so() {
+        for (name, is_balanced) in [("pick_first", false), ("round_robin", true)] {
+            let one = format!("endpoint: 'x:1', balancer_name: {name}");
+            for text in [
+                format!("otlp: {{ {one} }}"),
+                format!(
+                    "loadbalancing: {{ protocol: {{ otlp: {{ {one} }} }}, resolver: {{ static: {{ hostnames: [a] }} }} }}"
+                ),
+            ] {
+                let client = match exporter(&text) {
+                    Exporter::OtlpGrpc(exporter) => exporter.client,
+                    Exporter::LoadBalancing(exporter) => exporter.otlp.client,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(client.options.is_balanced, is_balanced, "{text}");
+            }
+        }
+    }
+}

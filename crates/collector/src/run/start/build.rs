@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tail::shard::Options;
 use tail::store::Budget;
-use traces::Store;
 
 use super::{Host, SamplerView, Setup, Stage, StartError};
 use crate::config::components::processors::tail_sampling::yaml;
@@ -18,7 +17,7 @@ use crate::run::auth::Authenticators;
 use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
-use crate::run::process::dashboard::{Tap, Verdicts};
+use crate::run::process::dashboard::{Shown, Tap, Verdicts};
 use crate::run::process::passage::{End, Passage};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
@@ -66,7 +65,7 @@ pub(super) struct Build<'a> {
     /// The policies of each `tail_sampling`, by its id, as YAML.
     pub(super) policies: Vec<(String, String)>,
     /// Where exporters `dashboard` put traces; none: there are none.
-    pub(super) traces: Option<Arc<Store>>,
+    pub(super) traces: Option<Arc<Shown>>,
 }
 
 impl<'a> Build<'a> {
@@ -82,6 +81,8 @@ impl<'a> Build<'a> {
             setup,
             host,
             accounts: Default::default(),
+            traces: { config.trace_store() }
+                .map(|limits| Shown::new(setup.traces.clone(), limits, &budget)),
             room: send::Room::new(budget.bytes_max() / QUEUES_PART),
             memory: Memory::new(&budget),
             budget,
@@ -100,10 +101,6 @@ impl<'a> Build<'a> {
             processors: Vec::new(),
             samplers: Vec::new(),
             policies: Vec::new(),
-            traces: config.trace_store().map(|limits| {
-                let given = setup.traces.clone();
-                given.unwrap_or_else(|| Arc::new(Store::new(limits)))
-            }),
         })
     }
 

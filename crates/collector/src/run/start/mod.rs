@@ -269,7 +269,7 @@ impl Collector {
             resource: pages::resource(config),
             begun_ns: now_unix_ns(),
             policies: build.policies,
-            traces: build.traces,
+            traces: build.traces.map(|shown| Arc::clone(&shown.store)),
             level: config.telemetry.metrics.level,
             memory_used_bytes: setup.memory_used_bytes,
         });

@@ -184,3 +184,41 @@ async fn other_policies_are_tried() {
         2
     );
 }
+
+/// What the traces take is missing for others, and is given back.
+#[tokio::test]
+async fn the_store_takes_a_part_of_the_budget() {
+    let config = load(&format!(
+        "receivers: {{ proxy: }}\nprocessors: {{ memory_limiter: {{ check_interval: 1s, limit_mib: 40 }} }}\nexporters: {{ dashboard: }}\n\
+         service: {{ {METERED}, pipelines: {{ traces: {{ receivers: [proxy], processors: [memory_limiter], exporters: [dashboard] }} }} }}"
+    ));
+    let setup = Setup {
+        memory_used_bytes: || 0,
+        ..setup()
+    };
+    let collector = Collector::start(&config, setup);
+    let collector = collector.unwrap_or_else(|error| panic!("{}", error.0));
+    let (store, budget) = (store_of(&collector), Arc::clone(&collector.view.budget));
+    // A quarter of four fifths of 40 MiB.
+    assert_eq!(store.held_now(now_ms()).bytes_max, 8 << 20);
+    for number in 0..40 {
+        take(&collector, request(number * 10_000, 10_000)).await;
+        until("it is shown", || traces(&collector).held() == 0).await;
+        let held = store.held_now(now_ms()).bytes;
+        assert!(held <= 8 << 20, "{held}");
+        until("it is charged", || budget.used_bytes() == held).await;
+    }
+    let held = store.held_now(now_ms());
+    assert!(held.bytes > 4 << 20, "{held:?}");
+    let page = metrics(&collector).await;
+    for line in [
+        format!("spangate_dashboard_held_bytes {}\n", held.bytes),
+        format!("spangate_dashboard_limit_bytes {}\n", 8 << 20),
+        format!("spangate_dashboard_traces {}\n", held.traces),
+        format!("spangate_dashboard_spans {}\n", held.spans),
+    ] {
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
+    collector.end().await;
+    assert_eq!(budget.used_bytes(), 0);
+}

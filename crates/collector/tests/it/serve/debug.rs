@@ -79,8 +79,18 @@ async fn in_the_own_log_lines_name_the_exporter() {
 
 #[tokio::test]
 async fn of_many_batches_some_are_told() {
-    let exporter = "debug: { sampling_initial: 1, sampling_thereafter: 0 }";
-    let (collector, lines) = debugging(exporter, "debug");
+    let told = told("sampling_initial: 1, sampling_thereafter: 0").await;
+    // One a second, however slow this machine is.
+    assert!((1..20).contains(&told), "{told}");
+    // The first ten of each second, and no other.
+    let told = self::told("sampling_initial: 10, sampling_thereafter: 0").await;
+    assert!((10..=20).contains(&told), "{told}");
+}
+
+/// The lines that an exporter with these options tells of twenty batches.
+async fn told(options: &str) -> usize {
+    let exporter = format!("debug: {{ {options} }}");
+    let (collector, lines) = debugging(&exporter, "debug");
     let at = address(&collector, "otlp http");
     for number in 0..20 {
         let path = "/v1/traces";
@@ -88,9 +98,27 @@ async fn of_many_batches_some_are_told() {
         assert_eq!(status, 200);
     }
     assert_eq!(collector.end().await[0].exported, 40);
-    let told = lines.lock().expect("no panic").len();
-    // One a second, however slow this machine is.
-    assert!((1..20).contains(&told), "{told}");
+    lines.lock().expect("no panic").len()
+}
+
+#[tokio::test]
+async fn the_old_level_is_a_verbosity() {
+    for (options, wanted) in [
+        ("loglevel: debug", DETAILED),
+        ("loglevel: info", NORMAL),
+        ("loglevel: warn", BASIC),
+    ] {
+        let file = TempFile::new();
+        let exporter = format!(
+            "logging: {{ {options}, use_internal_logger: false, output_paths: ['{}'] }}",
+            file.0.display()
+        );
+        let (collector, _) = debugging(&exporter, "logging");
+        send_all(&collector).await;
+        collector.end().await;
+        let written = std::fs::read_to_string(&file.0).expect("a file");
+        assert_eq!(written, wanted, "{options}");
+    }
 }
 
 #[tokio::test]

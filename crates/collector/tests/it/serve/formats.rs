@@ -136,6 +136,13 @@ async fn zipkin_is_taken_on_all_its_paths() {
     assert_eq!(names, ["json", "gzip", "protobuf", "root", "v1"]);
     assert_eq!(spans[0]["traceId"], "00000000000000005af7183fb1d4cf5f");
     assert_eq!(spans[0]["kind"], 2);
+    // Tags that look like numbers are numbers.
+    let tag = |span: &serde_json::Value| {
+        let mut attributes = span["attributes"].as_array().expect("attributes").iter();
+        let own = attributes.find(|one| one["key"] == "n").expect("a tag");
+        own["value"].clone()
+    };
+    assert!(tag(&spans[0])["intValue"].is_string(), "{}", spans[0]);
 }
 
 #[tokio::test]
@@ -204,7 +211,7 @@ fn thrift(name: &str) -> Vec<u8> {
 async fn jaeger_is_taken_over_all_its_protocols() {
     let file = TempFile::new();
     let jaeger = into_file(
-        "jaeger: { protocols: { grpc: { endpoint: '127.0.0.1:0' }, thrift_http: { endpoint: '127.0.0.1:0' }, thrift_compact: { endpoint: '127.0.0.1:0' }, thrift_binary: { endpoint: '127.0.0.1:0', max_packet_size: 300, socket_buffer_size: 100000 } } }",
+        "jaeger: { protocols: { grpc: { endpoint: '127.0.0.1:0' }, thrift_http: { endpoint: '127.0.0.1:0' }, thrift_compact: { endpoint: '127.0.0.1:0', max_packet_size: 200 }, thrift_binary: { endpoint: '127.0.0.1:0', max_packet_size: 300, socket_buffer_size: 100000 } } }",
         &file,
     );
     // HTTP.
@@ -252,13 +259,16 @@ async fn jaeger_is_taken_over_all_its_protocols() {
         ],
     ]
     .concat();
-    socket
-        .send_to(&compact, address(&jaeger, "jaeger thrift_compact"))
-        .await
-        .expect("sent");
+    let compact_at = address(&jaeger, "jaeger thrift_compact");
+    // What follows a message is not looked at, but for its length.
+    let long = [&compact[..], &[0; 200]].concat();
+    for datagram in [&long, &compact] {
+        let sent = socket.send_to(datagram, &compact_at).await;
+        sent.expect("sent");
+    }
     until("the datagrams", || {
         let balance = traces(&jaeger);
-        (balance.accepted, balance.malformed) == (3, 3)
+        (balance.accepted, balance.malformed) == (3, 4)
     })
     .await;
     // gRPC.
@@ -286,7 +296,7 @@ async fn jaeger_is_taken_over_all_its_protocols() {
     let [balance, ..] = jaeger.end().await;
     assert_eq!(
         (balance.accepted, balance.exported, balance.malformed),
-        (4, 4, 4)
+        (4, 4, 5)
     );
     let spans = file.spans();
     let mut names: Vec<_> = spans
@@ -298,12 +308,17 @@ async fn jaeger_is_taken_over_all_its_protocols() {
 }
 
 /// The `grpc-status` of a call.
-async fn call(address: &str, path: &str, message: &[u8]) -> String {
-    call_in("identity", address, path, message).await
+pub async fn call(address: &str, path: &str, message: &[u8]) -> String {
+    call_with(address, path, &[], message).await
 }
 
 /// The same, with a message in some coding.
 async fn call_in(coding: &str, address: &str, path: &str, message: &[u8]) -> String {
+    call_with(address, path, &[("grpc-encoding", coding)], message).await
+}
+
+/// The same, with more fields.
+pub async fn call_with(address: &str, path: &str, fields: Fields<'_>, message: &[u8]) -> String {
     let stream = tokio::net::TcpStream::connect(address)
         .await
         .expect("a connection");
@@ -311,13 +326,14 @@ async fn call_in(coding: &str, address: &str, path: &str, message: &[u8]) -> Str
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.expect("HTTP/2");
     tokio::spawn(connection);
-    let flag = u8::from(coding != "identity");
+    let flag = u8::from(fields.iter().any(|(name, _)| *name == "grpc-encoding"));
     let framed = [&[flag][..], &(message.len() as u32).to_be_bytes(), message].concat();
-    let request = Request::post(format!("http://{address}{path}"));
-    let request = request
+    let mut request = Request::post(format!("http://{address}{path}"))
         .header("content-type", "application/grpc")
-        .header("grpc-encoding", coding)
         .header("te", "trailers");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
     let request = request
         .body(Full::<Bytes>::from(framed))
         .expect("a request");

@@ -2,19 +2,12 @@
 
 use super::*;
 
+use super::servers::{GRPC_SERVERS, RECEIVERS, http_servers};
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const SHORT: &str = "300ms";
-
-/// A collector whose receiver has these options.
-fn serving(protocols: &str, exporters: &str) -> Collector {
-    start(&format!(
-        "receivers: {{ otlp: {{ protocols: {{ {protocols} }} }} }}\nexporters: {{ {exporters} }}\n\
-         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [{}] }} }} }}",
-        exporters.split(':').next().expect("a name")
-    ))
-}
 
 async fn connect(collector: &Collector, name: &str, first: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address(collector, name))
@@ -33,90 +26,94 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-fn http_with(options: &str) -> Collector {
-    let http = format!("http: {{ endpoint: '127.0.0.1:0', {options} }}");
-    serving(&http, "nop: ")
-}
-
-const HEAD: &[u8] = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
-
-/// The same, of a body that does not come.
-const HEAD_OF_MORE: &[u8] =
-    b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: 9\r\n\r\n";
-
 #[tokio::test]
 async fn a_head_that_does_not_come_ends_the_connection() {
-    for options in [
-        format!("read_header_timeout: {SHORT}, read_timeout: 1h"),
-        format!("read_timeout: {SHORT}"),
-    ] {
-        let collector = http_with(&options);
-        for first in [&b""[..], b"POST /v1/traces HTTP/1.1\r\nhost"] {
-            let mut stream = connect(&collector, "otlp http", first).await;
-            assert_eq!(rest(&mut stream).await, b"", "{options}");
+    each(http_servers().map(|server| async move {
+        for options in [
+            format!("read_header_timeout: {SHORT}, read_timeout: 1h"),
+            format!("read_timeout: {SHORT}, read_header_timeout: 0s"),
+        ] {
+            let collector = server.start(&options);
+            for first in [&b""[..], b"POST /v1/traces HTTP/1.1\r\nhost"] {
+                let mut stream = connect(&collector, server.name, first).await;
+                assert_eq!(rest(&mut stream).await, b"", "{options}");
+            }
+            // The same after a request, as soon as something of the next one has come.
+            let mut stream = connect(&collector, server.name, &server.request("")).await;
+            let mut answer = [0; 11];
+            stream.read_exact(&mut answer).await.expect("an answer");
+            assert_eq!(&answer, b"HTTP/1.1 20");
+            stream.write_all(b"POST ").await.expect("it reads");
+            rest(&mut stream).await;
         }
-        // The same after a request, as soon as something of the next one has come.
-        let mut stream = connect(&collector, "otlp http", HEAD).await;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.expect("an answer");
-        assert_eq!(&answer, b"HTTP/1.1 200");
-        stream.write_all(b"POST ").await.expect("it reads");
-        rest(&mut stream).await;
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
 async fn a_connection_without_a_request_ends() {
-    for options in [
-        format!("idle_timeout: {SHORT}, read_header_timeout: 1h"),
-        format!("read_timeout: {SHORT}, read_header_timeout: 1h"),
-    ] {
-        let collector = http_with(&options);
-        let mut stream = connect(&collector, "otlp http", HEAD).await;
-        let answer = rest(&mut stream).await;
-        assert!(answer.starts_with(b"HTTP/1.1 200"), "{options}");
-    }
+    each(http_servers().map(|server| async move {
+        for options in [
+            format!("idle_timeout: {SHORT}, read_header_timeout: 1h"),
+            format!("read_timeout: {SHORT}, idle_timeout: 0s, read_header_timeout: 1h"),
+        ] {
+            let collector = server.start(&options);
+            let mut stream = connect(&collector, server.name, &server.request("")).await;
+            let answer = rest(&mut stream).await;
+            assert!(answer.starts_with(b"HTTP/1.1 20"), "{options}");
+        }
+    }))
+    .await;
 }
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_told_so() {
-    let collector = http_with(&format!("read_timeout: {SHORT}"));
-    let mut stream = connect(&collector, "otlp http", HEAD_OF_MORE).await;
-    let answer = rest(&mut stream).await;
-    assert!(
-        answer.starts_with(b"HTTP/1.1 408"),
-        "{:?}",
-        String::from_utf8_lossy(&answer)
-    );
+    for server in &RECEIVERS {
+        let collector = server.start(&format!("read_timeout: {SHORT}"));
+        let mut request = server.request("");
+        request.pop();
+        let mut stream = connect(&collector, server.name, &request).await;
+        let answer = rest(&mut stream).await;
+        assert!(
+            answer.starts_with(b"HTTP/1.1 408"),
+            "{:?}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
 }
 
 #[tokio::test]
 async fn a_response_that_takes_too_long_ends_the_connection() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
     let target = dead.local_addr().expect("an address");
-    let collector = serving(
-        &format!("http: {{ endpoint: '127.0.0.1:0', write_timeout: {SHORT} }}"),
-        &format!(
-            "otlphttp: {{ endpoint: 'http://{target}', timeout: 1h, sending_queue: {{ enabled: false }} }}"
-        ),
+    let exporter = format!(
+        "otlphttp: {{ endpoint: 'http://{target}', timeout: 1h, sending_queue: {{ enabled: false }} }}"
     );
-    let body = request(0, 1);
-    let head = String::from_utf8_lossy(HEAD).replace(": 0", &format!(": {}", body.len()));
-    let mut stream = connect(&collector, "otlp http", &[head.as_bytes(), &body].concat()).await;
-    assert_eq!(rest(&mut stream).await, b"");
+    for server in &RECEIVERS {
+        let options = format!("endpoint: '127.0.0.1:0', write_timeout: {SHORT}");
+        let collector = server.start_with(&options, &exporter);
+        let mut stream = connect(&collector, server.name, &server.request("")).await;
+        assert_eq!(rest(&mut stream).await, b"", "{}", server.name);
+    }
 }
 
-fn grpc_with(keepalive: &str) -> Collector {
-    let grpc = format!("grpc: {{ endpoint: '127.0.0.1:0', keepalive: {{ {keepalive} }} }}");
-    serving(&grpc, "nop: ")
+/// Awaits all of some tests, which run at a time.
+async fn each<T: Future<Output = ()> + Send + 'static>(tests: impl Iterator<Item = T>) {
+    let mut running: tokio::task::JoinSet<()> = tests.collect();
+    while let Some(ended) = running.join_next().await {
+        ended.expect("no panic");
+    }
+}
+
+fn keepalive(options: &str) -> String {
+    format!("keepalive: {{ {options} }}")
 }
 
 /// What a client of HTTP/2 begins with: the preface and its settings.
 const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// A call whose message does not come (RFC 7541: `POST`, `http`, a path, an authority).
-fn call() -> Vec<u8> {
-    let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+fn call(path: &str) -> Vec<u8> {
     let fields = [
         b"\x83\x86\x44",
         &[path.len() as u8][..],
@@ -151,12 +148,16 @@ fn goaway(frames: &[(u8, Vec<u8>)]) -> Option<(u8, String)> {
 
 #[tokio::test]
 async fn grpc_connections_end_when_they_are_idle_or_old() {
-    for options in [
+    let options = [
         format!("max_connection_idle: {SHORT}"),
         format!("max_connection_age: {SHORT}"),
-    ] {
-        let collector = grpc_with(&format!("server_parameters: {{ {options} }}"));
-        let mut stream = connect(&collector, "otlp grpc", BEGIN).await;
+    ];
+    let cases = GRPC_SERVERS
+        .iter()
+        .flat_map(|server| options.iter().map(move |options| (server, options)));
+    for (server, options) in cases {
+        let collector = server.start(&keepalive(&format!("server_parameters: {{ {options} }}")));
+        let mut stream = connect(&collector, server.name, BEGIN).await;
         // Whoever answers the ping between the two knows of the end.
         let mut all = Vec::new();
         loop {
@@ -181,26 +182,30 @@ async fn grpc_connections_end_when_they_are_idle_or_old() {
 #[tokio::test]
 async fn what_is_not_answered_at_that_age_has_a_while() {
     let options = format!("max_connection_age: {SHORT}, max_connection_age_grace: {SHORT}");
-    let collector = grpc_with(&format!("server_parameters: {{ {options} }}"));
-    let mut stream = connect(&collector, "otlp grpc", &[BEGIN, &call()].concat()).await;
-    let frames = frames(&rest(&mut stream).await);
-    assert_eq!(goaway(&frames), Some((0, String::new())), "{frames:?}");
+    for server in &GRPC_SERVERS {
+        let collector = server.start(&keepalive(&format!("server_parameters: {{ {options} }}")));
+        let begin = [BEGIN, &call(server.method)].concat();
+        let mut stream = connect(&collector, server.name, &begin).await;
+        let frames = frames(&rest(&mut stream).await);
+        assert_eq!(goaway(&frames), Some((0, String::new())), "{frames:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_silent_client_is_pinged_and_given_up() {
-    let collector = grpc_with(&format!(
-        "server_parameters: {{ time: {SHORT}, timeout: {SHORT} }}"
-    ));
-    let mut stream = connect(&collector, "otlp grpc", BEGIN).await;
-    let frames = frames(&rest(&mut stream).await);
-    assert!(frames.iter().any(|(kind, _)| *kind == 6), "{frames:?}");
+    let options = format!("server_parameters: {{ time: {SHORT}, timeout: {SHORT} }}");
+    for server in &GRPC_SERVERS {
+        let collector = server.start(&keepalive(&options));
+        let mut stream = connect(&collector, server.name, BEGIN).await;
+        let frames = frames(&rest(&mut stream).await);
+        assert!(frames.iter().any(|(kind, _)| *kind == 6), "{frames:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_client_that_pings_too_often_is_sent_away() {
     let pings = [BEGIN, &PING.repeat(6)].concat();
-    for (policy, is_borne) in [
+    let policies = [
         ("", false),
         ("enforcement_policy: { min_time: 1ns }", false),
         ("enforcement_policy: { permit_without_stream: true }", false),
@@ -208,10 +213,14 @@ async fn a_client_that_pings_too_often_is_sent_away() {
             "enforcement_policy: { min_time: 1ns, permit_without_stream: true }",
             true,
         ),
-    ] {
-        let collector = grpc_with(policy);
-        let mut stream = connect(&collector, "otlp grpc", &pings).await;
-        if is_borne {
+    ];
+    let cases = GRPC_SERVERS
+        .iter()
+        .flat_map(|server| policies.iter().map(move |policy| (server, policy)));
+    for (server, (policy, is_borne)) in cases {
+        let collector = server.start(&keepalive(policy));
+        let mut stream = connect(&collector, server.name, &pings).await;
+        if *is_borne {
             // All are answered, and it goes on.
             let mut all = Vec::new();
             while frames(&all).iter().filter(|(kind, _)| *kind == 6).count() < 6 {

@@ -10,6 +10,7 @@ mod metadata;
 mod metrics;
 mod options;
 mod said;
+mod servers;
 mod storage;
 mod waiting;
 
@@ -34,8 +35,8 @@ use spangate_collector::run::{Collector, Host, Level, Log, Setup, Sharing};
 use telemetry::settings;
 use tokio::time::Instant;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long anything may take. Where an option is muted, tests are to fail.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "mute") { 8 } else { 20 });
 
 /// A file that is gone with this.
 struct TempFile(PathBuf);
@@ -676,10 +677,15 @@ service:
 }
 /// Everything that is written of a collector in virtual time, which gets spans of a proxy around it only.
 fn within_a_proxy(processors: &str, order: &str) -> Collector {
-    let config = load(&format!(
+    within_a_proxy_by(&format!(
         "receivers: {{ proxy: }}\nprocessors: {{ {processors} }}\nexporters: {{ nop: }}\n\
          service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [proxy], processors: [{order}], exporters: [nop] }} }} }}"
-    ));
+    ))
+}
+
+/// The same of a whole configuration.
+fn within_a_proxy_by(yaml: &str) -> Collector {
+    let config = load(yaml);
     let host = Host {
         root_wait: Duration::from_secs(2),
         ..Host::default()

@@ -378,3 +378,93 @@ async fn the_next_process_knows_where_data_came_from() {
         assert!(spans.iter().all(has), "{names}: {spans:?}");
     }
 }
+
+/// A collector with a storage of these options in a folder, and a queue before a backend that is not there.
+fn stored(folder: &Folder, options: &str) -> Result<Collector, String> {
+    let dead = "retry_on_failure: { initial_interval: 1h, max_interval: 1h, max_elapsed_time: 0s }";
+    let config = load(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n\
+         exporters: {{ otlphttp: {{ endpoint: 'http://127.0.0.1:1', {dead}, sending_queue: {{ storage: file_storage }} }} }}\n\
+         extensions: {{ file_storage: {{ directory: '{}', {options} }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [file_storage], pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
+        folder.path().display()
+    ));
+    Collector::start(&config, setup()).map_err(|error| error.0)
+}
+
+#[tokio::test]
+async fn the_folder_of_a_storage_is_made_as_the_settings_say() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    assert!(stored(&folder, "create_directory: false").is_err());
+    let started = stored(&folder, "directory_permissions: '0700'").expect("it starts");
+    let mode = std::fs::metadata(folder.path())
+        .expect("a folder")
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o700);
+    started.end().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_another_process_has_is_waited_for() {
+    let folder = Folder::new();
+    let first = stored(&folder, "").expect("it starts");
+    assert!(stored(&folder, "timeout: 1ns").is_err());
+    // The default is a second.
+    let folder = Arc::new(folder);
+    let waiting = Arc::clone(&folder);
+    let second = tokio::task::spawn_blocking(move || stored(&waiting, "timeout: 1h"));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    drop(first);
+    let second = second.await.expect("no panic");
+    second.expect("it starts").end().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_broken_is_set_aside_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let first = stored(&folder, "").expect("it starts");
+    sent(&first, 0, 10).await;
+    let killed = folder.snapshot();
+    drop(first);
+    let mut broken = 0;
+    for entry in std::fs::read_dir(killed.path())
+        .expect("a folder")
+        .flatten()
+    {
+        for file in std::fs::read_dir(entry.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            std::fs::write(
+                file.path(),
+                "this is no journal, but it is long enough to be one",
+            )
+            .unwrap();
+            broken += 1;
+        }
+    }
+    assert!(broken > 0);
+    assert!(stored(&killed, "").is_err());
+    let second = stored(&killed, "recreate: true").expect("it starts");
+    assert_eq!(traces(&second).recovered, 0);
+    second.end().await;
+}
+
+#[tokio::test]
+async fn groups_that_wait_may_have_a_storage() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let exporter = format!("file: {{ path: '{}' }}", file.0.display());
+    let group = |wait: &str| {
+        let group = format!("groupbytrace: {{ wait_duration: {wait}, storage: file_storage }}");
+        collector(&keeping(&folder, &group, &exporter))
+    };
+    let first = group("300s");
+    sent(&first, 0, 10).await;
+    assert_eq!(first.end().await[0].exported, 0);
+    let second = group("1s");
+    until("they go on", || traces(&second).exported == 20).await;
+    assert_eq!(traces(&second).recovered, 20);
+    second.end().await;
+}

@@ -226,8 +226,14 @@ async fn more_senders_than_there_is_room_for_are_told_to_come_back() {
 /// A full queue lets go of a sender once what it sent has room.
 #[tokio::test]
 async fn senders_wait_for_room_where_a_queue_blocks() {
+    for name in ["block_on_overflow", "blocking"] {
+        let queue = format!("{name}: true, queue_size: 1, num_consumers: 1");
+        senders_wait_for_room(&queue).await;
+    }
+}
+
+async fn senders_wait_for_room(queue: &str) {
     let back_end = BackEnd::new(200).await;
-    let queue = "block_on_overflow: true, queue_size: 1, num_consumers: 1";
     let front = back_end.front("", "", queue);
     let send_one = |number: u64| {
         let client = http(&front, settings::Compression::None);
@@ -256,6 +262,32 @@ async fn senders_wait_for_room_where_a_queue_blocks() {
     back_end.may_answer.add_permits(2);
     let [balance, ..] = front.end().await;
     assert_eq!((balance.exported, balance.held()), (8, 0));
+}
+
+#[tokio::test]
+async fn the_size_of_a_queue_is_in_the_units_of_the_settings() {
+    // One request is on its way. Of the next ones, of twenty spans and more than a thousand bytes each, so many wait; an
+    // empty queue has room for a larger one.
+    for (sizer, waiting) in [
+        ("sizer: requests, queue_size: 2", 2),
+        ("sizer: items, queue_size: 30", 1),
+        ("sizer: bytes, queue_size: 1000", 1),
+    ] {
+        let back_end = BackEnd::new(200).await;
+        let front = back_end.front("", "", &format!("num_consumers: 1, {sizer}"));
+        let client = http(&front, settings::Compression::None);
+        let first = send(&client, request(0, 1)).await;
+        assert!(matches!(first, Outcome::Taken { .. }), "{first:?}");
+        back_end.next().await;
+        let mut taken = 0;
+        while let Outcome::Taken { .. } = send(&client, request(0, 10)).await {
+            taken += 1;
+            assert!(taken <= 2, "there is no bound");
+        }
+        assert_eq!(taken, waiting, "{sizer}");
+        back_end.may_answer.add_permits(5);
+        front.end().await;
+    }
 }
 
 #[tokio::test]

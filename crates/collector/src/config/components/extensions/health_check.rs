@@ -40,7 +40,7 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "an address for probes",
     takes: &[],
     carries: &[],
-    options: &[OPTIONS, http::SERVER],
+    options: &[OPTIONS, http::PAGE, http::SERVER],
     parse: Parse::Extension(parse),
 };
 

@@ -49,7 +49,11 @@ const HTTP: &[Opt] = &[
     opt("config", Kind::Maybe(&[&[opt("path", Kind::Text, "/config", "its path")]]), "", "the configuration").refused("it may hold secrets, and is not shown"),
 ];
 #[rustfmt::skip]
-const GRPC: &[Opt] = &[opt("endpoint", Kind::Text, "localhost:13132", "address to listen on")];
+const GRPC: &[Opt] = &[
+    opt("endpoint", Kind::Text, "localhost:13132", "address to listen on"),
+    opt("max_recv_msg_size_mib", Kind::Int(0, 4095), "0", "MiB of one message").no_effect("all questions at a time have 1 MiB at most"),
+    opt("include_metadata", Kind::Flag, "false", "a client's metadata").no_effect("nothing is passed on"),
+];
 #[rustfmt::skip]
 const COMPONENT_HEALTH: &[Opt] = &[
     opt("include_permanent_errors", Kind::Flag, "false", "what fails for good counts").no_effect("no component here fails for good: exporters try on"),
@@ -59,7 +63,7 @@ const COMPONENT_HEALTH: &[Opt] = &[
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("use_v2", Kind::Flag, "false", "`http`, `grpc` and `component_health` count; else the options of health_check"),
-    opt("http", Kind::Maybe(&[HTTP, http::SERVER]), "", "an HTTP server"),
+    opt("http", Kind::Maybe(&[HTTP, http::PAGE, http::SERVER]), "", "an HTTP server"),
     opt("grpc", Kind::Maybe(&[GRPC, grpc::SERVER]), "", "gRPC's health service (`Check` and `Watch`): of the collector, or of the pipeline that is asked for"),
     opt("component_health", Kind::Maybe(&[COMPONENT_HEALTH]), "", "which faults count"),
 ];
@@ -69,7 +73,7 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "an address for probes that look closer",
     takes: &[],
     carries: &[],
-    options: &[OPTIONS, health_check::OPTIONS, http::SERVER],
+    options: &[OPTIONS, health_check::OPTIONS, http::PAGE, http::SERVER],
     parse: Parse::Extension(parse),
 };
 

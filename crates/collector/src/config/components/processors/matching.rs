@@ -43,8 +43,8 @@ const LIBRARY: &[Opt] = &[
 ];
 #[rustfmt::skip]
 const CACHE: &[Opt] = &[
-    opt("cacheenabled", Kind::Flag, "false", "results are remembered").no_effect("matches are fast without"),
-    opt("cachemaxnumentries", Kind::Int(0, i64::MAX), "0", "how many").no_effect("matches are fast without"),
+    opt("cacheenabled", Kind::Flag, "false", "results are remembered"),
+    opt("cachemaxnumentries", Kind::Int(0, i64::MAX), "0", "how many"),
 ];
 const OTHER_SIGNALS: &str = "match by 'attributes', 'resources' or 'libraries'";
 
@@ -54,7 +54,7 @@ pub(crate) const TABLE: Table = &[OPTIONS];
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     required("match_type", Kind::Word(&["strict", "regexp"]), "strict or regexp"),
-    opt("regexp", Kind::Section(&[CACHE]), "", "how regular expressions are kept"),
+    opt("regexp", Kind::Section(&[CACHE]), "", "how regular expressions are kept").no_effect("results are not remembered: matches are fast without"),
     opt("services", Kind::Texts, "", "`service.name` of the resource"),
     opt("span_names", Kind::Texts, "", "names; only spans have one"),
     opt("span_kinds", Kind::Texts, "", "kinds, such as SPAN_KIND_SERVER; only spans have one"),

@@ -98,7 +98,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("transport", Kind::Word(TRANSPORTS), "tcp", "kind of the address; unix: `endpoint` is a path"),
     opt("tls", Kind::Maybe(tls::SERVER), "", "TLS; none where it is not written"),
     opt("max_recv_msg_size_mib", Kind::Int(0, MESSAGE_MIB_MAX), "0", "MiB of one message; 0: 4"),
-    opt("max_concurrent_streams", Kind::Int(0, u32::MAX as i64), "0", "streams of one connection at a time; 0: no bound"),
+    opt("max_concurrent_streams", Kind::Int(0, u32::MAX as i64), "0", "streams of one connection at a time; 0: 100"),
     opt("keepalive", Kind::Maybe(&[SERVER_KEEPALIVE]), "", "pings, and the age of connections"),
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the write buffer").no_effect(BUFFER_REASON),

@@ -147,6 +147,17 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
 
+const NO_BODY_REASON: &str = "bodies of requests are not read";
+
+/// Options of a server of a page, before those of every server.
+#[rustfmt::skip]
+pub(crate) const PAGE: &[Opt] = &[
+    opt("max_request_body_size", Kind::Int(0, COUNT_MAX), "0", "bytes of a body").no_effect(NO_BODY_REASON),
+    opt("compression_algorithms", Kind::Words(CODING_WORDS), "", "codings of bodies").no_effect(NO_BODY_REASON),
+    opt("write_timeout", Kind::Duration, "30s", "a response").no_effect("a page is there at once"),
+    opt("include_metadata", Kind::Flag, "false", "a client's fields").no_effect("nothing is passed on"),
+];
+
 #[rustfmt::skip]
 const COMPRESSION_PARAMS: &[Opt] = &[opt("level", Kind::Int(-2, 22), "0", "level of the coding; 0: its default")];
 

@@ -54,9 +54,15 @@ const COMMON: &[Opt] = &[
         .refused("keys are read from files and texts only"),
 ];
 
+const SERVER_CA_REASON: &str = "certificates of clients are checked by 'client_ca_file'";
+
 /// Options of a server.
 #[rustfmt::skip]
 pub(crate) const SERVER: &[&[Opt]] = &[
+    &[
+        opt("ca_file", Kind::Text, "", "file of authorities").no_effect(SERVER_CA_REASON),
+        opt("ca_pem", Kind::Text, "", "the same as text").no_effect(SERVER_CA_REASON),
+    ],
     COMMON,
     &[
         opt("client_ca_file", Kind::Text, "", "authorities of which each client needs a certificate"),

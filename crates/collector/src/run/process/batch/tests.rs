@@ -1,9 +1,8 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::config::Signal;
 use crate::config::components::processors::batch::Batch as Settings;
-use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
+use crate::config::{Signal, exporter};
 use crate::run::account::Account;
 use crate::run::origin::Origin;
 
@@ -60,17 +59,12 @@ fn processor(limit: u32) -> Rules {
     })
 }
 
-fn queue(batch: QueueBatch) -> Rules {
-    let queue = Queue {
-        sizer: Sizer::Items,
-        size_max: 1000,
-        block_on_overflow: false,
-        wait_for_result: false,
-        storage: None,
-        consumers: 1,
-        batch: Some(batch),
-    };
-    Rules::of_queue(&queue).expect("a batch")
+/// Those of a queue with these options of its `batch`.
+fn queue(batch: &str) -> Rules {
+    let exporter = exporter(&format!(
+        "otlphttp: {{ endpoint: 'http://x', sending_queue: {{ batch: {{ {batch} }} }} }}"
+    ));
+    Rules::of_queue(exporter.queue().expect("a queue")).expect("a batch")
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,13 +109,7 @@ async fn each_combination_has_a_batch_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_forgets_combinations_and_nobody_loses_what_is_told_apart() {
-    let rules = queue(QueueBatch {
-        flush_timeout_ns: 1_000_000_000,
-        sizer: Sizer::Items,
-        size_min: 100,
-        size_max: 0,
-        metadata_keys: vec!["tenant".into()],
-    });
+    let rules = queue("flush_timeout: 1s, min_size: 100, partition: { metadata_keys: [Tenant] }");
     let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
     let next = Arc::clone(&keeper) as Arc<dyn Consumer>;
     let batcher = start(rules, next);
@@ -130,8 +118,9 @@ async fn a_queue_forgets_combinations_and_nobody_loses_what_is_told_apart() {
             .consume(batch(&account, Some(tenant), b"1"))
             .unwrap();
     }
+    tokio::time::sleep(Duration::from_millis(900)).await;
     assert_eq!(batcher.combinations(), 3);
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(batcher.combinations(), 0);
     let came = keeper.take().into_iter();
     let came: Vec<_> = came.map(|(tenant, body)| (tenant, body.len())).collect();
@@ -180,13 +169,7 @@ async fn what_waits_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_may_count_bytes() {
-    let rules = queue(QueueBatch {
-        flush_timeout_ns: 1_000_000_000,
-        sizer: Sizer::Bytes,
-        size_min: 5,
-        size_max: 0,
-        metadata_keys: Vec::new(),
-    });
+    let rules = queue("flush_timeout: 1s, sizer: bytes, min_size: 5");
     let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
     let batcher = start(rules, Arc::clone(&keeper) as Arc<dyn Consumer>);
     batcher.consume(batch(&account, None, b"1234")).unwrap();

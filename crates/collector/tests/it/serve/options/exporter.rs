@@ -13,50 +13,76 @@ use hyper_util::server::conn::auto::Builder;
 use super::*;
 
 /// A request that came: its path, its fields, and its connection's number.
-type Came = (String, HeaderMap, u32);
+pub(super) type Came = (String, HeaderMap, u32);
 
 /// A back end that answers every request with a status, over HTTP/1.1 or HTTP/2; and what came.
-async fn back_end(status: u16) -> (String, Arc<Mutex<Vec<Came>>>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-    let listener = listener.expect("a listener");
-    let address = listener.local_addr().expect("an address").to_string();
-    let came = Arc::<Mutex<Vec<Came>>>::default();
-    let all = Arc::clone(&came);
-    tokio::spawn(async move {
-        for number in 0.. {
-            let Ok((stream, _)) = listener.accept().await else {
-                return;
-            };
-            let came = Arc::clone(&all);
-            let service = service_fn(move |request: Request<Incoming>| {
-                let came = Arc::clone(&came);
-                async move {
-                    let (head, body) = request.into_parts();
-                    let _ = body.collect().await;
-                    let authority = head.uri.authority().map(ToString::to_string);
-                    let mut headers = head.headers;
-                    if let Some(authority) = authority {
-                        headers.insert("authority", authority.parse().expect("a value"));
+pub(super) async fn back_end(status: u16) -> (String, Arc<Mutex<Vec<Came>>>) {
+    let BackEnd { at, came, .. } = BackEnd::answering(status, Duration::ZERO).await;
+    (at, came)
+}
+
+/// One that answers after some time.
+struct BackEnd {
+    at: String,
+    came: Arc<Mutex<Vec<Came>>>,
+    /// Connections that there are.
+    open: Arc<AtomicU32>,
+}
+
+impl BackEnd {
+    async fn answering(status: u16, after: Duration) -> BackEnd {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a listener");
+        let address = listener.local_addr().expect("an address").to_string();
+        let came = Arc::<Mutex<Vec<Came>>>::default();
+        let open = Arc::<AtomicU32>::default();
+        let (all, connections) = (Arc::clone(&came), Arc::clone(&open));
+        tokio::spawn(async move {
+            for number in 0.. {
+                let Ok((stream, _)) = listener.accept().await else {
+                    return;
+                };
+                let (came, open) = (Arc::clone(&all), Arc::clone(&connections));
+                open.fetch_add(1, SeqCst);
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let came = Arc::clone(&came);
+                    async move {
+                        let (head, body) = request.into_parts();
+                        let body = body.collect().await.map(|body| body.to_bytes().len());
+                        tokio::time::sleep(after).await;
+                        let authority = head.uri.authority().map(ToString::to_string);
+                        let mut headers = head.headers;
+                        if let Some(authority) = authority {
+                            headers.insert("authority", authority.parse().expect("a value"));
+                        }
+                        headers.insert("body-bytes", body.unwrap_or_default().into());
+                        let path = head.uri.path().to_owned();
+                        came.lock().expect("no panic").push((path, headers, number));
+                        // A failure of gRPC has no message: its trailers are its head.
+                        let response = Response::builder()
+                            .status(status)
+                            .header("content-type", "application/grpc")
+                            .header("grpc-status", "14");
+                        Ok::<_, Infallible>(
+                            response.body(Full::<Bytes>::default()).expect("it is one"),
+                        )
                     }
-                    let path = head.uri.path().to_owned();
-                    came.lock().expect("no panic").push((path, headers, number));
-                    // A failure of gRPC has no message: its trailers are its head.
-                    let response = Response::builder()
-                        .status(status)
-                        .header("content-type", "application/grpc")
-                        .header("grpc-status", "14");
-                    Ok::<_, Infallible>(response.body(Full::<Bytes>::default()).expect("it is one"))
-                }
-            });
-            tokio::spawn(async move {
-                let builder = Builder::new(TokioExecutor::new());
-                let _ = builder
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
+                });
+                tokio::spawn(async move {
+                    let builder = Builder::new(TokioExecutor::new());
+                    let _ = builder
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                    open.fetch_sub(1, SeqCst);
+                });
+            }
+        });
+        BackEnd {
+            at: address,
+            came,
+            open,
         }
-    });
-    (address, came)
+    }
 }
 
 fn field<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
@@ -118,31 +144,143 @@ async fn requests_over_http_are_what_the_settings_say() {
     assert_eq!(connections, [0, 1, 2], "each request has one of its own");
 }
 
+/// The exporters that speak gRPC to this address, with these options.
+pub(super) fn over_grpc(at: &str, options: &str) -> [String; 2] {
+    let options = format!("tls: {{ insecure: true }}, {options}");
+    [
+        format!("otlp: {{ endpoint: '{at}', {options} }}"),
+        format!(
+            "loadbalancing: {{ protocol: {{ otlp: {{ {options} }} }}, resolver: {{ static: {{ hostnames: ['{at}'] }} }} }}"
+        ),
+    ]
+}
+
+/// A collector of traces that sends them on by one exporter.
+pub(super) fn of_traces(exporter: &str) -> Collector {
+    let name = exporter.split(':').next().expect("a name");
+    let token = "extensions: { headers_setter: { headers: [ { key: authorization, value: Bearer key } ] } }";
+    sender(exporter, name, token, "headers_setter")
+}
+
 #[tokio::test]
 async fn calls_over_grpc_are_what_the_settings_say() {
-    let (at, came) = back_end(200).await;
-    let collector = all_signals(&format!(
-        "otlp: {{ endpoint: '{at}', tls: {{ insecure: true }}, headers: {{ x-key: word }}, authority: other.example, \
-         user_agent: own/1, retry_on_failure: {{ enabled: false }} }}"
-    ));
-    send_all(&collector).await;
-    until("all come", || came.lock().expect("no panic").len() == 3).await;
-    for (path, headers, _) in came.lock().expect("no panic").iter() {
-        assert!(
-            path.starts_with("/opentelemetry.proto.collector."),
-            "{path}"
+    let options = "headers: { x-key: word }, authority: other.example, compression: zstd, \
+                   user_agent: own/1, retry_on_failure: { enabled: false }, auth: { authenticator: headers_setter }";
+    for exporter in 0..2 {
+        let (at, came) = back_end(200).await;
+        let collector = of_traces(&over_grpc(&at, options)[exporter]);
+        taken(&grpc(&collector), request(0, 10)).await;
+        // It is told that it is unavailable, and there is no other attempt.
+        until("it fails", || traces(&collector).failed == 20).await;
+        let came = came.lock().expect("no panic");
+        assert_eq!(came.len(), 1);
+        let (path, headers, _) = &came[0];
+        assert_eq!(
+            path,
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
         );
-        assert_eq!(field(headers, "x-key"), "word");
-        assert_eq!(field(headers, "authority"), "other.example");
+        for (name, value) in [
+            ("x-key", "word"),
+            ("authority", "other.example"),
+            ("grpc-encoding", "zstd"),
+            ("authorization", "Bearer key"),
+        ] {
+            assert_eq!(field(headers, name), value);
+        }
         assert!(field(headers, "user-agent").starts_with("own/1 "));
     }
-    // They are told that it is unavailable, and there is no other attempt.
-    until("all fail", || {
-        let accounts = &collector.view.accounts;
-        accounts.iter().all(|account| account.balance().failed == 1)
-    })
-    .await;
-    assert_eq!(came.lock().expect("no panic").len(), 3);
+}
+
+#[tokio::test]
+async fn backends_have_queues_and_times_of_their_own() {
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let at = dead.local_addr().expect("an address").to_string();
+    for exporter in over_grpc(&at, "timeout: 200ms, retry_on_failure: { enabled: false }") {
+        let name = exporter.split(':').next().expect("a name");
+        let (collector, lines) = start_logged(
+            Level::Warn,
+            &format!(
+                "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\nexporters: {{ {exporter} }}\n\
+                 service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [{name}] }} }} }}"
+            ),
+        );
+        taken(&grpc(&collector), request(0, 10)).await;
+        until("it is given up", || traces(&collector).failed == 20).await;
+        let lines = lines.lock().expect("no panic");
+        let is_told = |line: &String| line.contains("no answer within 200ms");
+        assert!(lines.iter().any(is_told), "{lines:?}");
+    }
+    for exporter in over_grpc(
+        &at,
+        "timeout: 1h, sending_queue: { queue_size: 1, num_consumers: 1 }",
+    ) {
+        let collector = of_traces(&exporter);
+        let client = grpc(&collector);
+        let mut accepted = 0;
+        while let Outcome::Taken { .. } = send(&client, request(0, 10)).await {
+            accepted += 1;
+            assert!(accepted <= 2, "there is no bound");
+        }
+    }
+}
+
+/// The bytes that a body of an exporter over HTTP has, and its coding.
+async fn coded(options: &str) -> (u64, String) {
+    let (at, came) = back_end(200).await;
+    let exporter = format!("otlphttp: {{ endpoint: 'http://{at}', {options} }}");
+    let collector = of_traces(&exporter);
+    taken(&grpc(&collector), request(0, 2000)).await;
+    until("it comes", || traces(&collector).exported == 4000).await;
+    let came = came.lock().expect("no panic");
+    let (_, headers, _) = &came[0];
+    let bytes = field(headers, "body-bytes").parse().expect("a number");
+    (bytes, field(headers, "content-encoding").to_owned())
+}
+
+#[tokio::test]
+async fn bodies_are_compressed_as_the_settings_say() {
+    // What Go calls zlib is `deflate` over HTTP (RFC 9110 section 8.4.1.2).
+    for (coding, name) in [("zstd", "zstd"), ("zlib", "deflate"), ("gzip", "gzip")] {
+        let (few, told) = coded(&format!(
+            "compression: {coding}, compression_params: {{ level: 9 }}"
+        ))
+        .await;
+        assert_eq!(told, name);
+        let (many, told) = coded(&format!(
+            "compression: {coding}, compression_params: {{ level: 1 }}"
+        ))
+        .await;
+        assert_eq!(told, name);
+        assert_ne!(few, many, "{coding}");
+    }
+    let (bytes, told) = coded("compression: none").await;
+    assert_eq!((bytes, &*told), (request(0, 2000).len() as u64, ""));
+}
+
+#[tokio::test]
+async fn connections_are_as_many_as_the_settings_say() {
+    // Five requests at a time; then nothing.
+    for (options, of_many, left) in [
+        ("max_conns_per_host: 1", 1, 1),
+        ("max_idle_conns: 2", 5, 2),
+        ("idle_conn_timeout: 100ms", 5, 0),
+    ] {
+        let back_end = BackEnd::answering(200, Duration::from_millis(100)).await;
+        let collector = of_traces(&format!(
+            "otlphttp: {{ endpoint: 'http://{}', {options} }}",
+            back_end.at
+        ));
+        let client = grpc(&collector);
+        for number in 0..5 {
+            taken(&client, request(number, 1)).await;
+        }
+        until("all come", || traces(&collector).exported == 10).await;
+        let came = back_end.came.lock().expect("no panic").clone();
+        let connections: std::collections::BTreeSet<_> =
+            came.iter().map(|(.., number)| *number).collect();
+        assert!(connections.len() <= of_many, "{options}: {connections:?}");
+        until(options, || back_end.open.load(SeqCst) == left).await;
+    }
 }
 
 #[tokio::test]

@@ -113,3 +113,122 @@ async fn a_file_is_continued_or_begun_anew() {
         assert_eq!(file.spans().len(), spans, "{append}");
     }
 }
+
+fn names_in(folder: &TempFolder) -> Vec<String> {
+    let entries = std::fs::read_dir(&folder.0).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<_> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Writes several megabytes by an exporter with this rotation: the names in its folder.
+async fn rotated(folder: &TempFolder, rotation: &str) -> Vec<String> {
+    let _ = std::fs::create_dir(&folder.0);
+    let front = sender(
+        &format!(
+            "file: {{ path: '{}/t.json', rotation: {{ {rotation} }} }}",
+            folder.0.display()
+        ),
+        "file",
+        "",
+        "",
+    );
+    let client = grpc(&front);
+    for _ in 0..4 {
+        taken(&client, request(0, 2000)).await;
+    }
+    front.end().await;
+    names_in(folder)
+}
+
+#[tokio::test]
+async fn full_files_are_put_aside_as_the_settings_say() {
+    // Each request has more than half a megabyte of JSON.
+    for (rotation, files) in [
+        ("max_megabytes: 1, max_backups: 100", 4),
+        ("max_megabytes: 1, max_backups: 2", 3),
+        ("max_megabytes: 100", 1),
+    ] {
+        let folder = TempFolder::new();
+        assert_eq!(rotated(&folder, rotation).await.len(), files, "{rotation}");
+    }
+    let old = "t-2020-01-01T00-00-00.000.json";
+    for (days, is_left) in [("0", true), ("2", false)] {
+        let folder = TempFolder::new();
+        std::fs::create_dir(&folder.0).expect("a folder");
+        std::fs::write(folder.0.join(old), "").expect("a file");
+        let names = rotated(&folder, &format!("max_megabytes: 1, max_days: {days}")).await;
+        assert_eq!(names.iter().any(|name| name == old), is_left, "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn full_files_may_have_the_local_time() {
+    if std::env::var_os("SPANGATE_TEST_CHILD").is_none() {
+        // The variables of a process are set at its start; there it is twelve hours later.
+        let name = "serve::options::files::full_files_may_have_the_local_time";
+        let own = std::env::current_exe().expect("a program");
+        let run = std::process::Command::new(own)
+            .args(["--exact", name])
+            .env("TZ", "XXX-12")
+            .env("SPANGATE_TEST_CHILD", "1")
+            .output()
+            .expect("it runs");
+        let told = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && told.contains("1 passed"), "{told}");
+        return;
+    }
+    let [utc, local] = [TempFolder::new(), TempFolder::new()];
+    let utc = rotated(&utc, "max_megabytes: 1").await;
+    let local = rotated(&local, "max_megabytes: 1, localtime: true").await;
+    // `t-2026-01-31T12-…`
+    let hour = |names: &[String]| -> u32 { names[0][13..15].parse().expect("an hour") };
+    let later = (hour(&local) + 24 - hour(&utc)) % 24;
+    assert!([12, 13].contains(&later), "{utc:?} {local:?}");
+}
+
+#[tokio::test]
+async fn folders_are_made_with_the_permissions_of_the_settings() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (permissions, mode) in [("", 0o755), (", directory_permissions: '0700'", 0o700)] {
+        let folder = TempFolder::new();
+        let path = folder.0.display();
+        let exporter =
+            format!("file: {{ path: '{path}/t.json', create_directory: true {permissions} }}");
+        let front = sender(&exporter, "file", "", "");
+        taken(&grpc(&front), request(0, 10)).await;
+        front.end().await;
+        let found = std::fs::metadata(&folder.0)
+            .expect("a folder")
+            .permissions();
+        // The process's mask may take some away.
+        assert_eq!(found.mode() & 0o777 & !mode, 0, "{permissions}");
+        assert_eq!(found.mode() & 0o700, 0o700);
+        assert_eq!(names_in(&folder), ["t.json"]);
+    }
+}
+
+#[tokio::test]
+async fn no_more_files_are_open_than_the_settings_say() {
+    for (options, open) in [("", 3), (", max_open_files: 2", 2)] {
+        let folder = TempFolder::new();
+        let path = folder.0.display();
+        let front = sender(
+            &format!(
+                "file: {{ path: '{path}/*.json', group_by: {{ enabled: true, resource_attribute: service.name {options} }} }}"
+            ),
+            "file",
+            "",
+            "",
+        );
+        taken(&grpc(&front), of_services(&["a", "b", "c"])).await;
+        until("all is written", || traces(&front).exported == 3).await;
+        let links = std::fs::read_dir("/proc/self/fd").expect("Linux").flatten();
+        let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+        let own = targets.filter(|target| target.starts_with(&folder.0));
+        assert_eq!(own.count(), open, "{options}");
+    }
+}

@@ -1,12 +1,20 @@
 //! Options of exporters, receivers and extensions, over real sockets.
 
+mod authenticators;
+mod balance;
 mod cookies;
+mod detection;
 mod exporter;
 mod files;
 mod health;
 mod pages;
+mod pings;
+mod policies;
+mod processors;
 mod proxy;
 mod receiver;
+mod samplers;
+mod shares;
 mod tls;
 
 use super::*;

@@ -2,6 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::tls::{Authority, served};
 use super::*;
 
 async fn get(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), more: &str) -> String {
@@ -54,6 +55,43 @@ async fn probes_come_over_a_socket_and_say_who_they_are() {
     probed.end().await;
     // Nobody listens any more.
     assert!(tokio::net::UnixStream::connect(&socket.0).await.is_err());
+}
+
+#[tokio::test]
+async fn pages_tell_what_the_settings_say_until_the_end() {
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = dead.local_addr().expect("an address");
+    for name in ["health_check", "healthcheckv2"] {
+        let probed = start(&format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\n\
+             extensions: {{ {name}: {{ endpoint: '127.0.0.1:0', path: /up, response_body: {{ healthy: fine, unhealthy: unwell }} }} }}\n\
+             exporters: {{ otlphttp: {{ endpoint: 'http://{target}', timeout: 2s, retry_on_failure: {{ enabled: false }} }} }}\n\
+             service: {{ {NO_METRICS}, extensions: [{name}], pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}"
+        ));
+        let at = address(&probed, name);
+        let ask = async || {
+            let stream = tokio::net::TcpStream::connect(&at).await;
+            get(&mut stream.expect("a page"), "").await
+        };
+        let answer = ask().await;
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nfine"),
+            "{answer}"
+        );
+        // While the last request is sent, it says that it ends.
+        taken(&grpc(&probed), request(0, 10)).await;
+        let ending = tokio::spawn(probed.end());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = ask().await;
+            if answer.starts_with("HTTP/1.1 503") && answer.ends_with("\r\n\r\nunwell") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{answer}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        ending.await.expect("it ends");
+    }
 }
 
 #[tokio::test]
@@ -156,4 +194,77 @@ async fn the_status_of_a_pipeline_is_that_of_its_exporters() {
     );
     assert_eq!(ask("?pipeline=traces").await.0, "HTTP/1.1 500");
     assert_eq!(ask("?pipeline=other").await.0, "HTTP/1.1 404");
+}
+
+#[tokio::test]
+async fn the_page_of_metrics_is_where_the_settings_say() {
+    let pull = |more: &str| {
+        format!(
+            "metrics: {{ readers: [ {{ pull: {{ exporter: {{ prometheus: {{ host: 127.0.0.2, port: 0 {more} }} }} }} }} ] }}"
+        )
+    };
+    for telemetry in [pull(""), "metrics: { address: '127.0.0.2:0' }".to_owned()] {
+        let told = collector(&format!(
+            "exporters: {{ nop: }}\nservice: {{ telemetry: {{ {telemetry} }}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+        ));
+        let at = address(&told, "metrics");
+        let port = at.strip_prefix("127.0.0.2:").expect(&at);
+        assert!(port != "8888" && port != "0", "{at}");
+    }
+}
+
+/// A collector that sends its metrics by a reader with these options.
+fn telling(options: &str) -> Collector {
+    collector(&format!(
+        "exporters: {{ nop: }}\nservice: {{ telemetry: {{ metrics: {{ readers: [ {{ periodic: {{ {options} }} }} ] }} }}, \
+         pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+    ))
+}
+
+#[tokio::test]
+async fn a_reader_sends_what_the_settings_say() {
+    let (at, came) = super::exporter::back_end(200).await;
+    let told = telling(&format!(
+        "interval: 20, exporter: {{ otlp: {{ protocol: http/protobuf, endpoint: 'http://{at}', headers: {{ x-key: word }}, compression: gzip }} }}"
+    ));
+    until("they come", || !came.lock().expect("no panic").is_empty()).await;
+    let (path, fields, _) = came.lock().expect("no panic")[0].clone();
+    assert_eq!(path, "/v1/metrics");
+    assert_eq!(fields["x-key"], "word");
+    assert_eq!(fields["content-encoding"], "gzip");
+    told.end().await;
+    // One that does not answer is given up, and asked again.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let silent = silent.expect("a listener");
+    let at = silent.local_addr().expect("an address");
+    let _told = telling(&format!(
+        "interval: 20, timeout: 100, exporter: {{ otlp: {{ protocol: http/protobuf, endpoint: 'http://{at}' }} }}"
+    ));
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        let next = tokio::time::timeout(PATIENCE, silent.accept()).await;
+        connections.push(next.expect("in time").expect("a connection"));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_has_a_certificate_and_trusts_an_authority() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let [certificate, key] = authority.signed("127.0.0.1");
+    let [own, own_key] = clients.signed("client.example");
+    let client_ca = format!("client_ca_file: '{}'", clients.file());
+    let sink = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ {} }} }} }}\nexporters: {{ nop: }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ metrics: {{ receivers: [otlp], exporters: [nop] }} }} }}",
+        served("http", &certificate, &key, &client_ca)
+    ));
+    let _told = telling(&format!(
+        "interval: 20, exporter: {{ otlp: {{ protocol: http/protobuf, endpoint: 'https://{}', certificate: '{}', client_certificate: '{}', client_key: '{}' }} }}",
+        address(&sink, "otlp http"),
+        authority.file(),
+        own.0.display(),
+        own_key.0.display()
+    ));
+    let metrics = &sink.view.accounts[Signal::Metrics as usize];
+    until("they come", || metrics.balance().accepted > 0).await;
 }

@@ -11,15 +11,21 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::config::components::exporters::load_balancing::Resolver;
+use crate::config::{Exporter, exporter};
 use crate::run::send::balance::{start_in, tests};
 
 fn service(namespace: Option<&str>, return_hostnames: bool) -> K8s {
-    K8s {
-        service: "sampler".into(),
-        namespace: namespace.map(str::to_owned),
-        ports: vec![4317],
-        timeout_ns: 60_000_000_000,
-        return_hostnames,
+    let namespace = namespace.map_or(String::new(), |namespace| format!(".{namespace}"));
+    let exporter = exporter(&format!(
+        "loadbalancing: {{ protocol: {{ otlp: }}, resolver: {{ k8s: {{ service: sampler{namespace}, \
+         ports: [4316], timeout: 61s, return_hostnames: {return_hostnames} }} }} }}"
+    ));
+    match exporter {
+        Exporter::LoadBalancing(exporter) => match exporter.resolver {
+            Resolver::K8s(service) => service,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
     }
 }
 
@@ -86,7 +92,7 @@ async fn ready_endpoints_come_and_go() {
     let asked = server.asked().await;
     assert_eq!(
         asked.target,
-        "/apis/discovery.k8s.io/v1/namespaces/far/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dsampler&timeoutSeconds=60&resourceVersion=0"
+        "/apis/discovery.k8s.io/v1/namespaces/far/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dsampler&timeoutSeconds=61&resourceVersion=0"
     );
     assert_eq!(asked.token, "Bearer one");
     let first = slice(
@@ -104,11 +110,11 @@ async fn ready_endpoints_come_and_go() {
     assert!(
         watch
             .target
-            .ends_with("&timeoutSeconds=60&watch=true&allowWatchBookmarks=true&resourceVersion=10"),
+            .ends_with("&timeoutSeconds=61&watch=true&allowWatchBookmarks=true&resourceVersion=10"),
         "{}",
         watch.target
     );
-    backends(&balancer, &["10.0.0.1:4317", "10.0.0.2:4317"]).await;
+    backends(&balancer, &["10.0.0.1:4316", "10.0.0.2:4316"]).await;
     watch.begin();
     // An event may come in pieces, and several in one.
     let more = event("ADDED", &slice("b", 11, &[("10.0.0.4", READY)]));
@@ -117,13 +123,13 @@ async fn ready_endpoints_come_and_go() {
     watch.piece(rest);
     backends(
         &balancer,
-        &["10.0.0.1:4317", "10.0.0.2:4317", "10.0.0.4:4317"],
+        &["10.0.0.1:4316", "10.0.0.2:4316", "10.0.0.4:4316"],
     )
     .await;
     let others = slice("a", 12, &[("10.0.0.1", NOT_READY), ("10.0.0.3", READY)]);
     let gone = slice("b", 13, &[("10.0.0.4", READY)]);
     watch.piece(&(event("MODIFIED", &others) + &event("DELETED", &gone)));
-    backends(&balancer, &["10.0.0.3:4317"]).await;
+    backends(&balancer, &["10.0.0.3:4316"]).await;
     assert_eq!(balancer.counts.updates.load(Relaxed), 3);
     assert_eq!(balancer.counts.failed.load(Relaxed), 0);
     balancer.end(Instant::now()).await;
@@ -158,7 +164,7 @@ async fn a_watch_goes_on_from_what_was_seen_and_what_is_too_old_is_listed_again(
     watch.begin();
     let event_of = |address, version| event("ADDED", &slice("b", version, &[(address, READY)]));
     watch.piece(&(event_of("10.0.0.2", 51) + &event_of("10.0.0.3", 52)[..40]));
-    backends(&balancer, &["10.0.0.1:4317", "10.0.0.2:4317"]).await;
+    backends(&balancer, &["10.0.0.1:4316", "10.0.0.2:4316"]).await;
     drop(watch);
     let watch = server.asked().await;
     assert!(
@@ -180,7 +186,7 @@ async fn a_watch_goes_on_from_what_was_seen_and_what_is_too_old_is_listed_again(
     );
     asked.answer(200, &list(60, &[slice("b", 55, &[("10.0.0.5", READY)])]));
     drop(asked);
-    backends(&balancer, &["10.0.0.5:4317"]).await;
+    backends(&balancer, &["10.0.0.5:4316"]).await;
     // The same as a status.
     server.asked().await.answer(410, "{}");
     let asked = server.asked().await;
@@ -193,7 +199,7 @@ async fn a_watch_goes_on_from_what_was_seen_and_what_is_too_old_is_listed_again(
 async fn backends_stay_while_the_server_cannot_be_asked() {
     let mut server = Server::start().await;
     let balancer = started(&server.pod, service(None, false)).unwrap();
-    let own = ["10.0.0.1:4317"];
+    let own = ["10.0.0.1:4316"];
     let watch = listed(&mut server, 10, &[slice("a", 9, &[("10.0.0.1", READY)])]).await;
     backends(&balancer, &own).await;
     // Events that are none, and one without an end.
