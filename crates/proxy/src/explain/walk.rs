@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
                 let id = RuleId { proxy, place };
                 let fate = self.with_rules(|cx, stream| cx.http_rule_alone(stream, (set, id)));
                 let told = Told::of(fate, rule.condition.as_ref(), Some(&rule.action));
-                self.tell(proxy, keyword, rule.place, told);
+                self.tell(proxy, keyword, Some(rule.place), told);
                 match self.after(fate, Some((set, id)))? {
                     Go::On => {}
                     Go::NextSet => break,
