@@ -43,7 +43,7 @@ export function form(show) {
   const fields = make("textarea", { name: "fields", rows: 2, placeholder: "cookie: a=b", spellcheck: "false" });
   const source = make("input", { name: "source", type: "text", placeholder: "unknown", spellcheck: "false" });
   const frontend = make("input", { name: "frontend", type: "text", placeholder: "by the port", spellcheck: "false" });
-  const response = make("input", { name: "response", type: "text", placeholder: "none; 404, or 302 Found", spellcheck: "false" });
+  const response = make("input", { name: "response", type: "text", placeholder: "none, or 404", spellcheck: "false" });
   const responseFields = make("textarea", { name: "response_fields", rows: 2, placeholder: "location: /login", spellcheck: "false" });
   const fault = make("p", { class: "fault", role: "alert" });
   const result = make("div", { id: "explained" });
@@ -61,10 +61,11 @@ export function form(show) {
       text(fault, error.message);
     }
   } },
-    make("label", { class: "narrow-field" }, "Method", method), make("label", { class: "wide-field" }, "URL", url),
-    make("label", { class: "wide-field" }, "Header fields, one a line", fields),
+    make("label", { class: "narrow-field" }, "Method", method), make("label", { class: "wide-field half-field" }, "URL", url),
     make("label", {}, "Client's address", source), make("label", {}, "Frontend", frontend),
-    make("label", {}, "Assumed status of the response", response), make("label", { class: "wide-field" }, "Fields of the response, one a line", responseFields),
+    make("label", { class: "wide-field half-field" }, "Header fields, one a line", fields),
+    make("label", {}, "Assumed response", response),
+    make("label", { class: "wide-field" }, "Its header fields, one a line", responseFields),
     make("div", { class: "row" }, make("button", { class: "main" }, "Explain")), fault);
-  return make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Explain a request"), make("span", { class: "soft" }, "Which rules match, and where it goes. Nothing is sent.")), element, result);
+  return make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Explain a request"), make("span", { class: "soft" }, "Which rules match, and where it goes; with an assumed response, also the way back. Nothing is sent.")), element, result);
 }
