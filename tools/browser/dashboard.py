@@ -202,6 +202,105 @@ def a_search(browser, demo):
     browser.see("must be a status")
 
 
+# The answers to requests of the page, by the start of their path.
+ANSWERS = """
+return performance.getEntriesByType('resource').filter((one) => new URL(one.name).pathname === arguments[0]).length"""
+PLACE = "return document.activeElement.getBoundingClientRect().top"
+# A scroll position is a whole pixel.
+PLACE_ERROR_MAX = 2
+
+
+def answers(browser, path):
+    return browser.run(ANSWERS, path)
+
+
+def is_near(one, other):
+    return abs(one - other) <= PLACE_ERROR_MAX
+
+
+def await_answers(browser, path, count):
+    wanted = answers(browser, path) + count
+    until(f"{count} answers of {path}", lambda: answers(browser, path) >= wanted)
+
+
+def open_fresh(browser, url):
+    """Opens a page with no state of an earlier one."""
+    browser.open("about:blank")
+    browser.open(url)
+    browser.wait("main h1")
+    browser.run("performance.setResourceTimingBufferSize(100000)")
+
+
+def the_list_of_traces_renews(browser, demo):
+    open_fresh(browser, demo.url + "#/traces")
+    browser.wait("tbody a")
+    first = "return document.querySelector('tbody a')?.hash"
+    before = browser.run(first)
+    until("newer traces come", lambda: browser.run(first) != before)
+    # Nothing is announced, and the reader stays at the same row with the same text selected.
+    browser.run("""
+        window.announced = 0;
+        new MutationObserver(() => { window.announced += 1; })
+            .observe(document.querySelector('#live'), { childList: true, characterData: true, subtree: true });
+        const rows = document.querySelectorAll('tbody tr');
+        rows[40].querySelector('a').focus();
+        rows[40].scrollIntoView({ block: 'center', behavior: 'instant' });
+        getSelection().selectAllChildren(rows[42].querySelector('td:nth-child(4)'));""")
+    focused = "return document.activeElement.hash"
+    selected = "return String(getSelection()) + getSelection().anchorNode.parentElement.closest('tr').querySelector('a').hash"
+    was = [browser.run(script) for script in (focused, selected, PLACE, first)]
+    await_answers(browser, "/api/heatmap", 3)
+    until("the list is renewed around it", lambda: browser.run(first) != was[3])
+    now = [browser.run(script) for script in (focused, selected, PLACE)]
+    check(f"focus and selection stay: {was} and {now}", now[:2] == was[:2])
+    check(f"the place stays: {was} and {now}", is_near(now[2], was[2]))
+    check("nothing is announced", browser.run("return window.announced") == 0)
+    check("the list does not grow", browser.run("return document.querySelectorAll('tbody tr').length") <= 200)
+    # A list that is scrolled without a focus stays too.
+    browser.run("""
+        getSelection().removeAllRanges();
+        document.activeElement.blur();
+        window.row = document.querySelectorAll('tbody tr')[60];
+        window.row.scrollIntoView({ block: 'start', behavior: 'instant' });""")
+    row = "return [window.row.isConnected, window.row.getBoundingClientRect().top]"
+    was = browser.run(row)
+    await_answers(browser, "/api/heatmap", 2)
+    now = browser.run(row)
+    check(f"the rows in view stay: {was} and {now}", now[0] and is_near(now[1], was[1]))
+
+
+def the_chosen_cell_stays(browser, demo):
+    open_fresh(browser, demo.url + "#/traces")
+    browser.see("Held in memory")
+    browser.run("document.querySelector('.heat canvas').focus()")
+    browser.keys("\ue012")
+    browser.see(" to ", ".heat-about")
+    await_answers(browser, "/api/heatmap", 2)
+    check("the heat map has the focus", browser.run("return document.activeElement.tagName") == "CANVAS")
+    check("a cell is chosen", " to " in browser.text(".heat-about"))
+
+
+def traces_do_not_renew_while_paused_or_searched(browser, demo):
+    open_fresh(browser, demo.url + "#/traces")
+    browser.see("Held in memory")
+    browser.run("document.querySelector('input[name=service]').focus()")
+    # A renewal that was under way ends.
+    await_answers(browser, "/api/now", 2)
+    before = answers(browser, "/api/traces")
+    await_answers(browser, "/api/now", 9)
+    check("no renewal while a field has the focus", answers(browser, "/api/traces") == before)
+    browser.run("document.activeElement.blur()")
+    await_answers(browser, "/api/traces", 1)
+    browser.click("#pause")
+    browser.see("paused at")
+    before = answers(browser, "/api/traces")
+    browser.run("window.start = performance.now()")
+    until("two periods have passed", lambda: browser.run("return performance.now() - window.start > 9000"))
+    check("no renewal while paused", answers(browser, "/api/traces") - before <= 1)
+    browser.click("#pause")
+    await_answers(browser, "/api/traces", 1)
+
+
 def a_dry_run(browser, demo):
     browser.open(demo.url + "#/sampling")
     browser.see("Collector demo")
@@ -227,6 +326,12 @@ def an_explanation(browser, demo):
     browser.see("use_backend checkout if", "#explained")
     browser.click("#explained tr:not(.unmatched) button")
     until("the line is marked", lambda: "use_backend checkout" in browser.text(".marked"))
+    browser.fill("input[name=response]", "500")
+    browser.fill("textarea[name=response_fields]", "x: y")
+    browser.click(".explain button.main")
+    browser.see("The client gets the server's response, with status 500.", "#explained .verdict")
+    check("the response has its field", "x: y" in browser.run(
+        "return [...document.querySelectorAll('#explained pre')].at(-1).textContent"))
     browser.fill("input[name=url]", "nonsense")
     browser.keys("Enter")
     browser.see("is not an http or https URL", ".explain .fault")
@@ -301,6 +406,8 @@ def themes(browser, demo):
     browser.see("catalog")
     check("it is remembered", browser.run(back) == dark)
     browser.run("localStorage.clear()")
+    # An open page keeps its theme.
+    browser.open("about:blank")
 
 
 CONTRAST = """
@@ -355,6 +462,8 @@ def every_page_in_every_form(browser, demo, folder):
                 browser.open(f"{demo.url}#/{page}")
                 browser.wait("main h1")
                 browser.wait("main .card")
+                dark = browser.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] < 128")
+                check(f"{form}: it has this theme", dark == (scheme == "dark"))
                 until(f"{form}: it is drawn", lambda: len(browser.text("main")) > 80)
                 if page == "now":
                     browser.wait("canvas")
@@ -378,6 +487,9 @@ TESTS = [
     a_server_is_drained,
     from_the_heat_map_to_a_span,
     a_search,
+    the_list_of_traces_renews,
+    the_chosen_cell_stays,
+    traces_do_not_renew_while_paused_or_searched,
     a_dry_run,
     an_explanation,
     the_keyboard_alone,

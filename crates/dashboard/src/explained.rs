@@ -17,6 +17,10 @@ pub struct Question {
     pub source: String,
     /// The frontend's name; empty: the frontend that listens on the URL's port.
     pub frontend: String,
+    /// The assumed response: a status or a status line; empty: none.
+    pub response: String,
+    /// Its header fields, `name: value`.
+    pub response_fields: Vec<String>,
 }
 
 /// Explains a request, or returns what is wrong with it.
@@ -38,6 +42,8 @@ pub fn read(text: &str) -> Result<Question, String> {
             "header" => question.fields.push(value),
             "source" => question.source = value,
             "frontend" => question.frontend = value,
+            "response" => question.response = value,
+            "response_header" => question.response_fields.push(value),
             _ => return Err(format!("there is no parameter '{name}'")),
         }
     }

@@ -14,6 +14,8 @@ const PAGES = [
   { name: "configuration", title: "Configuration", open: configuration.open },
 ];
 const POLL_MS = 1000;
+/** Time between two renewals of a page that has `renew`. */
+const RENEW_MS = 4000;
 const THEME = "spangate-theme";
 
 let current = null;
@@ -36,6 +38,7 @@ async function show(moved) {
   const mine = (opening = new AbortController());
   current?.close();
   current = null;
+  clearTimeout(renewal);
   const main = byId("main");
   main.replaceChildren();
   for (const [key, link] of links) {
@@ -47,6 +50,7 @@ async function show(moved) {
     const opened = await page.open(main, poll, mine.signal, { rest, query });
     if (mine.signal.aborted) opened?.close();
     else current = opened;
+    scheduleRenewal();
   } catch (error) {
     if (!mine.signal.aborted) main.append(make("p", { class: "card pad", role: "alert" }, `This page cannot be shown: ${error.message}`));
   }
@@ -54,6 +58,25 @@ async function show(moved) {
     scrollTo(0, 0);
     main.focus({ preventScroll: true });
   }
+}
+
+let renewal = null;
+
+/** Schedules the next renewal of the open page. A page that is paused or hidden is not renewed. */
+function scheduleRenewal() {
+  clearTimeout(renewal);
+  if (current?.renew && !paused && !document.hidden) renewal = setTimeout(renew, RENEW_MS);
+}
+
+async function renew() {
+  const page = current;
+  try {
+    const showIt = await page?.renew?.();
+    if (showIt && page === current && !paused && !document.hidden) showIt();
+  } catch {
+    // `poll` reports that the process does not answer.
+  }
+  if (page === current) scheduleRenewal();
 }
 
 let paused = false;
@@ -97,8 +120,13 @@ function pause() {
   button.setAttribute("aria-pressed", String(paused));
   text(button, paused ? "Resume" : "Pause");
   text(byId("freshness"), paused ? `paused at ${now.newest()}` : "");
-  if (paused) clearTimeout(timer);
-  else poll();
+  clearTimeout(renewal);
+  if (paused) {
+    clearTimeout(timer);
+    return;
+  }
+  poll();
+  renew();
 }
 
 function theme(wanted) {
@@ -120,7 +148,15 @@ theme(known === "light" || known === "dark" ? known : "system");
 byId("theme").addEventListener("change", (event) => theme(event.target.value));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => current?.themeChanged?.());
 byId("pause").addEventListener("click", pause);
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : paused || poll()));
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(renewal);
+  if (document.hidden) {
+    clearTimeout(timer);
+  } else if (!paused) {
+    poll();
+    renew();
+  }
+});
 window.addEventListener("hashchange", () => show(true));
 // The address `#content` is not a page.
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -63,10 +63,16 @@ export class Table {
 
   /** Shows items: [{ key, class, … }], in order. */
   update(items) {
-    const seen = new Set();
+    const wantedKeys = new Set(items.map((item) => item.key));
+    // First, so that the rows that stay are not moved: an element that moves loses the focus.
+    for (const [key, row] of this.rows) {
+      if (!wantedKeys.has(key)) {
+        row.element.remove();
+        this.rows.delete(key);
+      }
+    }
     let before = null;
     for (const item of items) {
-      seen.add(item.key);
       let row = this.rows.get(item.key);
       if (!row) {
         row = this.row();
@@ -77,12 +83,6 @@ export class Table {
       const wanted = before ? before.nextSibling : this.body.firstChild;
       if (wanted !== row.element) this.body.insertBefore(row.element, wanted);
       before = row.element;
-    }
-    for (const [key, row] of this.rows) {
-      if (!seen.has(key)) {
-        row.element.remove();
-        this.rows.delete(key);
-      }
     }
   }
 

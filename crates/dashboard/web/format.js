@@ -1,4 +1,4 @@
-// Numbers and times as text.
+// Numbers and times as text. A unit of a count or of bytes is not broken from its number.
 
 const NONE = "–";
 
@@ -6,9 +6,9 @@ const NONE = "–";
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE;
   const size = Math.abs(value);
-  if (size >= 1e9) return `${(value / 1e9).toFixed(1)} G`;
-  if (size >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
-  if (size >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
+  if (size >= 1e9) return `${(value / 1e9).toFixed(1)}\u00a0G`;
+  if (size >= 1e6) return `${(value / 1e6).toFixed(1)}\u00a0M`;
+  if (size >= 1e4) return `${(value / 1e3).toFixed(1)}\u00a0k`;
   if (size >= 10 || Number.isInteger(value)) return Math.round(value).toLocaleString("en-US");
   return value.toFixed(1);
 }
@@ -31,9 +31,9 @@ export const shortMilliseconds = (value) => milliseconds(value).replace(/\.0+(?=
 export function bytes(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE;
   for (const [unit, size] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]]) {
-    if (value >= size) return `${(value / size).toFixed(value >= 100 * size ? 0 : 1)} ${unit}`;
+    if (value >= size) return `${(value / size).toFixed(value >= 100 * size ? 0 : 1)}\u00a0${unit}`;
   }
-  return `${Math.round(value)} B`;
+  return `${Math.round(value)}\u00a0B`;
 }
 
 /** Seconds in the two largest units: 3d 4h, 5m 12s. */

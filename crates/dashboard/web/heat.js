@@ -14,6 +14,8 @@ export class HeatMap {
     this.chosen = chosen;
     this.data = null;
     this.cell = null;
+    /** The time and duration in the middle of the chosen cell, which outlast a renewal. */
+    this.mark = null;
     this.canvas = make("canvas", {
       tabindex: "0", role: "application", "aria-roledescription": "heat map", "aria-label": "Traces by time and duration. Arrow keys choose a cell, Enter shows its traces.",
       onclick: (event) => this.click(event),
@@ -29,7 +31,7 @@ export class HeatMap {
 
   update(data) {
     this.data = data;
-    this.cell = null;
+    this.cell = this.mark && this.cellOf(this.mark);
     this.draw();
     this.tell();
   }
@@ -130,6 +132,7 @@ export class HeatMap {
 
   choose(cell) {
     this.cell = cell;
+    this.mark = cell && this.middle(cell);
     this.draw();
     this.tell();
   }
@@ -138,6 +141,19 @@ export class HeatMap {
     const { since, until, bounds_ms: bounds, columns } = this.data;
     const step = (until - since) / columns.length;
     return { since: Math.floor(since + column * step), until: Math.ceil(since + (column + 1) * step), min_ms: row === 0 ? "" : bounds[row], max_ms: row + 2 === bounds.length ? "" : bounds[row + 1] };
+  }
+
+  middle([column, row]) {
+    const { since, until, bounds_ms: bounds, columns } = this.data;
+    return { time: since + ((column + 0.5) * (until - since)) / columns.length, ms: (bounds[row] + bounds[row + 1]) / 2 };
+  }
+
+  /** The cell at a time and duration; none if the map does not have it. */
+  cellOf({ time, ms }) {
+    const { since, until, bounds_ms: bounds, columns } = this.data;
+    const column = Math.floor(((time - since) * columns.length) / (until - since));
+    const row = bounds.findLastIndex((bound) => bound <= ms);
+    return column >= 0 && column < columns.length && row >= 0 && row + 1 < bounds.length ? [column, row] : null;
   }
 
   open(cell) {

@@ -44,11 +44,14 @@ function value(key, content) {
   return place ? make("a", { href: `#/configuration?file=${encodeURIComponent(place[1])}&line=${place[2]}` }, content) : shown(content);
 }
 
+/** The parts of a name, which may be broken after a dot or an underscore. */
+const parts = (key) => key.split(/(?<=[._])/).flatMap((part, place) => (place === 0 ? [part] : [make("wbr"), part]));
+
 function pairs(title, entries) {
   if (entries.length === 0) return null;
   return make("section", { class: "pairs" }, make("h3", {}, title),
     make("table", {}, make("caption", { class: "hidden" }, title),
-      make("tbody", {}, entries.map(([key, content]) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, key)), make("td", { class: "mono" }, value(key, content)))))));
+      make("tbody", {}, entries.map(([key, content]) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, parts(key))), make("td", { class: "mono" }, value(key, content)))))));
 }
 
 function details(span) {

@@ -7,6 +7,8 @@ import { HeatMap } from "./heat.js";
 import * as trace from "./trace.js";
 
 const LIST_MAX = 100;
+/** Most rows that stay at a renewal although newer traces follow. */
+const KEPT_MAX = 100;
 /** The shortest period of the heat map. */
 const SPAN_MIN_MS = 60_000;
 const SPANS_OF_TIME = [["5", "Last 5 minutes"], ["15", "Last 15 minutes"], ["60", "Last hour"], ["all", "All that is held"]];
@@ -21,7 +23,7 @@ export function decision(kept) {
 }
 
 const COLUMNS = [
-  { title: "Time", cell: (cell, row) => once(cell, row, () => make("a", { href: `#/traces/${row.id}` }, clock(row.start_ms, true))) },
+  { title: "Time", class: "time", cell: (cell, row) => once(cell, row, () => make("a", { href: `#/traces/${row.id}` }, clock(row.start_ms, true))) },
   { title: "Duration", class: "num", cell: (cell, row) => text(cell, milliseconds(row.duration_ms)) },
   { title: "Service", class: "p1", cell: (cell, row) => text(cell, row.service) },
   { title: "Name", class: "text-cell", cell: (cell, row) => text(cell, row.route && !row.name.includes(row.route) ? `${row.name} ${row.route}` : row.name) },
@@ -114,7 +116,6 @@ function heldLine(held) {
 export async function open(main, again, signal, { rest, query }) {
   if (rest[0]) return trace.open(main, rest[0], signal);
   const values = valuesOf(query);
-  const asked = parameters(values);
   const names = await get("/api/services", {}, signal);
   const heat = new HeatMap((cell) => {
     location.hash = addressOf({ ...values, ...cell });
@@ -129,7 +130,18 @@ export async function open(main, again, signal, { rest, query }) {
     make("div", { class: "head" }, make("h1", {}, "Traces")),
     make("section", { class: "card", "aria-label": "Search" }, searchForm(values, names)),
     make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Duration over time")), heat.element),
-    make("section", { class: "card" }, make("div", { class: "title" }, make("h2", {}, "Traces"), found), cell, table.element, empty, held));
+    make("section", { class: "card moving" }, make("div", { class: "title" }, make("h2", {}, "Traces"), found), cell, table.element, empty, held));
+  const view = { values, main, signal, heat, table, found, empty, held, rows: new Map() };
+  (await request(view))();
+  // A search that is being written is not disturbed.
+  const renew = () => (main.querySelector("form :is(input, select):focus") ? null : request(view));
+  return { close: () => heat.end(), themeChanged: () => heat.draw(), renew };
+}
+
+/** Requests the list and the heat map. Returns the function that shows them. */
+async function request(view) {
+  const { values, main, signal } = view;
+  const asked = parameters(values);
   // The heat map also shows the surroundings of a cell.
   const { since: _since, until: _until, min_ms: _min, max_ms: _max, ...around } = values.since ? asked : { ...asked, since: undefined };
   const wide = values.since ? parameters({ ...around, last: values.last }) : asked;
@@ -138,10 +150,44 @@ export async function open(main, again, signal, { rest, query }) {
   // No period is shown for which no traces are stored.
   const oldest = Math.min(list.held.oldest_ms ?? 0, Date.now() - SPAN_MIN_MS);
   const map = await get("/api/heatmap", { ...wide, since: Math.max(wide.since ?? 0, oldest), columns, rows: 24 }, signal);
+  return () => show(view, list, map);
+}
+
+function show({ heat, table, found, empty, held, rows }, list, map) {
+  // Rows that the reader looks at stay, although newer traces follow.
+  const read = readRows(table);
+  const kept = new Map([...read.keys].map((key) => [key, rows.get(key)]));
+  for (const row of rowsOf(list.traces)) kept.set(row.key, row);
+  rows.clear();
+  for (const row of [...kept.values()].sort((one, other) => other.start_ms - one.start_ms)) rows.set(row.key, row);
+  const top = read.anchor?.getBoundingClientRect().top;
   heat.update(map);
-  table.update(rowsOf(list.traces));
-  empty.hidden = list.traces.length > 0;
+  table.update([...rows.values()]);
+  empty.hidden = rows.size > 0;
   text(found, list.matched > list.traces.length ? `${number(list.matched)} found, the newest ${list.traces.length} shown` : `${number(list.matched)} found`);
   text(held, heldLine(list.held));
-  return { close: () => heat.end(), themeChanged: () => heat.draw() };
+  if (read.anchor) scrollBy({ top: read.anchor.getBoundingClientRect().top - top, behavior: "instant" });
+}
+
+/**
+ * The keys of the rows that have the focus or selected text, and, once the list is scrolled, of those in view. `anchor`: the row
+ * that keeps its place on the screen.
+ */
+function readRows(table) {
+  const keys = new Set();
+  const selection = document.getSelection();
+  const isScrolled = table.element.getBoundingClientRect().top < 0;
+  let [anchor, focused] = [null, null];
+  for (const [key, { element }] of table.rows) {
+    const box = element.getBoundingClientRect();
+    const isInView = box.bottom > 0 && box.top < innerHeight;
+    const hasFocus = element.contains(document.activeElement);
+    const isSelected = selection && !selection.isCollapsed && selection.containsNode(element, true);
+    const isRead = isSelected || (isScrolled && isInView);
+    if (!hasFocus && !(isRead && keys.size < KEPT_MAX)) continue;
+    keys.add(key);
+    if (hasFocus && isInView) focused = element;
+    if (isInView) anchor ??= element;
+  }
+  return { keys, anchor: focused ?? anchor };
 }

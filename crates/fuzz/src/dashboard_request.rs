@@ -41,6 +41,14 @@ backend b
     stick-table type string size 10
     stick on req.cook(a)
     cookie C insert indirect
+    http-response set-var(res.a) res.hdr(x),lower
+    http-response replace-value vary (.*)a(.*) \\1b\\2
+    http-response del-header server if { status 200:299 }
+    http-response set-status 404 reason \"No such thing\" if { status 500 }
+    http-response redirect location /%[res.hdr(location)] if { status 302 }
+    http-response return status 200 hdr x %[res.hdr(y)] if { res.hdr_cnt(y) gt 1 }
+    http-response deny if { res.hdr(z) -m found }
+    http-after-response set-header x-a %[var(res.a)]
     use-server s if { var(txn.a) -m str s }
     server s 127.0.0.1:1 cookie a
     server t 127.0.0.1:2 cookie b
@@ -68,15 +76,29 @@ static RUNNING: LazyLock<Arc<Running>> = LazyLock::new(|| {
 /// Whatever comes, it is read or refused; what is a request has an explanation with an outcome.
 pub fn dashboard_request(data: &[u8]) {
     dashboard::read_anything(data);
-    let shared = Arc::new(RUNNING.share(1));
     let question = Question {
         head: data.to_vec(),
         port: 80,
         is_tls: false,
         source: None,
         frontend: None,
+        response: None,
     };
-    if let Ok(explained) = explain(&RUNNING, &shared, &question, net::sys::now()) {
+    explained(&question);
+    // The same bytes as the response to a plain request.
+    explained(&Question {
+        head: b"GET /api/ HTTP/1.1\r\nhost: a\r\n\r\n".to_vec(),
+        response: Some(data.to_vec()),
+        ..question
+    });
+}
+
+fn explained(question: &Question) {
+    let shared = Arc::new(RUNNING.share(1));
+    if let Ok(explained) = explain(&RUNNING, &shared, question, net::sys::now()) {
         assert!(!explained.outcome.is_empty(), "{explained:?}");
+        let response = explained.response_outcome.as_deref();
+        assert_eq!(response.is_some(), question.response.is_some());
+        assert_ne!(response, Some(""), "{explained:?}");
     }
 }

@@ -176,6 +176,8 @@ fn explainer(texts: &[Text]) -> Box<Explain> {
             fields: question.fields.clone(),
             source: question.source.clone(),
             frontend: question.frontend.clone(),
+            response: question.response.clone(),
+            response_fields: question.response_fields.clone(),
         };
         explain::of_texts(&inputs, &asked)
     })

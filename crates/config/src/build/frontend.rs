@@ -68,6 +68,7 @@ pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'monitor-uri' expects an URI.".into())?;
     line.at_most(1)?;
     build.proxy.monitor_uri = Some(line.octets(1));
+    build.proxy.monitor_uri_place = Some(build.shared.rule_place(line));
     Ok(())
 }
 

@@ -120,7 +120,7 @@ pub fn rule_at(
     Ok(action.map(|action| HttpRule {
         action,
         condition,
-        place: Some(build.shared.rule_place(line)),
+        place: build.shared.rule_place(line),
     }))
 }
 

@@ -121,6 +121,7 @@ impl ProxyBuild<'_, '_> {
             default_backend,
             default_backend_place,
             monitor_uri,
+            monitor_uri_place,
             balance,
             hash_type,
             default_server_lines,
@@ -190,6 +191,7 @@ impl ProxyBuild<'_, '_> {
             proxy.default_backend = *default_backend;
             proxy.default_backend_place = *default_backend_place;
             proxy.monitor_uri.clone_from(monitor_uri);
+            proxy.monitor_uri_place = *monitor_uri_place;
             proxy.log_steps.clone_from(log_steps);
             proxy.unique_id_header.clone_from(unique_id_header);
             proxy

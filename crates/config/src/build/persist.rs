@@ -50,7 +50,12 @@ pub fn ignore(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, force: bool) -> Parse {
     let condition = condition(build, line, 1, Place::BE_TCP_REQUEST)?;
-    let rule = PersistRule { force, condition };
+    let place = build.shared.rule_place(line);
+    let rule = PersistRule {
+        force,
+        condition,
+        place,
+    };
     build.proxy.persist_rules.push(rule);
     Ok(())
 }

@@ -57,14 +57,18 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-fn enable(build: &mut ProxyBuild<'_, '_>, _line: &Line<'_>) -> Parse {
-    build.stats_page();
+fn enable(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let place = build.shared.rule_place(line);
+    build.stats_page().place.get_or_insert(place);
     Ok(())
 }
 
 fn uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(2, || "'uri' needs an URI prefix.".into())?;
-    build.stats_page().uri = line.octets(2);
+    let place = build.shared.rule_place(line);
+    let page = build.stats_page();
+    page.uri = line.octets(2);
+    page.place = Some(place);
     Ok(())
 }
 

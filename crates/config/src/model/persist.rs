@@ -86,6 +86,8 @@ pub struct PersistRule {
     pub force: bool,
     /// The condition.
     pub condition: Condition,
+    /// The place of the rule.
+    pub place: sample::RulePlace,
 }
 
 /// `retry-on`: the failures after which a request is sent again.

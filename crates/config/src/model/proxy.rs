@@ -87,6 +87,8 @@ pub struct Proxy {
     pub default_backend_place: Option<sample::RulePlace>,
     /// A path whose requests are answered with 200 directly.
     pub monitor_uri: Option<Octets>,
+    /// The place of `monitor-uri`.
+    pub monitor_uri_place: Option<sample::RulePlace>,
     /// `monitor fail`: if one of the conditions holds, the monitor's response is 503.
     pub monitor_fail: Vec<sample::Condition>,
     /// `force-be-switch`: if one of the conditions holds, disabled and unpublished backends can be selected.

@@ -14,8 +14,8 @@ pub struct HttpRule {
     pub action: HttpAction,
     /// None means always.
     pub condition: Option<sample::Condition>,
-    /// The place of the rule; None for the `redirect` keywords, which `last_rule_line` does not report.
-    pub place: Option<sample::RulePlace>,
+    /// The place of the rule.
+    pub place: sample::RulePlace,
 }
 
 /// The actions of HTTP rules (manual §4.4).

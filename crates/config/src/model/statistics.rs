@@ -14,6 +14,8 @@ pub const REALM_DEFAULT: &[u8] = b"HAProxy Statistics";
 pub struct StatsPage {
     /// The prefix of its addresses.
     pub uri: Octets,
+    /// The place of its `stats uri`, or of its `stats enable`; none if it has neither.
+    pub place: Option<sample::RulePlace>,
     /// `stats realm`
     pub realm: Option<Octets>,
     /// `stats auth`: users and their passwords.
@@ -42,6 +44,7 @@ impl Default for StatsPage {
     fn default() -> Self {
         StatsPage {
             uri: URI_DEFAULT.into(),
+            place: None,
             realm: None,
             users: Vec::new(),
             refresh_s: 0,

@@ -1,5 +1,5 @@
 //! Explains a request that is not sent: which rules match, in order, which backend is chosen and why, and which algorithm chooses
-//! the server.
+//! the server. For an assumed response of that server it explains the response rules too.
 //!
 //! The real rules and expressions run with a session and a stream without sockets. They may change shared state (stick tables,
 //! variables of the process, patterns), so the caller must use a configuration that serves no traffic.
@@ -31,6 +31,8 @@ pub struct Question {
     pub source: Option<IpAddr>,
     /// The frontend; none: the one that listens on the port.
     pub frontend: Option<String>,
+    /// The head of the assumed response of the server, as HTTP/1.1; none: response rules are not explained.
+    pub response: Option<Vec<u8>>,
 }
 
 /// The answer.
@@ -52,6 +54,10 @@ pub struct Explanation {
     pub outcome: String,
     /// The request line and fields after the rules.
     pub request: Vec<String>,
+    /// The outcome of the response, in words; none if no response was assumed.
+    pub response_outcome: Option<String>,
+    /// The status line and fields that the client gets.
+    pub response: Vec<String>,
 }
 
 /// One rule, or one decision.
@@ -59,6 +65,8 @@ pub struct Explanation {
 pub struct Step {
     /// The proxy that it belongs to.
     pub proxy: String,
+    /// Whether it belongs to the response.
+    pub is_response: bool,
     /// The keyword: `http-request`, `use_backend`, …
     pub keyword: &'static str,
     /// The position in the configuration; none if it is not known.

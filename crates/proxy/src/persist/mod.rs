@@ -82,7 +82,7 @@ pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
 
 fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
     let proxy = eval.running.proxy(stream.backend);
-    for rule in &proxy.use_server {
+    for (place, rule) in (0..).zip(&proxy.use_server) {
         if !eval.holds(stream, &rule.condition) {
             continue;
         }
@@ -92,6 +92,7 @@ fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
         };
         let Some(server) = server else { return };
         if may_bind(eval, stream, server, true) {
+            stream.route.persist.rule = Some(place);
             return stream.bind(server, Binding::UseServer);
         }
         // A later rule may name a server that is up.

@@ -10,6 +10,7 @@ use net::Driver;
 use super::Cx;
 use crate::ids::RuleId;
 use crate::rules::RuleSet;
+use crate::rules::answers::put_fields;
 use crate::rules::status::{self, begin_response, is_bodiless};
 use crate::statistics::made::Made;
 use crate::stream::{HeadRead, Page, Phase, ServerEnd, Stream};
@@ -132,15 +133,7 @@ impl<D: Driver> Cx<'_, D> {
         begin_response(&mut response, reply.status);
         // From here on rules see the new response and no longer the old one; the request stays visible.
         self.with_eval(stream, |eval, stream| {
-            for (name, format) in &reply.headers {
-                let mut value = std::mem::take(eval.text);
-                eval.render(stream, format, &mut value);
-                if !value.is_empty() {
-                    response.append(name.as_bytes(), &value);
-                }
-                value.clear();
-                *eval.text = value;
-            }
+            put_fields(eval, stream, reply, &mut response);
         });
         let length = body.bytes().len();
         if !is_bodiless(reply.status) {

@@ -58,6 +58,7 @@ impl<D: Driver> Cx<'_, D> {
             // No action of this set waits.
             Decision::Continue | Decision::Wait(_) => {}
         }
+        stream.route.answered_by = page.place;
         if !page.users.is_empty() && !has_account(page, stream) {
             self.tell_front(stream, FrontCount::DeniedRequests);
             stream.ended_by(b'L', b'R');

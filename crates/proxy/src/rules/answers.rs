@@ -1,13 +1,14 @@
 //! Actions that respond to a request, or end it without a response (manual §4.4): `redirect`, `silent-drop`, `early-hint`. The
 //! phase that sends the response of `return`, `deny` and `tarpit` builds it.
 
-use config::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
+use config::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions, Reply};
 use http::h1::Framing;
 use http::{FieldName, Head, Name};
 use sample::LogFormat;
 
 use super::Cx;
 use super::status::begin_response;
+use crate::facts::Eval;
 use crate::stream::Stream;
 
 impl Cx<'_> {
@@ -99,6 +100,19 @@ impl Cx<'_> {
         *self.scene.eval.text = location;
         stream.txn.status = redirect.code;
         true
+    }
+}
+
+/// Appends the fields of a reply to its response. Their formats see the response that is replaced.
+pub(crate) fn put_fields(eval: &mut Eval<'_>, stream: &Stream, reply: &Reply, response: &mut Head) {
+    for (name, format) in &reply.headers {
+        let mut value = std::mem::take(eval.text);
+        eval.render(stream, format, &mut value);
+        if !value.is_empty() {
+            response.append(name.as_bytes(), &value);
+        }
+        value.clear();
+        *eval.text = value;
     }
 }
 

@@ -70,11 +70,11 @@ impl Cx<'_> {
         }
     }
 
-    /// Executes one rule of `tcp-request content`, on the assumption that no more bytes come.
+    /// Executes one rule of `tcp-request content` or `tcp-response content`, on the assumption that no more bytes come.
     pub fn content_rule_alone(
         &mut self,
         stream: &mut Stream,
-        proxy: ProxyId,
+        (proxy, direction): (ProxyId, Direction),
         rule: &Arc<TcpRule>,
     ) -> Fate {
         let condition = rule.condition.as_ref();
@@ -82,7 +82,7 @@ impl Cx<'_> {
             return Fate::Skipped;
         }
         let alone = std::slice::from_ref(rule);
-        match self.stream_rules(stream, proxy, alone, Direction::Request, true) {
+        match self.stream_rules(stream, proxy, alone, direction, true) {
             ContentOutcome::End(end) => Fate::Ends(end),
             ContentOutcome::CloseServer => Fate::Closes,
             ContentOutcome::Wait => Fate::Waits,

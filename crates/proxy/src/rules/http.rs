@@ -70,24 +70,30 @@ impl<'a> Cx<'a> {
             next = place + 1;
             // A log line that the action writes already includes this rule.
             let decided = stream.txn.last_rule;
-            if rule.action.is_final() && rule.place.is_some() {
-                stream.txn.last_rule = rule.place;
+            if rule.action.is_final() && set != RuleSet::Redirect {
+                stream.txn.last_rule = Some(rule.place);
             }
             let id = RuleId { proxy, place };
             let wait = waited.map(|(_, wait)| wait);
             match self.http_action(stream, &rules[place..], set, (id, wait)) {
                 Flow::Next => stream.txn.last_rule = decided,
                 Flow::Stop => return Outcome::Continue,
-                Flow::End(end) => return Outcome::End(end),
+                Flow::End(end) => {
+                    // `last_rule_line` does not report this set (as in HAProxy); traces do.
+                    if set == RuleSet::Redirect {
+                        stream.route.answered_by = Some(rule.place);
+                    }
+                    return Outcome::End(end);
+                }
                 Flow::Failed(status) => {
-                    stream.txn.last_rule = rule.place;
+                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', set.letter());
                     // The response to this failure is sent without running these rules again.
                     stream.rules_failed |= set == RuleSet::AfterResponse;
                     return Outcome::End(End::Fail(status));
                 }
                 Flow::Wait(wait, time_ms) => {
-                    stream.txn.waits = rule.place.map(Waits::Rule);
+                    stream.txn.waits = Some(Waits::Rule(rule.place));
                     return Outcome::Wait(Waiting {
                         rule: id,
                         wait,

@@ -4,7 +4,7 @@
 //! that ran the rules.
 
 mod address;
-mod answers;
+pub(crate) mod answers;
 mod bandwidth;
 mod captures;
 mod explain;

@@ -1,6 +1,7 @@
 //! How a request gets to a server: which server, for which reason, and after how many tries.
 
 use net::Labels;
+use sample::RulePlace;
 
 use crate::ids::ServerId;
 
@@ -17,6 +18,8 @@ pub(crate) struct Route {
     pub avoid: Option<ServerId>,
     /// The place of the `use_backend` rule that chose the backend; none for the default backend.
     pub switched_by: Option<u32>,
+    /// The line that answered the request, where `last_rule` does not report it: a `redirect`, the statistics page.
+    pub answered_by: Option<RulePlace>,
     /// The persistence that binds the stream to its server.
     pub persist: Persist,
     /// Connection attempts for this request.
@@ -44,6 +47,8 @@ pub(crate) struct Persist {
     pub direct: bool,
     /// How the request named it.
     pub by: Binding,
+    /// The index of the `use-server` rule that named it.
+    pub rule: Option<u32>,
     /// `force-persist`: a server that is down may be used.
     pub forced: bool,
     /// `ignore-persist`: cookies are not used.
@@ -68,6 +73,12 @@ pub(crate) enum Binding {
 }
 
 impl Persist {
+    /// The index of the `use-server` rule that chose the server; none: something else chose it.
+    pub fn rule(&self) -> Option<usize> {
+        let is_rule = self.direct && self.by == Binding::UseServer;
+        self.rule.filter(|_| is_rule).map(|rule| rule as usize)
+    }
+
     /// Why the request was sent to its server; none: balancing chose it.
     pub fn choice(&self) -> Option<&'static str> {
         self.direct.then_some(match self.by {

@@ -296,7 +296,16 @@ impl Worker {
             Some(rule) => Some(rule.place),
             None => frontend.default_backend_place.filter(|_| is_switched),
         };
-        for (key, place) in [(Key::BackendRule, switched), (Key::Rule, txn.last_rule)] {
+        let rules = &scene.eval.running.proxy(stream.backend).use_server;
+        let server_rule = stream.route.persist.rule();
+        let server_rule = server_rule.and_then(|rule| rules.get(rule));
+        let bound = server_rule.filter(|_| server.is_some());
+        let answered = stream.route.answered_by;
+        for (key, place) in [
+            (Key::BackendRule, switched),
+            (Key::ServerRule, bound.map(|rule| rule.place)),
+            (Key::Rule, answered.or(txn.last_rule)),
+        ] {
             let Some(place) = place else { continue };
             let file = scene.eval.running.config.files.get(place.file as usize);
             let value = written(&mut attached.trace.arena, |out| {

@@ -22,6 +22,16 @@ const OPTIONS: &[Opt] = &[
         "NAME",
         "the frontend that receives the request (default: the one that listens on the URL's port)",
     ),
+    with(
+        "--response",
+        "STATUS",
+        "the response to assume of the server, for the response rules: 404, or 'HTTP/1.1 404 Not Found'",
+    ),
+    with(
+        "--response-header",
+        "'NAME: VALUE'",
+        "a header field of that response; may be repeated",
+    ),
     flag("--json", "prints JSON"),
     flag("--help", "displays this text"),
 ];
@@ -30,7 +40,8 @@ const OPTIONS: &[Opt] = &[
 pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "explain",
     synopsis: "-f FILE [OPTIONS] '[METHOD] URL'",
-    about: "Shows what a configuration does with a request: which rules match, which backend is chosen and why.\n\
+    about: "Shows what a configuration does with a request: which rules match, which backend is chosen and why. With an assumed\n\
+            response it shows the response rules too.\n\
             The rules run as in a process that has just started. Nothing is sent.",
     words: &[],
     options: OPTIONS,
@@ -57,6 +68,8 @@ impl Options {
                 "-H" => options.asked.fields.push(value()?),
                 "--src" => options.asked.source = value()?,
                 "--frontend" => options.asked.frontend = value()?,
+                "--response" => options.asked.response = value()?,
+                "--response-header" => options.asked.response_fields.push(value()?),
                 "--json" => options.json = true,
                 "--help" | "-h" => options.help = true,
                 name if name.starts_with('-') => {

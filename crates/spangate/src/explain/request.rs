@@ -1,4 +1,4 @@
-//! Builds the head of a request from the question.
+//! Builds the heads of a request and of an assumed response from the question.
 
 use std::net::IpAddr;
 
@@ -19,6 +19,10 @@ pub(crate) struct Asked {
     pub source: String,
     /// The name of the frontend; empty: the port selects it.
     pub frontend: String,
+    /// The assumed response: a status, or a status line; empty: none.
+    pub response: String,
+    /// Its fields, `name: value`.
+    pub response_fields: Vec<String>,
 }
 
 impl Default for Asked {
@@ -29,6 +33,8 @@ impl Default for Asked {
             fields: Vec::new(),
             source: String::new(),
             frontend: String::new(),
+            response: String::new(),
+            response_fields: Vec::new(),
         }
     }
 }
@@ -91,7 +97,41 @@ impl Asked {
             is_tls,
             source,
             frontend: (!self.frontend.is_empty()).then(|| self.frontend.clone()),
+            response: self.response()?,
         })
+    }
+
+    /// The head of the assumed response; none without one.
+    fn response(&self) -> Result<Option<Vec<u8>>, String> {
+        let text = self.response.trim();
+        if text.is_empty() {
+            return match self.response_fields.is_empty() {
+                true => Ok(None),
+                false => Err("fields of a response need its status".to_owned()),
+            };
+        }
+        let wrong = || {
+            format!(
+                "'{text}' is not a status such as 404, or a status line such as 'HTTP/1.1 404 Not Found'"
+            )
+        };
+        let is_text = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+        if text.len() > URL_BYTES_MAX || !text.bytes().all(is_text) {
+            return Err(wrong());
+        }
+        let rest = match text.split_once(' ') {
+            Some((version, rest)) if version.starts_with("HTTP/") => rest.trim_start(),
+            _ => text,
+        };
+        let (status, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+        let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_status {
+            return Err(wrong());
+        }
+        let mut head = format!("HTTP/1.1 {status} {reason}\r\n");
+        push_fields(&self.response_fields, &mut head)?;
+        head.push_str("\r\n");
+        Ok(Some(head.into_bytes()))
     }
 
     /// The header fields and the empty line after them. `Host` is that of the URL unless the question has its own.
@@ -106,23 +146,29 @@ impl Asked {
         if !self.fields.iter().any(|field| named(&field, "host")) {
             out.push_str(&format!("host: {authority}\r\n"));
         }
-        for field in &self.fields {
-            let (name, value) = field
-                .split_once(':')
-                .ok_or_else(|| format!("'{field}' is not a header field: it has no colon"))?;
-            if field.contains(['\r', '\n', '\0']) {
-                return Err("a header field contains a line end or a NUL byte".to_owned());
-            }
-            out.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
-            if out.len() > FIELDS_BYTES_MAX {
-                return Err(format!(
-                    "the header fields have more than {FIELDS_BYTES_MAX} bytes"
-                ));
-            }
-        }
+        push_fields(&self.fields, &mut out)?;
         out.push_str("\r\n");
         Ok(out)
     }
+}
+
+/// Appends header fields, one a line.
+fn push_fields(fields: &[String], out: &mut String) -> Result<(), String> {
+    for field in fields {
+        let (name, value) = field
+            .split_once(':')
+            .ok_or_else(|| format!("'{field}' is not a header field: it has no colon"))?;
+        if field.contains(['\r', '\n', '\0']) {
+            return Err("a header field contains a line end or a NUL byte".to_owned());
+        }
+        out.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
+        if out.len() > FIELDS_BYTES_MAX {
+            return Err(format!(
+                "the header fields have more than {FIELDS_BYTES_MAX} bytes"
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -168,6 +214,38 @@ mod tests {
         }
         let question = asked("http://a/", &["Host: b", "x:y"]).unwrap();
         assert_eq!(question.head, b"GET / HTTP/1.1\r\nHost: b\r\nx: y\r\n\r\n");
+    }
+
+    #[test]
+    fn responses() {
+        let assumed = |response: &str, fields: &[&str]| {
+            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+            let asked = Asked {
+                url: "http://a/".to_owned(),
+                response: response.to_owned(),
+                response_fields: fields,
+                ..Asked::default()
+            };
+            let head = asked.question()?.response;
+            Ok::<_, String>(head.map(|head| String::from_utf8_lossy(&head).into_owned()))
+        };
+        assert_eq!(assumed("", &[]), Ok(None));
+        for (response, fields, head) in [
+            ("404", &[][..], "HTTP/1.1 404 \r\n\r\n"),
+            (" 404 Not Found ", &[], "HTTP/1.1 404 Not Found\r\n\r\n"),
+            (
+                "HTTP/1.0  200 OK",
+                &["X:y"],
+                "HTTP/1.1 200 OK\r\nX: y\r\n\r\n",
+            ),
+        ] {
+            assert_eq!(assumed(response, fields), Ok(Some(head.to_owned())));
+        }
+        for response in ["x", "HTTP/1.1", "HTTP/1.1 x", "20", "2000", "200\r\nx: y"] {
+            assert!(assumed(response, &[]).is_err(), "{response}");
+        }
+        assert!(assumed("200", &["x"]).is_err());
+        assert!(assumed("", &["x: y"]).is_err());
     }
 
     #[test]

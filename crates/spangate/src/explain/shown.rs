@@ -10,17 +10,20 @@ use serde_json::{Value, json};
 const LIMITS: &str = "The rules run as in a process that has just started: tables are empty, and every server has its initial state. \
                       A fact that only a connection has (its certificate, its timing) is unknown and counts as absent.";
 
+/// The limits of every explained response.
+const RESPONSE_LIMITS: &str = "The response has a head without a body. Cookies that 'cookie' sets, and fields of error pages, are not shown.";
+
 /// Text for a terminal.
 pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
     let mut out = format!(
         "frontend {} ({})\n",
         explained.frontend, explained.frontend_why
     );
-    let mut proxy = &explained.frontend;
+    let mut part = (&explained.frontend, false);
     for step in &explained.steps {
-        if step.proxy != *proxy {
-            proxy = &step.proxy;
-            let _ = writeln!(out, "\nbackend {proxy}");
+        if (&step.proxy, step.is_response) != part {
+            part = (&step.proxy, step.is_response);
+            let _ = writeln!(out, "\n{}", part_of(step, explained));
         }
         let mark = if step.matches { '+' } else { '-' };
         let place = step.place.as_ref();
@@ -45,7 +48,17 @@ pub(super) fn text(explained: &Explanation, inputs: &[Input]) -> String {
     for line in &explained.request {
         let _ = writeln!(out, "  {line}");
     }
-    let _ = writeln!(out, "\n{}\n{LIMITS}", explained.outcome);
+    if !explained.response.is_empty() {
+        let _ = writeln!(out, "\nthe response that the client gets");
+    }
+    for line in &explained.response {
+        let _ = writeln!(out, "  {line}");
+    }
+    let _ = writeln!(out, "\n{}", explained.outcome);
+    if let Some(outcome) = &explained.response_outcome {
+        let _ = writeln!(out, "{outcome}\n{RESPONSE_LIMITS}");
+    }
+    let _ = writeln!(out, "{LIMITS}");
     out
 }
 
@@ -54,6 +67,7 @@ pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
     let step = |step: &Step| {
         json!({
             "proxy": step.proxy,
+            "message": if step.is_response { "response" } else { "request" },
             "keyword": step.keyword,
             "file": step.place.as_ref().map(|(file, _)| file),
             "line": step.place.as_ref().map(|(_, line)| line),
@@ -73,8 +87,26 @@ pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
         "servers": explained.servers.iter().map(server).collect::<Vec<_>>(),
         "request": explained.request,
         "outcome": explained.outcome,
-        "limits": LIMITS,
+        "response": explained.response,
+        "response_outcome": explained.response_outcome,
+        "limits": match explained.response_outcome {
+            None => LIMITS.to_owned(),
+            Some(_) => format!("{RESPONSE_LIMITS} {LIMITS}"),
+        },
     })
+}
+
+/// The heading of the steps of a proxy.
+fn part_of(step: &Step, explained: &Explanation) -> String {
+    let is_backend = explained.backend.as_ref() == Some(&step.proxy);
+    let kind = match is_backend && step.proxy != explained.frontend {
+        true => "backend",
+        false => "frontend",
+    };
+    match step.is_response {
+        true => format!("response, {kind} {}", step.proxy),
+        false => format!("{kind} {}", step.proxy),
+    }
 }
 
 /// The line of the file that a step executes.

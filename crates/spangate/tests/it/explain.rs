@@ -36,6 +36,20 @@ backend rest
     cookie SRV insert
     server a 127.0.0.1:3 cookie A
     server b 127.0.0.1:4 cookie B
+    ignore-persist if { path /any }
+frontend answers
+    bind 127.0.0.1:8081
+    http-request deny if { path /no }
+    redirect location /there if { path /here }
+    http-response set-header x-front %[var(res.seen)]
+    http-after-response set-header x-after %[status]
+    default_backend answering
+backend answering
+    tcp-response content reject if { status 418 }
+    http-response set-var(res.seen) res.hdr(x-seen)
+    http-response return status 404 hdr x-old %[status] if { status 500 }
+    http-response del-header server if { status 200 }
+    server a 127.0.0.1:5
 "#;
 
 struct Explained {
@@ -101,11 +115,103 @@ fn a_rule_may_end_the_request() {
         let own = explained(&[&format!("http://a:8080/{path}")]);
         assert_eq!(own.json["outcome"], outcome);
     }
+    assert_eq!(matching(&explained(&["http://a:8080/alive"])), [8]);
+    assert_eq!(matching(&explained(&["http://a:8080/stats"])), [9]);
     let moved = explained(&["http://a:8080/old"]);
     assert_eq!(
         moved.json["outcome"],
         "The proxy redirects with 301 to /new"
     );
+}
+
+#[test]
+fn the_keyword_redirect_is_a_step() {
+    let moved = explained(&["http://a:8081/here"]);
+    assert_eq!(matching(&moved), [36]);
+    let line = "+ t.cfg:36  redirect location /there if { path /here }";
+    assert!(moved.text.contains(line), "{}", moved.text);
+    let outcome = "The proxy redirects with 302 to /there";
+    assert_eq!(moved.json["outcome"], outcome);
+}
+
+/// The lines of the matching rules of the response.
+fn matching_of_response(explained: &Explained) -> Vec<u64> {
+    let steps = explained.json["steps"].as_array().expect("steps");
+    let steps = steps.iter().filter(|step| step["message"] == "response");
+    let matching = steps.filter(|step| step["matches"] == true);
+    matching.filter_map(|step| step["line"].as_u64()).collect()
+}
+
+#[test]
+fn an_assumed_response_goes_through_its_rules() {
+    let assumed = |url: &str, words: &[&str]| {
+        let words = [&[url, "--response"], words].concat();
+        explained(&words)
+    };
+    let seen = [
+        "--response-header",
+        "x-seen: A",
+        "--response-header",
+        "Server: s",
+    ];
+    let served = assumed(
+        "http://a:8081/",
+        &[&["HTTP/1.1 200 Fine"], &seen[..]].concat(),
+    );
+    assert_eq!(matching_of_response(&served), [42, 44, 37, 38]);
+    let outcome = "The client gets the server's response, with status 200.";
+    assert_eq!(served.json["response_outcome"], outcome);
+    let head = served.json["response"].as_array().expect("lines");
+    assert_eq!(
+        *head,
+        [
+            "HTTP/1.1 200 Fine",
+            "x-seen: A",
+            "x-front: A",
+            "x-after: 200"
+        ]
+    );
+    for heading in [
+        "\nresponse, backend answering\n",
+        "\nresponse, frontend answers\n",
+    ] {
+        assert!(served.text.contains(heading), "{}", served.text);
+    }
+    // A rule of the response answers: the frontend's http-response rules do not run, http-after-response does.
+    let failed = assumed("http://a:8081/", &["500"]);
+    assert_eq!(matching_of_response(&failed), [42, 43, 38]);
+    let outcome = "The proxy answers with 404. The client gets status 404.";
+    assert_eq!(failed.json["response_outcome"], outcome);
+    let head = failed.json["response"].as_array().expect("lines");
+    assert_eq!(
+        *head,
+        ["HTTP/1.1 404 Not Found", "x-old: 500", "x-after: 404"]
+    );
+    let cut = assumed("http://a:8081/", &["418"]);
+    assert_eq!(matching_of_response(&cut), [41]);
+    assert_eq!(
+        cut.json["response_outcome"],
+        "The connection is closed without an answer."
+    );
+    assert_eq!(cut.json["response"].as_array().map(Vec::len), Some(0));
+    // The proxy answers the request itself.
+    let own = assumed("http://a:8081/no", &["200"]);
+    assert_eq!(own.json["outcome"], "The proxy answers with 403.");
+    assert_eq!(matching_of_response(&own), [38]);
+    let outcome = "The assumed response is not read. The client gets status 403.";
+    assert_eq!(own.json["response_outcome"], outcome);
+    // Without it only the request is explained.
+    let request = explained(&["http://a:8081/"]);
+    assert_eq!(matching_of_response(&request), [0; 0]);
+    assert!(request.json["response_outcome"].is_null());
+}
+
+#[test]
+fn persistence_may_be_ignored() {
+    let ignored = explained(&["http://a:8080/any", "-H", "Cookie: SRV=B"]);
+    let choice = ignored.json["server_choice"].as_str().expect("a choice");
+    assert_eq!(choice, "'balance roundrobin' chooses the server.");
+    assert_eq!(matching(&ignored), [17, 32]);
 }
 
 #[test]
@@ -151,6 +257,14 @@ fn what_cannot_be_explained_is_told() {
         (&["-f", &file, "a"], "'a' is not an http or https URL"),
         (&["-f", &file], "name one request"),
         (&["http://a/"], "name a configuration file with -f"),
+        (
+            &["-f", &file, "http://a/", "--response", "4"],
+            "'4' is not a status",
+        ),
+        (
+            &["-f", &file, "http://a:8081/", "--response", "100"],
+            "status 100 is not final",
+        ),
     ] {
         let ended = run(&[&["explain"], words].concat());
         assert!(!ended.status.success(), "{words:?}");

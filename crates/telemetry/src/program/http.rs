@@ -40,6 +40,7 @@ keys! {
     Backend "proxy.backend";
     Server "proxy.server";
     ServerChoice "proxy.server.choice";
+    ServerRule "proxy.server.rule";
     ServerReused "proxy.server.connection_reused";
     Rule "proxy.rule";
     BackendRule "proxy.backend.rule";

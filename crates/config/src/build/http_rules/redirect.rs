@@ -14,10 +14,11 @@ pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let action = HttpAction::Redirect(parse(build, &mut cursor, place, Texts::Literal)?);
     let condition = build.condition(line, cursor.at, place)?;
     build.placed(line, Stage::Redirect, 1);
+    let place = build.shared.rule_place(line);
     build.proxy.redirects.push(Arc::new(HttpRule {
         action,
         condition,
-        place: None,
+        place,
     }));
     Ok(())
 }

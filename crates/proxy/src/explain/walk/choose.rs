@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use config::model::{BackendTarget, Mode, ServerAddress, ServerTarget, UseBackend, UseServer};
 
-use super::{Ended, Told, Walk};
+use super::rules::Told;
+use super::{Ended, Walk};
 use crate::ids::{ProxyId, ServerId};
 use crate::persist;
 use crate::shared::ServerTables;
@@ -32,11 +33,7 @@ impl Walk<'_> {
         }
         let default = proxy.default_backend.map(ProxyId::at);
         if let Some(id) = default.filter(|id| *id == frontend || self.is_eligible(*id)) {
-            let told = Told {
-                matches: true,
-                result: format!("chooses backend '{}'", self.proxy(id).name),
-                condition: None,
-            };
+            let told = Told::always(format!("chooses backend '{}'", self.proxy(id).name));
             let place = proxy.default_backend_place;
             self.tell(frontend, "default_backend", place, told);
             return Ok(id);
@@ -45,6 +42,7 @@ impl Walk<'_> {
             return Ok(frontend);
         }
         self.told.outcome = "No backend is chosen: the client gets 503.".to_owned();
+        self.answer_with(503);
         Err(Ended)
     }
 
@@ -102,16 +100,43 @@ impl Walk<'_> {
         self.ambient.shared.is_published(backend) && !self.proxy(backend).disabled
     }
 
-    /// Reports what binds the request to a server, and the algorithm.
-    pub(super) fn choose_server(&mut self) {
+    /// Runs `force-persist` and `ignore-persist`: the first that holds decides.
+    pub(super) fn persist_rules(&mut self, backend: ProxyId) {
+        for rule in &self.proxy(backend).persist_rules {
+            let condition = &rule.condition;
+            let holds = self.with_rules(|cx, stream| cx.scene.eval.holds(stream, condition));
+            let (keyword, result) = match (rule.force, holds) {
+                (true, true) => ("force-persist", "a server that is down may be used"),
+                (false, true) => ("ignore-persist", "persistence is ignored"),
+                (true, false) => ("force-persist", "does not match"),
+                (false, false) => ("ignore-persist", "does not match"),
+            };
+            let told = Told {
+                matches: holds,
+                result: result.to_owned(),
+                condition: Some(condition),
+            };
+            self.tell(backend, keyword, Some(rule.place), told);
+            if holds {
+                break;
+            }
+        }
+        self.with_rules(|cx, stream| persist::persist_rules(&cx.scene.eval, stream));
+    }
+
+    /// Reports what binds the request to a server, and the algorithm. Returns whether there is a server.
+    pub(super) fn choose_server(&mut self) -> bool {
         let backend = self.stream.backend;
         let proxy = self.proxy(backend);
         let tables = Arc::clone(&self.servers);
         self.tell_servers(&tables);
-        for rule in &proxy.use_server {
+        self.with_rules(|cx, stream| persist::bind(&mut cx.scene.eval, stream));
+        // The rules after the one that chooses are not evaluated.
+        let chosen = self.stream.route.persist.rule();
+        let evaluated = chosen.map_or(proxy.use_server.len(), |chosen| chosen + 1);
+        for rule in &proxy.use_server[..evaluated] {
             self.use_server(rule, &tables);
         }
-        self.with_rules(|cx, stream| persist::bind(&mut cx.scene.eval, stream));
         if self.stream.route.target.is_none() && proxy.mode == Mode::Http {
             self.with_rules(|cx, stream| persist::request_cookies(&mut cx.scene.eval, stream));
         }
@@ -125,11 +150,16 @@ impl Walk<'_> {
             ),
             None => format!("'balance {algorithm}' chooses the server."),
         };
-        self.told.outcome = match self.told.servers.is_empty() {
-            true => "The backend has no server: the client gets 503.".to_owned(),
-            false => format!("It goes to backend '{}'. {choice}", proxy.name),
+        let has_server = !self.told.servers.is_empty();
+        self.told.outcome = match has_server {
+            true => format!("It goes to backend '{}'. {choice}", proxy.name),
+            false => {
+                self.answer_with(503);
+                "The backend has no server: the client gets 503.".to_owned()
+            }
         };
         self.told.server_choice = Some(choice);
+        has_server
     }
 
     fn tell_servers(&mut self, tables: &ServerTables) {

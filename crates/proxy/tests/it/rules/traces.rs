@@ -529,7 +529,49 @@ fn one_line_tells_why_a_server_was_chosen() {
         let (_, attributes) = root_of(choice, &format!("option tracing\n {lines}"), "/");
         let expected = format!("proxy.server.choice=\"{choice}\"");
         assert!(attributes.contains(&expected), "{attributes}");
+        let has_rule = attributes.contains("proxy.server.rule=\"sim.cfg:18\"");
+        assert_eq!(has_rule, choice == "use-server", "{attributes}");
     }
+    // The rule is the one that applied, not the first.
+    let lines = "use-server two if { path /x }\n use-server one if { path / }\n server one 127.0.0.1:81\n server two 127.0.0.1:82";
+    let (_, attributes) = root_of("the second", &format!("option tracing\n {lines}"), "/");
+    let rule = "proxy.server.rule=\"sim.cfg:19\"";
+    assert!(attributes.contains(rule), "{attributes}");
+}
+
+#[test]
+fn one_line_tells_which_rule_answered() {
+    const RULES: &str = "option tracing\n redirect location /b if { path /a }\n stats uri /stats\n \
+        http-request return status 200 if { path /own }\n http-request reject if { path /cut }\n \
+        http-request redirect location /c if { path /moved }\n http-request auth if { path /who }\n \
+        http-request tarpit if { path /slow }\n http-response deny if { status 418 }\n \
+        http-request use-service prometheus-exporter if { path /metrics }\n timeout tarpit 1s\n server one 127.0.0.1:81";
+    for (path, line) in [
+        ("/a", 18),
+        ("/stats", 19),
+        ("/own", 20),
+        ("/cut", 21),
+        ("/moved", 22),
+        ("/who", 23),
+        ("/slow", 24),
+        ("/metrics", 26),
+    ] {
+        let script = format!("c1 > GET {path} HTTP/1.1|host: h||\nwait 1500\nquiet");
+        let out = exported(path, RULES, &script);
+        let attributes = shown(&out.spans[0].attributes);
+        let rule = format!("proxy.rule=\"sim.cfg:{line}\"");
+        assert!(attributes.contains(&rule), "{path}: {attributes}");
+    }
+    let script = format!(
+        "{GET}\ns1 ok\ns1 <~ GET\ns1 > HTTP/1.1 418 No|content-length: 0||\nc1 <~ HTTP/1.1 502\nquiet"
+    );
+    // The path of GET is the redirect's.
+    let out = exported("response", &RULES.replace("path /a ", "path /z "), &script);
+    let attributes = shown(&out.spans[0].attributes);
+    assert!(
+        attributes.contains("proxy.rule=\"sim.cfg:25\""),
+        "{attributes}"
+    );
 }
 
 #[test]
