@@ -139,7 +139,7 @@ pub(super) fn start(
             let producer = kafka::Producer::start(name, settings, &common.log)?;
             let around = Around {
                 queue: settings.queue.clone(),
-                retry: settings.retry.clone(),
+                retry: settings.retry,
             };
             (Target::Kafka(Box::new(producer)), around)
         }
