@@ -100,15 +100,7 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.request.has_composed_target()
             && !stream.request.target().starts_with(b"/")
             && !stream.request.target().starts_with(b"*");
-        for capture in &frontend.capture_request {
-            let value = stream.request.find(capture.header.as_bytes()).last();
-            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
-            stream.txn.captured_request.push(value);
-        }
-        // A response of our own has these slots too, and leaves them empty.
-        for _ in &frontend.capture_response {
-            stream.txn.captured_response.push(None);
-        }
+        stream.capture_request_fields(frontend);
         let next = match stream.was_tcp {
             true => {
                 self.tell_tables(stream, Tally::Request);

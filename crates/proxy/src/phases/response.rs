@@ -94,13 +94,7 @@ impl<D: Driver> Cx<'_, D> {
         // The framing is faulty (RFC 9112 §6.1): the client's connection is closed as well, as in HAProxy.
         stream.close_client |=
             parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
-        let captures = &self.running.proxy(stream.frontend).capture_response;
-        for (slot, capture) in captures.iter().enumerate() {
-            if let Some((_, value)) = stream.response.find(capture.header.as_bytes()).last() {
-                let kept = &value[..value.len().min(capture.len)];
-                stream.txn.captured_response.set(slot, kept);
-            }
-        }
+        stream.capture_response_fields(self.running.proxy(stream.frontend));
         stream.phase = Phase::BackendResponse(Rules::default());
         self.run(stream);
     }

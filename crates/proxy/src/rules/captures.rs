@@ -1,7 +1,36 @@
-//! `capture`: keeps samples for the logs (manual §4.4).
+//! `capture`: keeps samples and header fields for the logs (manual §4.4).
+
+use config::model::Proxy;
 
 use super::Cx;
 use crate::stream::Stream;
+
+impl Stream {
+    /// Keeps the captured fields of the request (`capture request header`). A response of the proxy itself has the slots of the
+    /// response too, and leaves them empty.
+    #[inline]
+    pub fn capture_request_fields(&mut self, frontend: &Proxy) {
+        for capture in &frontend.capture_request {
+            let value = self.request.find(capture.header.as_bytes()).last();
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
+            self.txn.captured_request.push(value);
+        }
+        for _ in &frontend.capture_response {
+            self.txn.captured_response.push(None);
+        }
+    }
+
+    /// Keeps the captured fields of the response (`capture response header`).
+    #[inline]
+    pub fn capture_response_fields(&mut self, frontend: &Proxy) {
+        for (slot, capture) in frontend.capture_response.iter().enumerate() {
+            if let Some((_, value)) = self.response.find(capture.header.as_bytes()).last() {
+                let kept = &value[..value.len().min(capture.len)];
+                self.txn.captured_response.set(slot, kept);
+            }
+        }
+    }
+}
 
 impl Cx<'_> {
     /// Keeps a sample for the logs, truncated to the size of its slot.

@@ -43,13 +43,6 @@ pub(super) fn request(
         request.version_bytes(),
     ];
     txn.request_line = line.join(&b' ');
-    for capture in &proxy.capture_request {
-        let value = request.find(capture.header.as_bytes()).last();
-        let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
-        txn.captured_request.push(value);
-    }
-    for _ in &proxy.capture_response {
-        txn.captured_response.push(None);
-    }
+    stream.capture_request_fields(proxy);
     Ok(())
 }

@@ -92,13 +92,7 @@ impl Walk<'_> {
                 "status {status} is not final: response rules run for 200 and above"
             ));
         }
-        let captures = &self.running.proxy(stream.frontend).capture_response;
-        for (slot, capture) in captures.iter().enumerate() {
-            if let Some((_, value)) = response.find(capture.header.as_bytes()).last() {
-                let kept = &value[..value.len().min(capture.len)];
-                stream.txn.captured_response.set(slot, kept);
-            }
-        }
+        stream.capture_response_fields(self.running.proxy(stream.frontend));
         (stream.txn.status, stream.txn.server_status) = (status, status);
         stream.txn.response_body = BodyFacts {
             framing: parsed.framing,
