@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use export::clock::now_unix_ns;
+use export::clock::now_unix_ms;
 use serde::Serialize;
 use tail::policy::{Tally, Votes};
 use traces::Limits;
@@ -25,7 +25,7 @@ pub fn store_for<'c>(
     let limits = configs.into_iter().filter_map(Config::trace_store);
     let limits = limits.reduce(Limits::largest)?;
     let store = before.unwrap_or_else(|| Arc::new(Store::new(limits)));
-    store.limit(limits, now_unix_ns() / 1_000_000);
+    store.limit(limits, now_unix_ms());
     Some(store)
 }
 

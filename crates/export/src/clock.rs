@@ -2,6 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Milliseconds since 1970.
+#[must_use]
+pub fn now_unix_ms() -> u64 {
+    now_unix_ns() / 1_000_000
+}
+
 /// Nanoseconds since 1970.
 #[must_use]
 #[expect(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use export::clock::now_unix_ns;
+use export::clock::now_unix_ms;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
@@ -40,12 +40,8 @@ impl Health {
     /// Everything runs, or nothing is taken any more.
     pub fn ready(&self, is_ready: bool) {
         self.is_ready.store(is_ready, Relaxed);
-        self.since_ms.store(now_ms(), Relaxed);
+        self.since_ms.store(now_unix_ms(), Relaxed);
     }
-}
-
-fn now_ms() -> u64 {
-    now_unix_ns() / 1_000_000
 }
 
 /// `health_check`
@@ -158,7 +154,7 @@ fn told(health: &Health, is_ready: bool) -> String {
     }
     let since_ms = health.since_ms.load(Relaxed);
     let since = jiff::Timestamp::from_millisecond(since_ms as i64).unwrap_or_default();
-    let up = Duration::from_millis(now_ms().saturating_sub(since_ms));
+    let up = Duration::from_millis(now_unix_ms().saturating_sub(since_ms));
     format!(r#"{{"status":"Server available","upSince":"{since}","uptime":"{up:?}"}}"#)
 }
 

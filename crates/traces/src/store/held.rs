@@ -61,6 +61,14 @@ impl Held {
         };
     }
 
+    /// Lowers the limit of bytes to this, if it is higher. The next call of [`Held::expire`] applies it.
+    pub fn cap_bytes(&mut self, bytes_max: u64) {
+        self.limit(Limits {
+            bytes_max: self.limits.bytes_max.min(bytes_max),
+            ..self.limits
+        });
+    }
+
     /// Bytes of the whole content.
     pub fn bytes(&self) -> u64 {
         self.trace_bytes + self.shared.bytes()

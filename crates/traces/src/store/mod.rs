@@ -98,6 +98,13 @@ impl Store {
         held.expire(now_ms);
     }
 
+    /// Lowers the limit of bytes to this, if it is higher.
+    pub fn cap_bytes(&self, bytes_max: u64, now_ms: u64) {
+        let mut held = self.held();
+        held.cap_bytes(bytes_max);
+        held.expire(now_ms);
+    }
+
     /// Adds the spans of an `ExportTraceServiceRequest`. Spans that are stored already are not added again. Spans that cannot be
     /// parsed are counted.
     pub fn add(&self, request: &[u8], stage: Stage, now_ms: u64) {

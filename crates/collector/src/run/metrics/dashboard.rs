@@ -1,6 +1,6 @@
 //! What the trace store of the dashboard holds.
 
-use export::clock::now_unix_ns;
+use export::clock::now_unix_ms;
 use traces::answer::HeldNow;
 
 use super::sheet::Kind;
@@ -52,7 +52,7 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
     let Some(store) = &view.traces else {
         return;
     };
-    let held = store.held_now(now_unix_ns() / 1_000_000);
+    let held = store.held_now(now_unix_ms());
     for (name, unit, help, value) in GAUGES {
         page.about(Kind::Gauge, name, unit, help);
         page.point(&[], value(&held));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use export::clock::now_unix_ns;
+use export::clock::now_unix_ms;
 use tail::policy::Program;
 use tail::settings::TailSampling;
 use tail::shard::Decided;
@@ -11,11 +11,6 @@ use traces::{Decision, Limits, Stage, Store};
 
 use crate::run::consume::{Consumer, Refused, refused};
 use crate::run::data::Batch;
-
-/// The time of the store.
-fn now_ms() -> u64 {
-    now_unix_ns() / 1_000_000
-}
 
 /// The store has this part of the budget at most: it refuses nothing, and leaves the rest to what is on its way.
 const STORE_PART: u64 = 4;
@@ -30,16 +25,11 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// The store that the process has, or else one of its own, with limits that the budget has room for.
+    /// The store that the process has, or else one of its own with these limits. Either takes no more than its part of the budget.
     #[must_use]
     pub fn new(given: Option<Arc<Store>>, limits: Limits, budget: &Arc<Budget>) -> Arc<Shown> {
-        let bytes_max = limits.bytes_max.min(budget.bytes_max() / STORE_PART);
-        let limits = Limits {
-            bytes_max,
-            ..limits
-        };
         let store = given.unwrap_or_else(|| Arc::new(Store::new(limits)));
-        store.limit(limits, now_ms());
+        store.cap_bytes(budget.bytes_max() / STORE_PART, now_unix_ms());
         let shown = Shown {
             store,
             budget: Arc::clone(budget),
@@ -51,12 +41,12 @@ impl Shown {
 
     /// Adds the spans of a request.
     pub fn add(&self, request: &[u8], stage: Stage) {
-        self.store.add(request, stage, now_ms());
+        self.store.add(request, stage, now_unix_ms());
         self.charge();
     }
 
     fn decided<'a>(&self, decisions: impl Iterator<Item = Decision<'a>>) {
-        self.store.decided(decisions, now_ms());
+        self.store.decided(decisions, now_unix_ms());
         self.charge();
     }
 

@@ -1,14 +1,10 @@
 //! What the trace store of a process is shown.
 
+use export::clock::now_unix_ms as now_ms;
 use spangate_collector::dashboard::{dry_run, sampling, store, store_for};
 use traces::{Store, TraceQuery};
 
 use super::*;
-
-/// When a query is made.
-fn now_ms() -> u64 {
-    export::clock::now_unix_ns() / 1_000_000
-}
 
 /// Traces that a store holds: identifier's last byte, kept, policy.
 fn shown(store: &Store) -> Vec<(String, Option<bool>, Option<String>)> {
@@ -221,4 +217,32 @@ async fn the_store_takes_a_part_of_the_budget() {
     }
     collector.end().await;
     assert_eq!(budget.used_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_store_of_two_collectors_keeps_the_larger_limits() {
+    let configs = ["max_bytes: 20000000, max_age: 2h", "max_bytes: 10000000, max_age: 1h"].map(|limits| {
+        load(&format!(
+            "receivers: {{ proxy: }}\nexporters: {{ dashboard: {{ {limits} }} }}\n\
+             service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [proxy], exporters: [dashboard] }} }} }}"
+        ))
+    });
+    let store = store_for(&configs, None).expect("a store");
+    let mut collectors = Vec::new();
+    for config in &configs {
+        let setup = Setup {
+            traces: Some(Arc::clone(&store)),
+            ..setup()
+        };
+        let collector = Collector::start(config, setup);
+        collectors.push(collector.unwrap_or_else(|error| panic!("{}", error.0)));
+    }
+    let held = store.held_now(now_ms());
+    assert_eq!(
+        (held.bytes_max, held.age_max_ms),
+        (20_000_000, 2 * 3_600_000)
+    );
+    for collector in collectors {
+        collector.end().await;
+    }
 }
