@@ -76,13 +76,7 @@ fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Ipv4(ip) => push_ip(out, (*ip).into()),
         Value::Ipv6(ip) => push_ip(out, (*ip).into()),
         Value::Str(text) | Value::Method(_, text) => push_quoted(out, text),
-        Value::Bin(bytes) => {
-            for byte in bytes.iter() {
-                out.extend(
-                    [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]),
-                );
-            }
-        }
+        Value::Bin(bytes) => syntax::hex::push(out, bytes),
     }
 }
 

@@ -81,7 +81,7 @@ pub fn start(
         settings: settings.clone(),
         intake,
         wanted: wanted.and_then(|wanted| wanted.of_receiver(true)),
-        holding: Holding::new(settings.error_backoff.clone()),
+        holding: Holding::new(settings.error_backoff),
         offsets,
         stage: Arc::clone(&stage),
         topic: "".into(),

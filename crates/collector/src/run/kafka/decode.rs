@@ -1,6 +1,7 @@
 //! What the messages of a topic hold, made OTLP.
 
 use bytes::Bytes;
+use otlp::json;
 use otlp::scan::RESOURCE_ATTRIBUTES;
 use otlp::write as proto;
 
@@ -9,7 +10,6 @@ use crate::config::components::shared::kafka::Encoding;
 use crate::run::process::edit::{List, Outcome, edit_resources, room_for};
 use crate::run::translate::zipkin::Form;
 use crate::run::translate::{jaeger, zipkin};
-use otlp::json;
 
 /// Bytes that a message in another encoding may become.
 const DECODED_BYTES_MAX: usize = 64 << 20;

@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use otlp::json;
 use otlp::scan::{Any, Attributes, RESOURCE, RESOURCE_ATTRIBUTES};
+use otlp::split::{Bound, split};
+use otlp::wire::{Fields, one_bytes};
+use syntax::hex;
 
 use super::decode::Header;
 use crate::config::Signal;
@@ -13,9 +17,6 @@ use crate::config::components::shared::kafka::Encoding;
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::send::split_by;
-use otlp::json;
-use otlp::split::{Bound, split};
-use otlp::wire::{Fields, one_bytes};
 
 /// Resources and scopes are written again for each trace: those of one batch are no more than this.
 const REPEATED_BYTES_MAX: u64 = 256 << 20;
@@ -141,7 +142,10 @@ fn parts(settings: &KafkaExporter, batch: &Batch) -> Result<Vec<Part>, String> {
     let mut ids: Vec<Option<Vec<u8>>> = vec![None; numbers.len()];
     for (id, number) in numbers {
         // Spans without a trace go anywhere.
-        ids[number] = id.iter().any(|byte| *byte != 0).then(|| hex(&id));
+        ids[number] = id
+            .iter()
+            .any(|byte| *byte != 0)
+            .then(|| hex::text(&id).into_bytes());
     }
     let parts = parts.into_iter();
     Ok(parts
@@ -169,16 +173,6 @@ fn repeated_bytes(request: &Bytes, spans: u64) -> u64 {
         }
     }
     largest.saturating_mul(spans)
-}
-
-/// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |four: u8| DIGITS[usize::from(four & 15)];
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-        .collect()
 }
 
 /// Gives the values of messages with these spans, each within the bound unless it is a single span's.

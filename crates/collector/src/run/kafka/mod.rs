@@ -39,6 +39,6 @@ mod tests;
 pub(super) use absent::{Member, Pending, Producer, start};
 #[cfg(feature = "kafka")]
 pub(super) use consume::{Member, start};
-pub(super) use counts::{Counts, Partition, State};
+pub(super) use counts::{Broker, Counts, Partition, State};
 #[cfg(feature = "kafka")]
 pub(super) use produce::{Pending, Producer};

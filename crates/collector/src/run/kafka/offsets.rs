@@ -114,20 +114,21 @@ impl Offsets {
     ) -> Token {
         self.rotate(now);
         let mut state = self.state();
-        let state = &mut *state;
-        if state.open.is_none() {
-            state.open = Some(open(self, state.next, now));
-            state.next += 1;
-            state.alive += 1;
-        }
-        let Some(open) = &mut state.open else {
-            // It was made above.
-            return Token::new(|_| {});
-        };
+        let State {
+            partitions,
+            open: current,
+            next,
+            alive,
+        } = &mut *state;
+        let open = current.get_or_insert_with(|| {
+            let number = *next;
+            (*next, *alive) = (number + 1, *alive + 1);
+            open(self, number, now)
+        });
         open.bytes += bytes;
-        let runs = match state.partitions.get_mut(partition) {
+        let runs = match partitions.get_mut(partition) {
             Some(runs) => runs,
-            None => state.partitions.entry(partition.clone()).or_default(),
+            None => partitions.entry(partition.clone()).or_default(),
         };
         runs.bytes += bytes;
         match runs.all.back_mut().filter(|run| run.token == open.number) {

@@ -2,7 +2,7 @@
 
 use super::Sheet;
 use super::sheet::Kind;
-use crate::run::kafka::{Partition, State};
+use crate::run::kafka::{Broker, Partition, State};
 use crate::run::start::View;
 
 /// Whose counts they are: the label, and the id.
@@ -126,29 +126,20 @@ fn assignments(owners: &[Owner<'_>], page: &mut Sheet) {
 }
 
 fn brokers(owners: &[&Owner<'_>], page: &mut Sheet) {
-    let help = "the total number of connections";
-    page.about(
-        Kind::Counter,
-        "otelcol_kafka_broker_connects",
-        "1",
-        &format!("{help} opened"),
-    );
-    for (label, id, state) in owners {
-        for (number, broker) in &state.brokers {
-            let number = number.to_string();
-            page.point(&[(*label, *id), ("node_id", &number)], broker.connects);
-        }
-    }
-    page.about(
-        Kind::Counter,
-        "otelcol_kafka_broker_closed",
-        "1",
-        &format!("{help} closed"),
-    );
-    for (label, id, state) in owners {
-        for (number, broker) in &state.brokers {
-            let number = number.to_string();
-            page.point(&[(*label, *id), ("node_id", &number)], broker.disconnects);
+    type Value = fn(&Broker) -> u64;
+    let counters: [(&str, &str, Value); 2] = [
+        ("connects", "opened", |broker| broker.connects),
+        ("closed", "closed", |broker| broker.disconnects),
+    ];
+    for (name, what, value) in counters {
+        let name = format!("otelcol_kafka_broker_{name}");
+        let help = format!("the total number of connections {what}");
+        page.about(Kind::Counter, &name, "1", &help);
+        for (label, id, state) in owners {
+            for (number, broker) in &state.brokers {
+                let number = number.to_string();
+                page.point(&[(*label, *id), ("node_id", &number)], value(broker));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use otlp::write;
 use regex_automata::meta::Regex;
 use regex_automata::{Input, PatternID};
 use sha2::{Digest, Sha256};
+use syntax::hex;
 
 use super::edit::text::{double_of, int_of, text_of};
 use super::edit::{List, Val, encode, encoded_text};
@@ -169,12 +170,7 @@ fn hash(list: &mut List<'_>, place: usize) {
         Any::Double(value) => Some(Sha256::digest(value.to_le_bytes())),
         _ => None,
     };
-    let hex = |digest: &[u8]| {
-        let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half & 15)]);
-        let digits = digest.iter().flat_map(|byte| [byte >> 4, *byte]);
-        digits.map(digit).collect::<String>()
-    };
-    let text = digest.map(|digest| hex(&digest)).unwrap_or_default();
+    let text = digest.map(|digest| hex::text(&digest)).unwrap_or_default();
     let value = list.make_text(text.as_bytes());
     list.set(place, value);
 }
