@@ -1,4 +1,5 @@
-//! What stands for the client in a build without it: nothing of it can be made, and no configuration asks for it.
+//! Replaces the Kafka client in builds without the feature `kafka`. Its types cannot be created, because a configuration that
+//! names Kafka is refused before.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use crate::run::data::Batch;
 use crate::run::origin::Wanted;
 use crate::run::receive::Intake;
 
-/// Configurations are refused before this is told.
+/// The error text. Users do not see it, because their configuration is refused before.
 const ABSENT: &str = "this build has no Kafka client";
 
-/// A receiver: there is none.
+/// A receiver; it cannot be created.
 pub struct Member(Infallible);
 
-/// Cannot.
+/// Always fails.
 ///
 /// # Errors
 /// Always.
@@ -42,18 +43,18 @@ impl Member {
     }
 }
 
-/// What is left of a batch: there is none.
+/// The rest of a batch; it cannot be created.
 #[derive(Debug)]
 pub struct Pending(Infallible);
 
-/// A producer: there is none.
+/// A producer; it cannot be created.
 pub struct Producer {
     never: Infallible,
     pub counts: Arc<Counts>,
 }
 
 impl Producer {
-    /// Cannot.
+    /// Always fails.
     ///
     /// # Errors
     /// Always.

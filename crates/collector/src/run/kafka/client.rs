@@ -1,4 +1,4 @@
-//! The client: how it is made, and what it says of itself.
+//! The Kafka client: its configuration, its log lines and its statistics.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +17,12 @@ use super::properties::Properties;
 use crate::run::Log;
 use crate::run::log::Shown;
 
-/// Lines of one kind are told no more often than this.
+/// The shortest time between two log lines of one kind.
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// Kinds of lines that are told apart, at most.
+/// The most kinds of log lines that are distinguished.
 const KINDS_MAX: usize = 256;
 
-/// The client of these properties, without what makes it a consumer or a producer.
+/// The client's configuration with these properties.
 #[must_use]
 pub fn config(properties: Properties) -> ClientConfig {
     let mut config = ClientConfig::new();
@@ -33,9 +33,9 @@ pub fn config(properties: Properties) -> ClientConfig {
     config
 }
 
-/// What a client says goes to the log, and its numbers to the counts.
+/// Writes a client's messages to the log and its statistics to the counts.
 pub struct Voice {
-    /// `receiver 'kafka'` and the like.
+    /// The component, for example `receiver 'kafka'`.
     name: String,
     log: Log,
     pub counts: Arc<Counts>,
@@ -43,7 +43,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Of a receiver or an exporter by this name.
+    /// For the receiver or exporter with this name.
     #[must_use]
     pub fn new(name: String, log: &Log, counts: &Arc<Counts>) -> Voice {
         Voice {
@@ -54,7 +54,7 @@ impl Voice {
         }
     }
 
-    /// Says something of a kind, but not every time.
+    /// Logs a warning of a kind, at most once per [`TELL_EVERY`].
     pub fn tell(&self, kind: &str, what: &str) {
         let now = Instant::now();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,24 +70,24 @@ impl Voice {
         self.log.warn(&format!("{}: {}", self.name, Shown(what)));
     }
 
-    /// Something that happens once.
+    /// Logs an event that occurs once.
     pub fn note(&self, what: &str) {
         self.log.info(&format!("{}: {}", self.name, Shown(what)));
     }
 
-    /// The client's own lines.
+    /// Logs a line of librdkafka.
     pub fn client_line(&self, level: RDKafkaLogLevel, kind: &str, line: &str) {
         if level as i32 <= RDKafkaLogLevel::Warning as i32 {
             self.tell(kind, line);
         }
     }
 
-    /// The client's errors. Those of single brokers are among its lines.
+    /// Logs an error of the client. Errors of single brokers are among its lines.
     pub fn error(&self, error: &KafkaError, reason: &str) {
         self.tell("error", &format!("{error}: {reason}"));
     }
 
-    /// The client's numbers.
+    /// Stores the client's statistics.
     pub fn statistics(&self, statistics: &Statistics) {
         let count = |value: Option<i64>| u64::try_from(value.unwrap_or(0)).unwrap_or(0);
         for broker in statistics
@@ -103,7 +103,7 @@ impl Voice {
         }
         for (name, topic) in &statistics.topics {
             for (number, partition) in &topic.partitions {
-                // -1 is all of a topic, and a lag of -1 one that is not known.
+                // The partition -1 stands for the whole topic, and a lag of -1 is unknown.
                 if *number >= 0 && partition.consumer_lag >= 0 {
                     self.counts.partition(name, *number, |own| {
                         own.lag = own.offset.map(|_| partition.consumer_lag);

@@ -1,8 +1,8 @@
 //! A receiver: a member of a consumer group, on a thread of its own.
 //!
-//! The thread polls the client all the time, so that the group hears of it. What the pipeline has no room for waits here,
-//! one message of each partition, while the partition is paused. A partition of whose messages too many bytes are not settled is
-//! paused too.
+//! The thread polls the client all the time, because a member that does not poll is removed from the group. If the pipeline has no
+//! room for a message, the message waits here and its partition is paused. A partition is also paused while too many bytes of its
+//! messages are not settled.
 
 mod context;
 mod hold;
@@ -35,13 +35,13 @@ use crate::run::storage::{Fate, Hold};
 
 /// A poll ends after this time without a message.
 const POLL: Duration = Duration::from_millis(50);
-/// Between two looks at what is settled, and at what waits.
+/// The time between two checks of settled offsets and of waiting messages.
 const TICK: Duration = Duration::from_millis(50);
-/// A poll that fails is not done again at once.
+/// The pause after a poll that failed.
 const POLL_AGAIN: Duration = Duration::from_millis(100);
-/// Time for the client to go back to an offset.
+/// The longest time for a seek.
 const SEEK_MAX: Duration = Duration::from_secs(1);
-/// Time to commit the last offsets and to leave the group.
+/// The longest time to commit the last offsets and to leave the group.
 const END_MAX: Duration = Duration::from_secs(5);
 
 /// A receiver that runs.
@@ -51,15 +51,15 @@ pub struct Member {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-/// How far it is.
+/// The stages of a member's life.
 const RECEIVES: u8 = 0;
 const WAITS: u8 = 1;
 const ENDS: u8 = 2;
 
-/// Joins the group. To be called within the runtime.
+/// Starts a member, which joins the group. The caller must be within the runtime.
 ///
 /// # Errors
-/// What the client does not take.
+/// The client refuses a property or a topic.
 pub fn start(
     id: &str,
     settings: &KafkaReceiver,
@@ -93,7 +93,7 @@ pub fn start(
     })
 }
 
-/// Runs it on a thread of its own; what tells of the end of that.
+/// Starts the thread. The returned channel reports its end.
 fn spawn(
     receiving: Receiving,
     (name, log): (String, Log),
@@ -102,36 +102,36 @@ fn spawn(
     let (tell, ended) = oneshot::channel();
     let thread = std::thread::Builder::new().name("kafka".into());
     let spawned = thread.spawn(move || {
-        // Components start tasks of their own.
+        // Components spawn tasks on the runtime.
         let _within = runtime.enter();
         let ran = catch_unwind(AssertUnwindSafe(|| receiving.run()));
         if ran.is_err() {
             log.error(&format!("{name}: it has failed, and receives nothing more"));
         }
-        // Nobody waits any more where this took too long.
+        // The receiver of this is gone if the end took too long.
         let _ = tell.send(());
     });
     spawned.map(|_| ended).map_err(|why| why.to_string())
 }
 
 impl KafkaReceiver {
-    /// What is settled is committed as soon as that is seen.
+    /// Whether settled offsets are committed immediately.
     fn commits_at_once(&self) -> bool {
         self.commit_interval_ns.is_none_or(|interval| interval == 0)
     }
 }
 
 impl Member {
-    /// Takes no more messages; it stays in the group, for what it has taken to be settled.
+    /// Stops receiving. The member stays in the group until its messages are settled.
     pub fn close(&self) {
         self.stage.fetch_max(WAITS, Relaxed);
     }
 
-    /// Commits what is settled, and leaves the group.
+    /// Commits the settled offsets, and leaves the group.
     pub async fn end(mut self) {
         self.stage.store(ENDS, Relaxed);
         if let Some(ended) = self.ended.take() {
-            // While the brokers are away that takes long: then the thread ends with the process.
+            // If the brokers cannot be reached, this takes long. The thread then ends with the process.
             let _ = tokio::time::timeout(END_MAX, ended).await;
         }
     }
@@ -143,7 +143,7 @@ impl Drop for Member {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Receiving {
     consumer: BaseConsumer<Context>,
     settings: KafkaReceiver,
@@ -180,10 +180,10 @@ impl Receiving {
         self.offsets.close();
         self.consumer.context().commit(&self.consumer, true);
         self.holding.leave();
-        // The client leaves the group as it is dropped.
+        // Dropping the client leaves the group.
     }
 
-    /// The next message, if one comes soon.
+    /// Waits for the next message, for [`POLL`] at most.
     fn poll(&mut self) -> Option<Received> {
         match self.consumer.poll(POLL)? {
             Ok(message) => Some(Received::of(&message, &mut self.topic)),
@@ -196,7 +196,7 @@ impl Receiving {
         }
     }
 
-    /// What happened to the assignment during a poll.
+    /// Applies the changes of the assignment that the last poll reported.
     fn heed(&mut self) {
         for event in self.consumer.context().events() {
             match event {
@@ -245,7 +245,7 @@ impl Receiving {
         }
     }
 
-    /// A message is not one, or is refused for good.
+    /// Handles a message that cannot be decoded or is refused permanently.
     fn unread(&self, partition: &Partition, offset: i64, why: &str) {
         self.offsets.mark(partition, offset, Fate::Refused);
         let voice = &self.consumer.context().voice;
@@ -257,7 +257,7 @@ impl Receiving {
         voice.tell("message", &what);
     }
 
-    /// What components ask of the headers.
+    /// The headers that components of the pipeline read.
     fn origin(&self, headers: Vec<Header>) -> Option<Arc<Origin>> {
         let wanted = self.wanted.as_ref()?;
         let mut fields = HeaderMap::new();
@@ -285,7 +285,7 @@ impl Receiving {
         }
     }
 
-    /// Hands a request on, or keeps it until there is room.
+    /// Passes a request to the pipeline, or keeps it until the pipeline has room.
     fn hand_on(&mut self, partition: Partition, held: Held) {
         let Held {
             request,
@@ -304,7 +304,7 @@ impl Receiving {
                 self.holding
                     .add(partition, held, Instant::now() + no_room.after);
             }
-            // It was not taken: others have it.
+            // The request was not accepted. The next owner of the partition reads it again.
             Err(Refusal::Closing) => hold.stay(),
             Err(Refusal::Malformed(why)) => self.unread(&partition, held.offset, &why),
         }
@@ -319,7 +319,7 @@ impl Receiving {
                 }
             }
             _ => {
-                // What waits here is not settled by that.
+                // The waiting messages keep their tokens, so this does not settle them.
                 self.offsets.close();
             }
         }
@@ -330,7 +330,7 @@ impl Receiving {
         self.pause(stage);
     }
 
-    /// Goes back to what was given up, where it is time.
+    /// Seeks back to messages that were given up, when their delay is over.
     fn read_again(&mut self, now: Instant) {
         let stuck = self.offsets.stuck();
         for one in self
@@ -344,7 +344,7 @@ impl Receiving {
                     self.offsets.forget(&one.partition);
                     self.holding.forget_held(&one.partition);
                 }
-                // It is tried again, after the next wait.
+                // The next attempt is made after the next delay.
                 Err(why) => {
                     let voice = &self.consumer.context().voice;
                     let what = format!("{topic}[{number}] is not read again: {why}");
@@ -354,7 +354,7 @@ impl Receiving {
         }
     }
 
-    /// Pauses and resumes partitions, as they wait for something or do not.
+    /// Pauses the partitions that must wait, and resumes the others.
     fn pause(&mut self, stage: u8) {
         let all = match stage {
             RECEIVES => None,

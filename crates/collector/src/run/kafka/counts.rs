@@ -3,34 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Partitions that are counted by name, at most; those beyond are counted together, as partition -1 of no topic.
+/// The most partitions that are counted separately. Further ones are counted together, as partition -1 of the topic "".
 const PARTITIONS_MAX: usize = 10_000;
-/// Brokers likewise.
+/// The most brokers that are counted.
 const BROKERS_MAX: usize = 1000;
 
-/// Of one receiver or exporter.
+/// The counts of one receiver or exporter.
 #[derive(Debug, Default)]
 pub struct Counts(Mutex<State>);
 
-/// What was counted.
+/// A snapshot of the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// By topic and partition.
     pub topics: BTreeMap<String, BTreeMap<i32, Partition>>,
-    /// How many partitions there are.
+    /// The number of partitions in `topics`.
     known: usize,
     /// By the broker's number.
     pub brokers: BTreeMap<i32, Broker>,
     /// Partitions that were assigned.
     pub started: u64,
-    /// And that were taken away.
+    /// Partitions that were revoked.
     pub closed: u64,
 }
 
-/// Of a partition.
+/// The counts of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Partition {
-    /// Messages that came, or that were sent.
+    /// Messages that were received or sent.
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -38,18 +38,18 @@ pub struct Partition {
     pub failed: u64,
     /// Messages that could not be read.
     pub unread: u64,
-    /// It is assigned, and this is the offset of the last message.
+    /// The offset of the last message; none if the partition is not assigned.
     pub offset: Option<i64>,
-    /// Messages behind that, where that is known.
+    /// The number of messages after that offset; none if unknown.
     pub lag: Option<i64>,
 }
 
-/// Of a broker.
+/// The counts of a broker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Broker {
-    /// Connections that were made.
+    /// Connections that were opened.
     pub connects: u64,
-    /// And that ended.
+    /// Connections that were closed.
     pub disconnects: u64,
 }
 
@@ -76,7 +76,7 @@ impl Counts {
         state.known += new;
     }
 
-    /// A broker's connections by now.
+    /// Sets the counts of a broker.
     pub fn broker(&self, number: i32, broker: Broker) {
         let mut state = self.state();
         if state.brokers.contains_key(&number) || state.brokers.len() < BROKERS_MAX {
@@ -84,12 +84,12 @@ impl Counts {
         }
     }
 
-    /// Partitions were assigned.
+    /// Counts partitions that were assigned.
     pub fn start(&self, partitions: u64) {
         self.state().started += partitions;
     }
 
-    /// A partition was taken away.
+    /// Counts a partition that was revoked.
     pub fn close(&self, topic: &str, number: i32) {
         self.state().closed += 1;
         self.partition(topic, number, |partition| {
@@ -97,7 +97,7 @@ impl Counts {
         });
     }
 
-    /// All of it.
+    /// A copy of all counts.
     #[must_use]
     pub fn all(&self) -> State {
         self.state().clone()

@@ -1,4 +1,4 @@
-//! What the messages of a topic hold, made OTLP.
+//! Decodes the messages of a topic to OTLP requests.
 
 use bytes::Bytes;
 use otlp::json;
@@ -11,9 +11,9 @@ use crate::run::process::edit::{List, Outcome, edit_resources, room_for};
 use crate::run::translate::zipkin::Form;
 use crate::run::translate::{jaeger, zipkin};
 
-/// Bytes that a message in another encoding may become.
+/// The most bytes that a message may have after decoding to OTLP.
 const DECODED_BYTES_MAX: usize = 64 << 20;
-/// What attributes that are made of headers begin with.
+/// The prefix of attributes that hold headers.
 const HEADER: &str = "kafka.header.";
 
 /// A header of a message.
@@ -22,10 +22,10 @@ pub type Header = (String, Vec<u8>);
 /// The `ExportTraceServiceRequest` of a message.
 ///
 /// # Errors
-/// What is wrong with the message.
+/// The message is malformed.
 pub fn decode(encoding: Encoding, payload: Bytes) -> Result<Bytes, String> {
     let decoded = match encoding {
-        // Its spans are looked into where they are taken.
+        // The pipeline's entrance checks the spans.
         Encoding::OtlpProto => return Ok(payload),
         Encoding::OtlpJson => json::decode(Signal::Traces, &payload, DECODED_BYTES_MAX),
         Encoding::JaegerProto => jaeger::from_grpc(&posted(&payload)),
@@ -42,7 +42,7 @@ fn posted(span: &[u8]) -> Vec<u8> {
     request
 }
 
-/// A request whose resources have the headers of some names as attributes.
+/// Adds the headers with these names to all resources of a request, as attributes.
 ///
 /// # Errors
 /// The request is malformed.

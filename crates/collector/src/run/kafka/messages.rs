@@ -1,4 +1,4 @@
-//! The messages that a batch becomes.
+//! Encodes a batch as messages.
 
 use std::collections::HashMap;
 
@@ -18,30 +18,30 @@ use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::send::split_by;
 
-/// Resources and scopes are written again for each trace: those of one batch are no more than this.
+/// The most bytes that the resources and scopes of a batch may take, which are repeated for each trace.
 const REPEATED_BYTES_MAX: u64 = 256 << 20;
-/// Bytes of a message beside its key, its value and its headers, at most.
+/// The most bytes of a message beside its key, its value and its headers.
 const AROUND_BYTES_MAX: u64 = 128;
-/// Bytes of the lengths of a header's name and value, at most.
+/// The most bytes that the lengths of a header's name and value take.
 const HEADER_BYTES: usize = 2 * 5;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it goes.
+    /// The topic.
     pub topic: String,
-    /// What chooses its partition.
+    /// The key, which selects the partition.
     pub key: Option<Vec<u8>>,
-    /// What it says.
+    /// The encoded spans.
     pub value: Bytes,
-    /// Spans that it holds.
+    /// The number of its spans.
     pub spans: u64,
 }
 
-/// The messages of a batch, none larger than the settings say, but for a single span that is.
+/// The messages of a batch. None is larger than the limit of the settings, except for a message of a single span.
 ///
 /// # Errors
-/// Why it has none: it never will.
+/// The batch can never be sent; the reason.
 pub fn messages(settings: &KafkaExporter, batch: &Batch) -> Result<Vec<Message>, String> {
     let destination = &settings.traces;
     let origin = batch.origin.as_deref();
@@ -91,14 +91,14 @@ pub fn headers(settings: &KafkaExporter, origin: Option<&Origin>) -> Vec<Header>
     fixed.chain(known).collect()
 }
 
-/// The first value of a field, where it is a text that is not empty.
+/// The first value of a field, if it is a text that is not empty.
 fn first(origin: Option<&Origin>, name: &str) -> Option<String> {
     let value = origin?.field(name).first()?;
     let text = value.to_str().ok().filter(|text| !text.is_empty());
     text.map(str::to_owned)
 }
 
-/// The topic that the first resource names that names one.
+/// The topic of the first resource that has the attribute for it.
 fn attribute(destination: &Destination, request: &[u8]) -> Option<String> {
     let name = destination.topic_attribute.as_deref()?;
     for field in Fields::new(request) {
@@ -116,10 +116,10 @@ fn attribute(destination: &Destination, request: &[u8]) -> Option<String> {
     None
 }
 
-/// A part of a batch: the key, where it is a trace's, the request, and its spans.
+/// A part of a batch: its key if it is one trace, the request, and the number of its spans.
 type Part = (Option<Vec<u8>>, Bytes, u64);
 
-/// The whole, or each trace.
+/// The whole batch as one part, or one part for each trace.
 fn parts(settings: &KafkaExporter, batch: &Batch) -> Result<Vec<Part>, String> {
     if !settings.is_by_trace {
         return Ok(vec![(None, batch.bytes.clone(), batch.records)]);
@@ -141,7 +141,7 @@ fn parts(settings: &KafkaExporter, batch: &Batch) -> Result<Vec<Part>, String> {
     let parts = parts.map_err(|fault| fault.to_string())?;
     let mut ids: Vec<Option<Vec<u8>>> = vec![None; numbers.len()];
     for (id, number) in numbers {
-        // Spans without a trace go anywhere.
+        // Spans without a trace identifier have no key, so the partitioner chooses.
         ids[number] = id
             .iter()
             .any(|byte| *byte != 0)
@@ -153,7 +153,7 @@ fn parts(settings: &KafkaExporter, batch: &Batch) -> Result<Vec<Part>, String> {
         .collect())
 }
 
-/// Bytes that resources and scopes take if they stand around each span alone.
+/// The bytes of resources and scopes if they are repeated for each span.
 fn repeated_bytes(request: &Bytes, spans: u64) -> u64 {
     let others = |message: &[u8]| -> u64 {
         let fields = Fields::new(message).map_while(Result::ok);
@@ -175,7 +175,7 @@ fn repeated_bytes(request: &Bytes, spans: u64) -> u64 {
     largest.saturating_mul(spans)
 }
 
-/// Gives the values of messages with these spans, each within the bound unless it is a single span's.
+/// Calls `put` with the values of messages for these spans, each of `bytes_max` bytes at most unless it has a single span.
 fn values(
     encoding: Encoding,
     (request, spans): (Bytes, u64),

@@ -1,4 +1,4 @@
-//! Which messages of each partition are settled.
+//! Records which messages of each partition are settled.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use crate::config::components::receivers::kafka::Marking;
 use crate::run::storage::{Fate, Token};
 
-/// Messages that come within this time share a token.
+/// The time during which received messages share a token.
 const TOKEN_AGE: Duration = Duration::from_millis(500);
-/// As long as they have no more bytes.
+/// The most bytes of messages that share a token.
 const TOKEN_BYTES_MAX: u64 = 16 << 20;
-/// Tokens that are not settled, at most: then all further messages share one.
+/// The most tokens that are not settled. At this limit all further messages share one token.
 const TOKENS_MAX: usize = 1024;
 
 /// A partition of a topic.
@@ -25,7 +25,7 @@ pub struct Partition {
     pub number: i32,
 }
 
-/// See the module. Shared by whoever receives, and by all tokens.
+/// The unsettled messages of all partitions. The receiving thread and all tokens share it.
 #[derive(Debug)]
 pub struct Offsets {
     marking: Marking,
@@ -51,7 +51,7 @@ struct Open {
     bytes: u64,
 }
 
-/// What was received of a partition and is not committed, in the order of offsets.
+/// The messages of a partition that are received and not committed, in the order of offsets.
 #[derive(Debug, Default)]
 struct Runs {
     all: VecDeque<Run>,
@@ -64,17 +64,17 @@ struct Run {
     token: u64,
     /// The offset of the first of them.
     first: i64,
-    /// The offset behind the last.
+    /// The offset after the last of them.
     end: i64,
     bytes: u64,
-    /// What became of single messages, the worst.
+    /// The worst result of messages that were marked singly.
     own: Fate,
-    /// What became of all of the token's, once that is known.
+    /// The result of all messages of the token; none until it is settled.
     fate: Option<Fate>,
 }
 
 impl Run {
-    /// What became of its messages, once that is known.
+    /// The result of its messages; none until the token is settled.
     fn outcome(&self) -> Option<Fate> {
         self.fate.map(|fate| fate.max(self.own))
     }
@@ -83,16 +83,16 @@ impl Run {
 /// A partition whose first message that is not committed was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// It.
+    /// The partition.
     pub partition: Partition,
-    /// The message's offset.
+    /// The offset of that message.
     pub offset: i64,
-    /// What became of it.
+    /// The result of that message.
     pub fate: Fate,
 }
 
 impl Offsets {
-    /// Nothing was received yet.
+    /// Starts without messages.
     #[must_use]
     pub fn new(marking: Marking) -> Arc<Offsets> {
         Arc::new(Offsets {
@@ -105,7 +105,7 @@ impl Offsets {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was received; what it is settled by.
+    /// Records a received message, and returns the token that settles it.
     pub fn take(
         self: &Arc<Offsets>,
         partition: &Partition,
@@ -148,7 +148,7 @@ impl Offsets {
         open.token.clone()
     }
 
-    /// A message came to this end, and the others of its token did not.
+    /// Records the result of a single message, which differs from that of its token.
     pub fn mark(&self, partition: &Partition, offset: i64, fate: Fate) {
         let mut state = self.state();
         let Some(runs) = state.partitions.get_mut(partition) else {
@@ -163,7 +163,7 @@ impl Offsets {
         }
     }
 
-    /// Messages to come get another token, where it is time; those before are settled without them.
+    /// Starts a new token if the current one is too old or too large.
     pub fn rotate(&self, now: Instant) {
         let mut state = self.state();
         let is_full = state.alive >= TOKENS_MAX;
@@ -175,11 +175,11 @@ impl Offsets {
             false => state.open.take_if(is_due),
         };
         drop(state);
-        // It may be settled by that, which takes the lock.
+        // Dropping the token may settle it, which takes the lock.
         drop(done);
     }
 
-    /// Nothing more is received.
+    /// Ends the current token: no more messages are received.
     pub fn close(&self) {
         let done = self.state().open.take();
         drop(done);
@@ -196,7 +196,7 @@ impl Offsets {
         }
     }
 
-    /// Partitions with the offset from which on messages are not settled, as far as that has moved since the last time.
+    /// The partitions in which more messages are settled since the last call, each with the offset to commit.
     pub fn moved(&self) -> Vec<(Partition, i64)> {
         let mut moved = Vec::new();
         for (partition, runs) in &mut self.state().partitions {
@@ -219,7 +219,7 @@ impl Offsets {
         }
     }
 
-    /// Partitions that do not go on by themselves. To be asked after [`Offsets::moved`].
+    /// The partitions that are stopped by a message that was not delivered. Call [`Offsets::moved`] before.
     pub fn stuck(&self) -> Vec<Stuck> {
         let state = self.state();
         let stuck = state.partitions.iter().filter_map(|(partition, runs)| {
@@ -234,7 +234,7 @@ impl Offsets {
         stuck.collect()
     }
 
-    /// Partitions with the bytes of their messages that are not settled.
+    /// All partitions, with the bytes of their messages that are not settled.
     pub fn waiting(&self) -> Vec<(Partition, u64)> {
         let state = self.state();
         let waiting = state.partitions.iter();
@@ -243,7 +243,7 @@ impl Offsets {
             .collect()
     }
 
-    /// What was received of a partition does not matter any more: others own it, or it is read again.
+    /// Removes the messages of a partition, which has another owner now or is read again.
     pub fn forget(&self, partition: &Partition) {
         self.state().partitions.remove(partition);
     }

@@ -1,4 +1,4 @@
-//! An exporter: a producer, whose messages count as sent when the brokers say so.
+//! An exporter: a producer. A message counts as sent when the broker has confirmed it.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::config::components::exporters::kafka::KafkaExporter;
 use crate::run::Log;
 use crate::run::data::Batch;
 
-/// What became of a message.
+/// The result of sending a message.
 type Delivered = Result<(), RDKafkaErrorCode>;
 
-/// A producer and what it is set to.
+/// A producer and its settings.
 pub struct Producer {
     producer: ThreadedProducer<Context>,
     settings: KafkaExporter,
-    /// Its numbers.
+    /// Its counts.
     pub counts: Arc<Counts>,
 }
 
-/// What is left of a batch after an attempt.
+/// The messages of a batch that are still to be sent.
 #[derive(Debug, Default)]
 pub struct Pending {
     messages: Vec<Message>,
-    /// Spans that are refused for good, and why.
+    /// Spans that were refused permanently, and the reason.
     refused: u64,
     why: String,
 }
 
-/// What the client calls.
+/// The callbacks of the client.
 struct Context(Voice);
 
 impl ClientContext for Context {
@@ -74,7 +74,7 @@ impl ProducerContext<NoCustomPartitioner> for Context {
             }
             own.bytes += bytes;
         });
-        // Nobody waits any more where the process ends.
+        // The receiver of this is gone if the process ends.
         let _ = told.send(delivered);
     }
 }
@@ -83,7 +83,7 @@ fn code(why: &KafkaError) -> RDKafkaErrorCode {
     why.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
-/// Whether a message will never be taken.
+/// Whether the brokers will never accept the message.
 fn is_permanent(why: RDKafkaErrorCode) -> bool {
     matches!(
         why,
@@ -95,10 +95,10 @@ fn is_permanent(why: RDKafkaErrorCode) -> bool {
 }
 
 impl Producer {
-    /// Starts one for the exporter of an id.
+    /// Starts a producer for the exporter with this name.
     ///
     /// # Errors
-    /// What the client does not take.
+    /// The client refuses a property.
     pub fn start(name: &str, settings: &KafkaExporter, log: &Log) -> Result<Producer, String> {
         let counts = Arc::<Counts>::default();
         let voice = Voice::new(format!("exporter '{name}'"), log, &counts);
@@ -111,7 +111,7 @@ impl Producer {
         })
     }
 
-    /// Sends a batch once, or what an earlier attempt left of it.
+    /// Makes one attempt to send a batch, or the rest of it after earlier attempts.
     pub async fn send(&self, batch: &Batch, pending: &mut Option<Pending>) -> Outcome {
         let pending = match pending {
             Some(pending) => pending,
@@ -136,7 +136,7 @@ impl Producer {
         }
     }
 
-    /// Sends what is left; why some of it is left again.
+    /// Sends the remaining messages. Returns why some of them still remain.
     async fn attempt(&self, batch: &Batch, pending: &mut Pending) -> Option<String> {
         let headers = messages::headers(&self.settings, batch.origin.as_deref());
         let headers = (!headers.is_empty()).then(|| {
@@ -159,7 +159,7 @@ impl Producer {
         let mut last = None;
         for (message, told) in sent {
             let delivered = match told {
-                // The client tells of each message.
+                // The client reports the delivery of each message.
                 Ok(told) => told.await.unwrap_or(Err(RDKafkaErrorCode::PurgeQueue)),
                 Err(why) => Err(why),
             };
@@ -176,7 +176,7 @@ impl Producer {
         last
     }
 
-    /// Gives a message to the client; whoever waits is told what became of it.
+    /// Passes a message to the client. The returned channel reports its delivery.
     fn enqueue(
         &self,
         message: &Message,

@@ -1,4 +1,4 @@
-//! What the client is set to: settings as properties of librdkafka (its `CONFIGURATION.md`).
+//! Converts settings to properties of librdkafka (its `CONFIGURATION.md`).
 
 use crate::config::components::exporters::kafka::KafkaExporter;
 use crate::config::components::receivers::kafka::KafkaReceiver;
@@ -15,12 +15,12 @@ const PRODUCED_KIB_MAX: u32 = 128 << 10;
 const PRODUCED_MESSAGES_MAX: u32 = 200_000;
 /// Bytes of a response that are not messages.
 const RESPONSE_BYTES: u32 = 1024;
-/// Time for a message where there is no bound.
+/// The time limit of a message whose settings have none.
 const MESSAGE_MS_MAX: u64 = 300_000;
-/// Between two reports of the client about itself.
+/// The time between two statistics of the client.
 const STATISTICS_MS: u32 = 5000;
 
-/// Of a receiver. Offsets are stored by hand, and what is stored is committed by the client where there is an interval.
+/// The properties of a receiver. The receiver stores offsets itself; with an interval the client commits the stored ones.
 #[must_use]
 pub fn consumer(settings: &KafkaReceiver) -> Properties {
     let KafkaReceiver { group, fetch, .. } = settings;
@@ -66,7 +66,7 @@ pub fn consumer(settings: &KafkaReceiver) -> Properties {
     all
 }
 
-/// Of an exporter.
+/// The properties of an exporter.
 #[must_use]
 pub fn producer(settings: &KafkaExporter) -> Properties {
     let producer = &settings.producer;

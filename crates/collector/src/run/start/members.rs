@@ -1,4 +1,4 @@
-//! Receivers of Kafka: they have no sockets that others connect to.
+//! Starts the receivers of Kafka, which connect to brokers and have no listeners.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Waiting<'a> {
     counts: Arc<Counts>,
 }
 
-/// Those of a configuration that a pipeline of traces has. What counts what comes in is added to `entrances`.
+/// The Kafka receivers of a configuration that are in a traces pipeline. Adds their counters to `entrances`.
 pub(super) fn of<'a>(
     intakes: &[Fed<'a>],
     entrances: &mut Vec<Arc<Entrance>>,
@@ -46,14 +46,14 @@ pub(super) fn of<'a>(
     waiting
 }
 
-/// What each counts, by its id.
+/// The counts of each, by its id.
 pub(super) fn counts(waiting: &[Waiting<'_>]) -> Vec<(String, Arc<Counts>)> {
     let all = waiting.iter();
     all.map(|one| (one.id.clone(), Arc::clone(&one.counts)))
         .collect()
 }
 
-/// Starts them, when all that they feed is there.
+/// Starts them. All components behind them must run already.
 pub(super) fn start(
     waiting: Vec<Waiting<'_>>,
     wanted: Option<&Wanted>,

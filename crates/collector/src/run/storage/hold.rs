@@ -1,4 +1,4 @@
-//! What keeps records until they are settled: a segment of a journal, or the messages of a topic that they came in.
+//! Keeps records until they are settled: in a segment of a journal, or in the messages of a topic that contained them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use journal::Hold as Segment;
 
-/// See the module. Clones keep the same.
+/// Keeps a segment or messages. Clones keep the same.
 #[derive(Clone, Debug)]
 pub enum Hold {
-    /// A segment: its file is there as long as this is.
+    /// A segment: its file exists as long as this does.
     Segment(Segment),
-    /// Messages: their offsets are not committed as long as this is there.
+    /// Messages: their offsets are not committed as long as this exists.
     Messages(Token),
 }
 
@@ -40,7 +40,7 @@ impl Hold {
         }
     }
 
-    /// An exporter did not get rid of the records.
+    /// Records that an exporter did not deliver the records.
     pub fn fail(&self, fate: Fate) {
         if let Hold::Messages(token) = self {
             token.mark(fate);
@@ -48,21 +48,21 @@ impl Hold {
     }
 }
 
-/// What became of records in the end; the worst of all counts.
+/// The final result of records. The worst one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fate {
-    /// They were delivered, or dropped by a processor that was told to.
+    /// They were delivered, or dropped by a processor as configured.
     Done,
     /// An exporter gave up.
     Failed,
-    /// A back end refused them for good.
+    /// A back end refused them permanently.
     Refused,
-    /// The process ended before.
+    /// The process ended before they were settled.
     Left,
 }
 
-/// Messages that are settled together: once the last clone is gone.
+/// Messages that are settled together, when the last clone is dropped.
 #[derive(Clone)]
 pub struct Token(Arc<Given>);
 
@@ -71,11 +71,11 @@ struct Given {
     settled: Option<Settled>,
 }
 
-/// Is told what became of the messages.
+/// Called with the result of the messages.
 type Settled = Box<dyn FnOnce(Fate) + Send + Sync>;
 
 impl Token {
-    /// One that calls `settled` when its last clone is dropped, on whatever thread that happens.
+    /// Creates a token that calls `settled` when its last clone is dropped, on the thread that drops it.
     #[must_use]
     pub fn new(settled: impl FnOnce(Fate) + Send + Sync + 'static) -> Token {
         Token(Arc::new(Given {
@@ -84,7 +84,7 @@ impl Token {
         }))
     }
 
-    /// Some of the messages came to this end.
+    /// Records a result of some of the messages.
     pub fn mark(&self, fate: Fate) {
         self.0.worst.fetch_max(fate as u8, Relaxed);
     }

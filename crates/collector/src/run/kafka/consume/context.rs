@@ -1,4 +1,4 @@
-//! What the client calls: the assignment changes, or it has something to say.
+//! The callbacks of the client: changes of the assignment, log lines, errors and statistics.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,16 +12,16 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use crate::run::kafka::client::Voice;
 use crate::run::kafka::offsets::{Offsets, Partition};
 
-/// What happened to a partition.
+/// A change of the assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It is ours.
+    /// This member owns the partition now.
     Assigned(Partition),
-    /// It is another member's.
+    /// This member no longer owns the partition.
     Revoked(Partition),
 }
 
-/// See the module. All but the log is called by the thread that polls.
+/// The callbacks. The polling thread calls all of them except the log.
 pub struct Context {
     pub voice: Voice,
     offsets: Arc<Offsets>,
@@ -44,12 +44,13 @@ impl Context {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happened since the last time.
+    /// The changes since the last call.
     pub fn events(&self) -> Vec<Event> {
         std::mem::take(&mut *self.queue())
     }
 
-    /// Commits what is settled, or has the client do so; what that is. `is_last`: waits for it.
+    /// Commits the settled offsets, or stores them for the client to commit. Returns their partitions. With `is_last` it waits
+    /// for the commit.
     pub fn commit(&self, consumer: &BaseConsumer<Context>, is_last: bool) -> Vec<Partition> {
         let moved = self.offsets.moved();
         if moved.is_empty() {
@@ -120,7 +121,7 @@ impl ConsumerContext for Context {
                 self.queue().extend(all.into_iter().map(Event::Assigned));
             }
             Rebalance::Revoke(list) => {
-                // The next owner begins there.
+                // The next owner starts at this offset.
                 self.commit(consumer, true);
                 let all = partitions(list);
                 self.voice

@@ -1,4 +1,4 @@
-//! Partitions that do not go on: what they wait for.
+//! The partitions that are paused or read again, and why.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::run::storage::{Fate, Hold};
 use export::Delays;
 use export::Retry;
 
-/// A partition is paused while so many bytes of its messages are not settled, and until half of them are.
+/// A partition is paused when more bytes of its messages are not settled, until half of them are.
 const UNSETTLED_BYTES_MAX: u64 = 1 << 30;
 
 /// A request that the pipeline had no room for.
 pub struct Held {
-    /// That of its message.
+    /// The offset of its message.
     pub offset: i64,
     pub request: Bytes,
     pub hold: Hold,
@@ -44,9 +44,9 @@ struct Waiting {
 /// When messages that were given up are read again.
 struct GivenUp {
     waits: Delays,
-    /// None: they are being read again, or never will be.
+    /// The time of that; none while they are being read again, or if they never are.
     again: Option<Instant>,
-    /// They never will be.
+    /// They are never read again.
     is_over: bool,
 }
 
@@ -60,7 +60,7 @@ impl Holding {
         }
     }
 
-    /// A request waits until a time.
+    /// Keeps a request until a time.
     pub fn add(&mut self, partition: Partition, held: Held, again: Instant) {
         let waiting = self.waiting.entry(partition);
         let waiting = waiting.or_insert_with(|| Waiting {
@@ -71,7 +71,7 @@ impl Holding {
         waiting.all.push_back(held);
     }
 
-    /// Requests whose time has come.
+    /// The requests whose time is over.
     pub fn due(&mut self, now: Instant) -> Vec<(Partition, Held)> {
         let due = self.waiting.extract_if(|_, waiting| waiting.again <= now);
         due.flat_map(|(partition, waiting)| {
@@ -81,33 +81,33 @@ impl Holding {
         .collect()
     }
 
-    /// What waits is left to the next owner: the process ends.
+    /// Leaves the waiting requests to the next owner of their partitions, because the process ends.
     pub fn leave(&self) {
         for waiting in self.waiting.values() {
             waiting.all.iter().for_each(|held| held.hold.stay());
         }
     }
 
-    /// A partition comes or goes: whatever it waited for does not matter any more.
+    /// Removes the state of a partition that was assigned or revoked.
     pub fn forget(&mut self, partition: &Partition) {
         self.forget_held(partition);
         self.given_up.remove(partition);
         self.paused.remove(partition);
     }
 
-    /// Its requests are read again. Their tokens are those of other partitions too, which go on.
+    /// Removes the waiting requests of a partition that is read again. Their tokens stay valid for other partitions.
     pub fn forget_held(&mut self, partition: &Partition) {
         self.waiting.remove(partition);
     }
 
-    /// Messages of these were settled: what was given up before was delivered.
+    /// Records that messages of these partitions were settled, so their earlier failures are over.
     pub fn moved(&mut self, partitions: &[Partition]) {
         partitions.iter().for_each(|one| {
             self.given_up.remove(one);
         });
     }
 
-    /// Of the partitions that do not go on, those that are to be read again now.
+    /// The stopped partitions that must be read again now.
     pub fn rewinds(&mut self, stuck: &[Stuck], now: Instant, voice: &Voice) -> Vec<Stuck> {
         let mut rewinds = Vec::new();
         for one in stuck {
@@ -129,7 +129,7 @@ impl Holding {
         rewinds
     }
 
-    /// Partitions to be paused, and to be resumed. `all`: all that are assigned, where all are to be paused.
+    /// The partitions to pause and those to resume. `all`: the assigned partitions, if all of them must pause.
     pub fn changes(
         &mut self,
         unsettled: &[(Partition, u64)],

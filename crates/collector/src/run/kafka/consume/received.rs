@@ -1,4 +1,4 @@
-//! A message as it came.
+//! A received message.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rdkafka::message::{BorrowedMessage, Headers as _};
 use crate::run::kafka::decode::Header;
 use crate::run::kafka::offsets::Partition;
 
-/// Headers of a message that are read, at most.
+/// The most headers of a message that are read.
 const HEADERS_MAX: usize = 256;
 
 /// See the module.
@@ -21,7 +21,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// `topic` is that of the message before: most often it is the same.
+    /// `topic` is the topic of the previous message, which most messages share.
     pub fn of(message: &BorrowedMessage<'_>, topic: &mut Arc<str>) -> Received {
         if **topic != *message.topic() {
             *topic = message.topic().into();
