@@ -4,6 +4,7 @@
 
 mod client;
 mod input;
+mod messages;
 pub(crate) mod mux;
 mod secure;
 mod server;
@@ -16,6 +17,7 @@ use sample::Session;
 use crate::ids::{LinkId, Owner, StreamId, Timers};
 pub(crate) use client::{Client, Stage};
 pub(crate) use input::Input;
+pub(crate) use messages::Asking;
 use mux::Mux;
 pub(crate) use mux::h1::Wrote;
 use secure::{Outgoing, Wire};
@@ -79,6 +81,8 @@ pub(crate) struct Links {
     of_sock: Vec<LinkId>,
     /// Scratch buffer: the framing around payload that is sent.
     frame: Vec<u8>,
+    /// Scratch buffer: a head in HTTP/1; empty between uses.
+    head: Vec<u8>,
     /// Scratch buffer: HTTP/2 frames to send; empty between uses.
     frames: Vec<u8>,
     outgoing: Outgoing,

@@ -4,7 +4,6 @@ use net::Driver;
 use telemetry::Event;
 
 use super::Cx;
-use crate::link::mux::Mux;
 use crate::stream::{Phase, Rules, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -53,24 +52,9 @@ impl<D: Driver> Cx<'_, D> {
     /// bytes at hand.
     pub(super) fn await_upload(&mut self, stream: &mut Stream) {
         let Some(client) = stream.client else { return };
-        let Some(link) = self.core.links.get_mut(client) else {
-            return;
-        };
-        if let Mux::Stream(end) = &mut link.mux
-            && std::mem::take(&mut end.expects)
-        {
+        if let Some(wire) = self.core.links.ask_for_body(self.io, client) {
             stream.request.remove_all(b"expect");
-            let mut interim = http::Head::default();
-            interim.set_status(100, b"Continue");
-            let wire = self.core.links.interim_stream(self.io, client, &interim);
             stream.txn.bytes_out += wire as u64;
-        } else if let Mux::Front(front) = &mut link.mux
-            && front.ask_for_body()
-        {
-            stream.request.remove_all(b"expect");
-            let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
-            stream.txn.bytes_out += interim.len() as u64;
-            self.core.links.send_whole(self.io, client, interim);
         }
         self.core.work.links.push(client);
     }

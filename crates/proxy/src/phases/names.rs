@@ -1,5 +1,5 @@
 //! Changes of header names: names with other characters than letters, digits and hyphens (`option http-restrict-req-hdr-names`),
-//! the name of the server (`http-send-name-header`), upper and lower case (`h1-case-adjust`).
+//! and the name of the server (`http-send-name-header`).
 
 use config::model::{NamePolicy, Proxy};
 use http::Head;
@@ -7,7 +7,6 @@ use net::Driver;
 
 use super::{Cause, Cx};
 use crate::ids::{ProxyId, ServerId};
-use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
 
@@ -51,27 +50,5 @@ pub(crate) fn tell_server_name(proxy: &Proxy, servers: &ServerTables, stream: &m
         let server = ServerId::at(stream.backend, server as usize);
         let name = servers.at(server).name.as_bytes();
         stream.request.append(header.as_bytes(), name);
-    }
-}
-
-/// Changes the case of header names in a serialised head, where the peer's proxy has the option. `head` includes the first line
-/// and the final empty line.
-#[inline]
-pub(crate) fn adjust_case(running: &Running, bogus: bool, head: &mut [u8]) {
-    if bogus && !running.config.global.h1_case.is_empty() {
-        change_case(running, head);
-    }
-}
-
-fn change_case(running: &Running, head: &mut [u8]) {
-    let names = &running.config.global.h1_case;
-    for line in head.split_mut(|byte| *byte == b'\n').skip(1) {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
-            continue;
-        };
-        // Only the case changes, so the length stays.
-        if let Some(name) = names.get(&line[..colon]) {
-            line[..colon].copy_from_slice(name);
-        }
     }
 }

@@ -1,19 +1,16 @@
 //! Prepares the request for the server and sends its head.
 
 use config::model::ConnectionMode;
-use http::{Head, Method, Name, Version};
+use http::{Method, Version};
 use net::Driver;
 use telemetry::Event;
 
-use super::names::{adjust_case, tell_server_name};
+use super::names::tell_server_name;
 use super::{Cause, Cx};
 use crate::ids::LinkId;
-use crate::link::Links;
-use crate::link::mux::Mux;
+use crate::link::Asking;
 use crate::link::mux::h1::Asked;
-use crate::link::mux::h2::Upgrade;
 use crate::stream::{Phase, Step, Stream};
-use crate::websocket;
 
 impl<D: Driver> Cx<'_, D> {
     /// Applies the changes that the proxy itself makes: forwarding headers and how the connections continue.
@@ -75,43 +72,26 @@ impl<D: Driver> Cx<'_, D> {
             pretend: backend.options.http_pretend_keepalive,
             tunnel: stream.wants_tunnel,
         };
-        let core = &mut *self.core;
-        if core.links.is_stream(server) {
-            let is_upgrade = how.tunnel && method != Method::Connect;
-            let extended = match is_upgrade {
-                false => None,
-                true => match extended_connect(&mut core.links, server, &stream.request) {
-                    Some(head) => Some(head),
-                    None => {
-                        // The server does not support extended CONNECT, or the request cannot be written as one.
-                        self.fail(stream, Cause::BadResponse);
-                        return Step::Wait;
-                    }
-                },
-            };
-            let head = extended.as_ref().unwrap_or(&stream.request);
-            let asked = core
-                .links
-                .ask_stream(self.io, server, head, how.framing, how.tunnel);
-            let Some(wire) = asked else {
+        let spelling = self
+            .running
+            .spelling(backend.options.h1_case_adjust_bogus_server);
+        let links = &mut self.core.links;
+        match links.send_request(self.io, server, &mut stream.request, method, how, spelling) {
+            Asking::Sent { wire } => {
+                stream.txn.bytes_to_server += wire as u64;
+                self.request_left(stream, server)
+            }
+            Asking::Full => {
                 // The connection stopped taking requests after it was chosen.
                 self.drop_server(stream);
                 stream.route.fresh_only = true;
-                return stream.go(Phase::Connect);
-            };
-            stream.txn.bytes_to_server += wire as u64;
-            return self.request_left(stream, server);
+                stream.go(Phase::Connect)
+            }
+            Asking::Unsupported => {
+                self.fail(stream, Cause::BadResponse);
+                Step::Wait
+            }
         }
-        let Some(Mux::Back(back)) = core.links.get_mut(server).map(|link| &mut link.mux) else {
-            return Step::Wait;
-        };
-        back.ask(&mut stream.request, method, how, &mut core.out);
-        let bogus = backend.options.h1_case_adjust_bogus_server;
-        adjust_case(self.running, bogus, &mut core.out);
-        stream.txn.bytes_to_server += core.out.len() as u64;
-        core.links.send_whole(self.io, server, &core.out);
-        core.out.clear();
-        self.request_left(stream, server)
     }
 
     /// The head of a request has been sent; its body follows.
@@ -144,25 +124,6 @@ impl<D: Driver> Cx<'_, D> {
             _ => Step::Go,
         }
     }
-}
-
-/// The extended CONNECT for a request with `Upgrade` on a stream to a server. None where the server does not support it, or the
-/// request has a body.
-fn extended_connect(links: &mut Links, server: LinkId, request: &Head) -> Option<Head> {
-    let connection = links.connection_of(server)?;
-    let connection = links.connection_mut(connection)?;
-    let is_taken = connection.codec.takes_extended_connect();
-    let mut head = request.clone();
-    let protocol: Box<[u8]> = request.upgrade_protocol()?.into();
-    let accept = request.get(Name::SecWebsocketKey).map(websocket::accept);
-    if !is_taken || request.method() != Method::Get || !head.make_extended_connect() {
-        return None;
-    }
-    links.stream_end_mut(server)?.upgrade = Some(Box::new(Upgrade {
-        accept: accept.map(String::into_boxed_str),
-        protocol,
-    }));
-    Some(head)
 }
 
 impl Stream {

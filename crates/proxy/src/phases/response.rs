@@ -7,13 +7,11 @@ use net::Driver;
 use sample::{BodyFacts, LogOrigin};
 use telemetry::Event;
 
-use super::names::adjust_case;
 use super::request::framed;
 use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Observed;
 use crate::ids::ProxyId;
-use crate::link::mux::Mux;
 use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
 use crate::running::Running;
@@ -120,27 +118,19 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Forwards 100, 102 and 103 to clients that know them; the final response follows.
     fn forward_interim(&mut self, stream: &mut Stream) {
-        let core = &mut *self.core;
-        if let Some(client) = stream.client
-            && core.links.is_stream(client)
-        {
-            let wire = core.links.interim_stream(self.io, client, &stream.response);
+        if let Some(client) = stream.client {
+            let frontend = self.running.proxy(stream.frontend);
+            let spelling = self
+                .running
+                .spelling(frontend.options.h1_case_adjust_bogus_client);
+            let links = &mut self.core.links;
+            let wire = links.send_interim(self.io, client, &stream.response, spelling);
             stream.txn.bytes_out += wire as u64;
-        } else if let Some(client) = stream.client
-            && let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux)
-            && front.interim(&stream.response, &mut core.out)
-        {
-            let options = &self.running.proxy(stream.frontend).options;
-            let bogus = options.h1_case_adjust_bogus_client;
-            adjust_case(self.running, bogus, &mut core.out);
-            stream.txn.bytes_out += core.out.len() as u64;
-            core.links.send_whole(self.io, client, &core.out);
-            core.out.clear();
-            if core.links.is_blocked(client)
+            if links.is_blocked(client)
                 && let Some(server) = stream.server.link()
             {
                 // However many interim responses there are, they wait until the client takes them.
-                core.links.hold(self.io, server, crate::link::Hold::Peer);
+                links.hold(self.io, server, crate::link::Hold::Peer);
                 stream.deadlines.server_ms = net::timers::NEVER_MS;
                 self.expect_client(stream, stream.client_ms(self.running));
             }
@@ -189,27 +179,16 @@ impl<D: Driver> Cx<'_, D> {
                 || self.is_stopping()
                 || frontend.connection_mode == ConnectionMode::Close,
             tunnel: stream.wants_tunnel,
+            reads_on: !stream.down.came && stream.server.link().is_some(),
         };
-        let core = &mut *self.core;
         let Some(client) = stream.client else { return };
         stream.answered = true;
-        if core.links.is_stream(client) {
-            let reads_on = !stream.down.came && stream.server.link().is_some();
-            let head = &stream.response;
-            let links = &mut core.links;
-            let wire = links.respond_stream(self.io, client, head, how, reads_on);
-            stream.txn.bytes_out += wire as u64;
-            return;
-        }
-        let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux) else {
-            return;
-        };
-        front.respond(&mut stream.response, how, &mut core.out);
-        let bogus = frontend.options.h1_case_adjust_bogus_client;
-        adjust_case(self.running, bogus, &mut core.out);
-        stream.txn.bytes_out += core.out.len() as u64;
-        core.links.send_whole(self.io, client, &core.out);
-        core.out.clear();
+        let spelling = self
+            .running
+            .spelling(frontend.options.h1_case_adjust_bogus_client);
+        let links = &mut self.core.links;
+        let wire = links.send_response(self.io, client, &mut stream.response, how, spelling);
+        stream.txn.bytes_out += wire as u64;
     }
 }
 

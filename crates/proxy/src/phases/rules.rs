@@ -95,15 +95,20 @@ impl<D: Driver> Cx<'_, D> {
 
     /// `early-hint` (RFC 8297): sends the hints that rules added.
     fn send_hints(&mut self, stream: &mut Stream) {
-        let mut hints = std::mem::take(&mut self.core.rules.interim);
-        if let Some(client) = stream.client
-            && !hints.is_empty()
-        {
-            stream.txn.bytes_out += hints.len() as u64;
-            self.core.links.send_whole(self.io, client, &hints);
+        if !self.core.rules.has_interim() {
+            return;
         }
-        hints.clear();
-        self.core.rules.interim = hints;
+        let frontend = self.running.proxy(stream.frontend);
+        let spelling = self
+            .running
+            .spelling(frontend.options.h1_case_adjust_bogus_client);
+        let core = &mut *self.core;
+        core.rules.take_interim(|hints| {
+            if let Some(client) = stream.client {
+                let wire = core.links.send_interim(self.io, client, hints, spelling);
+                stream.txn.bytes_out += wire as u64;
+            }
+        });
     }
 
     /// Runs `http-after-response` of the backend, then of the frontend, for every response including our own. False: a rule

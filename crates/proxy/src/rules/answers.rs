@@ -32,26 +32,21 @@ impl Cx<'_> {
         if stream.is_old {
             return;
         }
-        let mut hints = std::mem::take(&mut self.memory.hints);
-        if hints.is_empty() {
-            hints.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\n");
-        }
-        hints.extend_from_slice(name.as_bytes());
-        hints.extend_from_slice(b": ");
-        let from = hints.len();
-        self.eval().render(stream, value, &mut hints);
-        http::plain_text(&mut hints[from..]);
-        hints.extend_from_slice(b"\r\n");
+        let mut text = std::mem::take(self.scene.eval.text);
+        self.eval().render(stream, value, &mut text);
+        http::plain_text(&mut text);
+        let hints = &mut self.memory.hints;
+        hints.set_status(103, b"Early Hints");
+        hints.append(name.as_bytes(), &text);
+        text.clear();
+        *self.scene.eval.text = text;
         // A rule with a condition starts a new response, because its condition may not hold.
         let goes_on = next.is_some_and(|rule| {
             rule.condition.is_none() && matches!(rule.action, HttpAction::EarlyHint { .. })
         });
         if !goes_on {
-            hints.extend_from_slice(b"\r\n");
-            self.memory.interim.extend_from_slice(&hints);
-            hints.clear();
+            self.memory.finish_hints();
         }
-        self.memory.hints = hints;
     }
 
     /// `redirect` (manual §4.2). Whether it applies; if so, its response replaces the stream's.

@@ -144,10 +144,34 @@ pub(crate) struct Memory {
     rewritten: Vec<u8>,
     target: Vec<u8>,
     /// An unfinished 103 response that the next rules extend; empty between sets.
-    hints: Vec<u8>,
-    /// Interim responses to be sent.
-    pub interim: Vec<u8>,
+    hints: ::http::Head,
+    /// Interim responses to be sent, and heads that keep their memory for the next ones.
+    interim: Vec<::http::Head>,
+    spare: Vec<::http::Head>,
     /// By rewrite ([`config::model::Rewrite::id`]): its regular expression.
     matchers: Vec<Option<sample::regex::Regex>>,
     normalized: ::http::normalize::Normalized,
+}
+
+impl Memory {
+    /// Takes the interim responses that rules made, and gives them to `send` in their order.
+    pub fn take_interim(&mut self, mut send: impl FnMut(&::http::Head)) {
+        for mut head in self.interim.drain(..) {
+            send(&head);
+            head.clear();
+            self.spare.push(head);
+        }
+    }
+
+    /// Whether rules made interim responses.
+    #[inline]
+    pub fn has_interim(&self) -> bool {
+        !self.interim.is_empty()
+    }
+
+    /// The unfinished interim response is complete.
+    fn finish_hints(&mut self) {
+        let next = self.spare.pop().unwrap_or_default();
+        self.interim.push(std::mem::replace(&mut self.hints, next));
+    }
 }

@@ -313,11 +313,22 @@ impl Running {
         self.config.global.tune.bufsize_bytes
     }
 
+    /// The spelling of field names towards a peer whose proxy has `h1-case-adjust-bogus-client` or `-server`.
+    #[inline]
+    pub(crate) fn spelling(&self, is_bogus: bool) -> Spelling<'_> {
+        let names = &self.config.global.h1_case;
+        (is_bogus && !names.is_empty()).then_some(names)
+    }
+
     /// The limits of a message's head (`tune.bufsize` less `tune.maxrewrite`).
     pub(crate) fn limits(&self) -> http::h1::Limits {
         self.limits
     }
 }
+
+/// The spelling of field names towards an HTTP/1 peer that needs it (`h1-case-adjust`): the names in lower case, and how they are
+/// written. None where names are written as they are.
+pub(crate) type Spelling<'a> = Option<&'a HashMap<Box<[u8]>, Box<[u8]>>>;
 
 /// By proxy or filter: its log targets.
 type LogPlaces = Vec<Vec<LogPlace>>;

@@ -505,3 +505,17 @@ fn a_connection_that_begins_while_the_process_drains_is_told() {
     client.play.line("wait 2000").expect("it can be done");
     assert!(client.has_ended());
 }
+
+/// An early hint is a message of its stream: it is framed as the connection's mux frames heads, never written between its frames.
+#[test]
+fn early_hints_are_interim_responses_of_their_stream() {
+    let lines = "http-request early-hint Link \"</a.css>; rel=preload\"\n\
+                 http-request early-hint Link \"</b.css>; rel=preload\" if { path / }\n\
+                 http-request return status 200";
+    let mut client = Client::new("", lines);
+    client.get();
+    assert_eq!(client.answers, [(1, 103), (1, 103), (1, 200)]);
+    assert_eq!(client.ended, [1]);
+    client.get();
+    assert_eq!(client.answers[3..], [(3, 103), (3, 103), (3, 200)]);
+}

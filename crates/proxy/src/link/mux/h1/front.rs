@@ -35,6 +35,8 @@ pub(crate) struct Answered {
     pub close: bool,
     /// Another protocol follows, which the request asked for.
     pub tunnel: bool,
+    /// Payload of the server follows, even if the client gets none.
+    pub reads_on: bool,
 }
 
 /// What a connection does after an exchange.

@@ -1,15 +1,16 @@
 //! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket allow.
 
-use http::Head;
-use http::h1::Framing;
 use http::h2::{Code, Connection as Codec, Scheme, StreamId as Number};
+use http::{Head, Method, Name};
 use net::Driver;
 
-use super::{Sending, StreamEnd};
+use super::{Sending, StreamEnd, Upgrade};
 use crate::ids::{LinkId, Timers};
-use crate::link::mux::h1::{Answered, Wrote};
+use crate::link::messages::Asking;
+use crate::link::mux::h1::{Answered, Asked, Wrote};
 use crate::link::mux::{Mux, h2};
 use crate::link::{Links, Role};
+use crate::websocket;
 
 /// The scheme of requests without one, as in HAProxy.
 const SCHEME: Scheme = Scheme::Https;
@@ -124,15 +125,13 @@ impl Links {
         parent.map_or_else(Vec::new, |parent| parent.children.clone())
     }
 
-    /// Sends the head of a response on a stream. Returns the number of bytes. `reads_on`: payload of the server follows, even if
-    /// the client gets none.
-    pub fn respond_stream<D: Driver>(
+    /// Sends the head of a response on a stream. Returns the number of bytes.
+    pub(in crate::link) fn respond_stream<D: Driver>(
         &mut self,
         io: &mut D,
         id: LinkId,
         head: &Head,
         how: Answered,
-        reads_on: bool,
     ) -> usize {
         let mut connected = None;
         // HTTP/2 has no 101 (RFC 9113 §8.6).
@@ -143,7 +142,7 @@ impl Links {
         let Some(end) = self.stream_end_mut(id) else {
             return 0;
         };
-        end.head_left(how.framing, how.tunnel, reads_on);
+        end.head_left(how.framing, how.tunnel, how.reads_on);
         let ends = end.sending == Sending::Over;
         self.with_way(io, id, |way, frames| {
             way.codec.send_response(way.number, head, ends, frames);
@@ -151,7 +150,12 @@ impl Links {
     }
 
     /// Sends an interim response on a stream. Returns the number of bytes.
-    pub fn interim_stream<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &Head) -> usize {
+    pub(in crate::link) fn interim_stream<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: LinkId,
+        head: &Head,
+    ) -> usize {
         if let Some(end) = self.stream_end_mut(id) {
             end.expects &= head.status() != 100;
         }
@@ -160,25 +164,60 @@ impl Links {
         })
     }
 
-    /// Sends the head of a request, which opens its stream. Returns the number of bytes. None where the connection takes no new
-    /// streams.
-    pub fn ask_stream<D: Driver>(
+    /// Sends the head of a request, which opens its stream.
+    pub(in crate::link) fn ask_stream<D: Driver>(
         &mut self,
         io: &mut D,
         id: LinkId,
         head: &Head,
-        framing: Framing,
-        is_tunnel: bool,
-    ) -> Option<usize> {
-        let end = self.stream_end_mut(id)?;
-        end.head_left(framing, is_tunnel, false);
-        let (connection, ends) = (end.connection, end.sending == Sending::Over);
+        how: Asked,
+    ) -> Asking {
+        let Some(connection) = self.connection_of(id) else {
+            return Asking::Full;
+        };
+        let is_upgrade = how.tunnel && head.method() != Method::Connect;
+        let mut extended = None;
+        if is_upgrade {
+            let Some((head, upgrade)) = self.extended_connect(connection, head) else {
+                return Asking::Unsupported;
+            };
+            if let Some(end) = self.stream_end_mut(id) {
+                end.upgrade = Some(Box::new(upgrade));
+            }
+            extended = Some(head);
+        }
+        let head = extended.as_ref().unwrap_or(head);
+        let Some(end) = self.stream_end_mut(id) else {
+            return Asking::Full;
+        };
+        end.head_left(how.framing, how.tunnel, false);
+        let ends = end.sending == Sending::Over;
         let mut number = None;
         let wire = self.with_codec(io, connection, |codec, frames| {
             number = codec.send_request(head, SCHEME, id.slot, ends, frames);
         });
-        self.stream_end_mut(id)?.number = Some(number?);
-        Some(wire)
+        let (Some(end), Some(number)) = (self.stream_end_mut(id), number) else {
+            return Asking::Full;
+        };
+        end.number = Some(number);
+        Asking::Sent { wire }
+    }
+
+    /// The extended CONNECT (RFC 8441 §4) for a request with `Upgrade`. None where the server does not support it, or the request
+    /// has a body.
+    fn extended_connect(&mut self, connection: LinkId, request: &Head) -> Option<(Head, Upgrade)> {
+        let is_taken = self
+            .connection_mut(connection)?
+            .codec
+            .takes_extended_connect();
+        let mut head = request.clone();
+        let protocol: Box<[u8]> = request.upgrade_protocol()?.into();
+        let accept = request.get(Name::SecWebsocketKey).map(websocket::accept);
+        if !is_taken || request.method() != Method::Get || !head.make_extended_connect() {
+            return None;
+        }
+        let accept = accept.map(String::into_boxed_str);
+        Some((head, Upgrade { accept, protocol }))
     }
 
     /// Sends payload on a stream, as far as its windows and the connection allow.
