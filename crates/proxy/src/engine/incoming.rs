@@ -539,6 +539,8 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return Feed::Gone;
         };
+        // The client has to take interim responses before the next head is read.
+        let is_held = entry.is_held(Hold::Peer);
         let Mux::Back(back) = &mut entry.mux else {
             return Feed::Gone;
         };
@@ -553,7 +555,7 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::More(0);
         };
         let id = stream.id;
-        if back.awaits_head() && !matches!(stream.phase, Phase::ResponseHead) {
+        if back.awaits_head() && (is_held || !matches!(stream.phase, Phase::ResponseHead)) {
             return Feed::Wait(0);
         }
         let rules = response_read_rules(self.cx.running, stream.backend);

@@ -361,11 +361,16 @@ impl<D: Driver> net::Engine<D> for Engine {
                 self.enter(driver, Some(link), |turn| turn.go_on_later(link));
             }
         }
+        for _ in 0..self.core.links.listed_turns() {
+            if let Some(link) = self.core.links.next_listed() {
+                self.enter(driver, Some(link), |turn| turn.take_turns(link));
+            }
+        }
         self.flush_gathered(driver);
     }
 
     fn has_work(&self) -> bool {
-        !self.state.later.is_empty()
+        !self.state.later.is_empty() || self.core.links.listed_turns() > 0
     }
 }
 
@@ -374,9 +379,9 @@ impl<D: Driver> Turn<'_, D> {
     fn settle(&mut self) {
         loop {
             let work = &mut self.cx.core.work;
-            if let Some(id) = work.streams.pop() {
+            if let Some(id) = work.streams.pop_front() {
                 self.with_stream(id, |cx, stream| cx.run(stream));
-            } else if let Some(link) = work.links.pop() {
+            } else if let Some(link) = work.links.pop_front() {
                 self.state.at_work = AtWork {
                     link: Some(link),
                     ..AtWork::default()
@@ -476,9 +481,8 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
-        entry.blocked = blocked;
-        let mux = &entry.mux;
-        let is_connection = matches!(mux, Mux::Connection(_));
+        entry.progressed(blocked);
+        let is_connection = matches!(entry.mux, Mux::Connection(_));
         if !blocked {
             self.cx.core.links.unblocked(link);
         }
@@ -486,7 +490,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         if is_connection {
-            self.streams_writable(link, blocked);
+            self.connection_writable(link, blocked);
             if !matches!(
                 self.cx.core.links.get(link),
                 Some(entry) if matches!(entry.role, Role::Client(_)) && entry.mux.is_free()
@@ -509,7 +513,7 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
-        entry.blocked = false;
+        entry.progressed(false);
         match &entry.role {
             Role::Client(_) => {
                 let sock = entry.sock;

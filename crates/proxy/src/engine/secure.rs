@@ -162,7 +162,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.begin_session(link);
                 // Early data that waited for the handshake.
                 if self.cx.core.links.has_input(link) {
-                    self.cx.core.work.links.push(link);
+                    self.cx.core.work.links.push_back(link);
                 }
             }
             Some(Role::Client(_)) => self.early_data_was_good(link),

@@ -9,6 +9,8 @@ pub(crate) mod mux;
 mod secure;
 mod server;
 
+use std::collections::VecDeque;
+
 use net::slots::{Key, Slots};
 use net::timers::TimerId;
 use net::{Driver, Message, Sent, SockId};
@@ -33,6 +35,8 @@ pub(crate) struct Link {
     holds: u8,
     /// The driver has unsent bytes.
     pub blocked: bool,
+    /// The bytes that were sent since then: an upper bound of those that wait.
+    owed: usize,
     /// The peer has ended its side.
     pub eof: bool,
     /// Our side is ended.
@@ -73,6 +77,10 @@ pub(crate) enum Hold {
 /// The largest input buffer that an idle connection keeps, bytes; a larger one is freed.
 const IDLE_INPUT_BYTES_MAX: usize = 256;
 
+/// How many bytes may be sent to a peer that does not read, beyond the message that filled its socket: heads, interim responses
+/// and automatic replies, all of which are sent whole. Above it, neither the peer nor the source of such messages is read.
+const OWED_BYTES_MAX: usize = 16 << 10;
+
 /// The connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
@@ -86,6 +94,8 @@ pub(crate) struct Links {
     /// Scratch buffer: HTTP/2 frames to send; empty between uses.
     frames: Vec<u8>,
     outgoing: Outgoing,
+    /// HTTP/2 connections whose waiting streams may send.
+    turns: VecDeque<LinkId>,
 }
 
 impl Links {
@@ -106,6 +116,7 @@ impl Links {
             timer: timers.add(Owner::Link(id)),
             holds: 0,
             blocked: false,
+            owed: 0,
             eof: false,
             shut: false,
             is_later: false,
@@ -235,8 +246,12 @@ impl Links {
     pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
         match self.links.get_mut(id) {
             Some(link) => {
+                let was_blocked = link.blocked;
                 let sent = self.outgoing.message(io, link.wire(id).0, message);
                 link.blocked |= sent.blocked;
+                if was_blocked {
+                    link.owed += message.head.len() + sent.taken + message.tail.len();
+                }
                 sent
             }
             None => Sent {
@@ -372,6 +387,16 @@ impl Links {
         self.get(id).is_some_and(|link| link.blocked)
     }
 
+    /// Whether the connection of a link has unsent bytes.
+    pub fn is_backlogged(&self, id: LinkId) -> bool {
+        self.base(id).is_some_and(|link| link.blocked)
+    }
+
+    /// Whether the connection of a link has so many unsent bytes that nothing may be done that adds to them.
+    pub fn owes_much(&self, id: LinkId) -> bool {
+        self.base(id).is_some_and(Link::owes_much)
+    }
+
     // ---- reading
 
     /// Stops reading for a reason.
@@ -419,6 +444,25 @@ impl Link {
             secure: self.secure.as_deref_mut(),
         };
         (wire, &mut self.mux)
+    }
+
+    /// Whether so many unsent bytes wait for the peer that nothing may be done that adds to them.
+    #[inline]
+    pub fn owes_much(&self) -> bool {
+        self.blocked && self.owed >= OWED_BYTES_MAX
+    }
+
+    /// Whether it is a stream that waits for its turn on its connection.
+    pub fn awaits_turn(&self) -> bool {
+        matches!(&self.mux, Mux::Stream(end) if end.turn == mux::h2::Turn::Waiting)
+    }
+
+    /// The driver has sent bytes. `blocked`: some still wait.
+    pub fn progressed(&mut self, blocked: bool) {
+        self.blocked = blocked;
+        if !blocked {
+            self.owed = 0;
+        }
     }
 
     /// Whether as many bytes wait as may.

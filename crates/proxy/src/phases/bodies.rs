@@ -127,7 +127,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.up.done
             && let Some(client) = stream.client
         {
-            self.core.work.links.push(client);
+            self.core.work.links.push_back(client);
         }
     }
 
@@ -232,7 +232,7 @@ impl<D: Driver> Cx<'_, D> {
             && let Some(server) = stream.server.link()
             && self.core.links.get(server).is_some_and(Link::has_waiting)
         {
-            self.core.work.links.push(server);
+            self.core.work.links.push_back(server);
         }
     }
 
@@ -347,7 +347,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.expect_server(stream, stream.server_ms(self.running));
             }
             self.core.links.release(self.io, server, Hold::Peer);
-            self.core.work.links.push(server);
+            self.core.work.links.push_back(server);
         }
         match stream.phase {
             Phase::Transfer => self.run(stream),
@@ -382,7 +382,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.expect_client(stream, stream.client_ms(self.running));
             }
             self.core.links.release(self.io, client, Hold::Peer);
-            self.core.work.links.push(client);
+            self.core.work.links.push_back(client);
         }
         if matches!(stream.phase, Phase::Tunnel(_)) {
             self.tunnel_maybe_over(stream);

@@ -27,7 +27,7 @@ impl<D: Driver> Cx<'_, D> {
             After::Drain => {
                 self.wait_for_client(link);
                 self.core.links.release_all(self.io, link);
-                self.core.work.links.push(link);
+                self.core.work.links.push_back(link);
             }
             After::End { lingers } => self.finish_client(link, lingers),
         }
@@ -77,7 +77,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, deadline(now, wait_ms));
         self.core.links.release_all(self.io, link);
         if more {
-            self.core.work.links.push(link);
+            self.core.work.links.push_back(link);
         }
     }
 

@@ -33,6 +33,7 @@ mod tables;
 mod take_over;
 mod tunnel;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use http::Head;
@@ -85,9 +86,9 @@ pub(crate) struct Core {
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Streams that can continue.
-    pub streams: Vec<StreamId>,
+    pub streams: VecDeque<StreamId>,
     /// Connections whose input may be used now.
-    pub links: Vec<LinkId>,
+    pub links: VecDeque<LinkId>,
     /// A client's connection was closed, so another one may be accepted.
     pub dismissed: bool,
 }

@@ -318,7 +318,7 @@ impl<D: Driver> Cx<'_, D> {
         let timeout_ms = self.running.timeouts(stream.frontend).http_request;
         stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
         self.set_timer(stream);
-        self.core.work.links.push(link);
+        self.core.work.links.push_back(link);
         stream.go(Phase::RequestHead)
     }
 

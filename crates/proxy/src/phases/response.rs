@@ -124,12 +124,16 @@ impl<D: Driver> Cx<'_, D> {
                 .running
                 .spelling(frontend.options.h1_case_adjust_bogus_client);
             let links = &mut self.core.links;
-            let wire = links.send_interim(self.io, client, &stream.response, spelling);
-            stream.txn.bytes_out += wire as u64;
-            if links.is_blocked(client)
+            // The hold below stops an HTTP/1 server. The streams of an HTTP/2 server share its connection, which is read on.
+            if !links.owes_much(client) {
+                let wire = links.send_interim(self.io, client, &stream.response, spelling);
+                stream.txn.bytes_out += wire as u64;
+            }
+            if links.is_backlogged(client)
                 && let Some(server) = stream.server.link()
             {
                 // However many interim responses there are, they wait until the client takes them.
+                links.await_turn(client);
                 links.hold(self.io, server, crate::link::Hold::Peer);
                 stream.deadlines.server_ms = net::timers::NEVER_MS;
                 self.expect_client(stream, stream.client_ms(self.running));

@@ -64,6 +64,7 @@ impl<D: Driver> Cx<'_, D> {
             return self.end_connection(link);
         }
         connection.codec.slim();
+        connection.turns.release_spare();
         let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;

@@ -54,8 +54,8 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         }
         self.core.links.release(self.io, client, Hold::Full);
-        self.core.work.links.push(client);
-        self.core.work.links.push(server);
+        self.core.work.links.push_back(client);
+        self.core.work.links.push_back(server);
         Step::Wait
     }
 
@@ -71,7 +71,7 @@ impl<D: Driver> Cx<'_, D> {
                 return self.tunnel_maybe_over(stream);
             }
             if let Some(server) = stream.server.link() {
-                self.core.work.links.push(server);
+                self.core.work.links.push_back(server);
             }
         }
     }

@@ -91,6 +91,13 @@ impl Connection {
         room.min(self.peer.frame_bytes_max as usize)
     }
 
+    /// Whether the window of the connection permits payload. If not, [`super::super::Event::WindowsOpen`] follows.
+    #[must_use]
+    pub fn has_connection_room(&mut self) -> bool {
+        self.is_blocked |= self.send_window <= 0;
+        self.send_window > 0
+    }
+
     /// Appends the header of a DATA frame; the caller appends `len` bytes of payload right after it. `len` is at most
     /// [`Connection::data_room`], and may be 0 with `end`. If `len` is not valid or the stream is gone, nothing is appended and
     /// the result is false.

@@ -7,31 +7,53 @@ use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::running::deadline;
 
+/// How many waiting streams of a connection are woken in a round.
+const TURNS_A_ROUND_MAX: usize = 8;
+
 impl<D: Driver> Turn<'_, D> {
     // ---- room
 
-    /// A stream may send again.
-    pub(super) fn stream_writable(&mut self, child: LinkId, blocked: bool) {
+    /// A stream may send again, unless it waits for its turn.
+    pub(super) fn stream_writable(&mut self, child: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(child) else {
             return;
         };
-        if !entry.blocked {
+        if entry.awaits_turn() || !std::mem::take(&mut entry.blocked) {
             return;
         }
-        entry.blocked = blocked;
         if let Some(stream) = entry.mux.stream() {
-            self.with_stream(stream, |cx, stream| cx.moved_on(stream, child, blocked));
+            self.with_stream(stream, |cx, stream| cx.moved_on(stream, child, false));
         }
     }
 
-    /// Reports write progress to all streams of a connection.
-    pub(in crate::engine) fn streams_writable(&mut self, link: LinkId, blocked: bool) {
+    /// The peer's settings have changed the windows of all streams.
+    pub(super) fn windows_changed(&mut self, link: LinkId) {
         for child in self.cx.core.links.children(link) {
-            self.stream_writable(child, blocked);
+            self.stream_writable(child);
+        }
+        self.cx.core.links.list_turns(link);
+    }
+
+    /// The driver has sent bytes of a connection. This is progress for all streams that wait for it; if none of its bytes wait
+    /// any more, they take turns.
+    pub(in crate::engine) fn connection_writable(&mut self, link: LinkId, blocked: bool) {
+        for child in self.cx.core.links.waiting_streams(link) {
+            if let Some(stream) = self.cx.core.links.stream(child) {
+                self.with_stream(stream, |cx, stream| cx.moved_on(stream, child, true));
+            }
         }
         if !blocked {
-            self.cx.core.work.links.push(link);
+            self.cx.core.links.list_turns(link);
+            self.cx.core.work.links.push_back(link);
         }
+    }
+
+    /// Wakes the next waiting streams of a connection; the others follow in the next round.
+    pub(in crate::engine) fn take_turns(&mut self, link: LinkId) {
+        for child in self.cx.core.links.next_turns(link, TURNS_A_ROUND_MAX) {
+            self.stream_writable(child);
+        }
+        self.cx.core.links.list_turns(link);
     }
 
     // ---- ends
@@ -87,7 +109,7 @@ impl<D: Driver> Turn<'_, D> {
     pub(in crate::engine) fn server_connection_ended(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.eof = true;
-            entry.blocked = false;
+            entry.progressed(false);
         }
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
             return;

@@ -22,10 +22,6 @@ use crate::shared::FrontCount;
 use crate::stream::Phase;
 use crate::websocket;
 
-/// How many bytes of automatic replies (acknowledgements, resets, credit) may wait for a peer that does not read. Above it, the
-/// peer is not read.
-const UNREAD_BYTES_MAX: usize = 16 << 10;
-
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
 
@@ -153,12 +149,9 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let is_client = matches!(entry.role, Role::Client(_));
-        let is_blocked = entry.blocked;
-        if let Mux::Connection(connection) = &mut entry.mux {
-            // A peer that provokes replies and does not read them is not read either.
-            if is_blocked && connection.unread >= UNREAD_BYTES_MAX {
-                return Feed::Wait(0);
-            }
+        // A peer that provokes responses and does not read them is not read either.
+        if entry.owes_much() {
+            return Feed::Wait(0);
         }
         if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() {
             self.later(link);
@@ -179,10 +172,6 @@ impl<D: Driver> Turn<'_, D> {
         let glitches = connection.codec.glitches();
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
         let glitches = connection.codec.glitches() - glitches;
-        connection.unread = match is_blocked {
-            true => connection.unread + out.len(),
-            false => 0,
-        };
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);
             out.clear();
@@ -234,13 +223,13 @@ impl<D: Driver> Turn<'_, D> {
             Event::Reset { token, code, .. } => self.stream_reset(token, code),
             Event::WindowOpen { token, .. } => {
                 if let Some(child) = self.cx.core.links.at(token) {
-                    self.stream_writable(child, false);
+                    self.stream_writable(child);
                 }
             }
-            Event::WindowsOpen => self.streams_writable(link, false),
+            Event::WindowsOpen => self.cx.core.links.list_turns(link),
             Event::Settings => {
                 self.settings_came(link);
-                self.streams_writable(link, false);
+                self.windows_changed(link);
             }
             Event::Goaway { .. } => self.connection_is_ending(link),
             Event::Refused { error, .. } => {

@@ -10,24 +10,24 @@ use super::script::{DEFAULTS, Play};
 use crate::setups::running;
 
 /// A client on the first connection, and what it was told.
-struct Client {
-    play: Play,
-    place: usize,
-    codec: Connection,
+pub(super) struct Client {
+    pub play: Play,
+    pub place: usize,
+    pub codec: Connection,
     /// Bytes of the proxy's that it has read.
-    read: usize,
+    pub read: usize,
     /// By stream: the status.
-    answers: Vec<(u32, u16)>,
+    pub answers: Vec<(u32, u16)>,
     goaways: Vec<Code>,
     /// The streams whose responses ended, and those that were reset.
     ended: Vec<u32>,
-    resets: Vec<u32>,
+    pub resets: Vec<u32>,
     /// The payload of all responses.
     data: Vec<u8>,
 }
 
 impl Client {
-    fn new(global: &str, lines: &str) -> Client {
+    pub fn new(global: &str, lines: &str) -> Client {
         Client::of(&format!("global\n{global}\n{DEFAULTS}{lines}\n"))
     }
 
@@ -64,12 +64,12 @@ impl Client {
     }
 
     /// Sends a request for `/`. None where no stream may be opened.
-    fn get(&mut self) -> Option<StreamId> {
+    pub fn get(&mut self) -> Option<StreamId> {
         self.send(b"GET")
     }
 
     /// The same with a method.
-    fn send(&mut self, method: &[u8]) -> Option<StreamId> {
+    pub fn send(&mut self, method: &[u8]) -> Option<StreamId> {
         let mut head = Head::default();
         assert!(head.set_method(method));
         head.set_target(b"/");
@@ -105,7 +105,7 @@ impl Client {
         String::from_utf8_lossy(bytes).replace("\r\n", "|")
     }
 
-    fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         self.play.line(line).expect("it can be done");
         self.go_on();
     }
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// Lets the proxy work and reads what it says.
-    fn go_on(&mut self) {
+    pub fn go_on(&mut self) {
         self.play.settle();
         let all = self.play.driver.pipes[self.place].outbox.peek().to_vec();
         let mut head = Head::default();

@@ -29,5 +29,6 @@ mod sources;
 mod timeouts;
 mod traces;
 mod tunnels;
+mod turns;
 mod variables;
 mod waits;

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
 use spangate_proxy::{Engine, Order, Running, Shared};
 
-use crate::driver::{SimDriver, deliver};
+use crate::driver::{Pipe, SimDriver, deliver};
 use crate::setups::running;
 
 pub const DEFAULTS: &str = "
@@ -449,7 +449,11 @@ impl Play {
             place = 0;
         }
         self.engine.on_round_end(&mut self.driver);
-        if net::Engine::<SimDriver>::has_work(&self.engine) {
+        let is_ready = |pipe: &Pipe| {
+            pipe.sock.is_some() && !pipe.paused && !pipe.connecting && !pipe.inbox.is_empty()
+        };
+        let has_work = net::Engine::<SimDriver>::has_work(&self.engine);
+        if has_work || self.driver.pipes.iter().any(is_ready) {
             self.settle();
         }
     }

@@ -5,6 +5,7 @@
 //! window closed; the other streams of its connection continue.
 
 mod send;
+mod turns;
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number
 use net::timers::NEVER_MS;
 
 use crate::ids::{LinkId, StreamId};
+pub(crate) use turns::Turn;
+use turns::Turns;
 
 /// A connection with its streams.
 #[derive(Debug)]
@@ -22,8 +25,8 @@ pub(crate) struct Connection {
     pub codec: Codec,
     /// The links of its streams.
     pub children: Vec<LinkId>,
-    /// Bytes of automatic replies of the codec since the socket stopped taking bytes.
-    pub unread: usize,
+    /// The streams that wait to send.
+    pub turns: Turns,
     /// It takes no new streams, and ends with its last one.
     pub is_ending: bool,
     /// The number of streams that the client has opened.
@@ -65,7 +68,7 @@ impl Connection {
         Box::new(Connection {
             codec,
             children: Vec::new(),
-            unread: 0,
+            turns: Turns::default(),
             is_ending: false,
             streams: 0,
             pings: idle_ping.map(|interval| Pings {
@@ -120,6 +123,7 @@ pub(crate) struct StreamEnd {
     /// Its place among [`Connection::children`].
     pub place: u32,
     pub sending: Sending,
+    pub turn: Turn,
     /// The peer's message has ended; its unused bytes wait with the link.
     pub has_ended: bool,
     /// The end was reported to the stream.
@@ -156,6 +160,7 @@ impl StreamEnd {
             stream: None,
             place,
             sending: Sending::Head,
+            turn: Turn::Free,
             has_ended: false,
             is_end_told: false,
             announced: 0,

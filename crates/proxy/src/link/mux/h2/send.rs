@@ -4,6 +4,7 @@ use http::h2::{Code, Connection as Codec, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
 
+use super::turns::Turn;
 use super::{Sending, StreamEnd, Upgrade};
 use crate::ids::{LinkId, Timers};
 use crate::link::messages::Asking;
@@ -19,8 +20,16 @@ const SCHEME: Scheme = Scheme::Https;
 struct Way<'a> {
     number: Number,
     codec: &'a mut Codec,
-    /// The connection's socket has unsent bytes.
-    is_blocked: bool,
+}
+
+/// What happens to the next part of a stream's payload.
+enum Part {
+    /// The stream is closed, or its message has no payload.
+    Discard,
+    /// It waits: for the stream's window, for its turn, or for the connection.
+    Wait,
+    /// This much is sent. `ends`: it ends the message.
+    Send { count: usize, ends: bool },
 }
 
 impl Links {
@@ -90,14 +99,8 @@ impl Links {
         let (connection, Some(number)) = (end.connection, end.number) else {
             return 0;
         };
-        let is_blocked = self.is_blocked(connection);
         self.with_codec(io, connection, |codec, frames| {
-            let mut way = Way {
-                number,
-                codec,
-                is_blocked,
-            };
-            work(&mut way, frames);
+            work(&mut Way { number, codec }, frames);
         })
     }
 
@@ -220,60 +223,168 @@ impl Links {
         Some((head, Upgrade { accept, protocol }))
     }
 
-    /// Sends payload on a stream, as far as its windows and the connection allow.
+    /// Sends payload on a stream, as far as its windows, its turn and the connection allow.
     pub fn stream_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
         let mut wrote = Wrote::default();
-        let Some(end) = self.stream_end_mut(id) else {
-            return Wrote {
-                taken: bytes.len(),
-                ..wrote
-            };
-        };
-        let mut sending = end.sending;
         while wrote.taken < bytes.len() {
-            let Sending::Body { left } = &mut sending else {
-                // The message has no payload to send: discard it.
-                wrote.taken = bytes.len();
-                break;
-            };
-            let rest = &bytes[wrote.taken..];
-            let (mut sent, mut is_gone, mut is_blocked) = (0, true, false);
-            let wire = self.with_way(io, id, |way, frames| {
-                is_gone = way.codec.token(way.number).is_none();
-                is_blocked = way.is_blocked;
-                if is_gone || is_blocked {
-                    return;
+            match self.next_part(id, bytes.len() - wrote.taken) {
+                Part::Discard => wrote.taken = bytes.len(),
+                Part::Wait => {
+                    wrote.blocked = true;
+                    break;
                 }
-                sent = way.codec.data_room(way.number).min(rest.len());
-                let ends = *left == Some(sent as u64);
-                if sent > 0 && way.codec.send_data_head(way.number, sent, ends, frames) {
-                    frames.extend_from_slice(&rest[..sent]);
+                Part::Send { count, ends } => {
+                    let part = &bytes[wrote.taken..wrote.taken + count];
+                    wrote.wire += self.with_way(io, id, |way, frames| {
+                        if way.codec.send_data_head(way.number, count, ends, frames) {
+                            frames.extend_from_slice(part);
+                        }
+                    });
+                    wrote.taken += count;
                 }
-            });
-            if is_gone {
-                // The stream is closed: discard it.
-                wrote.taken = bytes.len();
-                break;
-            }
-            wrote.taken += sent;
-            wrote.wire += wire;
-            if let Some(left) = left {
-                *left = left.saturating_sub(sent as u64);
-            }
-            if *left == Some(0) {
-                sending = Sending::Over;
-            } else if sent == 0 || is_blocked {
-                wrote.blocked = true;
-                break;
             }
         }
         if let Some(link) = self.get_mut(id) {
             link.blocked |= wrote.blocked;
-            if let Mux::Stream(end) = &mut link.mux {
-                end.sending = sending;
-            }
         }
         wrote
+    }
+
+    /// How much of `most` bytes a stream may send next.
+    fn next_part(&mut self, id: LinkId, most: usize) -> Part {
+        let Some(link) = self.links.get_mut(id) else {
+            return Part::Discard;
+        };
+        let Mux::Stream(end) = &mut link.mux else {
+            return Part::Discard;
+        };
+        let (Sending::Body { left }, Some(number)) = (&mut end.sending, end.number) else {
+            // The message has no payload to send.
+            return Part::Discard;
+        };
+        let (mut left_after, turn, connection) = (*left, end.turn, end.connection);
+        let Some(parent) = self.links.get_mut(connection) else {
+            return Part::Discard;
+        };
+        let is_blocked = parent.blocked;
+        let Mux::Connection(parent) = &mut parent.mux else {
+            return Part::Discard;
+        };
+        if parent.codec.token(number).is_none() {
+            // The stream is closed.
+            return Part::Discard;
+        }
+        let limit = match turn {
+            Turn::Waiting => return Part::Wait,
+            Turn::Free => usize::MAX,
+            Turn::Woken { left } => left,
+        };
+        if is_blocked || limit == 0 || !parent.codec.has_connection_room() {
+            parent.turns.queue(id, turn);
+            self.list_turns(connection);
+            self.set_turn(id, Turn::Waiting);
+            return Part::Wait;
+        }
+        let room = parent.codec.data_room(number);
+        let count = room.min(most).min(limit);
+        if count == 0 {
+            return Part::Wait;
+        }
+        if let Some(left) = &mut left_after {
+            *left = left.saturating_sub(count as u64);
+        }
+        let ends = left_after == Some(0);
+        if let Some(end) = self.stream_end_mut(id) {
+            end.sending = match ends {
+                true => Sending::Over,
+                false => Sending::Body { left: left_after },
+            };
+            if let Turn::Woken { left } = &mut end.turn {
+                *left -= count;
+            }
+        }
+        Part::Send { count, ends }
+    }
+
+    fn set_turn(&mut self, id: LinkId, turn: Turn) {
+        if let Some(end) = self.stream_end_mut(id) {
+            end.turn = turn;
+        }
+    }
+
+    /// Lists a connection whose streams wait, if it takes payload now.
+    pub fn list_turns(&mut self, connection: LinkId) {
+        let Some(link) = self.links.get_mut(connection) else {
+            return;
+        };
+        let is_blocked = link.blocked;
+        if let Mux::Connection(parent) = &mut link.mux
+            && !is_blocked
+            && !parent.turns.is_empty()
+            && parent.codec.has_connection_room()
+            && !std::mem::replace(&mut parent.turns.is_listed, true)
+        {
+            self.turns.push_back(connection);
+        }
+    }
+
+    /// The number of connections whose waiting streams may send.
+    #[inline]
+    pub fn listed_turns(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// The next connection whose waiting streams may send.
+    pub fn next_listed(&mut self) -> Option<LinkId> {
+        let connection = self.turns.pop_front()?;
+        if let Some(parent) = self.connection_mut(connection) {
+            parent.turns.is_listed = false;
+        }
+        Some(connection)
+    }
+
+    /// Lets the next waiting streams of a connection send, at most `most`; none where the connection takes no payload.
+    pub fn next_turns(&mut self, connection: LinkId, most: usize) -> Vec<LinkId> {
+        let Some(link) = self.links.get_mut(connection) else {
+            return Vec::new();
+        };
+        let is_blocked = link.blocked;
+        let Mux::Connection(parent) = &mut link.mux else {
+            return Vec::new();
+        };
+        if is_blocked || !parent.codec.has_connection_room() {
+            return Vec::new();
+        }
+        let woken = parent.turns.next_round(most);
+        let woken = woken.map(|(id, turn)| {
+            self.set_turn(id, turn);
+            id
+        });
+        woken.collect()
+    }
+
+    /// The streams of a connection that wait to send.
+    pub fn waiting_streams(&mut self, connection: LinkId) -> Vec<LinkId> {
+        let parent = self.connection_mut(connection);
+        parent.map_or_else(Vec::new, |parent| parent.turns.waiting().collect())
+    }
+
+    /// A stream has nothing to send now, and its connection is backlogged: it is told when the connection takes bytes again.
+    pub fn await_turn(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let Mux::Stream(end) = &mut link.mux else {
+            return;
+        };
+        link.blocked = true;
+        let (connection, turn) = (
+            end.connection,
+            std::mem::replace(&mut end.turn, Turn::Waiting),
+        );
+        if let Some(parent) = self.connection_mut(connection) {
+            parent.turns.queue(id, turn);
+        }
     }
 
     /// Ends the message on a stream. Returns the number of bytes that are sent for it.
@@ -344,6 +455,9 @@ impl Links {
             return None;
         };
         let parent = self.connection_mut(end.connection)?;
+        if end.turn == Turn::Waiting {
+            parent.turns.remove(id);
+        }
         let place = end.place as usize;
         parent.children.swap_remove(place);
         let is_free = parent.children.is_empty();

@@ -1,0 +1,144 @@
+//! The turns in which the streams of a connection send while it does not take everything.
+//!
+//! A stream that the connection refuses joins a queue. When the connection takes payload again, the streams are woken in order.
+//! Streams that have sent nothing since they were last woken come at least a round before those that have: the payload of some
+//! lies here and that of others in the kernel, so the order of waking alone does not decide who sends first. A woken stream may
+//! send [`TURN_BYTES`] and then queues again, unless no other stream waits.
+
+use std::collections::VecDeque;
+
+use crate::ids::LinkId;
+
+/// How much payload a stream sends in its turn, bytes.
+pub(crate) const TURN_BYTES: usize = 32 << 10;
+
+/// The queue of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    unserved: VecDeque<LinkId>,
+    served: VecDeque<LinkId>,
+    /// The stream that was woken last. If it alone queues again, it needs no turns.
+    last: Option<LinkId>,
+    /// The connection is in the worker's list of connections with waiting streams.
+    pub is_listed: bool,
+}
+
+/// A stream's part in the turns of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing limits it but the connection.
+    #[default]
+    Free,
+    /// It waits in the queue.
+    Waiting,
+    /// It was woken and may send `left` of [`TURN_BYTES`].
+    Woken { left: usize },
+}
+
+impl Turns {
+    /// Adds a stream whose turn is over; one that was woken and sent nothing keeps its precedence.
+    pub fn queue(&mut self, id: LinkId, turn: Turn) {
+        match turn {
+            Turn::Woken { left: TURN_BYTES } => self.unserved.push_back(id),
+            Turn::Free | Turn::Woken { .. } => self.served.push_back(id),
+            Turn::Waiting => {}
+        }
+    }
+
+    /// The streams to wake in this round, and their turns: at most `most`.
+    pub fn next_round(&mut self, most: usize) -> impl Iterator<Item = (LinkId, Turn)> + use<> {
+        let queue = match self.unserved.is_empty() {
+            true => &mut self.served,
+            false => &mut self.unserved,
+        };
+        let woken: Vec<_> = queue.drain(..most.min(queue.len())).collect();
+        let is_alone = self.is_empty() && woken.len() == 1 && self.last == woken.first().copied();
+        self.last = woken.last().copied();
+        let turn = match is_alone {
+            true => Turn::Free,
+            false => Turn::Woken { left: TURN_BYTES },
+        };
+        woken.into_iter().map(move |id| (id, turn))
+    }
+
+    /// Removes a stream that ends.
+    pub fn remove(&mut self, id: LinkId) {
+        for queue in [&mut self.unserved, &mut self.served] {
+            if let Some(place) = queue.iter().position(|waiting| *waiting == id) {
+                queue.remove(place);
+                return;
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.unserved.is_empty() && self.served.is_empty()
+    }
+
+    /// The streams that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = LinkId> + '_ {
+        self.unserved.iter().chain(&self.served).copied()
+    }
+
+    /// Frees memory that a connection without streams does not need.
+    pub fn release_spare(&mut self) {
+        if self.is_empty() {
+            self.unserved.shrink_to(0);
+            self.served.shrink_to(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(slot: u32) -> LinkId {
+        LinkId {
+            slot,
+            generation: 0,
+        }
+    }
+
+    fn round(turns: &mut Turns) -> Vec<u32> {
+        turns.next_round(8).map(|(id, _)| id.slot).collect()
+    }
+
+    #[test]
+    fn a_stream_that_sent_nothing_in_its_turn_precedes_those_that_did() {
+        let mut turns = Turns::default();
+        for slot in 0..3 {
+            turns.queue(id(slot), Turn::Free);
+        }
+        assert_eq!(round(&mut turns), [0, 1, 2]);
+        // The first stream uses what there is; the others are refused.
+        turns.queue(id(0), Turn::Woken { left: 7 });
+        turns.queue(id(1), Turn::Woken { left: TURN_BYTES });
+        turns.queue(id(2), Turn::Woken { left: TURN_BYTES });
+        assert_eq!(round(&mut turns), [1, 2]);
+        assert_eq!(round(&mut turns), [0]);
+    }
+
+    #[test]
+    fn a_stream_that_follows_itself_is_alone() {
+        let mut turns = Turns::default();
+        let mut turn = |before| {
+            turns.queue(id(1), before);
+            turns.next_round(8).next()
+        };
+        let woken = Turn::Woken { left: TURN_BYTES };
+        assert_eq!(turn(Turn::Free), Some((id(1), woken)));
+        assert_eq!(turn(Turn::Woken { left: 0 }), Some((id(1), Turn::Free)));
+    }
+
+    #[test]
+    fn a_stream_that_ends_leaves() {
+        let mut turns = Turns::default();
+        turns.queue(id(1), Turn::Free);
+        turns.queue(id(2), Turn::Woken { left: TURN_BYTES });
+        turns.remove(id(1));
+        turns.remove(id(3));
+        assert_eq!(round(&mut turns), [2]);
+        assert!(turns.is_empty());
+    }
+}
