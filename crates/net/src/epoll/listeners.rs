@@ -199,7 +199,7 @@ impl EpollDriver {
         }
         engine.on_accept(self, sock, accepted);
         if self.socks.get_mut(sock).is_some() {
-            self.read(engine, sock, buffer, false);
+            self.read(engine, sock, buffer);
         }
         self.tell_broken(engine, sock);
         Came::Connection

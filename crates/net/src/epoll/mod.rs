@@ -1,7 +1,8 @@
 //! The epoll driver: one per worker, edge-triggered, each descriptor registered once.
 //!
 //! A socket is read until a short read, which means that the socket is drained and that the kernel reports the next bytes as a
-//! new edge. A socket that was paused, or had its turn, with bytes left is kept in a ready list and served before the next wait.
+//! new edge. A socket that was paused, or had its turn, with bytes left is kept in a list and served in the next round. Bulk data
+//! has a list of its own, and a round reads a bounded number of its bytes.
 //! `read` receives, `send` sends, `listeners` accepts.
 
 mod asked;
@@ -31,6 +32,8 @@ pub use read::RECEIVE_BUFFER_BYTES;
 
 /// The most events of one wait.
 const EVENTS_MAX: usize = 256;
+/// Bulk data that is read in a round: what a small message may have to wait for.
+const BULK_BYTES_A_ROUND: usize = 512 << 10;
 /// The most unread input discarded at a close, so that the peer sees a FIN after our last bytes instead of a RST.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
@@ -94,7 +97,10 @@ pub struct SocketBuffers {
 pub struct EpollDriver {
     epoll: sys::Epoll,
     socks: Slots<Sock>,
-    ready: Vec<SockId>,
+    /// Sockets to serve without waiting for an event.
+    ready: VecDeque<SockId>,
+    /// Sockets with bulk data.
+    bulk: VecDeque<SockId>,
     listeners: listeners::Listeners,
     logs: Vec<LogSink>,
     dropped: Arc<Dropped>,
@@ -123,6 +129,8 @@ struct Sock {
     held: u32,
     /// Bytes that the next read looks at without taking them; 0 for an ordinary read.
     window: u32,
+    /// The last read was full: more data is likely to follow.
+    was_full: bool,
     /// Data may be peeked at before it is taken (TCP).
     peeks: bool,
     /// The kernel did not take everything, and the engine waits for progress.
@@ -131,6 +139,8 @@ struct Sock {
     paused: bool,
     /// The kernel may hold unread bytes or an unread end.
     unread: bool,
+    /// The kernel has reported the peer's end or an error, which follows the unread bytes.
+    hung_up: bool,
     /// The end of the peer's data was delivered.
     ended: bool,
     /// The socket is in the ready list.
@@ -174,7 +184,8 @@ impl EpollDriver {
         let mut driver = EpollDriver {
             epoll,
             socks: Slots::default(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
+            bulk: VecDeque::new(),
             listeners,
             logs: setup.logs,
             dropped: setup.dropped,
@@ -206,7 +217,6 @@ impl EpollDriver {
     ) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
-        let mut turn = Vec::new();
         while !engine.is_finished() {
             let timeout_ms = self.wait_ms(engine);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
@@ -233,13 +243,8 @@ impl EpollDriver {
                     }
                 }
             }
-            std::mem::swap(&mut turn, &mut self.ready);
-            for sock in turn.drain(..) {
-                if let Some(entry) = self.socks.get_mut(sock) {
-                    entry.queued = false;
-                    self.serve(engine, sock, &mut buffer);
-                }
-            }
+            self.serve_ready(engine, &mut buffer);
+            self.serve_bulk(engine, &mut buffer);
             if engine
                 .next_deadline_ms()
                 .is_some_and(|at| at <= self.now.ms())
@@ -260,7 +265,7 @@ impl EpollDriver {
     }
 
     fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E) -> i32 {
-        if !self.ready.is_empty() || engine.has_work() {
+        if !self.ready.is_empty() || !self.bulk.is_empty() || engine.has_work() {
             return 0;
         }
         let mut next = engine.next_deadline_ms().unwrap_or(u64::MAX);
@@ -309,7 +314,7 @@ impl EpollDriver {
         };
         if has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
             entry.unread = true;
-            let hang_up = has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
+            entry.hung_up |= has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
             // A paused or half-closed connection must still learn that its peer is gone for good.
             if (entry.paused || entry.ended) && has(libc::EPOLLERR | libc::EPOLLHUP) {
                 let code = sys::pending_error(entry.fd.as_raw_fd());
@@ -320,26 +325,57 @@ impl EpollDriver {
                     entry.broken = true;
                 }
             }
-            self.read(engine, sock, buffer, hang_up);
+            if entry.is_bulk() && !entry.broken {
+                self.make_ready(sock);
+            } else {
+                self.read(engine, sock, buffer);
+            }
         }
         self.tell_broken(engine, sock);
     }
 
-    /// Serves a socket of the ready list: delivers its end, its connection or its bytes.
-    fn serve<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, buffer: &mut [u8]) {
-        let Some(entry) = self.socks.get_mut(sock) else {
-            return;
-        };
-        if entry.orphan {
-            return; // nobody is to be told anything of it
+    /// Serves the sockets that are ready. Those that become ready meanwhile are served in the next round.
+    fn serve_ready<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
+        for _ in 0..self.ready.len() {
+            if let Some(sock) = self.ready.pop_front() {
+                self.serve(engine, sock, buffer);
+            }
         }
+    }
+
+    /// Serves sockets with bulk data, first in, first out, up to the bytes that a round has for them. The others keep their
+    /// places, so that small messages wait for one such portion at most, however many transfers there are.
+    fn serve_bulk<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
+        let mut left = BULK_BYTES_A_ROUND;
+        for _ in 0..self.bulk.len() {
+            if left == 0 {
+                return;
+            }
+            if let Some(sock) = self.bulk.pop_front() {
+                let bytes = self.serve(engine, sock, buffer);
+                left = left.saturating_sub(bytes);
+            }
+        }
+    }
+
+    /// Delivers a socket's end, its connection or its bytes. Returns the number of bytes that were read.
+    fn serve<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, buffer: &mut [u8]) -> usize {
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return 0;
+        };
+        entry.queued = false;
+        if entry.orphan {
+            return 0; // nobody is to be told anything of it
+        }
+        let mut bytes = 0;
         if entry.connecting && !entry.broken {
             entry.connecting = false;
             engine.on_connected(self, sock);
         } else if entry.unread {
-            self.read(engine, sock, buffer, true);
+            bytes = self.read(engine, sock, buffer);
         }
         self.tell_broken(engine, sock);
+        bytes
     }
 
     /// Reports a connection that accepts no more data. Its unread bytes are read first, then the connection is dead.
@@ -374,7 +410,10 @@ impl EpollDriver {
             && !entry.queued
         {
             entry.queued = true;
-            self.ready.push(sock);
+            match entry.is_bulk() {
+                true => self.bulk.push_back(sock),
+                false => self.ready.push_back(sock),
+            }
         }
     }
 
@@ -386,11 +425,13 @@ impl EpollDriver {
             put_off: send::PutOff::NOTHING,
             held: 0,
             window: 0,
+            was_full: false,
             peeks,
             blocked: false,
             connecting,
             paused: false,
             unread: false,
+            hung_up: false,
             ended: false,
             queued: false,
             shutdown: false,

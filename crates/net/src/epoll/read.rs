@@ -16,47 +16,55 @@ use crate::sys::{self, Io};
 pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
 /// The size of the first peek at bulk data; it doubles as long as all data is taken.
 const WINDOW_BYTES_MIN: usize = 64 << 10;
-/// Full reads of one socket before others get their turn.
-const READS_A_TURN_MAX: u32 = 4;
+/// Bulk data that is read from one socket before others get their turn.
+const BULK_BYTES_A_TURN: usize = 256 << 10;
 
 impl EpollDriver {
-    /// Reads the bytes that have arrived. With `to_end`, a short read does not mean drained: the peer's end follows.
+    /// Reads the bytes that have arrived; of bulk data, those of one turn. Returns the number of bytes that were read.
     pub(super) fn read<E: Engine<Self>>(
         &mut self,
         engine: &mut E,
         sock: SockId,
         buffer: &mut [u8],
-        to_end: bool,
-    ) {
-        for _ in 0..READS_A_TURN_MAX {
+    ) -> usize {
+        let mut all = 0;
+        while all < BULK_BYTES_A_TURN {
             let read_bytes = self.read_bytes;
             let Some(entry) = self.socks.get_mut(sock) else {
-                return;
+                return all;
             };
             if entry.paused || entry.ended {
-                return;
+                return all;
             }
+            let was_bulk = entry.is_bulk();
+            // With an end or an error behind it, a short read does not mean drained.
+            let to_end = entry.hung_up || entry.broken;
             let (limit, peeks) = entry.next_read(read_bytes);
             let read = match peeks {
                 false => sys::recv(entry.fd.as_raw_fd(), &mut buffer[..limit]),
                 true => sys::peek(entry.fd.as_raw_fd(), &mut buffer[..limit]),
             };
             match read {
-                Io::Done(0) if entry.broken => return self.die(engine, sock, Close::Reset),
+                Io::Done(0) if entry.broken => {
+                    self.die(engine, sock, Close::Reset);
+                    return all;
+                }
                 Io::Done(0) => {
                     entry.unread = false;
                     entry.ended = true;
                     engine.on_eof(self, sock);
-                    return;
+                    return all;
                 }
                 Io::Done(bytes) => {
+                    all += bytes;
                     let drained = bytes < limit && !to_end;
                     if drained {
                         entry.unread = false;
                     }
+                    entry.was_full = bytes == limit && (peeks || bytes == read_bytes);
                     let took = engine.on_data(self, sock, &mut buffer[..bytes]);
                     let Some(entry) = self.socks.get_mut(sock) else {
-                        return;
+                        return all;
                     };
                     entry.held = took.held as u32;
                     if peeks {
@@ -70,30 +78,48 @@ impl EpollDriver {
                     }
                     if took.bytes < bytes {
                         entry.unread = true;
+                        entry.was_full = true;
                         // The engine may have resumed the socket within this call.
                         if !entry.paused {
                             self.make_ready(sock);
                         }
-                        return;
+                        return all;
                     }
                     if drained {
-                        return;
+                        return all;
+                    }
+                    // Bulk data begins: it waits until the small messages of this round are served.
+                    if entry.is_bulk() && !was_bulk {
+                        break;
                     }
                 }
                 // A broken connection without unread data is dead.
-                Io::WouldBlock if entry.broken => return self.die(engine, sock, Close::Reset),
+                Io::WouldBlock if entry.broken => {
+                    self.die(engine, sock, Close::Reset);
+                    return all;
+                }
                 Io::WouldBlock => {
                     entry.unread = false;
-                    return;
+                    return all;
                 }
-                Io::Failed(_) => return self.die(engine, sock, Close::Reset),
+                Io::Failed(_) => {
+                    self.die(engine, sock, Close::Reset);
+                    return all;
+                }
             }
         }
         self.make_ready(sock);
+        all
     }
 }
 
 impl Sock {
+    /// Whether its data is bulk: a transfer is under way.
+    #[inline]
+    pub(super) fn is_bulk(&self) -> bool {
+        self.was_full || self.window > 0
+    }
+
     /// The most bytes of the next read, and whether it only peeks.
     fn next_read(&self, read_bytes: usize) -> (usize, bool) {
         match self.window {

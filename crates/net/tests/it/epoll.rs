@@ -35,6 +35,7 @@ trait Acts<D: Driver> {
     fn ended(&mut self, _: &mut D, _: SockId) {}
     fn broken(&mut self, _: &mut D, _: SockId) {}
     fn closed(&mut self, _: &mut D, _: SockId, _: Close) {}
+    fn round_ended(&mut self) {}
     fn is_over(&self) -> bool {
         false
     }
@@ -93,7 +94,9 @@ impl<D: Driver, A: Acts<D>> Engine<D> for Run<A> {
     fn next_deadline_ms(&mut self) -> Option<u64> {
         None
     }
-    fn on_round_end(&mut self, _: &mut D) {}
+    fn on_round_end(&mut self, _: &mut D) {
+        self.acts.round_ended();
+    }
     fn has_work(&self) -> bool {
         false
     }
@@ -614,4 +617,55 @@ fn a_listener_that_closes_takes_what_waits_however_long_that_takes() {
         client.shutdown(std::net::Shutdown::Write).expect("an end");
     }
     worker.join().expect("a worker").expect("it ran");
+}
+
+/// Transfers of several peers at once, and the most that one round read of them.
+const TRANSFERS: usize = 12;
+const TRANSFER_BYTES: usize = 4 << 20;
+
+/// Takes all bytes of its peers, and counts those of each round.
+#[derive(Default)]
+struct Counts {
+    in_round: usize,
+    most: usize,
+    all: usize,
+}
+
+impl<D: Driver> Acts<D> for Counts {
+    fn data(&mut self, _: &mut D, _: SockId, data: &[u8]) -> Took {
+        self.in_round += data.len();
+        self.all += data.len();
+        took(data.len())
+    }
+    fn round_ended(&mut self) {
+        self.most = self.most.max(self.in_round);
+        self.in_round = 0;
+    }
+    fn is_over(&self) -> bool {
+        self.all == TRANSFERS * TRANSFER_BYTES
+    }
+}
+
+/// A small message waits for one portion of bulk data, however many transfers there are.
+#[test]
+fn a_round_reads_a_bounded_part_of_all_transfers() {
+    let serving = Serving::start(Counts::default());
+    let to = serving.to;
+    let peers = (0..TRANSFERS).map(|_| {
+        spawn(move || {
+            let mut peer = TcpStream::connect(to).expect("a connection");
+            peer.write_all(&vec![0; TRANSFER_BYTES])
+                .expect("it is taken");
+        })
+    });
+    let peers: Vec<_> = peers.collect();
+    for peer in peers {
+        peer.join().expect("a peer");
+    }
+    // It ends by itself once it has read everything.
+    let counts = serving.thread.join().expect("a worker");
+    // A portion, the turn of the socket that exhausts it, and the first read of each socket.
+    let bound = (512 << 10) + (256 << 10) + TRANSFERS * READ_BYTES;
+    assert!(counts.most <= bound, "{} of {bound}", counts.most);
+    assert_eq!(counts.all, TRANSFERS * TRANSFER_BYTES);
 }
