@@ -197,7 +197,8 @@ impl Exchange {
         } = &mut **wire;
         let mut used = 0;
         loop {
-            let step = connection.read(&input[used..], scratch, out);
+            // The connection lives for one check, in which nothing is forgotten.
+            let step = connection.read(&input[used..], 0, scratch, out);
             let Ok((count, event)) = step else {
                 self.is_broken = true;
                 return input.len();

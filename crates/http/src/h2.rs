@@ -12,7 +12,7 @@
 //! # Use
 //! ```text
 //! loop {
-//!     let (used, event) = connection.read(&input[at..], &mut head, &mut out)?;
+//!     let (used, event) = connection.read(&input[at..], now_ms, &mut head, &mut out)?;
 //!     match event {
 //!         Event::More => break,              // keep input[at + used..] and call again with more behind it
 //!         Event::Head { stream, .. } => …    // take the head by swap; connection.set_token(stream, mine)

@@ -80,6 +80,25 @@ struct Load {
     glitches: u32,
     /// Our unanswered pings.
     pings: u32,
+    /// When `resets` and `idle_frames` were last halved, monotonic milliseconds.
+    halved_ms: u64,
+}
+
+/// The time in which the counts of resets and of idle frames halve, milliseconds.
+const HALF_LIFE_MS: u64 = 1000;
+
+impl Load {
+    /// Halves the counts of resets and of idle frames for each [`HALF_LIFE_MS`] that has passed.
+    #[inline]
+    fn decay(&mut self, now_ms: u64) {
+        let periods = now_ms.saturating_sub(self.halved_ms) / HALF_LIFE_MS;
+        if periods > 0 {
+            self.halved_ms += periods * HALF_LIFE_MS;
+            let shift = u32::try_from(periods).unwrap_or(u32::MAX);
+            self.resets = self.resets.checked_shr(shift).unwrap_or(0);
+            self.idle_frames = self.idle_frames.checked_shr(shift).unwrap_or(0);
+        }
+    }
 }
 
 impl Connection {
@@ -265,13 +284,6 @@ impl Connection {
             self.goaway.sent = Some(last);
             frame::goaway(last, code, out);
         }
-    }
-
-    /// Halves the counts of resets and idle frames. On a long-lived connection, call it from time to time, at most once a second:
-    /// what a peer does slowly is no attack.
-    pub fn forgive(&mut self) {
-        self.load.resets /= 2;
-        self.load.idle_frames /= 2;
     }
 
     /// Frees memory that an idle connection does not need; does nothing while streams are open.

@@ -138,12 +138,17 @@ struct Told {
 
 /// Feeds the input in pieces, and credits all payload.
 fn feed(connection: &mut Connection, pieces: &[&[u8]]) -> Told {
+    feed_at(0, connection, pieces)
+}
+
+/// The same at a time, in milliseconds.
+fn feed_at(now_ms: u64, connection: &mut Connection, pieces: &[&[u8]]) -> Told {
     let mut told = Told::default();
     let (mut held, mut out, mut head) = (Vec::new(), Vec::new(), Head::default());
     'pieces: for piece in pieces {
         held.extend_from_slice(piece);
         loop {
-            let (used, event) = match connection.read(&held, &mut head, &mut out) {
+            let (used, event) = match connection.read(&held, now_ms, &mut head, &mut out) {
                 Ok(step) => step,
                 Err(error) => {
                     told.error = Some(error.code);

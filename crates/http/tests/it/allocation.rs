@@ -111,7 +111,7 @@ fn an_http2_exchange_allocates_nothing() {
     let mut read = |connection: &mut Connection, wire: &mut Vec<u8>, out: &mut Vec<u8>| {
         let (mut at, mut found) = (0, None);
         loop {
-            let (used, event) = connection.read(&wire[at..], &mut came, out).unwrap();
+            let (used, event) = connection.read(&wire[at..], 0, &mut came, out).unwrap();
             at += used;
             match event {
                 Event::More => break,

@@ -103,7 +103,7 @@ async fn echo(mut io: DuplexStream) {
         let mut at = 0;
         loop {
             let (used, event) = connection
-                .read(&input[at..], &mut head, &mut out)
+                .read(&input[at..], 0, &mut head, &mut out)
                 .expect("a legal peer");
             let from = at;
             at += used;
@@ -258,7 +258,7 @@ async fn ask(mut io: DuplexStream) {
         let mut at = 0;
         loop {
             let (used, event) = connection
-                .read(&input[at..], &mut head, &mut out)
+                .read(&input[at..], 0, &mut head, &mut out)
                 .expect("a legal peer");
             let from = at;
             at += used;

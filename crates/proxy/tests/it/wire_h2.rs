@@ -263,7 +263,7 @@ impl Wire for H2Client {
         let mut head = Head::default();
         let mut at = 0;
         loop {
-            match self.codec.read(&came[at..], &mut head, out) {
+            match self.codec.read(&came[at..], 0, &mut head, out) {
                 Ok((used, Event::More)) => {
                     at += used;
                     break;
@@ -493,7 +493,7 @@ impl Wire for H2Server {
         let mut head = Head::default();
         let mut at = 0;
         while !self.broken {
-            match self.codec.read(&came[at..], &mut head, out) {
+            match self.codec.read(&came[at..], 0, &mut head, out) {
                 Ok((used, Event::More)) => {
                     at += used;
                     break;

@@ -66,7 +66,7 @@ impl Connection {
     /// most [`crate::h2::Limits::frame_bytes_max`] and a frame header; payload is used as it arrives.
     ///
     /// `head` receives the message head or trailer section of the event; other events overwrite it too. Automatic replies are
-    /// appended to `out`.
+    /// appended to `out`. `now_ms`: the monotonic time, milliseconds; what a peer does slowly is no attack.
     ///
     /// # Errors
     /// The peer broke a rule and the connection ends. GOAWAY is already in `out`; close the connection once it is sent. All later
@@ -75,12 +75,14 @@ impl Connection {
     pub fn read(
         &mut self,
         input: &[u8],
+        now_ms: u64,
         head: &mut Head,
         out: &mut Vec<u8>,
     ) -> Result<(usize, Event), Error> {
         if let Some(event) = self.next_unprocessed() {
             return Ok((0, event));
         }
+        self.load.decay(now_ms);
         let mut at = 0;
         loop {
             match self.step(&input[at..], at, head, out) {

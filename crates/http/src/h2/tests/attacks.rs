@@ -54,19 +54,31 @@ fn rapid_resets() {
             Code::ENHANCE_YOUR_CALM,
         );
     }
-    let mut server = roomy();
-    for round in 0..10 {
-        server.forgive();
-        let wire = (0..5).map(|nth| round * 10 + 2 * nth + 1).fold(
-            if round == 0 {
-                Wire::client()
-            } else {
-                Wire::default()
-            },
-            |wire, id| wire.post(id).reset(id, Code::CANCEL),
-        );
-        assert_fine(&feed(&mut server, &[&wire.0]));
+}
+
+/// Hours of a connection whose peer pings and cancels at a rate that is no attack.
+#[test]
+fn age_is_no_attack() {
+    const HOURS: u64 = 24;
+    let ping = |wire: Wire| wire.frame(kind::PING, 0, 0, &[0; 8]);
+    let mut server = new_server();
+    assert_fine(&feed(&mut server, &[&Wire::client().0]));
+    for second in 0..HOURS * 3600 {
+        let id = 2 * second as u32 + 1;
+        let wire = ping(Wire::default()).post(id).reset(id, Code::CANCEL);
+        assert_fine(&feed_at(second * 1000, &mut server, &[&wire.0]));
     }
+    let mut client = Connection::client(limits(), &mut Vec::new());
+    assert_fine(&feed(&mut client, &[&Wire::default().settings(&[]).0]));
+    for second in 0..HOURS * 360 {
+        let wire = ping(Wire::default());
+        assert_fine(&feed_at(second * 10_000, &mut client, &[&wire.0]));
+    }
+    // The same within a moment is one.
+    let burst = times(21, ping);
+    let end_ms = HOURS * 3_600_000;
+    let told = feed_at(end_ms, &mut server, &[&burst.0[Wire::client().0.len()..]]);
+    assert_ends(&told, Code::ENHANCE_YOUR_CALM);
 }
 
 #[test]
@@ -110,7 +122,7 @@ fn large_heads_are_refused_and_cost_no_memory() {
     let mut head = Head::default();
     let mut server = new_server();
     let mut at = 0;
-    while let Ok((used, event)) = server.read(&wire.0[at..], &mut head, &mut Vec::new())
+    while let Ok((used, event)) = server.read(&wire.0[at..], 0, &mut head, &mut Vec::new())
         && event != Event::More
     {
         at += used;

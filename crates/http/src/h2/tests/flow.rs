@@ -125,7 +125,7 @@ fn payload_beyond_a_window() {
     let mut read = |server: &mut Connection, wire: Wire| {
         let (mut at, mut head) = (0, Head::default());
         loop {
-            match server.read(&wire.0[at..], &mut head, &mut out) {
+            match server.read(&wire.0[at..], 0, &mut head, &mut out) {
                 Ok((_, Event::Reset { code, .. })) => return Some(code),
                 Ok((_, Event::More)) => return None,
                 Ok((used, _)) => at += used,

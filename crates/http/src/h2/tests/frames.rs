@@ -166,7 +166,7 @@ fn settings() {
     let mut at = 0;
     while at < wire.0.len() {
         let (used, event) = server
-            .read(&wire.0[at..], &mut Head::default(), &mut out)
+            .read(&wire.0[at..], 0, &mut Head::default(), &mut out)
             .expect("legal");
         assert_eq!(event, Event::Settings);
         at += used;

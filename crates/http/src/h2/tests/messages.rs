@@ -154,7 +154,7 @@ fn head_of(fields: &[(&str, &str)]) -> Head {
     let mut at = 0;
     loop {
         let (used, event) = server
-            .read(&wire.0[at..], &mut head, &mut Vec::new())
+            .read(&wire.0[at..], 0, &mut head, &mut Vec::new())
             .expect("legal");
         at += used;
         if matches!(event, Event::Head { .. }) {
@@ -433,7 +433,7 @@ fn a_head_can_be_copied() {
     let (mut head, mut at) = (Head::default(), 0);
     loop {
         let (used, event) = server
-            .read(&wire.0[at..], &mut head, &mut Vec::new())
+            .read(&wire.0[at..], 0, &mut head, &mut Vec::new())
             .expect("legal");
         at += used;
         if matches!(event, Event::Head { .. }) {

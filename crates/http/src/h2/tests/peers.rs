@@ -272,7 +272,7 @@ impl Life {
             };
             let (used, event) = end
                 .connection
-                .read(&end.input[at..], &mut head, &mut end.out)
+                .read(&end.input[at..], 0, &mut head, &mut end.out)
                 .unwrap_or_else(|error| panic!("server {to_server}: {error}"));
             let from = at;
             at += used;

@@ -255,7 +255,7 @@ fn an_error_stays() {
     let told = feed(&mut server, &[&Wire::client().get(2).0]);
     assert_ends(&told, Code::PROTOCOL_ERROR);
     let mut out = Vec::new();
-    assert!(server.read(b"", &mut Head::default(), &mut out).is_err());
+    assert!(server.read(b"", 0, &mut Head::default(), &mut out).is_err());
     server.goaway(Code::NO_ERROR, &mut out);
     assert!(out.is_empty());
 }

@@ -170,7 +170,10 @@ impl<D: Driver> Turn<'_, D> {
             connection.codec.shutdown(&mut out);
         }
         let glitches = connection.codec.glitches();
-        let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        let now_ms = self.cx.io.now().ms();
+        let read = connection
+            .codec
+            .read(bytes, now_ms, &mut core.head, &mut out);
         let glitches = connection.codec.glitches() - glitches;
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);

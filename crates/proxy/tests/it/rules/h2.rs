@@ -154,7 +154,7 @@ impl Client {
         while self.read < all.len() {
             let (used, event) = self
                 .codec
-                .read(&all[self.read..], &mut head, &mut out)
+                .read(&all[self.read..], 0, &mut head, &mut out)
                 .expect("frames");
             self.read += used;
             match event {

@@ -86,7 +86,7 @@ impl Slow {
         let (mut head, mut out) = (Head::default(), Vec::new());
         while *read < all.len() {
             let (used, event) = codec
-                .read(&all[*read..], &mut head, &mut out)
+                .read(&all[*read..], 0, &mut head, &mut out)
                 .expect("frames");
             *read += used;
             match event {
@@ -310,7 +310,7 @@ impl Uploads {
         while self.read < all.len() {
             let (used, event) = self
                 .codec
-                .read(&all[self.read..], &mut head, &mut out)
+                .read(&all[self.read..], 0, &mut head, &mut out)
                 .expect("frames");
             self.read += used;
             match event {
