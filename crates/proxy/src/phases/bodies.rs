@@ -183,11 +183,19 @@ impl<D: Driver> Cx<'_, D> {
         if matches!(stream.phase, Phase::Tunnel(_)) {
             return self.tunnel_moved(stream, false);
         }
-        let (client_ms, server_ms) = match wrote.blocked {
-            true => (stream.client_ms(self.running), NEVER_MS),
-            false => (NEVER_MS, stream.server_ms(self.running)),
+        let server_ms = match wrote.blocked {
+            true => NEVER_MS,
+            false => stream.server_ms(self.running),
         };
-        if wrote.blocked || stream.up.done {
+        let frontend = self.running.proxy(stream.frontend);
+        if !wrote.blocked && stream.up.done {
+            stream.deadlines.client_ms = NEVER_MS;
+        } else if wrote.blocked
+            || (stream.deadlines.client_ms != NEVER_MS && !frontend.options.independent_streams)
+        {
+            // The client has to take these bytes, or has taken them while the rest of its request is awaited: both restart its
+            // timeout. With `independent-streams` only received bytes restart the latter.
+            let client_ms = stream.client_ms(self.running);
             stream.deadlines.client_ms = now.ms().saturating_add(client_ms);
         }
         stream.deadlines.server_ms = now.ms().saturating_add(server_ms);

@@ -191,3 +191,22 @@ fn independent_streams() {
         &format!("{upload}\nc1 open\nwait 17999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 504"),
     );
 }
+
+/// A call in which both sides send for hours (gRPC): bytes in either direction are activity of the client.
+#[test]
+fn a_response_that_goes_on_keeps_an_open_request() {
+    let begin = "c1 > POST / HTTP/1.1|host: a|transfer-encoding: chunked||1|a|
+         s1 ok
+         s1 > HTTP/1.1 200 OK|transfer-encoding: chunked||";
+    let talk = "wait 9000\ns1 > 1|x|\n".repeat(20);
+    play(
+        "a response keeps it",
+        "timeout client 10s",
+        &format!("{begin}\n{talk}\nc1 open\nwait 9999\nc1 open\nwait 1\nlog 200 cD--"),
+    );
+    play(
+        "unless the directions are independent",
+        "timeout client 10s\noption independent-streams",
+        &format!("{begin}\nwait 9000\ns1 > 1|x|\nwait 999\nc1 open\nwait 1\nlog 200 cD--"),
+    );
+}
