@@ -384,7 +384,12 @@ impl<D: Driver> Turn<'_, D> {
     /// A server accepts an extended CONNECT: converts the response into that of an upgrade.
     fn switched(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
         let core = &mut *self.cx.core;
-        let is_good = (200..300).contains(&core.head.status());
+        let status = core.head.status();
+        if is_interim(status) {
+            // The final response follows.
+            return parsed;
+        }
+        let is_good = (200..300).contains(&status);
         let end = core.links.stream_end_mut(child);
         let Some(upgrade) = end.and_then(|end| end.upgrade.take()).filter(|_| is_good) else {
             return parsed;

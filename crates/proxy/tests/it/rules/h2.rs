@@ -6,7 +6,7 @@ use http::Head;
 use http::h2::{Code, Connection, Event, Limits, Scheme, StreamId};
 use sha1::{Digest as _, Sha1};
 
-use super::script::{DEFAULTS, Play};
+use super::script::{DEFAULTS, Play, play};
 use crate::setups::running;
 
 /// A client on the first connection, and what it was told.
@@ -295,6 +295,23 @@ fn websocket_to_a_server_of_http1() {
             assert!(told.ends_with(b"PONG"));
         }
     }
+}
+
+/// A server's settings with extended CONNECT, then the statuses 103 and 200 on its first stream.
+const SWITCHES: &str = "¤00¤00¤06¤04¤00¤00¤00¤00¤00¤00¤08¤00¤00¤00¤01\
+                        ¤00¤00¤05¤01¤04¤00¤00¤00¤01¤08¤03103\
+                        ¤00¤00¤01¤01¤04¤00¤00¤00¤01¤88";
+
+/// An interim response before the final one leaves the upgrade as it is.
+#[test]
+fn websocket_to_a_server_of_http2_that_sends_a_hint_first() {
+    let get = "GET /chat HTTP/1.1|host: a|connection: upgrade|upgrade: websocket\
+               |sec-websocket-version: 13|sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==||";
+    let script = format!(
+        "c1 > {get}\ns1 ok\ns1 > {SWITCHES}\n\
+         c1 <~ HTTP/1.1 103 ||HTTP/1.1 101 Switching Protocols|\nc1 open"
+    );
+    play("a hint first", "server one 127.0.0.1:81 proto h2", &script);
 }
 
 /// What proves that a key was seen (RFC 6455 §4.2.2).
