@@ -10,7 +10,7 @@ use sample::Session;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::ServerTables;
+use crate::shared::{ServerTables, Shared};
 use crate::stream::Stream;
 pub(crate) use balance::Observed;
 use balance::{Balance, Beginning, Candidates};
@@ -44,11 +44,28 @@ pub(crate) struct View<'a> {
     pub ambient: &'a Ambient,
 }
 
+/// A server for a request, and whether one of its slots was taken for it. Whether requests need slots may change at any time
+/// (`set maxconn server`), so this is decided once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placement {
+    pub server: ServerId,
+    pub has_slot: bool,
+}
+
+impl Placement {
+    /// Places a request on a server, with a slot where requests for it need one. None where all its slots are taken.
+    #[inline]
+    pub fn of(shared: &Shared, server: ServerId) -> Option<Placement> {
+        let has_slot = shared.servers.counts(server);
+        (!has_slot || shared.take_slot(server)).then_some(Placement { server, has_slot })
+    }
+}
+
 /// The result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// This server, with a slot taken where requests for it need one.
-    Server(ServerId),
+    /// This server.
+    Server(Placement),
     /// All servers are full, or the one that the request is bound to.
     Full(Option<ServerId>),
     /// The server that the request is bound to is full, and so is its queue (`maxqueue`).
@@ -168,13 +185,12 @@ impl Backends {
                 };
             };
             let server = server(index);
-            let counts = shared.servers.counts(server);
-            if !counts || shared.take_slot(server) {
+            if let Some(placement) = Placement::of(shared, server) {
                 if !probes || shared.servers.take_probe(server, now_ms) {
-                    return Choice::Server(server);
+                    return Choice::Server(placement);
                 }
                 // Another worker is probing it.
-                if counts {
+                if placement.has_slot {
                     shared.servers.give(server);
                 }
                 continue;

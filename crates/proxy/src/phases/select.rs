@@ -6,7 +6,7 @@ use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::{Cause, Cx};
-use crate::backend::{Choice, View, hash_key};
+use crate::backend::{Choice, Placement, View, hash_key};
 use crate::ids::ServerId;
 use crate::shared::{Arrival, BackCount, Grant, Rank, StreamRef};
 use crate::stream::{Phase, Step, Stream};
@@ -21,7 +21,10 @@ impl<D: Driver> Cx<'_, D> {
                 None => self.choose(stream),
             };
             match chosen {
-                Choice::Server(server) => self.take(stream, server),
+                Choice::Server(placement) => {
+                    stream.route.target = Some(placement.server);
+                    stream.route.slot = placement.has_slot.then_some(placement.server);
+                }
                 Choice::Full(server) => return self.enqueue(stream, server),
                 Choice::QueueFull => {
                     self.fail(stream, Cause::QueueFull);
@@ -44,19 +47,12 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::Connect)
     }
 
-    /// Assigns a server to the stream; the stream holds one of its slots if the server has limits.
-    fn take(&mut self, stream: &mut Stream, server: ServerId) {
-        let counts = self.core.ambient.shared.servers.counts(server);
-        stream.route.target = Some(server);
-        stream.route.slot = counts.then_some(server);
-    }
-
     /// The server that the request is bound to. The request waits for its slot, unless the queue is full and another server may
     /// be used.
     fn choose_bound(&mut self, stream: &mut Stream, server: ServerId) -> Choice {
         let shared = &self.core.ambient.shared;
-        if !shared.servers.counts(server) || shared.take_slot(server) {
-            return Choice::Server(server);
+        if let Some(placement) = Placement::of(shared, server) {
+            return Choice::Server(placement);
         }
         let most = self.servers.at(server).maxqueue;
         if most == 0 || shared.servers.waiting(server) < most {
@@ -134,8 +130,8 @@ impl<D: Driver> Cx<'_, D> {
     /// The client's last server or a place in its queue, if the queue is not too long.
     fn choose_last(&self, stream: &Stream, server: ServerId) -> Option<Choice> {
         let shared = &self.core.ambient.shared;
-        if !shared.servers.counts(server) || shared.take_slot(server) {
-            return Some(Choice::Server(server));
+        if let Some(placement) = Placement::of(shared, server) {
+            return Some(Choice::Server(placement));
         }
         let waiting = shared.servers.waiting(server);
         let proxy = self.running.proxy(stream.backend);

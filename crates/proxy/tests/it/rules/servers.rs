@@ -288,3 +288,40 @@ fn least_latency_leaves_a_server_that_becomes_slow_and_comes_back() {
     }
     process.play(0, &format!("c34{ASK}\ns34 to 127.0.0.1:82"));
 }
+
+/// `set maxconn server` between none and some, beside requests: each request gives back the slot that it took, and no other.
+#[test]
+fn a_changing_limit_loses_no_slot() {
+    const REQUESTS: usize = 3_000;
+    let mut process = Process::new("server one 127.0.0.1:81 maxconn 3");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let shared = Arc::clone(&process.shared);
+    let play = &mut process.workers[0];
+    play.driver.opening = crate::driver::Opening::Fails(net::ConnectError::Refused);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                for limit in [0, 3] {
+                    shared.change_server(0, 0, ServerChange::Maxconn(limit));
+                }
+            }
+        });
+        for nth in 0..REQUESTS {
+            let done = play.line(&format!(
+                "c{nth} > GET / HTTP/1.1|host: a|connection: close||"
+            ));
+            done.expect("a client");
+            play.settle();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    process.round();
+    let answered = |pipe: &crate::driver::Pipe| pipe.outbox.peek().starts_with(b"HTTP/1.1 503");
+    let pipes = &process.workers[0].driver.pipes;
+    assert_eq!(pipes.iter().filter(|pipe| answered(pipe)).count(), REQUESTS);
+    process.play(0, "wait 20000");
+    assert!(
+        process.shared.is_quiet(),
+        "a slot is lost or was given twice"
+    );
+}
