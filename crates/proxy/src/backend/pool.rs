@@ -36,12 +36,24 @@ pub(crate) struct Wanted<'a> {
 /// connections of different names nor connections that have been reused before.
 const IDLE_MIN: u32 = 16;
 
-/// A server's idle HTTP/1 connections.
+/// A server's idle connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
-    /// The last one in is the first one out.
+    /// Those that serve one request at a time; the last one in is the first one out.
     links: Vec<LinkId>,
+    /// The number of idle ones among those that take streams of many clients.
+    shared: u32,
     need: Need,
+}
+
+impl Pool {
+    /// Whether one more idle connection is kept: this worker has fewer than [`IDLE_MIN`], or no more than it has recently used
+    /// at once. `all`: its connections to the server, idle or not.
+    fn has_room(&mut self, all: u32, keep: &Keep) -> bool {
+        let idle = self.links.len() as u32 + self.shared;
+        let needed = self.need.note(all.saturating_sub(idle), keep);
+        idle < IDLE_MIN || all <= needed
+    }
 }
 
 /// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed.
@@ -105,8 +117,9 @@ impl Backends {
                     && matches!(&link.mux, Mux::Connection(connection) if connection.has_room())
             })
         };
-        if let Some(link) = shared.iter().rev().find(is_open) {
-            return Some(*link);
+        if let Some(link) = shared.iter().rev().find(is_open).copied() {
+            self.leave_pool(ambient, links, link);
+            return Some(link);
         }
         let link = self.find(links, wanted.server, proven_only, wanted.name)?;
         self.leave_pool(ambient, links, link);
@@ -136,8 +149,9 @@ impl Backends {
         idle.iter().rfind(fits).copied()
     }
 
-    /// Puts a connection into its pool for the next request. False if there are enough: this worker has [`IDLE_MIN`] and more
-    /// than it has recently used at once, or all workers together have `max`.
+    /// Puts a connection into its pool for the next request, or counts it there if it takes streams of many clients. False if
+    /// there are enough: this worker has [`IDLE_MIN`] and more than it has recently used at once, or all workers together have
+    /// `max`.
     pub fn keep_idle(
         &mut self,
         ambient: &Ambient,
@@ -148,14 +162,15 @@ impl Backends {
         let Some(server) = links.server_mut(link) else {
             return true;
         };
+        if server.is_shared_idle {
+            return true;
+        }
         let id = server.server;
         let pool = &mut self.0[id.backend.place()].idle[id.place()];
-        let idle = pool.links.len() as u32;
         let all = ambient
             .shared
             .own_count(ambient.worker, Count::Connections(id));
-        let needed = pool.need.note(all.saturating_sub(idle), keep);
-        if idle >= IDLE_MIN && all > needed {
+        if !pool.has_room(all, keep) {
             return false;
         }
         let max = keep.max;
@@ -163,7 +178,12 @@ impl Backends {
             return false;
         }
         server.is_pool_counted = max.is_some();
-        server.pool_place = Some(idle);
+        if server.shared_place.is_some() {
+            server.is_shared_idle = true;
+            pool.shared += 1;
+            return true;
+        }
+        server.pool_place = Some(pool.links.len() as u32);
         pool.links.push(link);
         ambient.shared.add(ambient.worker, Count::Idle(id));
         true
@@ -174,13 +194,17 @@ impl Backends {
         let Some(server) = links.server_mut(link) else {
             return;
         };
-        let Some(place) = server.pool_place.take() else {
-            return;
-        };
         let id = server.server;
         if std::mem::take(&mut server.is_pool_counted) {
             ambient.shared.servers.leave_pool(id);
         }
+        if std::mem::take(&mut server.is_shared_idle) {
+            self.0[id.backend.place()].idle[id.place()].shared -= 1;
+            return;
+        }
+        let Some(place) = server.pool_place.take() else {
+            return;
+        };
         ambient.shared.sub(ambient.worker, Count::Idle(id));
         let idle = &mut self.0[id.backend.place()].idle[id.place()].links;
         debug_assert_eq!(idle.get(place as usize), Some(&link));
@@ -234,9 +258,12 @@ impl Backends {
     }
 
     /// An idle connection of a server: the one that has been longest in its pool.
-    pub fn idle_of(&self, server: ServerId) -> Option<LinkId> {
-        let pool = &self.0[server.backend.place()].idle[server.place()];
-        pool.links.first().copied()
+    pub fn idle_of(&self, links: &Links, server: ServerId) -> Option<LinkId> {
+        let backend = &self.0[server.backend.place()];
+        let idle = backend.idle[server.place()].links.first();
+        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.mux.is_free());
+        idle.or_else(|| backend.shared[server.place()].iter().find(is_free))
+            .copied()
     }
 
     /// Whether a connection is at its recorded place.

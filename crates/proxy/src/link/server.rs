@@ -25,6 +25,8 @@ pub(crate) struct Server {
     pub pool_place: Option<u32>,
     /// Its place in the list of its server's connections that take streams of many clients.
     pub shared_place: Option<u32>,
+    /// It is counted among the idle connections that take streams of many clients.
+    pub is_shared_idle: bool,
     /// It is included in the count of idle connections of all workers.
     pub is_pool_counted: bool,
     /// The client that keeps it, while it is private and idle.

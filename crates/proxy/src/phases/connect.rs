@@ -332,7 +332,7 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         let shared = &core.ambient.shared;
         let idle = if self.servers.at(server).strict_maxconn && shared.is_full_of_conns(server) {
-            core.backends.idle_of(server)
+            core.backends.idle_of(&core.links, server)
         } else if shared.is_full_of_server_conns() {
             core.backends.any_idle(&core.links)
         } else {
@@ -381,6 +381,7 @@ impl<D: Driver> Cx<'_, D> {
             served: 0,
             private,
             pool_place: None,
+            is_shared_idle: false,
             shared_place: None,
             is_pool_counted: false,
             keeper: None,

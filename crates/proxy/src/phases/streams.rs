@@ -2,7 +2,6 @@
 
 use http::h2::Code;
 use net::Driver;
-use net::timers::NEVER_MS;
 
 use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
@@ -78,15 +77,11 @@ impl<D: Driver> Cx<'_, D> {
         let Some(server) = self.core.links.server(link) else {
             return;
         };
-        let line = self.servers.at(server.server);
-        if is_stopping || server.shared_place.is_none() {
-            return self.end_connection(link);
+        let is_kept = server.shared_place.is_some();
+        match is_kept.then(|| self.keep_idle_until(link)).flatten() {
+            Some(at_ms) => self.set_idle_deadline(link, at_ms),
+            None => self.end_connection(link),
         }
-        let at_ms = match line.pool_purge_delay.as_millis() as u64 {
-            0 => NEVER_MS,
-            purge_ms => deadline(now, purge_ms),
-        };
-        self.set_idle_deadline(link, at_ms);
     }
 
     /// Sets when a connection without streams ends. Where idle connections are pinged, the next ping may be due before.

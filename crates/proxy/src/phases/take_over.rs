@@ -154,11 +154,17 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Puts a connection that any client may use into the idle pool.
     pub(super) fn pool(&mut self, link: LinkId) {
+        match self.keep_idle_until(link) {
+            Some(at_ms) => self.set_link_deadline(link, at_ms),
+            None => self.close_server(link),
+        }
+    }
+
+    /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic milliseconds.
+    pub(super) fn keep_idle_until(&mut self, link: LinkId) -> Option<u64> {
         let now = self.now();
         let core = &mut *self.core;
-        let Some(server) = core.links.server(link).map(|server| server.server) else {
-            return;
-        };
+        let server = core.links.server(link)?.server;
         let line = self.servers.at(server);
         let purge_ms = line.pool_purge_delay.as_millis() as u64;
         let keep = Keep {
@@ -170,14 +176,10 @@ impl<D: Driver> Cx<'_, D> {
             && core
                 .backends
                 .keep_idle(&core.ambient, &mut core.links, link, &keep);
-        if !kept {
-            return self.close_server(link);
-        }
-        let at_ms = match purge_ms {
+        kept.then(|| match purge_ms {
             0 => NEVER_MS,
             _ => deadline(now, purge_ms),
-        };
-        self.set_link_deadline(link, at_ms);
+        })
     }
 
     /// Another worker has answered: the stream's wait is over.

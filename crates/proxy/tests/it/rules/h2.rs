@@ -536,3 +536,38 @@ fn early_hints_are_interim_responses_of_their_stream() {
     client.get();
     assert_eq!(client.answers[3..], [(3, 103), (3, 103), (3, 200)]);
 }
+
+/// Clients that send one request each leave connections to an HTTP/2 server behind (`http-reuse safe`); only as many are kept as
+/// of an HTTP/1 server.
+#[test]
+fn idle_connections_to_a_server_of_http2_are_bounded() {
+    for (line, most) in [("", 16), ("pool-max-conn 3", 3)] {
+        let server = format!("server one 127.0.0.1:81 proto h2 {line}");
+        let mut play = Play::new(&running(&format!("{DEFAULTS}http-reuse safe\n{server}\n")));
+        for nth in 1..=40 {
+            for line in [
+                format!("c{nth} > GET / HTTP/1.1|host: a|connection: close||"),
+                format!("s{nth} ok"),
+                format!("s{nth} > {ANSWERS}"),
+                format!("c{nth} <~ HTTP/1.1 200"),
+            ] {
+                play.line(&line)
+                    .unwrap_or_else(|error| panic!("{line}: {error}"));
+                play.settle();
+                play.engine.audit().expect("the books are right");
+            }
+        }
+        let pipes = play.driver.pipes.iter();
+        let open = pipes.filter(|pipe| pipe.to.is_some() && pipe.sock.is_some());
+        assert_eq!(open.count(), most, "{line}");
+        // They serve again, and end in time.
+        for line in ["c99 > GET / HTTP/1.1|host: a||", "wait 1", "s41 ok"] {
+            play.line(line)
+                .unwrap_or_else(|error| panic!("{line}: {error}"));
+            play.settle();
+        }
+        play.line("wait 30000").expect("time");
+        play.settle();
+        play.engine.audit().expect("the books are right");
+    }
+}
