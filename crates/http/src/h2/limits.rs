@@ -19,6 +19,8 @@ pub struct Limits {
     pub stream_window_bytes: u32,
     /// The stream's window once a body begins that may be larger than `stream_window_bytes`; no effect if it is not above that.
     pub body_window_bytes: u32,
+    /// How far the window of a stream grows while its payload is consumed as fast as the window permits.
+    pub grown_window_bytes: u32,
     /// The window of the whole connection; at least 65535, at most 2^31 - 1.
     pub connection_window_bytes: u32,
     /// The largest frame that we accept (`tune.h2.max-frame-size`), 16384 to 16777215.
@@ -51,8 +53,9 @@ impl Default for Limits {
             continuations_max: 32,
             streams_max: 100,
             stream_window_bytes: 65536,
-            body_window_bytes: 1 << 18,
-            connection_window_bytes: 1 << 20,
+            body_window_bytes: 256 << 10,
+            grown_window_bytes: 1280 << 10,
+            connection_window_bytes: 1536 << 10,
             frame_bytes_max: 16384,
             table_bytes: 4096,
             encoder_table_bytes_max: 4096,
@@ -71,6 +74,7 @@ impl Limits {
         Limits {
             stream_window_bytes: self.stream_window_bytes.min(WINDOW_MAX),
             body_window_bytes: self.body_window_bytes.min(WINDOW_MAX),
+            grown_window_bytes: self.grown_window_bytes.min(WINDOW_MAX),
             connection_window_bytes: self
                 .connection_window_bytes
                 .clamp(super::frame::WINDOW_DEFAULT, WINDOW_MAX),

@@ -15,6 +15,8 @@ pub(super) struct Stream {
     pub send_window: i32,
     /// How many bytes the peer may send.
     pub recv_window: i32,
+    /// How many bytes the peer may send before it is credited.
+    pub window: u32,
     /// Bytes consumed and not credited yet.
     pub due: u32,
     /// The rest of the announced body.

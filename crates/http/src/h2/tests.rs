@@ -124,6 +124,7 @@ fn limits() -> Limits {
         // Nothing is said of it then.
         connection_window_bytes: frame::WINDOW_DEFAULT,
         body_window_bytes: 0,
+        grown_window_bytes: 0,
         ..Limits::default()
     }
 }

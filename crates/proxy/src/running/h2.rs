@@ -5,8 +5,11 @@ use http::h2::Limits;
 
 /// The smallest window of a connection, bytes (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
-/// One stream's body may fill a fourth of a connection's `rxbuf`, so that other streams continue while it is not read.
-const STREAM_PART_OF_RXBUF: u32 = 4;
+/// One stream's body may fill a sixth of a connection's `rxbuf`, so that other streams continue while it is not read.
+const STREAM_PART_OF_RXBUF: u32 = 6;
+/// A stream whose body is read as fast as it comes may have this many of six parts, so that a distant client is not limited by its
+/// window.
+const GROWN_PARTS_OF_RXBUF: u32 = 5;
 
 /// The limits of HTTP/2 connections.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,7 @@ fn of_side(common: Limits, side: H2Side) -> Limits {
         streams_max: side.streams_max.unwrap_or(common.streams_max),
         stream_window_bytes: side.window_bytes.unwrap_or(common.stream_window_bytes),
         body_window_bytes: connection_window_bytes / STREAM_PART_OF_RXBUF,
+        grown_window_bytes: connection_window_bytes / STREAM_PART_OF_RXBUF * GROWN_PARTS_OF_RXBUF,
         connection_window_bytes,
         glitches_max: side.glitches_max.unwrap_or(0),
         ..common
@@ -97,6 +101,10 @@ mod tests {
         let default = Limits::default();
         assert_eq!(numbers(limits.clients), numbers(default));
         assert_eq!(numbers(limits.servers), numbers(default));
+        assert_eq!(
+            limits.clients.grown_window_bytes,
+            default.grown_window_bytes
+        );
         assert_eq!(limits.clients.frame_bytes_max, 16384);
         assert!(limits.clients.extended_connect && limits.total_streams_max.is_none());
     }
@@ -111,8 +119,11 @@ mod tests {
             announces_websocket: false,
             ..H2Tune::default()
         });
-        assert_eq!(numbers(limits.clients), [10, 20_000, 1 << 20, 4 << 20, 0]);
-        assert_eq!(numbers(limits.servers), [50, 30_000, 16_383, 65_535, 7]);
+        assert_eq!(
+            numbers(limits.clients),
+            [10, 20_000, (4 << 20) / 6, 4 << 20, 0]
+        );
+        assert_eq!(numbers(limits.servers), [50, 30_000, 65_535 / 6, 65_535, 7]);
         // No larger than a buffer.
         assert_eq!(limits.clients.frame_bytes_max, 16384);
         assert!(!limits.clients.extended_connect);
@@ -124,6 +135,9 @@ mod tests {
             clients: side(0, 0, 4 << 20, 0),
             ..H2Tune::default()
         });
-        assert_eq!(numbers(limits.clients), [100, 65_536, 1 << 20, 4 << 20, 0]);
+        assert_eq!(
+            numbers(limits.clients),
+            [100, 65_536, (4 << 20) / 6, 4 << 20, 0]
+        );
     }
 }

@@ -7,12 +7,16 @@ use crate::h2::streams::Stream;
 use crate::h2::{Code, Error, Event, StreamId};
 
 impl Connection {
-    /// The caller has finished with payload: the peer may send as much again. The credit is sent once it is worth a frame. Count
+    /// The caller has finished with payload: the peer may send as much again, or more if only the window limits it. The credit is
+    /// sent once it is worth a frame. Count
     /// each byte of an [`Event::Data`] exactly once, even if the stream is gone.
     pub fn consumed(&mut self, stream: StreamId, bytes: usize, out: &mut Vec<u8>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.credit_connection(bytes, out);
-        let window = self.limits.stream_window_bytes;
+        let (window, most) = (
+            self.limits.stream_window_bytes,
+            self.limits.grown_window_bytes,
+        );
         let Some(stream) = self.streams.get_mut(stream) else {
             return;
         };
@@ -23,9 +27,16 @@ impl Connection {
             return;
         }
         if stream.due >= window.div_ceil(2) {
-            let due = std::mem::take(&mut stream.due);
-            stream.recv_window = stream.recv_window.saturating_add_unsigned(due);
-            frame::window_update(stream.id, due, out);
+            let mut credit = std::mem::take(&mut stream.due);
+            // The peer has used most of its window and the recipient keeps up: only the window limits it. A distant peer needs
+            // as much as it can send in a round trip.
+            if i64::from(stream.recv_window) < i64::from(stream.window / 2) {
+                let more = stream.window.min(most.saturating_sub(stream.window));
+                stream.window += more;
+                credit = credit.saturating_add(more);
+            }
+            stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
+            frame::window_update(stream.id, credit, out);
         }
     }
 

@@ -155,6 +155,7 @@ impl Connection {
             token: u32::MAX,
             send_window: self.peer.stream_window as i32,
             recv_window: self.limits.stream_window_bytes as i32,
+            window: self.limits.stream_window_bytes,
             due: 0,
             body_left: facts.length,
             flags: StreamFlags {
@@ -334,6 +335,7 @@ impl Connection {
             && !fits
             && let Some(stream) = self.streams.get_mut(id)
         {
+            stream.window = stream.window.saturating_add(more);
             stream.recv_window = stream.recv_window.saturating_add_unsigned(more);
             frame::window_update(id, more, out);
         }

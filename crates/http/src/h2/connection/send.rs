@@ -35,6 +35,7 @@ impl Connection {
             token,
             send_window: self.peer.stream_window as i32,
             recv_window: self.limits.stream_window_bytes as i32,
+            window: self.limits.stream_window_bytes,
             due: 0,
             body_left: None,
             flags: StreamFlags {

@@ -214,3 +214,48 @@ fn credits_are_coalesced() {
     server.consumed(id, 50000, &mut out);
     assert!(out.is_empty());
 }
+
+/// A body that is consumed as it comes gets a window that grows; one that is not keeps its window.
+#[test]
+fn windows_grow_for_bodies_that_are_consumed() {
+    let limits = Limits {
+        stream_window_bytes: 65_536,
+        body_window_bytes: 100_000,
+        grown_window_bytes: 1_000_000,
+        connection_window_bytes: 1 << 21,
+        streams_max: 5,
+        ..Limits::default()
+    };
+    let mut out = Vec::new();
+    let mut server = Connection::server(limits, &mut Vec::new());
+    assert_fine(&feed(&mut server, &[&Wire::client().post(1).post(3).0]));
+    let id = StreamId(1);
+    let credits = |out: &[u8]| -> usize {
+        let all = answers(out);
+        let ours = all.iter().filter_map(|told| told.strip_prefix("credit 1 "));
+        ours.map(|bytes| bytes.parse::<usize>().expect("a number"))
+            .sum()
+    };
+    // Less than half a window at a time: the window does not limit the sender.
+    let (mut sent, mut window) = (0, 0);
+    for bytes in [[40_000; 10].as_slice(), &[usize::MAX; 30]].concat() {
+        window = 100_000 + credits(&out) - sent;
+        let bytes = bytes.min(window);
+        for chunk in vec![0; bytes].chunks(16_000) {
+            let wire = Wire::default().data(1, 0, chunk);
+            let read = server.read(&wire.0, 0, &mut Head::default(), &mut out);
+            assert!(matches!(read, Ok((used, Event::Data { .. })) if used == wire.0.len()));
+        }
+        sent += bytes;
+        if sent == 400_000 {
+            assert!(window <= 100_000, "{window}");
+        }
+        server.consumed(id, bytes, &mut out);
+    }
+    assert_eq!(window, 1_000_000);
+    assert!(
+        answers(&out)
+            .iter()
+            .all(|told| !told.starts_with("credit 3"))
+    );
+}
