@@ -8,8 +8,8 @@ use webpki::RawPublicKeyEntity;
 
 use crate::Material;
 use crate::der::{
-    BIT_STRING, ENUMERATED, INTEGER, NULL, OBJECT_ID, OCTET_STRING, SEQUENCE, element, expect,
-    push, time, whole,
+    BIT_STRING, ENUMERATED, FIELD_0, INTEGER, NULL, OBJECT_ID, OCTET_STRING, SEQUENCE, element,
+    expect, push, time, whole,
 };
 use crate::old::parts;
 
@@ -20,7 +20,6 @@ const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 /// 1.3.6.1.5.5.7.3.9, the purpose of certificates that sign responses for their issuer.
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 /// Tags of fields by their number: constructed, or with a plain value.
-const FIELD_0: u8 = 0xa0;
 const FIELD_1: u8 = 0xa1;
 const FIELD_2: u8 = 0xa2;
 const PLAIN_0: u8 = 0x80;
