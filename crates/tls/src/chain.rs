@@ -14,7 +14,7 @@ use webpki::{
     OwnedCertRevocationList, RawPublicKeyEntity, RevocationOptionsBuilder,
 };
 
-use crate::crl::List;
+use crate::crl::{List, Validity};
 use crate::old::{KEY_CERT_SIGN, NAME_CONSTRAINTS, Parts, old, parts};
 use crate::{OfferError, Trusted};
 
@@ -32,6 +32,8 @@ pub(crate) mod numbers {
     pub const BAD_LIST_SIGNATURE: u8 = 8;
     pub const NOT_YET_VALID: u8 = 9;
     pub const EXPIRED: u8 = 10;
+    pub const LIST_NOT_YET_VALID: u8 = 11;
+    pub const LIST_EXPIRED: u8 = 12;
     pub const SELF_SIGNED: u8 = 18;
     pub const SELF_SIGNED_IN_CHAIN: u8 = 19;
     pub const NO_ISSUER_LOCALLY: u8 = 20;
@@ -301,7 +303,7 @@ impl Judge {
                 let is_root = member.parts.is_self_signed().then_some(member);
                 let issuer = members.get(depth + 1).or(is_root);
                 let issuer = issuer.map(|issuer| &issuer.parts);
-                let numbers = self.check_lists(&member.parts, issuer, checks_signatures);
+                let numbers = self.check_lists(&member.parts, issuer, now_s, checks_signatures);
                 faults.extend(numbers.into_iter().map(|number| at(depth, number)));
             }
         }
@@ -343,6 +345,7 @@ impl Judge {
         &self,
         parts: &Parts<'_>,
         issuer: Option<&Parts<'_>>,
+        now_s: u64,
         checks_signatures: bool,
     ) -> Vec<u8> {
         let mut numbers = Vec::new();
@@ -356,6 +359,15 @@ impl Judge {
         }
         if !issuer.may_sign(crate::old::CRL_SIGN) {
             numbers.push(n::NO_LIST_SIGN);
+        }
+        // An expired list is not used if the issuer has a newer one.
+        let has = |validity| lists.iter().any(|list| list.validity(now_s) == validity);
+        if !has(Validity::Current) {
+            numbers.push(if has(Validity::Expired) {
+                n::LIST_EXPIRED
+            } else {
+                n::LIST_NOT_YET_VALID
+            });
         }
         // The library checks no lists of version 1.
         let is_bad = |list: &&Arc<List>| {
@@ -424,7 +436,9 @@ impl Judge {
             return verified.map(|_| ());
         };
         let is_of_path = |list: &List| path.members.iter().any(|each| list.is_of(&each.parts));
-        let lists = self.lists.iter().filter(|each| is_of_path(&each.list));
+        let is_current = |list: &List| list.validity(now.as_secs()) == Validity::Current;
+        let lists = self.lists.iter();
+        let lists = lists.filter(|each| is_of_path(&each.list) && is_current(&each.list));
         let lists: Vec<_> = lists.map(|each| &each.for_library).collect();
         // Without a list, `check` has found an error.
         let builder = RevocationOptionsBuilder::new(&lists).ok();

@@ -16,11 +16,21 @@ pub(crate) struct List {
     pub der: Vec<u8>,
     /// The list is of version 1, which the library does not read.
     pub is_old: bool,
+    this_update_s: u64,
+    next_update_s: Option<u64>,
     issuer: Vec<u8>,
     /// The identifier of its issuer's key, if it names one.
     key_id: Option<Vec<u8>>,
     /// The revoked serial numbers, sorted.
     serials: Vec<Vec<u8>>,
+}
+
+/// Whether a list is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validity {
+    Early,
+    Current,
+    Expired,
 }
 
 impl Lists {
@@ -49,8 +59,11 @@ impl List {
         };
         let (_, rest) = expect(rest, SEQUENCE)?;
         let (issuer, rest) = expect(rest, SEQUENCE)?;
-        let (_, rest) = time(rest)?;
-        let rest = time(rest).map_or(rest, |(_, rest)| rest);
+        let (this_update_s, rest) = time(rest)?;
+        let (next_update_s, rest) = match time(rest) {
+            Some((next, rest)) => (Some(next), rest),
+            None => (None, rest),
+        };
         let (mut entries, rest) = expect(rest, SEQUENCE).unwrap_or((&[], rest));
         let key_id = expect(rest, FIELD_0).and_then(|(content, _)| {
             let (list, _) = expect(content, SEQUENCE)?;
@@ -68,6 +81,8 @@ impl List {
         Some(List {
             der: der.to_vec(),
             is_old,
+            this_update_s,
+            next_update_s,
             issuer: issuer.to_vec(),
             key_id,
             serials,
@@ -78,6 +93,17 @@ impl List {
     pub fn is_of(&self, issuer: &Parts<'_>) -> bool {
         let has_other_key = |id: &Vec<u8>| issuer.key_id().is_some_and(|own| own != id);
         self.issuer == issuer.subject && !self.key_id.as_ref().is_some_and(has_other_key)
+    }
+
+    /// Whether it is valid at a time, seconds after the UNIX epoch (RFC 5280 §5.1.2.4, §5.1.2.5). One without an end is.
+    pub fn validity(&self, now_s: u64) -> Validity {
+        if now_s < self.this_update_s {
+            Validity::Early
+        } else if self.next_update_s.is_some_and(|next| now_s >= next) {
+            Validity::Expired
+        } else {
+            Validity::Current
+        }
     }
 
     /// Whether a certificate with this serial number is revoked.

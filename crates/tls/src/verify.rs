@@ -143,6 +143,7 @@ fn refusal(fault: Fault) -> Error {
         n::BAD_SIGNATURE => CertificateError::BadSignature,
         n::PURPOSE => CertificateError::InvalidPurpose,
         n::NO_LIST => CertificateError::UnknownRevocationStatus,
+        n::LIST_EXPIRED => CertificateError::ExpiredRevocationList,
         n::NO_ISSUER
         | n::NO_ISSUER_LOCALLY
         | n::SELF_SIGNED

@@ -417,6 +417,40 @@ fn cases() -> Vec<Case> {
             &[&root],
             &empty[..1],
         ),
+        case(
+            "expired list",
+            &chain,
+            &[&root],
+            &[root.list(&[], 2200), two.list(&[], 2021)],
+        ),
+        case(
+            "expired list of the root",
+            &chain,
+            &[&root],
+            &[root.list(&[], 2021), two.list(&[], 2200)],
+        ),
+        case(
+            "expired lists, revoked",
+            &chain,
+            &[&root],
+            &[root.list(&[2], 2021), two.list(&[3], 2021)],
+        ),
+        case(
+            "expired, and its list",
+            &[&old_three, &two],
+            &[&root],
+            &[root.list(&[], 2200), two.list(&[], 2021)],
+        ),
+        case(
+            "old and new list",
+            &chain,
+            &[&root],
+            &[
+                root.list(&[], 2200),
+                two.list(&[], 2021),
+                two.list(&[], 2200),
+            ],
+        ),
         case("revoked self-signed", &[&two, &root], &[&root], &no_between),
         case(
             "authority may not sign lists",
