@@ -13,6 +13,7 @@ use rustls::{
 };
 
 use crate::chain::{Fault, Judge, Purpose, numbers as n};
+use crate::connector::no_name;
 use crate::identity::has_common_name;
 use crate::old::{old, parts};
 use crate::signatures::Signatures;
@@ -271,10 +272,10 @@ impl Checks {
         if let Some(fault) = faults.first() {
             return Err(refusal(*fault));
         }
-        let name = match asked {
-            ServerName::DnsName(_) => Some(asked),
-            // An address means that the connection requests no name.
-            _ => self.name.as_ref(),
+        let name = if *asked == no_name() {
+            self.name.as_ref()
+        } else {
+            Some(asked)
         };
         let is_for = |name: &ServerName<'_>| {
             let parsed = webpki::EndEntityCert::try_from(leaf);
