@@ -32,7 +32,7 @@ pub use connector::{Connector, ConnectorOptions, Verification};
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
-pub use ocsp::{CertId, CertStatus, OcspError, OcspResponse, Responder};
+pub use ocsp::{CertId, CertStatus, OCSP_SKEW_S, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
 pub use session::{Facts, Failure, FailureKind, Progress, Session, Verdict};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};

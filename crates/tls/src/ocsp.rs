@@ -27,6 +27,10 @@ const PLAIN_2: u8 = 0x82;
 /// The most certificates that a response may contain for checking its signature.
 const CERTIFICATES_MAX: usize = 8;
 
+/// The tolerated difference between the responder's clock and ours, seconds. A response must also be valid for as long, so that
+/// clients do not find it expired.
+pub const OCSP_SKEW_S: u64 = 300;
+
 /// The identifier of a certificate in requests and responses: hashes of its issuer's name and key, and its serial number (RFC
 /// 6960 §4.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -230,6 +234,13 @@ impl OcspResponse {
             signed: [tbs.to_vec(), algorithm.to_vec(), signature.to_vec()],
             certificates: certificates(rest).unwrap_or_default(),
         })
+    }
+
+    /// When it is not stapled any more, seconds since the UNIX epoch: [`OCSP_SKEW_S`] before its `nextUpdate`. None if it does not
+    /// name that time; then it is never stapled.
+    #[must_use]
+    pub fn expires_s(&self) -> Option<u64> {
+        Some(self.next_update_s?.saturating_sub(OCSP_SKEW_S))
     }
 
     /// Checks that the certificate's issuer signed it, or a signer that the issuer authorised (RFC 6960 §4.2.2.2).
