@@ -22,7 +22,7 @@ pub enum Verification {
     Required {
         /// The authorities that may have issued it, and the revoked certificates.
         trusted: Trusted,
-        /// The name it must be valid for if none is requested (`verifyhost`).
+        /// The name or address it must be valid for if none is requested (`verifyhost`).
         name: Option<String>,
     },
 }
@@ -122,23 +122,35 @@ impl Connector {
         &self.config.alpn_protocols
     }
 
-    /// A session with a server, with or without a server name (SNI); [`Session::start`] writes its first message.
+    /// A session with a server, with or without a server name (SNI); [`Session::start`] writes its first message. A name that is
+    /// an address is not sent (RFC 6066 §3), but the certificate must be valid for it.
     ///
     /// # Errors
     /// The name is invalid.
     pub fn connect(&self, name: Option<&str>) -> Result<Session, Failure> {
         let name = match name {
             Some(name) => server_name(name)?,
-            // An address is never sent, and nothing is verified against this one.
-            None => ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into()),
+            None => no_name(),
         };
         let connection = UnbufferedClientConnection::new(self.config.clone(), name)?;
         Ok(Session::of_client(connection))
     }
 }
 
+/// What the library gets for a connection that requests no name: an address that is never sent. It is in the block of addresses
+/// that lead nowhere (RFC 6666), so no request can be about it.
+pub(crate) fn no_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1).into())
+}
+
+/// A name or an address, which may have brackets.
 fn server_name(name: &str) -> Result<ServerName<'static>, Failure> {
-    ServerName::try_from(name.to_owned()).map_err(|_| Failure {
+    let inner = name.strip_prefix('[');
+    let inner = inner.and_then(|inner| inner.strip_suffix(']'));
+    let found = ServerName::try_from(inner.unwrap_or(name).to_owned());
+    // What stands for no name must not be requested: it would switch the check off.
+    let found = found.ok().filter(|found| *found != no_name());
+    found.ok_or_else(|| Failure {
         kind: FailureKind::Name,
         text: format!("'{name}' is no name of a server"),
     })

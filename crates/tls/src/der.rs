@@ -17,6 +17,9 @@ pub(crate) const VERSION: u8 = 0xa0;
 /// The extensions of a certificate.
 pub(crate) const EXTENSIONS: u8 = 0xa3;
 
+/// A constructed field with the number 0.
+pub(crate) const FIELD_0: u8 = 0xa0;
+
 /// One element: its tag, its content, and the bytes after it (X.690 §8.1). None if it is truncated or not DER.
 pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;

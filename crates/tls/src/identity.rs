@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 
+use crate::OcspResponse;
 use crate::der::{OBJECT_ID, SEQUENCE, VERSION, element};
 
 /// The largest file that is read as PEM, bytes.
@@ -18,8 +19,18 @@ pub const PEM_BYTES_MAX: u64 = 8 << 20;
 /// A certificate with its chain, its key, and its stapled status.
 #[derive(Clone, Debug)]
 pub struct Identity {
+    /// Without a status.
     pub(crate) key: Arc<CertifiedKey>,
+    pub(crate) stapled: Option<Stapled>,
     names: Vec<String>,
+}
+
+/// A certificate with a status that is stapled for some time.
+#[derive(Clone, Debug)]
+pub(crate) struct Stapled {
+    pub key: Arc<CertifiedKey>,
+    /// The end of that time, seconds since the UNIX epoch.
+    pub until_s: u64,
 }
 
 /// The files of a certificate.
@@ -279,7 +290,19 @@ impl Material {
         (self.chain, self.key)
     }
 
-    /// The served certificate. Errors name `path`.
+    /// The certificate with its status; none without one, or if it cannot be read or does not say until when it is valid.
+    fn stapled(&self, certified: &CertifiedKey) -> Option<Stapled> {
+        let status = self.ocsp.as_deref()?;
+        let until_s = OcspResponse::parse(status).ok()?.expires_s()?;
+        let mut key = certified.clone();
+        key.ocsp = Some(status.to_vec());
+        Some(Stapled {
+            key: Arc::new(key),
+            until_s,
+        })
+    }
+
+    /// The served certificate. A status that has expired is not stapled. Errors name `path`.
     ///
     /// # Errors
     /// A part is missing, or the key does not belong to the certificate.
@@ -292,14 +315,14 @@ impl Material {
             return Err(IdentityError::NoKey(path.to_owned()));
         };
         let key = any_supported_type(key).map_err(|_| IdentityError::KeyKind(path.to_owned()))?;
-        let mut certified = CertifiedKey::new(self.chain.clone(), key);
-        certified.ocsp = self.ocsp.as_deref().map(Into::into);
+        let certified = CertifiedKey::new(self.chain.clone(), key);
         match certified.keys_match() {
             // A certificate that the verifier cannot read (an old version) may still be used.
             Ok(()) | Err(rustls::Error::InvalidCertificate(_)) => {}
             Err(_) => return Err(IdentityError::Mismatch(path.to_owned())),
         }
         Ok(Identity {
+            stapled: self.stapled(&certified),
             key: Arc::new(certified),
             names,
         })

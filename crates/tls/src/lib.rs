@@ -8,7 +8,9 @@
 mod acceptor;
 mod buffer;
 mod cache;
+mod chain;
 mod connector;
+mod crl;
 mod der;
 mod identity;
 mod lifetime;
@@ -30,9 +32,9 @@ pub use connector::{Connector, ConnectorOptions, Verification};
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
-pub use ocsp::{CertId, CertStatus, OcspError, OcspResponse, Responder};
+pub use ocsp::{CertId, CertStatus, OCSP_SKEW_S, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
-pub use session::{Facts, Failure, FailureKind, Progress, Session};
+pub use session::{Facts, Failure, FailureKind, Progress, Session, Verdict};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
 pub use trust::{Authorities, Revocations, TrustError, Trusted};
 

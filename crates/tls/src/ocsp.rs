@@ -8,8 +8,8 @@ use webpki::RawPublicKeyEntity;
 
 use crate::Material;
 use crate::der::{
-    BIT_STRING, ENUMERATED, INTEGER, NULL, OBJECT_ID, OCTET_STRING, SEQUENCE, element, expect,
-    push, time, whole,
+    BIT_STRING, ENUMERATED, FIELD_0, INTEGER, NULL, OBJECT_ID, OCTET_STRING, SEQUENCE, element,
+    expect, push, time, whole,
 };
 use crate::old::parts;
 
@@ -20,13 +20,16 @@ const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 /// 1.3.6.1.5.5.7.3.9, the purpose of certificates that sign responses for their issuer.
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 /// Tags of fields by their number: constructed, or with a plain value.
-const FIELD_0: u8 = 0xa0;
 const FIELD_1: u8 = 0xa1;
 const FIELD_2: u8 = 0xa2;
 const PLAIN_0: u8 = 0x80;
 const PLAIN_2: u8 = 0x82;
 /// The most certificates that a response may contain for checking its signature.
 const CERTIFICATES_MAX: usize = 8;
+
+/// The tolerated difference between the responder's clock and ours, seconds. A response must also be valid for as long, so that
+/// clients do not find it expired.
+pub const OCSP_SKEW_S: u64 = 300;
 
 /// The identifier of a certificate in requests and responses: hashes of its issuer's name and key, and its serial number (RFC
 /// 6960 §4.1.1).
@@ -231,6 +234,13 @@ impl OcspResponse {
             signed: [tbs.to_vec(), algorithm.to_vec(), signature.to_vec()],
             certificates: certificates(rest).unwrap_or_default(),
         })
+    }
+
+    /// When it is not stapled any more, seconds since the UNIX epoch: [`OCSP_SKEW_S`] before its `nextUpdate`. None if it does not
+    /// name that time; then it is never stapled.
+    #[must_use]
+    pub fn expires_s(&self) -> Option<u64> {
+        Some(self.next_update_s?.saturating_sub(OCSP_SKEW_S))
     }
 
     /// Checks that the certificate's issuer signed it, or a signer that the issuer authorised (RFC 6960 §4.2.2.2).

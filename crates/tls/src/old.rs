@@ -1,23 +1,48 @@
-//! Version 1 certificates and revocation lists (RFC 5280 §4.1.2.1, §5.1.2.1), which the library does not read. `openssl x509
-//! -req` makes such certificates when it gets no extensions.
+//! The fields of certificates that the library does not show, and certificates of version 1 (RFC 5280 §4.1.2.1), which it does
+//! not read. `openssl x509 -req` makes such certificates when it gets no extensions.
 //!
 //! A version 1 certificate is trusted only if an authority issued it directly: there are no intermediate certificates of version
 //! 1.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerMisbehaved};
 use webpki::RawPublicKeyEntity;
 
-use crate::Trusted;
 use crate::der::{
     BIT_STRING, BOOLEAN, EXTENSIONS, INTEGER, OBJECT_ID, OCTET_STRING, SEQUENCE, VERSION, element,
     expect, time, whole,
 };
 
-/// The extension for key purposes, and two purposes: authentication of servers and of clients.
+/// The extensions of RFC 5280 §4.2.1 that are read.
+const SUBJECT_KEY_ID: &[u8] = &[0x55, 0x1d, 0x0e];
+const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+pub(crate) const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x1e];
+const CRL_DISTRIBUTION_POINTS: &[u8] = &[0x55, 0x1d, 0x1f];
+pub(crate) const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+/// The extensions that are processed here or by the library, so that they may be critical.
+const PROCESSED: [&[u8]; 6] = [
+    KEY_USAGE,
+    SUBJECT_ALT_NAME,
+    BASIC_CONSTRAINTS,
+    NAME_CONSTRAINTS,
+    CRL_DISTRIBUTION_POINTS,
+    EXTENDED_KEY_USAGE,
+];
+/// Bits of KeyUsage (RFC 5280 §4.2.1.3) in its first byte.
+pub(crate) const DIGITAL_SIGNATURE: u8 = 0x80;
+pub(crate) const KEY_ENCIPHERMENT: u8 = 0x20;
+pub(crate) const KEY_AGREEMENT: u8 = 0x08;
+pub(crate) const KEY_CERT_SIGN: u8 = 0x04;
+pub(crate) const CRL_SIGN: u8 = 0x02;
+/// The key identifier and the serial number in AuthorityKeyIdentifier (RFC 5280 §4.2.1.1).
+pub(crate) const KEY_ID: u8 = 0x80;
+const AUTHORITY_SERIAL: u8 = 0x82;
+/// The purposes of authentication of servers and of clients.
 pub(crate) const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
 pub(crate) const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 
@@ -73,11 +98,6 @@ pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>
     })
 }
 
-/// Whether a certificate may be used for the purpose `id`: it names this purpose, or no purposes at all (RFC 5280 §4.2.1.12).
-pub(crate) fn serves(certificate: &CertificateDer<'_>, id: &[u8]) -> bool {
-    parts(certificate).is_some_and(|parts| parts.names_purpose(id).unwrap_or(true))
-}
-
 impl Parts<'_> {
     /// Whether it names a purpose; none if it names no purposes at all.
     pub fn names_purpose(&self, id: &[u8]) -> Option<bool> {
@@ -87,27 +107,157 @@ impl Parts<'_> {
 
     /// The value of an extension; empty where it is malformed.
     pub fn extension(&self, wanted: &[u8]) -> Option<&[u8]> {
+        let mut extensions = self.extensions();
+        let found = extensions.find(|extension| extension.id == wanted)?;
+        Some(found.value)
+    }
+
+    /// Its extensions.
+    fn extensions(&self) -> impl Iterator<Item = Extension<'_>> {
         let mut rest = self.rest;
+        let mut list: &[u8] = &[];
         // Unique identifiers may precede the extensions.
         while let Some((tag, content, after)) = element(rest) {
             rest = after;
-            let extensions = (tag == EXTENSIONS).then(|| expect(content, SEQUENCE));
-            let mut extensions = extensions.flatten().map_or(&[][..], |(list, _)| list);
-            while let Some((extension, after)) = expect(extensions, SEQUENCE) {
-                extensions = after;
-                if let Some((id, value)) = expect(extension, OBJECT_ID)
-                    && id == wanted
-                {
-                    let value = expect(value, BOOLEAN).map_or(value, |(_, value)| value);
-                    return Some(expect(value, OCTET_STRING).map_or(b"", |(value, _)| value));
-                }
+            if tag == EXTENSIONS
+                && let Some((content, _)) = expect(content, SEQUENCE)
+            {
+                list = content;
             }
         }
-        None
+        extensions(list)
+    }
+
+    /// Whether it has a critical extension that is not processed (RFC 5280 §4.2).
+    pub fn has_unknown_critical_extension(&self) -> bool {
+        let mut extensions = self.extensions();
+        extensions.any(|each| each.is_critical && !PROCESSED.contains(&each.id))
+    }
+
+    /// Whether its issuer has its own name, and its own key as far as it says.
+    pub fn is_self_signed(&self) -> bool {
+        self.may_have_issued(self)
+    }
+
+    /// Whether it may be the issuer of a certificate, by its name, and by its key and serial number if the certificate names
+    /// them (RFC 5280 §4.2.1.1). The signature is not checked.
+    pub fn may_have_issued(&self, issued: &Parts<'_>) -> bool {
+        if issued.issuer != self.subject {
+            return false;
+        }
+        let Some(value) = issued.extension(AUTHORITY_KEY_ID) else {
+            return true;
+        };
+        let mut rest = expect(value, SEQUENCE).map_or(&[][..], |(content, _)| content);
+        while let Some((tag, content, after)) = element(rest) {
+            rest = after;
+            let is_other = match tag {
+                KEY_ID => self.key_id().is_some_and(|own| own != content),
+                AUTHORITY_SERIAL => self.serial != content,
+                _ => false,
+            };
+            if is_other {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The identifier of its key, if it names one (RFC 5280 §4.2.1.2).
+    pub fn key_id(&self) -> Option<&[u8]> {
+        let value = self.extension(SUBJECT_KEY_ID)?;
+        Some(expect(value, OCTET_STRING)?.0)
+    }
+
+    /// Whether it may be used in one of these ways, bits of KeyUsage; without that extension in all (RFC 5280 §4.2.1.3).
+    pub fn may_sign(&self, ways: u8) -> bool {
+        let Some(value) = self.extension(KEY_USAGE) else {
+            return true;
+        };
+        let bits = expect(value, BIT_STRING).and_then(|(bits, _)| bits.get(1).copied());
+        bits.unwrap_or(0) & ways != 0
+    }
+
+    /// Whether it may issue certificates: BasicConstraints says so. Without that extension, a self-signed certificate of version
+    /// 1 may, and one whose KeyUsage says so (as in OpenSSL).
+    pub fn is_authority(&self) -> bool {
+        if !self.may_sign(KEY_CERT_SIGN) {
+            return false;
+        }
+        match self.basic_constraints() {
+            Some(constraints) => constraints.is_authority,
+            None if self.is_old => self.is_self_signed(),
+            None => self.extension(KEY_USAGE).is_some(),
+        }
+    }
+
+    /// How many intermediate certificates may follow it.
+    pub fn path_length(&self) -> Option<u64> {
+        self.basic_constraints()?.path_length
+    }
+
+    fn basic_constraints(&self) -> Option<BasicConstraints> {
+        let value = self.extension(BASIC_CONSTRAINTS)?;
+        let content = expect(value, SEQUENCE).map_or(&[][..], |(content, _)| content);
+        let (is_authority, rest) = match expect(content, BOOLEAN) {
+            Some((flag, rest)) => (flag == [0xff], rest),
+            None => (false, content),
+        };
+        let number = |bytes: &[u8]| {
+            let digits = bytes.iter().map(|byte| u64::from(*byte));
+            digits.fold(0_u64, |sum, digit| sum.saturating_mul(1 << 8) | digit)
+        };
+        Some(BasicConstraints {
+            is_authority,
+            path_length: expect(rest, INTEGER).map(|(bytes, _)| number(bytes)),
+        })
+    }
+}
+
+/// BasicConstraints (RFC 5280 §4.2.1.9).
+struct BasicConstraints {
+    is_authority: bool,
+    path_length: Option<u64>,
+}
+
+/// An extension (RFC 5280 §4.1.2.9).
+pub(crate) struct Extension<'a> {
+    pub id: &'a [u8],
+    is_critical: bool,
+    /// Empty where it is malformed.
+    pub value: &'a [u8],
+}
+
+/// The extensions of a certificate or a revocation list, from the content of their sequence.
+pub(crate) fn extensions(mut list: &[u8]) -> impl Iterator<Item = Extension<'_>> {
+    std::iter::from_fn(move || {
+        let (extension, after) = expect(list, SEQUENCE)?;
+        list = after;
+        Some(Extension::read(extension))
+    })
+}
+
+impl<'a> Extension<'a> {
+    fn read(content: &'a [u8]) -> Extension<'a> {
+        let (id, rest) = expect(content, OBJECT_ID).unwrap_or_default();
+        let (is_critical, rest) = match expect(rest, BOOLEAN) {
+            Some((flag, rest)) => (flag != [0], rest),
+            None => (false, rest),
+        };
+        Extension {
+            id,
+            is_critical,
+            value: expect(rest, OCTET_STRING).map_or(b"", |(value, _)| value),
+        }
     }
 }
 
 impl Parts<'_> {
+    /// The beginning of its validity, seconds after the UNIX epoch.
+    pub fn begins_s(&self) -> u64 {
+        self.not_before
+    }
+
     /// The end of its validity, seconds after the UNIX epoch.
     pub fn ends_s(&self) -> u64 {
         self.not_after
@@ -137,55 +287,6 @@ pub(crate) fn old<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> 
 }
 
 impl Parts<'_> {
-    /// Checks that an authority issued it, that its dates are valid, and that it is not revoked.
-    pub fn check(
-        &self,
-        trusted: &Trusted,
-        algorithms: &WebPkiSupportedAlgorithms,
-        now: UnixTime,
-    ) -> Result<(), Error> {
-        let now = now.as_secs();
-        let is_issuer = |authority: &CertificateDer<'_>| {
-            let authority = parts(authority);
-            authority.is_some_and(|authority| {
-                authority.subject == self.issuer && self.is_signed_by(&authority.key, algorithms)
-            })
-        };
-        let why = if now < self.not_before {
-            CertificateError::NotValidYet
-        } else if now > self.not_after {
-            CertificateError::Expired
-        } else if !trusted.certificates.iter().any(is_issuer) {
-            CertificateError::UnknownIssuer
-        } else {
-            match trusted.lists.status(self) {
-                Status::Good => return Ok(()),
-                Status::Revoked => CertificateError::Revoked,
-                Status::Unknown if trusted.lists.0.is_empty() => return Ok(()),
-                Status::Unknown => CertificateError::UnknownRevocationStatus,
-            }
-        };
-        Err(Error::InvalidCertificate(why))
-    }
-
-    fn is_signed_by(
-        &self,
-        key: &SubjectPublicKeyInfoDer<'_>,
-        algorithms: &WebPkiSupportedAlgorithms,
-    ) -> bool {
-        let Ok(key) = RawPublicKeyEntity::try_from(key) else {
-            return false;
-        };
-        let mut fitting = algorithms
-            .all
-            .iter()
-            .filter(|algorithm| algorithm.signature_alg_id().as_ref() == self.algorithm);
-        fitting.any(|algorithm| {
-            key.verify_signature(*algorithm, self.signed, self.signature)
-                .is_ok()
-        })
-    }
-
     /// Checks that a handshake message was signed with the key of this certificate. In TLS 1.3 (`is_tls13`) only the first algorithm
     /// of a signature scheme may be used.
     pub fn check_signature(
@@ -211,75 +312,5 @@ impl Parts<'_> {
             true => Ok(HandshakeSignatureValid::assertion()),
             false => Err(bad),
         }
-    }
-}
-
-/// The status of a certificate in revocation lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Good,
-    Revoked,
-    /// The certificate's issuer has no list.
-    Unknown,
-}
-
-/// Revocation lists. They come from files of the configuration, so their signatures are not checked.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lists(Vec<List>);
-
-#[derive(Clone, Debug)]
-struct List {
-    issuer: Vec<u8>,
-    serials: Vec<Vec<u8>>,
-}
-
-impl Lists {
-    /// Adds a list. Returns whether it is of version 1; none if it is not a list.
-    pub fn add(&mut self, list: &[u8]) -> Option<bool> {
-        let (list, _) = expect(list, SEQUENCE)?;
-        let (rest, _) = expect(list, SEQUENCE)?;
-        let (is_old, rest) = match expect(rest, INTEGER) {
-            Some((_, rest)) => (false, rest),
-            None => (true, rest),
-        };
-        let (_, rest) = expect(rest, SEQUENCE)?;
-        let (issuer, rest) = expect(rest, SEQUENCE)?;
-        let (_, rest) = time(rest)?;
-        let rest = time(rest).map_or(rest, |(_, rest)| rest);
-        let mut entries = expect(rest, SEQUENCE).map_or(&[][..], |(entries, _)| entries);
-        let mut serials = Vec::new();
-        while !entries.is_empty() {
-            let (entry, rest) = expect(entries, SEQUENCE)?;
-            serials.push(expect(entry, INTEGER)?.0.to_vec());
-            entries = rest;
-        }
-        serials.sort();
-        self.0.push(List {
-            issuer: issuer.to_vec(),
-            serials,
-        });
-        Some(is_old)
-    }
-
-    /// The status of a certificate.
-    pub fn status(&self, certificate: &Parts<'_>) -> Status {
-        let of_issuer = |list: &&List| list.issuer == certificate.issuer;
-        let mut status = Status::Unknown;
-        for list in self.0.iter().filter(of_issuer) {
-            let serial = |known: &Vec<u8>| known.as_slice().cmp(certificate.serial);
-            if list.serials.binary_search_by(serial).is_ok() {
-                return Status::Revoked;
-            }
-            status = Status::Good;
-        }
-        status
-    }
-
-    /// Whether one of these certificates is revoked.
-    pub fn has_any(&self, chain: &[CertificateDer<'_>]) -> bool {
-        let is_revoked = |certificate: &CertificateDer<'_>| {
-            parts(certificate).is_some_and(|parts| self.status(&parts) == Status::Revoked)
-        };
-        !self.0.is_empty() && chain.iter().any(is_revoked)
     }
 }

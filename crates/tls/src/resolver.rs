@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustls::pki_types::UnixTime;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, SignatureAlgorithm};
 
+use crate::identity::Stapled;
 use crate::maker::Maker;
 use crate::signatures::Signatures;
 use crate::{CaSigner, Identity};
@@ -28,6 +30,8 @@ pub struct Certificate {
 #[derive(Debug, Default)]
 pub struct Certificates {
     keys: Vec<Arc<CertifiedKey>>,
+    /// The same with a status, where there is one.
+    stapled: Vec<Option<Stapled>>,
     /// The certificates in DER.
     ders: Vec<Arc<[u8]>>,
     /// By full name.
@@ -57,6 +61,7 @@ impl Certificates {
         for (place, certificate) in certificates.iter().enumerate() {
             let identity = &certificate.identity;
             all.keys.push(identity.key.clone());
+            all.stapled.push(identity.stapled.clone());
             all.ders.push(identity.certificate().into());
             let own = certificate.filters.is_empty();
             let names = if own {
@@ -200,6 +205,15 @@ impl ResolvesServerCert for Resolver {
 }
 
 impl Certificates {
+    /// The certificate at a position, with its status unless that has expired.
+    fn served(&self, place: usize) -> Arc<CertifiedKey> {
+        let is_current = |stapled: &&Stapled| UnixTime::now().as_secs() <= stapled.until_s;
+        match self.stapled[place].as_ref().filter(is_current) {
+            Some(stapled) => stapled.key.clone(),
+            None => self.keys[place].clone(),
+        }
+    }
+
     /// Chooses the certificate for a client: returns the chain with its key, and the first certificate in DER.
     fn find(
         &self,
@@ -207,7 +221,7 @@ impl Certificates {
         signatures: &Signatures,
     ) -> Option<(Arc<CertifiedKey>, Arc<[u8]>)> {
         let name = hello.server_name();
-        let known = |place: usize| (self.keys[place].clone(), self.ders[place].clone());
+        let known = |place: usize| (self.served(place), self.ders[place].clone());
         if let Some(places) = name.and_then(|name| self.for_name(name)) {
             return self.usable(&places, hello, signatures).map(known);
         }
@@ -221,6 +235,71 @@ impl Certificates {
         match self.strict {
             true => None,
             false => default().map(known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::CertId;
+    use crate::der::{
+        BIT_STRING, ENUMERATED, FIELD_0, OBJECT_ID, OCTET_STRING, SEQUENCE, push, push_time,
+    };
+
+    /// A response that is valid between two times, seconds since the UNIX epoch; the second may be missing.
+    fn response(this_update_s: u64, next_update_s: Option<u64>) -> Vec<u8> {
+        let element = |tag: u8, parts: &[&[u8]]| {
+            let mut out = Vec::new();
+            push(&mut out, tag, &parts.concat());
+            out
+        };
+        let time = |seconds: u64| {
+            let mut out = Vec::new();
+            push_time(&mut out, seconds);
+            out
+        };
+        let id = CertId::by_sha1([&[1; 20], &[2; 20], &[3]]);
+        let next = next_update_s.map(|next| element(FIELD_0, &[&time(next)]));
+        let (this, next) = (time(this_update_s), next.unwrap_or_default());
+        let single = element(SEQUENCE, &[id.der(), &[0x80, 0], &this, &next]);
+        let responder = element(0xa1, &[&element(SEQUENCE, &[])]);
+        let singles = element(SEQUENCE, &[&single]);
+        let signed = element(SEQUENCE, &[&responder, &this, &singles]);
+        let algorithm = element(SEQUENCE, &[&element(OBJECT_ID, &[&[0x2a, 3]])]);
+        let signature = element(BIT_STRING, &[&[0]]);
+        let basic = element(SEQUENCE, &[&signed, &algorithm, &signature]);
+        let kind = element(OBJECT_ID, &[&[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1]]);
+        let bytes = element(SEQUENCE, &[&kind, &element(OCTET_STRING, &[&basic])]);
+        let status = element(ENUMERATED, &[&[0]]);
+        element(SEQUENCE, &[&status, &element(FIELD_0, &[&bytes])])
+    }
+
+    #[test]
+    fn a_status_is_stapled_until_five_minutes_before_its_end() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(["one.test".to_owned()]).unwrap();
+        let pem = params.self_signed(&key).unwrap().pem() + &key.serialize_pem();
+        let now_s = UnixTime::now().as_secs();
+        for (next_update_s, is_stapled) in [
+            (Some(now_s + 3600), true),
+            (Some(now_s + 200), false),
+            (Some(now_s - 86_400), false),
+            (None, false),
+        ] {
+            let status = response(now_s - 2 * 86_400, next_update_s);
+            assert!(crate::OcspResponse::parse(&status).is_ok());
+            let path = Path::new("one.pem");
+            let identity = Identity::parse(pem.as_bytes(), None, Some(status.clone()), path);
+            let certificate = Certificate {
+                identity: identity.unwrap(),
+                filters: Vec::new(),
+                is_default: false,
+            };
+            let served = Certificates::new(&[certificate], false).served(0);
+            assert_eq!(served.ocsp, is_stapled.then_some(status));
         }
     }
 }

@@ -133,13 +133,25 @@ pub struct Facts {
     pub has_early_data: bool,
     /// The certificate that a client got, DER.
     pub own: Option<Arc<[u8]>>,
-    /// The error in the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`), 0 for none. Not 0 only if the error was
-    /// ignored.
-    pub verify: u8,
+    /// The ignored errors in a client's certificates.
+    pub verdict: Verdict,
     /// The authority at the end of a client's certificate chain, DER.
     pub root: Option<Arc<[u8]>>,
     /// The peer's certificate and the chain it sent, DER.
     pub peer: Vec<Box<[u8]>>,
+}
+
+/// The errors in a client's certificates that were ignored, by OpenSSL's numbers (`X509_V_ERR_*`); 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The last error.
+    pub last: u8,
+    /// The first error of the client's own certificate. 0 if the session is a resumed one: no certificate was checked.
+    pub own: u8,
+    /// The first error of an issuer's certificate. 0 as before.
+    pub issuer: u8,
+    /// The position of that certificate in the chain, 1 for the issuer of the client's own.
+    pub issuer_depth: u8,
 }
 
 /// What to do after a state of the library.
@@ -443,18 +455,19 @@ impl Session {
         };
         let group = common.negotiated_key_exchange_group();
         let peer = common.peer_certificates().unwrap_or_default();
+        let is_resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
         Some(Facts {
             version,
             suite: u16::from(common.negotiated_cipher_suite()?.suite()),
             group: group.map(|group| u16::from(group.name())),
             protocol: common.alpn_protocol().map(Into::into),
             server_name: self.server_name.clone(),
-            is_resumed: common.handshake_kind() == Some(HandshakeKind::Resumed),
+            is_resumed,
             has_early_data: self.has_early_data,
             own: self.own.clone(),
-            verify: match &self.verifier {
-                Some(verifier) => verifier.verdict(peer),
-                None => 0,
+            verdict: match &self.verifier {
+                Some(verifier) => verifier.verdict(peer, is_resumed),
+                None => Verdict::default(),
             },
             root: self
                 .verifier

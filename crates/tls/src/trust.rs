@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
-use rustls::{CertificateError, Error, RootCertStore};
 
+use crate::crl::Lists;
 use crate::identity::{IdentityError, certificates, read};
-use crate::old::{Lists, serves};
 
 /// Trusted authorities.
 #[derive(Clone, Debug)]
@@ -21,9 +21,6 @@ pub struct Authorities {
 /// Revocation lists.
 #[derive(Clone, Debug, Default)]
 pub struct Revocations {
-    all: Vec<CertificateRevocationListDer<'static>>,
-    /// The lists that the library can read.
-    readable: Vec<CertificateRevocationListDer<'static>>,
     lists: Lists,
 }
 
@@ -31,11 +28,8 @@ pub struct Revocations {
 #[derive(Clone, Debug)]
 pub struct Trusted {
     pub(crate) roots: Arc<RootCertStore>,
-    /// The certificates themselves: if a peer presents one of these, it needs no issuer.
+    /// The certificates themselves.
     pub(crate) certificates: Arc<Vec<CertificateDer<'static>>>,
-    /// The lists that the library can read.
-    pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// All lists, for certificates that the library cannot read, or that are trusted only by [`Trusted::excuses`].
     pub(crate) lists: Lists,
 }
 
@@ -161,22 +155,17 @@ impl Revocations {
         }
         let mut revocations = Revocations::default();
         for list in lists {
-            match revocations.lists.add(&list) {
-                Some(true) => {}
-                Some(false) => revocations.readable.push(list.clone()),
-                None => {
-                    let why = "a list of revoked certificates is none".to_owned();
-                    return Err(IdentityError::Malformed(path.to_owned(), why).into());
-                }
+            if revocations.lists.add(&list).is_none() {
+                let why = "a list of revoked certificates is none".to_owned();
+                return Err(IdentityError::Malformed(path.to_owned(), why).into());
             }
-            revocations.all.push(list);
         }
         Ok(revocations)
     }
 
     /// Every list, DER.
     pub fn lists(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.all.iter().map(AsRef::as_ref)
+        self.lists.iter().map(|list| list.der.as_slice())
     }
 }
 
@@ -184,30 +173,11 @@ impl Trusted {
     /// Combines authorities with revocation lists.
     #[must_use]
     pub fn new(authorities: &Authorities, revocations: Option<&Revocations>) -> Trusted {
-        let (revoked, lists) = revocations.map_or_else(Default::default, |revocations| {
-            (revocations.readable.clone(), revocations.lists.clone())
-        });
         Trusted {
             roots: authorities.roots.clone(),
             certificates: authorities.certificates.clone(),
-            revoked,
-            lists,
+            lists: revocations.map_or_else(Lists::default, |revocations| revocations.lists.clone()),
         }
-    }
-
-    /// Whether a peer's certificate is trusted because it is in the file of authorities itself, as OpenSSL does for a self-signed
-    /// one. The library searches for an issuer, and accepts no authority as a peer. All other errors of the certificate (dates,
-    /// `purpose`, revocation) still count.
-    pub(crate) fn excuses(&self, leaf: &CertificateDer<'_>, error: &Error, purpose: &[u8]) -> bool {
-        let is_about_issuers = match error {
-            Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
-            Error::InvalidCertificate(CertificateError::Other(other)) => matches!(
-                other.0.downcast_ref::<webpki::Error>(),
-                Some(webpki::Error::CaUsedAsEndEntity)
-            ),
-            _ => false,
-        };
-        is_about_issuers && self.certificates.iter().any(|own| own == leaf) && serves(leaf, purpose)
     }
 }
 

@@ -2,27 +2,30 @@
 
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+};
 
-use crate::identity::{dates_error, has_common_name};
-use crate::old::{CLIENT_AUTH, SERVER_AUTH, old, parts};
+use crate::chain::{Fault, Judge, Purpose, numbers as n};
+use crate::connector::no_name;
+use crate::identity::has_common_name;
+use crate::old::{old, parts};
 use crate::signatures::Signatures;
-use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
+use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted, Verdict};
 
 /// Checks the certificates of clients.
 #[derive(Debug)]
 pub(crate) struct ClientVerifier {
-    inner: Arc<dyn ClientCertVerifier>,
+    judge: Judge,
     trusted: Trusted,
     hints: Vec<DistinguishedName>,
+    is_optional: bool,
     ignored: IgnoredErrors,
     ignored_of_issuers: IgnoredErrors,
     /// Some errors are ignored.
@@ -38,43 +41,51 @@ impl ClientVerifier {
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientVerifier, OfferError> {
         let trusted = &clients.trusted;
-        let roots = trusted.roots.clone();
-        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-        let builder = builder.with_crls(trusted.revoked.iter().cloned());
-        let builder = match clients.is_optional {
-            true => builder.allow_unauthenticated(),
-            false => builder,
-        };
-        let inner = builder.build();
+        let algorithms = provider.signature_verification_algorithms;
         Ok(ClientVerifier {
-            inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
+            judge: Judge::new(trusted, algorithms)?,
             trusted: trusted.clone(),
             hints: match clients.tells_no_names {
                 true => Vec::new(),
                 false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
             },
+            is_optional: clients.is_optional,
             ignores_errors: clients.ignores_errors(),
             ignored: clients.ignored.clone(),
             ignored_of_issuers: clients.ignored_of_issuers.clone(),
-            algorithms: provider.signature_verification_algorithms,
+            algorithms,
             signatures: Signatures::new(offer.client_signatures.as_deref()),
         })
     }
 }
 
 impl ClientVerifier {
-    /// The error in a client's certificate, by OpenSSL's numbers; 0 for none, or if there is no certificate.
-    pub fn verdict(&self, chain: &[CertificateDer<'_>]) -> u8 {
+    /// The errors in a client's certificates that were ignored. A resumed session (`is_resumed`) keeps only the last one.
+    pub fn verdict(&self, chain: &[CertificateDer<'_>], is_resumed: bool) -> Verdict {
         let Some((leaf, rest)) = chain.split_first() else {
-            return 0;
+            return Verdict::default();
         };
         // Without ignored errors, the handshake would have failed.
         if !self.ignores_errors {
-            return 0;
+            return Verdict::default();
         }
-        match self.check(leaf, rest, UnixTime::now()) {
-            Ok(()) => 0,
-            Err(error) => number_of(&error),
+        let now = UnixTime::now();
+        let faults = self.judge.faults(leaf, rest, Purpose::Client, now);
+        let last = faults.last().map_or(0, |fault| fault.number);
+        if is_resumed {
+            return Verdict {
+                last,
+                ..Verdict::default()
+            };
+        }
+        let is_of_issuer = |fault: &&Fault| fault.depth.is_some_and(|depth| depth > 0);
+        let of_issuer = faults.iter().find(is_of_issuer);
+        let own = faults.iter().find(|fault| !is_of_issuer(fault));
+        Verdict {
+            last,
+            own: own.map_or(0, |fault| fault.number),
+            issuer: of_issuer.map_or(0, |fault| fault.number),
+            issuer_depth: of_issuer.and_then(|fault| fault.depth).unwrap_or(0),
         }
     }
 
@@ -97,61 +108,15 @@ impl ClientVerifier {
         Some(root.as_ref().into())
     }
 
-    fn check(
-        &self,
-        leaf: &CertificateDer<'_>,
-        chain: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<(), Error> {
-        let checked = match old(leaf) {
-            Some(old) => old.check(&self.trusted, &self.algorithms, now),
-            None => {
-                let checked = self.inner.verify_client_cert(leaf, chain, now);
-                checked.map(|_| ())
-            }
-        };
-        match checked {
-            Err(error) if !self.trusted.excuses(leaf, &error, CLIENT_AUTH) => Err(error),
-            _ => check_lists(&self.trusted, leaf, chain),
+    /// Whether an error is ignored. One of unknown depth may be in any certificate.
+    fn ignores(&self, fault: &Fault) -> bool {
+        let of_own = self.ignored.contains(fault.number);
+        let of_issuers = self.ignored_of_issuers.contains(fault.number);
+        match fault.depth {
+            Some(0) => of_own,
+            Some(_) => of_issuers,
+            None => of_own && of_issuers,
         }
-    }
-
-    /// Whether an error is ignored.
-    fn ignores(
-        &self,
-        error: &Error,
-        leaf: &CertificateDer<'_>,
-        chain: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> bool {
-        let number = number_of(error);
-        let (of_leaf, of_issuers) = (&self.ignored, &self.ignored_of_issuers);
-        let is_alone = chain.is_empty() || old(leaf).is_some();
-        match number {
-            // The library reports errors in the leaf's dates before all others.
-            EXPIRED | NOT_YET_VALID if is_badly_dated(leaf, now) => of_leaf.contains(number),
-            EXPIRED | NOT_YET_VALID => of_issuers.contains(number),
-            // OpenSSL attributes this error to the certificate whose issuer is missing.
-            UNKNOWN_ISSUER if is_alone => of_leaf.contains(number),
-            UNKNOWN_ISSUER => of_issuers.contains(number),
-            _ if is_alone => of_leaf.contains(number),
-            // It is unknown which certificate has the error.
-            _ => of_leaf.contains(number) && of_issuers.contains(number),
-        }
-    }
-}
-
-/// Checks the revocation lists. The library does not read lists of version 1, and checks no list for a certificate that
-/// [`Trusted::excuses`] accepts.
-fn check_lists(
-    trusted: &Trusted,
-    leaf: &CertificateDer<'_>,
-    chain: &[CertificateDer<'_>],
-) -> Result<(), Error> {
-    let lists = &trusted.lists;
-    match lists.has_any(std::slice::from_ref(leaf)) || lists.has_any(chain) {
-        true => Err(Error::InvalidCertificate(CertificateError::Revoked)),
-        false => Ok(()),
     }
 }
 
@@ -170,44 +135,47 @@ fn verify_signature(
     }
 }
 
-const UNSPECIFIED: u8 = 1;
-const BAD_SIGNATURE: u8 = 7;
-const NOT_YET_VALID: u8 = 9;
-const EXPIRED: u8 = 10;
-const UNKNOWN_ISSUER: u8 = 20;
-const REVOKED: u8 = 23;
+/// The library's error with the alert that OpenSSL sends for an error (RFC 8446 §6.2).
+fn refusal(fault: Fault) -> Error {
+    Error::InvalidCertificate(match fault.number {
+        n::EXPIRED => CertificateError::Expired,
+        n::NOT_YET_VALID => CertificateError::NotValidYet,
+        n::REVOKED => CertificateError::Revoked,
+        n::BAD_SIGNATURE => CertificateError::BadSignature,
+        n::PURPOSE => CertificateError::InvalidPurpose,
+        n::NO_LIST => CertificateError::UnknownRevocationStatus,
+        n::LIST_EXPIRED => CertificateError::ExpiredRevocationList,
+        n::NO_ISSUER
+        | n::NO_ISSUER_LOCALLY
+        | n::SELF_SIGNED
+        | n::SELF_SIGNED_IN_CHAIN
+        | n::UNVERIFIED_LEAF
+        | n::INVALID_CA
+        | n::PATH_LENGTH
+        | n::TOO_LONG => CertificateError::UnknownIssuer,
+        _ => CertificateError::Other(OtherError(Arc::new(Refused(fault)))),
+    })
+}
 
-/// OpenSSL's number for a verification error.
-fn number_of(error: &Error) -> u8 {
-    let Error::InvalidCertificate(why) = error else {
-        return UNSPECIFIED;
-    };
-    match why {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            NOT_YET_VALID
+/// An error that the library has no name for.
+#[derive(Debug)]
+struct Refused(Fault);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "verification error {}", self.0.number)?;
+        match self.0.depth {
+            Some(depth) => write!(f, " at depth {depth}"),
+            None => Ok(()),
         }
-        CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
-        CertificateError::Revoked => REVOKED,
-        CertificateError::BadSignature => BAD_SIGNATURE,
-        _ => UNSPECIFIED,
     }
 }
 
-/// Whether a certificate has expired or is not valid yet.
-fn is_badly_dated(leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
-    // A version 1 certificate has no chain.
-    if old(leaf).is_some() {
-        return true;
-    }
-    use webpki::Error::{CertExpired, CertNotValidYet};
-    let error = dates_error(leaf, now);
-    matches!(error, Some(CertExpired { .. } | CertNotValidYet { .. }))
-}
+impl std::error::Error for Refused {}
 
 impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
-        self.inner.client_auth_mandatory()
+        !self.is_optional
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -220,12 +188,10 @@ impl ClientCertVerifier for ClientVerifier {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.check(leaf, chain, now) {
-            Ok(()) => Ok(ClientCertVerified::assertion()),
-            Err(error) if self.ignores(&error, leaf, chain, now) => {
-                Ok(ClientCertVerified::assertion())
-            }
-            Err(error) => Err(error),
+        let faults = self.judge.faults(leaf, chain, Purpose::Client, now);
+        match faults.into_iter().find(|fault| !self.ignores(fault)) {
+            None => Ok(ClientCertVerified::assertion()),
+            Some(fault) => Err(refusal(fault)),
         }
     }
 
@@ -248,7 +214,7 @@ impl ClientCertVerifier for ClientVerifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signatures.of(self.inner.supported_verify_schemes())
+        self.signatures.of(self.algorithms.supported_schemes())
     }
 }
 
@@ -263,9 +229,7 @@ pub(crate) struct ServerVerifier {
 
 #[derive(Debug)]
 struct Checks {
-    inner: Arc<WebPkiServerVerifier>,
-    algorithms: WebPkiSupportedAlgorithms,
-    trusted: Trusted,
+    judge: Judge,
     /// The name that the certificate must be valid for if none was requested.
     name: Option<ServerName<'static>>,
 }
@@ -286,16 +250,9 @@ impl ServerVerifier {
         offer: &Offer,
         provider: Arc<CryptoProvider>,
     ) -> Result<ServerVerifier, OfferError> {
-        let roots = trusted.roots.clone();
-        let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-        let inner = builder.with_crls(trusted.revoked.iter().cloned()).build();
+        let judge = Judge::new(trusted, provider.signature_verification_algorithms)?;
         Ok(ServerVerifier {
-            checks: Some(Checks {
-                inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
-                algorithms: provider.signature_verification_algorithms,
-                trusted: trusted.clone(),
-                name,
-            }),
+            checks: Some(Checks { judge, name }),
             signatures: Signatures::new(offer.signatures.as_deref()),
             provider,
         })
@@ -308,54 +265,28 @@ impl Checks {
         leaf: &CertificateDer<'_>,
         chain: &[CertificateDer<'_>],
         asked: &ServerName<'_>,
-        (ocsp, now): (&[u8], UnixTime),
+        now: UnixTime,
     ) -> Result<(), Error> {
-        // The library checks the chain first, then the name.
-        let name = match asked {
-            ServerName::DnsName(_) => Some(asked),
-            // An address means that the connection requests no name.
-            _ => self.name.as_ref(),
-        };
-        if let Some(old) = old(leaf) {
-            match old.check(&self.trusted, &self.algorithms, now) {
-                Err(error) if !self.trusted.excuses(leaf, &error, SERVER_AUTH) => {
-                    return Err(error);
-                }
-                _ => check_lists(&self.trusted, leaf, chain)?,
-            }
-            return match name {
-                Some(name) if !has_common_name(leaf, &name.to_str()) => {
-                    Err(Error::InvalidCertificate(CertificateError::NotValidForName))
-                }
-                _ => Ok(()),
-            };
+        // The chain first, then the name.
+        let faults = self.judge.faults(leaf, chain, Purpose::Server, now);
+        if let Some(fault) = faults.first() {
+            return Err(refusal(*fault));
         }
-        check_lists(&self.trusted, leaf, chain)?;
-        let verified = self
-            .inner
-            .verify_server_cert(leaf, chain, name.unwrap_or(asked), ocsp, now);
-        let wrong_name = match verified {
-            Ok(_) => return Ok(()),
-            Err(Error::InvalidCertificate(
-                why @ (CertificateError::NotValidForName
-                | CertificateError::NotValidForNameContext { .. }),
-            )) => why,
-            Err(error) if self.trusted.excuses(leaf, &error, SERVER_AUTH) => {
-                match (name, webpki::EndEntityCert::try_from(leaf)) {
-                    (Some(name), Ok(parsed)) => match parsed.verify_is_valid_for_subject_name(name)
-                    {
-                        Ok(()) => return Ok(()),
-                        Err(_) => CertificateError::NotValidForName,
-                    },
-                    _ => return Ok(()),
-                }
-            }
-            Err(error) => return Err(error),
+        let name = if *asked == no_name() {
+            self.name.as_ref()
+        } else {
+            Some(asked)
+        };
+        let is_for = |name: &ServerName<'_>| {
+            let parsed = webpki::EndEntityCert::try_from(leaf);
+            parsed.is_ok_and(|leaf| leaf.verify_is_valid_for_subject_name(name).is_ok())
+                || has_common_name(leaf, &name.to_str())
         };
         match name {
-            None => Ok(()),
-            Some(name) if has_common_name(leaf, &name.to_str()) => Ok(()),
-            Some(_) => Err(Error::InvalidCertificate(wrong_name)),
+            Some(name) if !is_for(name) => {
+                Err(Error::InvalidCertificate(CertificateError::NotValidForName))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -366,11 +297,11 @@ impl ServerCertVerifier for ServerVerifier {
         leaf: &CertificateDer<'_>,
         chain: &[CertificateDer<'_>],
         asked: &ServerName<'_>,
-        ocsp: &[u8],
+        _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if let Some(checks) = &self.checks {
-            checks.check(leaf, chain, asked, (ocsp, now))?;
+            checks.check(leaf, chain, asked, now)?;
         }
         Ok(ServerCertVerified::assertion())
     }

@@ -173,7 +173,7 @@ async fn update(control: &Control, subject: OcspSubject) {
 /// The failed step, and the reason if there is more to say.
 type Fault = (OcspOutcome, String);
 
-/// Staples a response. Returns when it expires, seconds after the UNIX epoch.
+/// Staples a response. Returns when it is not stapled any more, seconds after the UNIX epoch.
 fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u64>, Fault> {
     let check = |why: String| (OcspOutcome::Check, why);
     let response = OcspResponse::parse(der).map_err(|error| check(error.to_string()))?;
@@ -184,7 +184,7 @@ fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u
         .map_err(|error| check(error.to_string()))?;
     let tls = control.running.tls();
     match tls.set_ocsp(der, now.as_secs()) {
-        Ok(_) => Ok(response.next_update_s),
+        Ok(_) => Ok(response.expires_s()),
         Err(EditError::Wrong(why)) => Err((OcspOutcome::Insertion, why)),
         Err(_) => Err((OcspOutcome::Insertion, String::new())),
     }

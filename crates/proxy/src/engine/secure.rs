@@ -346,8 +346,10 @@ fn tls_facts(agreed: tls::Facts) -> TlsFacts {
         received_early: agreed.has_early_data,
         own: agreed.own,
         root: agreed.root,
-        verify: agreed.verify,
-        crt_error: agreed.verify,
+        verify: agreed.verdict.last,
+        crt_error: agreed.verdict.own,
+        ca_error: agreed.verdict.issuer,
+        ca_error_depth: agreed.verdict.issuer_depth,
         peer: agreed.peer.into(),
         ..TlsFacts::default()
     }

@@ -68,8 +68,10 @@ fn write(options: &Options, certificate: Option<&str>, out: &mut String) -> std:
         write!(out, "    server s{} {}", place + 1, server.address)?;
         if server.is_tls {
             write!(out, " ssl verify required ca-file @system-ca")?;
-            if !is_address(&server.host) {
-                write!(out, " sni str({}) check-sni {0}", server.host)?;
+            // The name is that of `--to`: by default it is the one that the client asks for.
+            match address_in(&server.host) {
+                Some(address) => write!(out, " no-sni-auto verifyhost {address}")?,
+                None => write!(out, " sni str({}) check-sni {0}", server.host)?,
             }
         }
         if several {
@@ -86,8 +88,12 @@ fn host_field(server: &Server) -> &str {
     server.address.strip_suffix(own).unwrap_or(&server.address)
 }
 
-fn is_address(host: &str) -> bool {
-    host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok()
+/// The address that a host is, without brackets.
+fn address_in(host: &str) -> Option<std::net::IpAddr> {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    inner.unwrap_or(host).parse().ok()
 }
 
 /// Quotes a word so that no character in it has a meaning (manual §2.2).
@@ -139,6 +145,17 @@ mod tests {
             text.contains("option tracing service spangate endpoint http://c:4318\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn servers_over_tls_are_verified_by_address() {
+        let text = text("--to https://127.0.0.1 --to https://[::1]:8443", None);
+        for line in [
+            "server s1 127.0.0.1:443 ssl verify required ca-file @system-ca no-sni-auto verifyhost 127.0.0.1 check\n",
+            "server s2 [::1]:8443 ssl verify required ca-file @system-ca no-sni-auto verifyhost ::1 check\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use common::http::Client;
 use common::origin::{Origin, ok};
-use common::tls::{curl, has};
-use common::{Folder, Port, Running, eventually, run};
+use common::tls::{Authority, curl, has};
+use common::{DEFAULTS, Folder, Port, Proxy, Running, address, eventually, listener, run};
 
 /// Starts the command; the folder is the user's home.
 fn start(folder: &Folder, arguments: &[&str]) -> Running {
@@ -86,6 +86,33 @@ fn fields_tell_the_server_of_the_client() {
         assert!(seen.contains(field), "{field}: {seen}");
     }
     assert_eq!(stopped(proxy).stdout, "");
+}
+
+#[test]
+fn a_server_is_verified_by_its_address_and_not_by_the_name_in_the_request() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let ca = folder.write("ca.pem", authority.pem());
+    for (name, status) in [("127.0.0.1", 200), ("one.test", 503)] {
+        let crt = folder.write("server.pem", authority.issue(&[name]));
+        let (front, port) = (listener(), Port::reserve());
+        let config = format!(
+            "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt}\n http-request return status 200\n"
+        );
+        let server = Proxy::start(&config, &[("FRONT", &front)]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+        let from = format!("127.0.0.1:{}", port.number);
+        let to = format!("https://{}", address(&front));
+        command.args(["proxy", "--from", &from, "--to", &to, "--quiet"]);
+        // The authorities of the system.
+        command.env("SSL_CERT_FILE", &ca).stdin(Stdio::null());
+        let proxy = Running::start(command);
+        let mut client = Client::on(connected(&port));
+        client.send("GET / HTTP/1.1\r\nhost: one.test\r\n\r\n");
+        let response = client.response().expect("a response");
+        assert_eq!(response.status, status, "{name}");
+        stopped(proxy);
+        server.stop();
+    }
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl Signer {
 
     /// The response to a request, both DER.
     fn answer(&self, request: &[u8]) -> Vec<u8> {
+        self.answer_for(request, ["-ndays", "7"])
+    }
+
+    /// One that is valid for so long.
+    fn answer_for(&self, request: &[u8], [unit, count]: [&str; 2]) -> Vec<u8> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let request = self.folder.write(&format!("{number}.request"), request);
@@ -49,7 +54,7 @@ impl Signer {
             "openssl",
             &[
                 "ocsp", "-index", index, "-CA", ca, "-rsigner", ca, "-rkey", key, "-reqin",
-                &request, "-ndays", "7", "-respout", to,
+                &request, unit, count, "-respout", to,
             ],
             b"",
         );
@@ -172,19 +177,32 @@ fn a_response_of_a_file_is_stapled() {
     let out = ["-no_nonce", "-reqout", request.to_str().unwrap()];
     let made = program("openssl", &[&arguments[..], &out].concat(), b"");
     assert!(made.status.success(), "{}", made.stderr);
-    let response = signer.answer(&std::fs::read(request).unwrap());
-    let (folder, front) = (Folder::new(), listener());
-    let crt = folder.write("one.pem", &certificate);
-    folder.write("one.pem.ocsp", response);
-    let config = format!(
-        "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt}\n http-request return status 200\n"
-    );
-    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
-    let output = s_client(address(&front), &["-status", "-servername", "one.test"]);
-    for wanted in ["OCSP Response Status: successful", "Cert Status: good"] {
+    let request = std::fs::read(request).unwrap();
+    for (validity, wanted, notice) in [
+        (["-ndays", "7"], "Cert Status: good", ""),
+        // Clients whose clocks differ may find this one expired.
+        (
+            ["-nmin", "4"],
+            "no response sent",
+            "Loading: OCSP single response: no longer valid. Must be valid during at least 300s.. Content will be ignored.",
+        ),
+    ] {
+        let response = signer.answer_for(&request, validity);
+        let (folder, front) = (Folder::new(), listener());
+        let crt = folder.write("one.pem", &certificate);
+        folder.write("one.pem.issuer", authority.pem());
+        folder.write("one.pem.ocsp", response);
+        let config = format!(
+            "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt}\n http-request return status 200\n"
+        );
+        let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+        let output = s_client(address(&front), &["-status", "-servername", "one.test"]);
         assert!(output.stdout.contains(wanted), "{}", output.stdout);
+        proxy.running.signal(libc::SIGTERM);
+        let stderr = proxy.running.end().stderr;
+        assert!(stderr.contains(notice), "{stderr}");
+        assert_eq!(stderr.contains("Loading:"), !notice.is_empty(), "{stderr}");
     }
-    proxy.stop();
 }
 
 #[test]

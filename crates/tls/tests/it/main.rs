@@ -2,6 +2,7 @@
 
 mod certificates;
 mod old;
+mod openssl;
 mod pairs;
 mod records;
 mod trust;

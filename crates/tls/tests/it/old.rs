@@ -96,7 +96,7 @@ fn certificate(authority: &Authority, issuer: &str, serial: u8, until: &str) -> 
 }
 
 /// A list of version 1.
-fn revoked(authority: &Authority, issuer: &str, serials: &[u8]) -> String {
+fn revoked(authority: &Authority, issuer: &str, serials: &[u8], until: &str) -> String {
     let now = utc("200101000000Z");
     let entries = serials
         .iter()
@@ -104,13 +104,7 @@ fn revoked(authority: &Authority, issuer: &str, serials: &[u8]) -> String {
     let entries: Vec<_> = entries.collect();
     let list = tlv(SEQUENCE, &[&entries.concat()]);
     let der = signed(
-        &[
-            &algorithm(),
-            &name(issuer),
-            &now,
-            &utc("490101000000Z"),
-            &list,
-        ],
+        &[&algorithm(), &name(issuer), &now, &utc(until), &list],
         authority.key(),
     );
     pem("X509 CRL", &der)
@@ -135,7 +129,8 @@ fn servers_of_version_1() {
         (&good, required(), right, Ok(())),
         (&good, required(), wrong, Err(FailureKind::Name)),
         (&expired, required(), right, Err(FailureKind::Certificate)),
-        (&forged, required(), right, Err(FailureKind::Authority)),
+        // An authority of that name is trusted, but has not signed it.
+        (&forged, required(), right, Err(FailureKind::Certificate)),
         (&unknown, required(), right, Err(FailureKind::Authority)),
         (&forged, Verification::None, wrong, Ok(())),
     ] {
@@ -167,8 +162,9 @@ fn clients_of_version_1_and_their_lists() {
     let good = certificate(&root, "root", 1, LATER);
     let bad = certificate(&root, "root", 2, LATER);
     let expired = certificate(&root, "root", 3, EARLIER);
-    let with_list = root.trusted_except(revoked(&root, "root", &[9, 2, 200]).as_ref());
-    let with_other = root.trusted_except(revoked(&root, "else", &[1]).as_ref());
+    let with_list = root.trusted_except(revoked(&root, "root", &[9, 2, 200], LATER).as_ref());
+    let with_other = root.trusted_except(revoked(&root, "else", &[1], LATER).as_ref());
+    let with_expired = root.trusted_except(revoked(&root, "root", &[2], EARLIER).as_ref());
     for (identity, trusted, ignored, is_taken, verdict) in [
         (&good, root.trusted(), false, true, 0),
         (&bad, root.trusted(), false, true, 0),
@@ -177,6 +173,7 @@ fn clients_of_version_1_and_their_lists() {
         (&bad, with_list.clone(), true, true, 23),
         // No list of this issuer.
         (&good, with_other, false, false, 0),
+        (&good, with_expired, false, false, 0),
         (&expired, with_list.clone(), false, false, 0),
         (&expired, with_list, true, true, 10),
     ] {
@@ -208,7 +205,7 @@ fn clients_of_version_1_and_their_lists() {
             pair.server.failure
         );
         if is_taken {
-            assert_eq!(pair.server.session.facts().unwrap().verify, verdict);
+            assert_eq!(pair.server.session.facts().unwrap().verdict.last, verdict);
         }
     }
 }

@@ -60,6 +60,60 @@ fn a_server_is_checked_by_chain_and_name() {
 }
 
 #[test]
+fn an_address_is_checked_as_a_name_is() {
+    let authority = Authority::new("root");
+    let of = |names: &[&str]| authority.identity(names, Kind::Ecdsa);
+    let (v4, v6) = ("127.0.0.1", "::1");
+    for (names, asked, demanded, wanted) in [
+        (&["one.test"][..], Some(v4), None, Err(FailureKind::Name)),
+        (&["one.test"], Some("0.0.0.0"), None, Err(FailureKind::Name)),
+        (&["one.test"], Some(v6), None, Err(FailureKind::Name)),
+        (&["one.test"], Some("[::1]"), None, Err(FailureKind::Name)),
+        (&["127.0.0.2"], Some(v4), None, Err(FailureKind::Name)),
+        (&["one.test", v4], Some(v4), None, Ok(())),
+        (&[v6], Some("[::1]"), None, Ok(())),
+        (&[v4], Some("one.test"), None, Err(FailureKind::Name)),
+        // The requested one takes precedence over that of the line.
+        (
+            &["one.test"],
+            Some(v4),
+            Some("one.test"),
+            Err(FailureKind::Name),
+        ),
+        (&[v4], None, Some(v4), Ok(())),
+        (&[v4], None, Some("127.0.0.2"), Err(FailureKind::Name)),
+        (&["one.test"], None, None, Ok(())),
+    ] {
+        let got = server_is_trusted(of(names), &authority, demanded, asked);
+        assert_eq!(got, wanted, "{names:?} {asked:?} {demanded:?}");
+    }
+    // By its common name, where there are no alternative ones.
+    let (certificate, key) = authority.issue(&[], v4, Kind::Ecdsa);
+    let pem = certificate + &key;
+    let identity = Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
+    let asked = |name| server_is_trusted(identity.clone(), &authority, None, Some(name));
+    assert_eq!(asked(v4), Ok(()));
+    assert_eq!(asked("127.0.0.2"), Err(FailureKind::Name));
+}
+
+#[test]
+fn what_stands_for_no_name_cannot_be_requested() {
+    let authority = Authority::new("root");
+    let connector = Connector::new(&ConnectorOptions {
+        verification: Verification::Required {
+            trusted: authority.trusted(),
+            name: None,
+        },
+        ..ConnectorOptions::default()
+    });
+    let connector = connector.unwrap();
+    for name in ["100::1", "[100::1]", "0100:0:0:0:0:0:0:1"] {
+        let failure = connector.connect(Some(name)).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Name, "{name}");
+    }
+}
+
+#[test]
 fn without_alternative_names_the_common_one_counts() {
     let authority = Authority::new("root");
     let (certificate, key) = authority.issue(&[], "one.test", Kind::Ecdsa);
@@ -145,7 +199,11 @@ fn clients_are_asked_for_certificates() {
         ..IgnoredErrors::default()
     };
     let none = IgnoredErrors::default;
-    // UNABLE_TO_GET_ISSUER_CERT_LOCALLY, CERT_HAS_EXPIRED
+    // UNABLE_TO_GET_ISSUER_CERT_LOCALLY and UNABLE_TO_VERIFY_LEAF_SIGNATURE occur together.
+    let unknown = || IgnoredErrors {
+        numbers: vec![20, 21],
+        ..IgnoredErrors::default()
+    };
     for (is_optional, [ignored, ignored_of_issuers], who, wanted) in [
         (false, [none(), none()], Some(&authority), true),
         (false, [none(), none()], Some(&stranger), false),
@@ -154,7 +212,8 @@ fn clients_are_asked_for_certificates() {
         (true, [none(), none()], Some(&stranger), false),
         (true, [none(), none()], None, true),
         (true, [all(), none()], Some(&stranger), true),
-        (false, [of(20), none()], Some(&stranger), true),
+        (false, [unknown(), none()], Some(&stranger), true),
+        (false, [of(20), none()], Some(&stranger), false),
         (false, [of(10), none()], Some(&stranger), false),
         (false, [none(), all()], Some(&stranger), false),
         (false, [all(), all()], None, false),

@@ -16,6 +16,7 @@ use tls::{Authorities, CaSigner, Chains, IdentityError, Material, Revocations, T
 use super::TlsFinding;
 use super::edit::different_update;
 use super::files::{BindRecipe, Files, ServerRecipe, Stored};
+use super::ocsp;
 
 /// The largest file of a signing authority, with its key and its chain, bytes.
 const CA_SIGN_BYTES_MAX: u64 = 1 << 20;
@@ -205,7 +206,12 @@ impl Loader {
             source: source.clone(),
             ..Stored::default()
         };
-        let loaded = Material::load(&files).and_then(|material| {
+        let loaded = Material::load(&files).and_then(|mut material| {
+            if let Err(why) = ocsp::check_own(&material, self.since_epoch.as_secs()) {
+                self.findings
+                    .notice(format!("Loading: {why}. Content will be ignored."));
+                material.set_ocsp(Vec::new());
+            }
             stored.material = material;
             stored.prepare(&self.files.chains, &self.files.global)
         });

@@ -4,13 +4,10 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tls::{CertId, OcspResponse};
+use tls::{CertId, CertStatus, Material, OCSP_SKEW_S, OcspResponse};
 
 use super::Tls;
 use super::files::{Dependency, EditError, Stored};
-
-/// The tolerated clock difference, seconds.
-const SKEW_S: u64 = 300;
 
 /// Decodes base64 with line breaks.
 ///
@@ -33,14 +30,40 @@ pub(super) fn decode(payload: &[u8]) -> Result<Vec<u8>, String> {
 /// The response is invalid; the message for the user.
 pub(super) fn check(response: &[u8], now_s: u64) -> Result<CertId, String> {
     let response = OcspResponse::parse(response).map_err(|error| error.to_string())?;
-    if response.this_update_s > now_s + SKEW_S {
+    if response.status == CertStatus::Unknown {
+        return Err("OCSP single response: certificate status is unknown".to_owned());
+    }
+    let (Some(next_s), Some(expires_s)) = (response.next_update_s, response.expires_s()) else {
+        return Err("OCSP single response: missing nextupdate".to_owned());
+    };
+    if response.this_update_s > now_s + OCSP_SKEW_S {
         return Err("OCSP single response: not yet valid.".to_owned());
     }
-    match response.next_update_s {
-        Some(next) if next + SKEW_S < now_s => {
-            Err("OCSP single response: no longer valid.".to_owned())
-        }
-        _ => Ok(response.id),
+    if next_s + OCSP_SKEW_S < now_s {
+        return Err("OCSP single response: no longer valid.".to_owned());
+    }
+    if expires_s < now_s {
+        return Err(format!(
+            "OCSP single response: no longer valid. Must be valid during at least {OCSP_SKEW_S}s."
+        ));
+    }
+    Ok(response.id)
+}
+
+/// Checks the status that was read with a certificate, at `now_s` after the UNIX epoch.
+///
+/// # Errors
+/// It is invalid, or for another certificate; the message for the user.
+pub(super) fn check_own(material: &Material, now_s: u64) -> Result<(), String> {
+    let Some(response) = material.ocsp() else {
+        return Ok(());
+    };
+    let id = check(response, now_s)?;
+    match CertId::of(material) {
+        Some(own) if own != id => Err(
+            "OCSP single response: Certificate ID does not match certificate and issuer".to_owned(),
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -57,7 +80,7 @@ pub struct OcspSubject {
     pub issuer: Vec<u8>,
     /// A status is stapled.
     pub has_response: bool,
-    /// When that status expires, seconds since the UNIX epoch.
+    /// When that status is not stapled any more, seconds since the UNIX epoch.
     pub expires_s: Option<u64>,
     /// It is used, and its status is to be updated automatically.
     pub is_automatic: bool,
@@ -68,7 +91,7 @@ impl OcspSubject {
         let material = &stored.material;
         let response = material.ocsp().map(OcspResponse::parse);
         let expires_s = response.as_ref().and_then(|response| match response {
-            Ok(response) => response.next_update_s,
+            Ok(response) => response.expires_s(),
             Err(_) => None,
         });
         Some(OcspSubject {
