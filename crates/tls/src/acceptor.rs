@@ -12,6 +12,7 @@ use rustls::server::{
 use crate::cache::{CacheUse, Counted};
 use crate::lifetime::Limited;
 use crate::resolver::Resolver;
+use crate::session::Server;
 use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
 use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
@@ -216,9 +217,19 @@ impl Acceptor {
     /// # Errors
     /// See [`Failure`].
     pub fn accept(&self) -> Result<Session, Failure> {
+        let mut session = Session::awaiting_hello();
+        session.begin(self.server()?);
+        Ok(session)
+    }
+
+    /// What its sessions begin with.
+    pub(crate) fn server(&self) -> Result<Server, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;
-        let verifier = self.verifier.clone();
-        Ok(Session::of_server(connection, verifier, self.serves_early))
+        Ok(Server {
+            connection: Box::new(connection),
+            verifier: self.verifier.clone(),
+            serves_early: self.serves_early,
+        })
     }
 }
 

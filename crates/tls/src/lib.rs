@@ -10,6 +10,7 @@ mod buffer;
 mod cache;
 mod connector;
 mod der;
+mod hello;
 mod identity;
 mod lifetime;
 mod maker;
@@ -27,6 +28,7 @@ pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors}
 pub use buffer::Buffer;
 pub use cache::CacheUse;
 pub use connector::{Connector, ConnectorOptions, Verification};
+pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};

@@ -39,6 +39,7 @@ mod tables;
 mod tls_bytes;
 mod tls_clients;
 mod tls_early;
+mod tls_hellos;
 mod tls_ocsp;
 mod tls_runtime;
 mod tls_servers;

@@ -9,33 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::cli::ask_any;
 use common::http::Client;
-use common::tls::{Authority, Kind, has, s_client};
+use common::tls::{Authority, Kind, client_config, has, s_client};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A client that trusts an authority, with or without a certificate of its own.
 fn client(authority: &Authority, own: Option<&str>) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
-    roots.add(root).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots);
-    let config = match own {
-        None => builder.with_no_client_auth(),
-        Some(pem) => {
-            let chain = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-            let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap();
-            builder.with_client_auth_cert(vec![chain], key).unwrap()
-        }
-    };
-    Arc::new(config)
+    Arc::new(client_config(authority, own, rustls::ALL_VERSIONS))
 }
 
 fn connect(config: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> Stream {

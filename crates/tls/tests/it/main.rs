@@ -1,6 +1,7 @@
 //! Sessions with each other, through memory.
 
 mod certificates;
+mod hellos;
 mod old;
 mod pairs;
 mod records;
