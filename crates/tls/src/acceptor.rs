@@ -9,6 +9,7 @@ use rustls::server::{
     UnbufferedServerConnection,
 };
 
+use crate::binding::Binding;
 use crate::cache::{CacheUse, Counted};
 use crate::lifetime::Limited;
 use crate::resolver::Resolver;
@@ -73,6 +74,8 @@ pub struct AcceptorOptions {
     pub no_tickets: bool,
     /// The keys of tickets; none: keys of this process, rotated automatically.
     pub ticket_keys: Option<TicketKeys>,
+    /// The name of the line. Sessions are resumed only by acceptors with the same name that demand the same of clients.
+    pub resumption_scope: String,
     /// Sessions remembered for clients without tickets (`tune.ssl.cachesize`).
     pub sessions_max: usize,
     /// The counters of lookups of these sessions.
@@ -156,9 +159,11 @@ impl Acceptor {
         // Anyone who recorded early data can send it again, so each session may be used only once. A ticket cannot guarantee
         // that.
         let takes_early_data = options.early_data_bytes_max > 0;
+        let scope = &options.resumption_scope;
+        let binding = Binding::new(scope, &options.offer, options.clients.as_ref());
         if !options.no_tickets && !takes_early_data {
             let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
-                Some(keys) => Arc::new(keys.clone()),
+                Some(keys) => Arc::new(keys.bound_to(binding)),
                 None => own_ticketer().map_err(refused)?,
             };
             config.ticketer = match options.lifetime_s {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod binding;
 mod buffer;
 mod cache;
 mod connector;

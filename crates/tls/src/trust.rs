@@ -8,6 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::{CertificateError, Error, RootCertStore};
 
+use crate::binding::Binding;
 use crate::identity::{IdentityError, certificates, read};
 use crate::old::{Lists, serves};
 
@@ -37,6 +38,8 @@ pub struct Trusted {
     pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
     /// All lists, for certificates that the library cannot read, or that are trusted only by [`Trusted::excuses`].
     pub(crate) lists: Lists,
+    /// The digest of all of them, for sessions that may be resumed.
+    pub(crate) digest: Binding,
 }
 
 /// Why authorities cannot be used.
@@ -192,6 +195,7 @@ impl Trusted {
             certificates: authorities.certificates.clone(),
             revoked,
             lists,
+            digest: Binding::of_trust(authorities, revocations),
         }
     }
 

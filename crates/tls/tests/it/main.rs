@@ -5,4 +5,5 @@ mod hellos;
 mod old;
 mod pairs;
 mod records;
+mod resumption;
 mod trust;

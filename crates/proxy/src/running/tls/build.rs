@@ -124,6 +124,7 @@ impl Files {
             clients,
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.map(|(_, keys)| keys.clone()),
+            resumption_scope: recipe.frontend.clone(),
             sessions_max: self.global.cache_sessions as usize,
             cache_use: self.cache_use.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
