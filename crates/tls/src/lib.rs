@@ -27,7 +27,7 @@ mod verify;
 
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
-pub use cache::CacheUse;
+pub use cache::SessionCache;
 pub use connector::{Connector, ConnectorOptions, Verification};
 pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};

@@ -9,6 +9,7 @@ use common::cli::ask_any;
 use common::http::Client;
 use common::tls::{Authority, client_config};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
+use rustls::client::{Resumption, Tls12Resumption};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion};
 
@@ -37,9 +38,18 @@ fn ask(config: &Arc<ClientConfig>, to: SocketAddr) -> Option<bool> {
 
 /// A proxy whose frontends have these names and bind lines; each tells whether the session was resumed.
 fn start(folder: Folder, frontends: &[(&str, &[&str])]) -> (Proxy, Vec<SocketAddr>) {
+    start_with("", folder, frontends)
+}
+
+/// The same with a line of the section `global`.
+fn start_with(
+    global: &str,
+    folder: Folder,
+    frontends: &[(&str, &[&str])],
+) -> (Proxy, Vec<SocketAddr>) {
     let socket = folder.root().join("cli");
     let mut config = format!(
-        "global\n stats socket {} level admin\n{DEFAULTS}\n",
+        "global\n stats socket {} level admin\n {global}\n{DEFAULTS}\n",
         socket.display()
     );
     let count: usize = frontends.iter().map(|(_, lines)| lines.len()).sum();
@@ -187,4 +197,31 @@ fn a_ticket_does_not_outlive_a_change_of_authorities() {
     }
     first.stop();
     second.stop();
+}
+
+#[test]
+fn the_number_of_remembered_sessions_is_that_of_the_process() {
+    let files = files();
+    let line = format!("{} no-tls-tickets", files.line);
+    let (proxy, at) = start_with(
+        "tune.ssl.cachesize 6",
+        Folder::new(),
+        &[("f", &[&line, &line]), ("g", &[&line])],
+    );
+    let clients: Vec<_> = (0..9)
+        .map(|_| {
+            let mut config = client_config(&files.authority, None, &[&TLS12]);
+            config.resumption =
+                Resumption::in_memory_sessions(8).tls12_resumption(Tls12Resumption::SessionIdOnly);
+            Arc::new(config)
+        })
+        .collect();
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(ask(client, at[number % 3]), Some(false), "{number}");
+    }
+    // The last six. A client whose session was forgotten leaves a new one, so the first three come last.
+    for (number, client) in clients.iter().enumerate().rev() {
+        assert_eq!(ask(client, at[number % 3]), Some(number >= 3), "{number}");
+    }
+    proxy.stop();
 }

@@ -292,11 +292,12 @@ fn fact(info: &str, name: &str) -> u64 {
 fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let ca = folder.write("ca.pem", authority.pem());
     let cli = folder.path("cli");
     let [front, other, inner] = [listener(), listener(), listener()];
     let config = format!(
         "global\n stats socket {} level admin\n{DEFAULTS}\nlisten f\n bind \"fd@${{FRONT}}\" ssl crt {crt} no-tls-tickets\n \
-         bind \"fd@${{OTHER}}\" ssl crt {crt} no-tls-tickets\n server s \"127.0.0.1:{}\" ssl verify none no-ssl-reuse\n\
+         bind \"fd@${{OTHER}}\" ssl crt {crt} no-tls-tickets verify optional ca-file {ca}\n server s \"127.0.0.1:{}\" ssl verify none no-ssl-reuse\n\
          frontend inner\n bind \"fd@${{INNER}}\" ssl crt {crt} no-tls-tickets\n \
          http-request return status 200 content-type text/plain string ok\n",
         cli.display(),
@@ -315,7 +316,7 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     }
     let client = client(&authority, None);
     let mut streams = Vec::new();
-    // Full, resumed, and with a session from another bind line, which is full too.
+    // Full, resumed, and with a session of a bind line that demands something else of clients, which is full too.
     for to in [&front, &front, &other] {
         let mut stream = connect(&client, address(to), "one.test");
         assert!(get(&mut stream));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use spangate_tls::{
     Acceptor, AcceptorOptions, Authorities, ClientCertificates, Connector, ConnectorOptions,
-    IgnoredErrors, Offer, Revocations, TicketKeys, Trusted, Verification, Version,
+    IgnoredErrors, Offer, Revocations, SessionCache, TicketKeys, Trusted, Verification, Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -159,6 +159,56 @@ fn a_ticket_is_good_where_the_same_is_demanded_of_clients() {
 }
 
 #[test]
+fn a_remembered_session_is_good_where_the_same_is_demanded_of_clients() {
+    check(&AcceptorOptions {
+        no_tickets: true,
+        sessions: SessionCache::new(1000),
+        ..AcceptorOptions::default()
+    });
+}
+
+#[test]
+fn listeners_share_the_room_for_sessions() {
+    let root = Authority::new("root");
+    let own = root.identity(&["one.test"], Kind::Ecdsa);
+    let options = AcceptorOptions {
+        no_tickets: true,
+        sessions: SessionCache::new(6),
+        ..AcceptorOptions::default()
+    };
+    let acceptors = [0, 1, 2].map(|_| acceptor(&options, &[plain(own.clone())]));
+    let connectors: Vec<_> = (0..9)
+        .map(|_| {
+            let options = ConnectorOptions {
+                sessions_max: 8,
+                no_tickets: true,
+                offer: Offer {
+                    highest: Some(Version::Tls12),
+                    ..Offer::default()
+                },
+                ..ConnectorOptions::default()
+            };
+            Connector::new(&options).unwrap()
+        })
+        .collect();
+    let name = Some("one.test");
+    for (number, connector) in connectors.iter().enumerate() {
+        let acceptor = &acceptors[number % 3];
+        assert_eq!(resumes(acceptor, connector, name), Some(false));
+    }
+    // The last six are remembered. A lookup that finds nothing leaves a new session, so the others come later.
+    for (number, connector) in connectors.iter().enumerate().rev() {
+        let acceptor = &acceptors[number % 3];
+        let got = resumes(acceptor, connector, name);
+        assert_eq!(got, Some(number >= 3), "{number}");
+    }
+    assert_eq!(
+        (options.sessions.lookups(), options.sessions.misses()),
+        (9, 3)
+    );
+}
+
+#[test]
 fn a_session_with_a_server_belongs_to_its_name_and_its_connector() {
     let (root, other) = (Authority::new("root"), Authority::new("other"));
     let own = root.identity(&["one.test", "two.test"], Kind::Ecdsa);
@@ -172,7 +222,7 @@ fn a_session_with_a_server_belongs_to_its_name_and_its_connector() {
         };
         let options = AcceptorOptions {
             offer: offer.clone(),
-            sessions_max: 100,
+            sessions: SessionCache::new(100),
             ..AcceptorOptions::default()
         };
         let acceptor = acceptor(&options, &[plain(own.clone())]);
