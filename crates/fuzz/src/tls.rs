@@ -5,7 +5,7 @@ use std::time::Duration;
 use config::build::tls::{ciphers, crt_list, groups};
 use config::diagnostic::{Diagnostics, Rendering};
 use sample::HelloFacts;
-use tls::OcspResponse;
+use tls::{Buffer, OcspResponse, Session};
 
 /// Every line of any bytes is an entry, a fault or nothing; faults have a place that can be shown.
 pub fn crt_list(data: &[u8]) {
@@ -55,8 +55,28 @@ pub fn tls_lists(data: &[u8]) {
 /// More than any input.
 const ROOM: usize = 1 << 20;
 
+/// A session reads the same hello, or none, from any bytes in one piece and one by one.
+fn session_hello(data: &[u8]) {
+    // A session holds a limited number of bytes.
+    let data = &data[..data.len().min(100 << 10)];
+    let (mut plain, mut out) = (Buffer::default(), Buffer::default());
+    let mut read = |session: &mut Session, bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        let progress = session.read(&mut bytes, usize::MAX, &mut plain, &mut out);
+        progress.is_ok_and(|progress| progress.awaits_acceptor)
+    };
+    let (mut whole, mut pieces) = (Session::awaiting_hello(), Session::awaiting_hello());
+    let is_whole = read(&mut whole, data);
+    let mut bytes = data.iter();
+    let is_joined = bytes.any(|byte| read(&mut pieces, &[*byte]));
+    assert_eq!((is_whole, whole.hello()), (is_joined, pieces.hello()));
+}
+
 /// Of a hello as much is kept as there is room for, from the beginning of each list on.
 pub fn client_hello(data: &[u8]) {
+    session_hello(data);
+    // The seeds begin with the header of a record.
+    let data = data.get(5..).unwrap_or_default();
     let Some(whole) = HelloFacts::of(data, ROOM) else {
         assert_eq!(HelloFacts::of(data, 0), None);
         return;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{
-    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
-    UnbufferedServerConnection,
+    NoServerSessionStorage, ProducesTickets, StoresServerSessions, UnbufferedServerConnection,
 };
 
-use crate::cache::{CacheUse, Counted};
+use crate::binding::Binding;
+use crate::cache::{Counted, SessionCache};
 use crate::lifetime::Limited;
 use crate::resolver::Resolver;
+use crate::session::Server;
 use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
 use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
@@ -72,10 +73,10 @@ pub struct AcceptorOptions {
     pub no_tickets: bool,
     /// The keys of tickets; none: keys of this process, rotated automatically.
     pub ticket_keys: Option<TicketKeys>,
-    /// Sessions remembered for clients without tickets (`tune.ssl.cachesize`).
-    pub sessions_max: usize,
-    /// The counters of lookups of these sessions.
-    pub cache_use: CacheUse,
+    /// The name of the line. Sessions are resumed only by acceptors with the same name that demand the same of clients.
+    pub resumption_scope: String,
+    /// The sessions remembered for clients without tickets.
+    pub sessions: SessionCache,
     /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
     pub lifetime_s: Option<u64>,
     /// Bytes of early data that clients may send (`allow-0rtt`); 0 for none.
@@ -127,23 +128,23 @@ impl Acceptor {
         }));
         config.alpn_protocols.clone_from(&options.offer.protocols);
         config.ignore_client_order = !options.prefers_client_order;
-        let sessions: Arc<dyn StoresServerSessions> = match options.sessions_max {
-            0 => Arc::new(NoServerSessionStorage {}),
-            max => ServerSessionMemoryCache::new(max),
-        };
-        let sessions = match options.lifetime_s {
-            None => sessions,
-            Some(lifetime_s) => Arc::new(Limited {
-                inner: sessions,
-                lifetime_s,
-            }),
-        };
-        config.session_storage = match options.sessions_max {
-            0 => sessions,
-            _ => Arc::new(Counted {
-                inner: sessions,
-                counts: options.cache_use.clone(),
-            }),
+        let scope = &options.resumption_scope;
+        let binding = Binding::new(scope, &options.offer, options.clients.as_ref());
+        config.session_storage = if options.sessions.is_on() {
+            let sessions: Arc<dyn StoresServerSessions> =
+                Arc::new(options.sessions.bound_to(binding));
+            Arc::new(Counted {
+                inner: match options.lifetime_s {
+                    None => sessions,
+                    Some(lifetime_s) => Arc::new(Limited {
+                        inner: sessions,
+                        lifetime_s,
+                    }),
+                },
+                cache: options.sessions.clone(),
+            })
+        } else {
+            Arc::new(NoServerSessionStorage {})
         };
         config.max_early_data_size = options.early_data_bytes_max;
         // A client that must authenticate gets no answer before it has.
@@ -157,7 +158,7 @@ impl Acceptor {
         let takes_early_data = options.early_data_bytes_max > 0;
         if !options.no_tickets && !takes_early_data {
             let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
-                Some(keys) => Arc::new(keys.clone()),
+                Some(keys) => Arc::new(keys.bound_to(binding)),
                 None => own_ticketer().map_err(refused)?,
             };
             config.ticketer = match options.lifetime_s {
@@ -168,7 +169,7 @@ impl Acceptor {
                 }),
             };
         }
-        if options.no_tickets && options.sessions_max == 0 {
+        if options.no_tickets && !options.sessions.is_on() {
             config.send_tls13_tickets = 0;
         }
         Ok(Acceptor {
@@ -216,9 +217,19 @@ impl Acceptor {
     /// # Errors
     /// See [`Failure`].
     pub fn accept(&self) -> Result<Session, Failure> {
+        let mut session = Session::awaiting_hello();
+        session.begin(self.server()?);
+        Ok(session)
+    }
+
+    /// What its sessions begin with.
+    pub(crate) fn server(&self) -> Result<Server, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;
-        let verifier = self.verifier.clone();
-        Ok(Session::of_server(connection, verifier, self.serves_early))
+        Ok(Server {
+            connection: Box::new(connection),
+            verifier: self.verifier.clone(),
+            serves_early: self.serves_early,
+        })
     }
 }
 

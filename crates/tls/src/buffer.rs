@@ -15,6 +15,11 @@ impl Buffer {
         self.len = 0;
     }
 
+    /// Drops the bytes after the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Appends bytes.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.spare(bytes.len())[..bytes.len()].copy_from_slice(bytes);
@@ -70,6 +75,9 @@ mod tests {
             Ok::<_, ()>(3)
         });
         assert_eq!((put, &buffer[..]), (Ok(()), &b"onetwo"[..]));
+        buffer.truncate(3);
+        buffer.truncate(9);
+        assert_eq!(&buffer[..], b"one");
         buffer.clear();
         assert!(buffer.is_empty());
         buffer.extend_from_slice(b"three");

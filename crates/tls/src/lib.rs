@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod binding;
 mod buffer;
 mod cache;
 mod chain;
 mod connector;
 mod crl;
 mod der;
+mod hello;
 mod identity;
 mod lifetime;
 mod maker;
@@ -27,8 +29,9 @@ mod verify;
 
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
-pub use cache::CacheUse;
+pub use cache::SessionCache;
 pub use connector::{Connector, ConnectorOptions, Verification};
+pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};

@@ -10,13 +10,17 @@ use rustls::unbuffered::{
 };
 use rustls::{CertificateError, CommonState, Error, HandshakeKind, ProtocolVersion};
 
+use crate::hello::{HelloReader, Reading, fatal_alert};
 use crate::verify::ClientVerifier;
-use crate::{Buffer, Version, resolver};
+use crate::{Acceptor, Buffer, Version, resolver};
 
 /// The header of a record (RFC 8446 §5.1).
 const RECORD_HEADER_BYTES: usize = 5;
 /// The most pending bytes of a peer's handshake: messages may span several records, and the library limits each to 64 KiB.
 const PENDING_BYTES_MAX: usize = 128 << 10;
+/// Alerts (RFC 8446 §6.2).
+const DECODE_ERROR: u8 = 50;
+const INTERNAL_ERROR: u8 = 80;
 
 /// A TLS session: turns bytes from the wire into plain bytes, and plain bytes into bytes for the wire.
 pub struct Session {
@@ -38,12 +42,21 @@ pub struct Session {
 }
 
 enum Side {
+    /// A server whose acceptor is chosen when the client's hello is complete.
+    Undecided(HelloReader),
     Server(Box<UnbufferedServerConnection>),
     Client(Box<UnbufferedClientConnection>),
 }
 
+/// What a server's session begins with.
+pub(crate) struct Server {
+    pub connection: Box<UnbufferedServerConnection>,
+    pub verifier: Option<Arc<ClientVerifier>>,
+    pub serves_early: bool,
+}
+
 /// The result of reading bytes from the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the input that were used or copied; fewer than given only if the room for plain bytes was used up.
     pub used: usize,
@@ -51,6 +64,8 @@ pub struct Progress {
     pub is_established: bool,
     /// The peer has announced that it sends no more (`close_notify`, RFC 8446 §6.1).
     pub has_ended: bool,
+    /// The client's hello is complete, or cannot be read: [`Session::accept`] is due.
+    pub awaits_acceptor: bool,
 }
 
 /// Why a session cannot continue. An alert for the peer was written.
@@ -87,9 +102,13 @@ impl std::error::Error for Failure {}
 
 impl Failure {
     fn after_another() -> Failure {
+        Failure::protocol("the session has failed")
+    }
+
+    fn protocol(text: &str) -> Failure {
         Failure {
             kind: FailureKind::Protocol,
-            text: "the session has failed".to_owned(),
+            text: text.to_owned(),
         }
     }
 }
@@ -162,16 +181,16 @@ enum Step {
 }
 
 impl Session {
-    pub(crate) fn of_server(
-        connection: UnbufferedServerConnection,
-        verifier: Option<Arc<ClientVerifier>>,
-        serves_early: bool,
-    ) -> Session {
-        Session {
-            verifier,
-            serves_early,
-            ..Session::new(Side::Server(Box::new(connection)))
-        }
+    /// A session with a client whose hello chooses the acceptor. It reads until [`Progress::awaits_acceptor`].
+    #[must_use]
+    pub fn awaiting_hello() -> Session {
+        Session::new(Side::Undecided(HelloReader::default()))
+    }
+
+    pub(crate) fn begin(&mut self, server: Server) {
+        self.side = Side::Server(server.connection);
+        self.verifier = server.verifier;
+        self.serves_early = server.serves_early;
     }
 
     pub(crate) fn of_client(connection: UnbufferedClientConnection) -> Session {
@@ -230,6 +249,9 @@ impl Session {
         if self.has_failed {
             return Err(Failure::after_another());
         }
+        if matches!(self.side, Side::Undecided(_)) {
+            return self.read_hello(input, out);
+        }
         let was_established = self.is_established;
         let mut used = 0;
         while !self.pending.is_empty() && used < input.len() && plain.len() < room {
@@ -240,10 +262,7 @@ impl Session {
             let count = missing.min(input.len() - used);
             if self.pending.len() + count > PENDING_BYTES_MAX {
                 self.has_failed = true;
-                return Err(Failure {
-                    kind: FailureKind::Protocol,
-                    text: "a message is too long".to_owned(),
-                });
+                return Err(Failure::protocol("a message is too long"));
             }
             self.pending.extend_from_slice(&input[used..used + count]);
             used += count;
@@ -280,7 +299,87 @@ impl Session {
             used,
             is_established: self.is_established && !was_established,
             has_ended: self.has_ended,
+            awaits_acceptor: false,
         })
+    }
+
+    /// Collects the records of the client's hello.
+    fn read_hello(&mut self, input: &[u8], out: &mut Buffer) -> Result<Progress, Failure> {
+        if self.pending.len() + input.len() > PENDING_BYTES_MAX {
+            return Err(self.refuse(INTERNAL_ERROR, "a hello is too long", out));
+        }
+        self.pending.extend_from_slice(input);
+        let reading = match &mut self.side {
+            Side::Undecided(reader) => reader.read(&self.pending),
+            Side::Server(_) | Side::Client(_) => Reading::Unreadable,
+        };
+        Ok(Progress {
+            used: input.len(),
+            awaits_acceptor: reading != Reading::Unfinished,
+            ..Progress::default()
+        })
+    }
+
+    /// The client's hello: the handshake message without the headers of its records. None if it is not complete, cannot be read,
+    /// or the acceptor was chosen already.
+    #[must_use]
+    pub fn hello(&self) -> Option<&[u8]> {
+        match &self.side {
+            Side::Undecided(reader) => reader.hello(&self.pending),
+            Side::Server(_) | Side::Client(_) => None,
+        }
+    }
+
+    /// Continues with the acceptor that was chosen by the name that the client requests ([`crate::requested_name`]), or because it
+    /// requests none. If the library reads another name from the hello, or cannot read it, the client is refused: the acceptor of
+    /// one name may demand what that of another does not. `plain` and `out` are as for [`Session::read`].
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn accept(
+        &mut self,
+        acceptor: &Acceptor,
+        name: Option<&str>,
+        plain: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<Progress, Failure> {
+        if self.has_failed || !matches!(self.side, Side::Undecided(_)) {
+            return Err(Failure::after_another());
+        }
+        self.begin(acceptor.server()?);
+        let (plain_before, out_before) = (plain.len(), out.len());
+        let mut pending = std::mem::take(&mut self.pending);
+        let taken = match self.process(&mut pending, usize::MAX, plain, out) {
+            Ok(taken) => taken,
+            Err(failure) => {
+                // The library has no alert for some errors.
+                if out.len() == out_before {
+                    out.extend_from_slice(&fatal_alert(DECODE_ERROR));
+                }
+                return Err(failure);
+            }
+        };
+        // The library has chosen a certificate if it has read a hello.
+        if self.own.is_none() || self.server_name.as_deref() != name {
+            plain.truncate(plain_before);
+            out.truncate(out_before);
+            return Err(self.refuse(DECODE_ERROR, "the hello cannot be read", out));
+        }
+        pending.drain(..taken);
+        self.pending = pending;
+        Ok(Progress {
+            used: 0,
+            is_established: self.is_established,
+            has_ended: self.has_ended,
+            awaits_acceptor: false,
+        })
+    }
+
+    /// Refuses a client that has got nothing.
+    fn refuse(&mut self, alert: u8, why: &str, out: &mut Buffer) -> Failure {
+        self.has_failed = true;
+        out.extend_from_slice(&fatal_alert(alert));
+        Failure::protocol(why)
     }
 
     /// Processes the records in a buffer. Returns how many bytes are finished.
@@ -291,10 +390,15 @@ impl Session {
         plain: &mut Buffer,
         out: &mut Buffer,
     ) -> Result<usize, Failure> {
+        if !self.is_established {
+            // What a failed session on this thread may have left.
+            resolver::take_chosen();
+        }
         let mut done = 0;
         loop {
             let rest = &mut bytes[done..];
             let (discard, step) = match &mut self.side {
+                Side::Undecided(_) => return Ok(0),
                 Side::Server(connection) => {
                     let UnbufferedStatus { discard, state, .. } =
                         connection.process_tls_records(rest);
@@ -337,7 +441,8 @@ impl Session {
             if let Some(chosen) = resolver::take_chosen() {
                 (self.server_name, self.own) = (chosen.asked, chosen.own);
             }
-            self.is_established = !self.common().is_handshaking();
+            let common = self.common();
+            self.is_established = common.is_some_and(|common| !common.is_handshaking());
         }
         Ok(done)
     }
@@ -346,8 +451,9 @@ impl Session {
     /// positions, but must not read them again: it is called as long as it has something to write.
     fn last_words(&mut self, rest: &mut [u8], out: &mut Buffer) {
         let mut plain = Buffer::default();
-        while self.common().wants_write() {
+        while self.common().is_some_and(|common| common.wants_write()) {
             let said = match &mut self.side {
+                Side::Undecided(_) => return,
                 Side::Server(connection) => {
                     let state = connection.process_tls_records(rest).state;
                     state.and_then(|state| step(state, &mut plain, out))
@@ -400,6 +506,7 @@ impl Session {
         let written = loop {
             // Messages of the library itself go first.
             let step = match &mut self.side {
+                Side::Undecided(_) => return Ok(false),
                 Side::Server(connection) => {
                     match connection.process_tls_records(&mut self.pending).state? {
                         ConnectionState::WriteTraffic(traffic) => {
@@ -431,23 +538,25 @@ impl Session {
         }
     }
 
-    fn common(&self) -> &CommonState {
+    /// The library's state; none before an acceptor is chosen.
+    fn common(&self) -> Option<&CommonState> {
         match &self.side {
-            Side::Server(connection) => connection,
-            Side::Client(connection) => connection,
+            Side::Undecided(_) => None,
+            Side::Server(connection) => Some(connection),
+            Side::Client(connection) => Some(connection),
         }
     }
 
     /// The negotiated application protocol (ALPN).
     #[must_use]
     pub fn protocol(&self) -> Option<&[u8]> {
-        self.common().alpn_protocol()
+        self.common()?.alpn_protocol()
     }
 
     /// The negotiated parameters; none before both sides have chosen.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {
-        let common = self.common();
+        let common = self.common()?;
         let version = match common.protocol_version()? {
             ProtocolVersion::TLSv1_2 => Version::Tls12,
             ProtocolVersion::TLSv1_3 => Version::Tls13,

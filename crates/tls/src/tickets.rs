@@ -7,6 +7,8 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{hkdf, rand};
 use rustls::server::ProducesTickets;
 
+use crate::binding::{BINDING_BYTES, Binding};
+
 /// The name of a key, with which a ticket begins.
 const NAME_BYTES: usize = 16;
 /// The salt from which each ticket's own key is derived. Each key encrypts only once, so the nonce need not be random.
@@ -75,6 +77,14 @@ impl TicketKeys {
         true
     }
 
+    /// A producer of tickets that only a producer with the same binding can read.
+    pub(crate) fn bound_to(&self, binding: Binding) -> Tickets {
+        Tickets {
+            keys: self.clone(),
+            binding,
+        }
+    }
+
     fn keys(&self) -> RwLockReadGuard<'_, Keys> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,7 +118,25 @@ fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
 
-impl ProducesTickets for TicketKeys {
+/// Produces the tickets of an acceptor.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    keys: TicketKeys,
+    binding: Binding,
+}
+
+impl Tickets {
+    /// The data that a ticket's tag also authenticates.
+    fn associated(&self, key: &TicketKey) -> Aad<[u8; NAME_BYTES + BINDING_BYTES]> {
+        let mut bytes = [0; NAME_BYTES + BINDING_BYTES];
+        let (name, binding) = bytes.split_at_mut(NAME_BYTES);
+        name.copy_from_slice(&key.name);
+        binding.copy_from_slice(self.binding.as_ref());
+        Aad::from(bytes)
+    }
+}
+
+impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
     }
@@ -118,15 +146,14 @@ impl ProducesTickets for TicketKeys {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let keys = self.keys();
+        let keys = self.keys.keys();
         let key = &keys.keys[keys.current];
         let mut salt = [0; SALT_BYTES];
         rand::fill(&mut salt).ok()?;
         let mut sealed = plain.to_vec();
-        let aad = Aad::from(key.name);
         let of_ticket = key.of_ticket(&salt)?;
         of_ticket
-            .seal_in_place_append_tag(nonce(), aad, &mut sealed)
+            .seal_in_place_append_tag(nonce(), self.associated(key), &mut sealed)
             .ok()?;
         Some([&key.name[..], &salt, &sealed].concat())
     }
@@ -134,11 +161,11 @@ impl ProducesTickets for TicketKeys {
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
-        let keys = self.keys();
+        let keys = self.keys.keys();
         let key = keys.keys.iter().find(|key| key.name == *name)?;
         let mut bytes = sealed.to_vec();
         let of_ticket = key.of_ticket(salt)?;
-        let plain = of_ticket.open_in_place(nonce(), Aad::from(key.name), &mut bytes);
+        let plain = of_ticket.open_in_place(nonce(), self.associated(key), &mut bytes);
         plain.ok().map(|plain| plain.to_vec())
     }
 }
@@ -154,9 +181,24 @@ impl fmt::Debug for TicketKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Offer;
 
     fn key(number: u8, len: usize) -> Vec<u8> {
         vec![number; len]
+    }
+
+    fn tickets(keys: &TicketKeys, scope: &str) -> Tickets {
+        keys.bound_to(Binding::new(scope, &Offer::default(), None))
+    }
+
+    #[test]
+    fn a_ticket_of_another_binding_is_none() {
+        let keys = TicketKeys::new([&key(1, 80)[..]]).unwrap();
+        let ticket = tickets(&keys, "one").encrypt(b"session").unwrap();
+        assert_eq!(tickets(&keys, "two").decrypt(&ticket), None);
+        let same = TicketKeys::new([&key(1, 80)[..]]).unwrap();
+        let plain = tickets(&same, "one").decrypt(&ticket);
+        assert_eq!(plain.as_deref(), Some(&b"session"[..]));
     }
 
     #[test]
@@ -164,6 +206,7 @@ mod tests {
         let (old, now, next) = (key(1, 48), key(2, 80), key(3, 80));
         let before = TicketKeys::new([&old[..], &now]).unwrap();
         let after = TicketKeys::new([&old[..], &now, &next]).unwrap();
+        let (before, after) = (tickets(&before, ""), tickets(&after, ""));
         let ticket = before.encrypt(b"session").unwrap();
         assert_eq!(ticket[..16], [1; 16]);
         assert_eq!(after.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
@@ -176,6 +219,7 @@ mod tests {
     #[test]
     fn a_ticket_that_was_changed_or_cut_is_none() {
         let keys = TicketKeys::new([&key(1, 80)[..]]).unwrap();
+        let keys = tickets(&keys, "");
         let ticket = keys.encrypt(b"session").unwrap();
         for at in 0..ticket.len() {
             let mut changed = ticket.clone();
@@ -188,10 +232,10 @@ mod tests {
     #[test]
     fn a_rotated_key_encrypts_after_the_next_rotation() {
         let keys = TicketKeys::new([&key(1, 80)[..], &key(2, 80), &key(3, 80)]).unwrap();
-        let copy = keys.clone();
+        let copy = tickets(&keys, "");
         let ticket = copy.encrypt(b"session").unwrap();
         assert!(keys.rotate(&key(4, 80)));
-        assert_eq!(copy.secrets(), [key(2, 80), key(3, 80), key(4, 80)]);
+        assert_eq!(copy.keys.secrets(), [key(2, 80), key(3, 80), key(4, 80)]);
         assert_eq!(copy.encrypt(b"session").unwrap()[..16], [3; 16]);
         assert_eq!(copy.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
         assert!(!keys.rotate(&key(5, 48)));

@@ -8,6 +8,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 
+use crate::binding::Binding;
 use crate::crl::Lists;
 use crate::identity::{IdentityError, certificates, read};
 
@@ -31,6 +32,8 @@ pub struct Trusted {
     /// The certificates themselves.
     pub(crate) certificates: Arc<Vec<CertificateDer<'static>>>,
     pub(crate) lists: Lists,
+    /// The digest of all of them, for sessions that may be resumed.
+    pub(crate) digest: Binding,
 }
 
 /// Why authorities cannot be used.
@@ -177,6 +180,7 @@ impl Trusted {
             roots: authorities.roots.clone(),
             certificates: authorities.certificates.clone(),
             lists: revocations.map_or_else(Lists::default, |revocations| revocations.lists.clone()),
+            digest: Binding::of_trust(authorities, revocations),
         }
     }
 }

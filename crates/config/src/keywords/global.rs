@@ -339,7 +339,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("tune.sndbuf.client", global::tune, "Kernel send buffer of client connections."),
     tunes("tune.sndbuf.frontend", Quic, SIZE_1, "Send buffer of UDP sockets of listeners."),
     yes("tune.sndbuf.server", global::tune, "Kernel send buffer of server connections."),
-    yes("tune.ssl.cachesize", tls::cachesize, "TLS session cache."),
+    yes("tune.ssl.cachesize", tls::cachesize, "Blocks of the process's TLS session cache, 200 bytes each."),
     yes("tune.ssl.capture-buffer-size", tls::capture_buffer_size, "How much of a TLS hello is kept."),
     yes("tune.ssl.capture-cipherlist-size", tls::capture_buffer_size, "Older name of `tune.ssl.capture-buffer-size`."),
     moot("tune.ssl.certificate-compression", "certificates are not compressed", Args::OneOf(&["auto", "off"]), "Compression of certificates."),

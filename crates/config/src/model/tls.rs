@@ -298,8 +298,8 @@ pub struct TlsGlobal {
     pub maxsslconn: Option<u32>,
     /// `maxsslrate`: most handshakes per second of the whole process.
     pub maxsslrate: Option<u32>,
-    /// `tune.ssl.cachesize`: most cached sessions; 0 means none.
-    pub cache_sessions: u32,
+    /// `tune.ssl.cachesize`: blocks of cached sessions; 0 means none.
+    pub cache_blocks: u32,
     /// `tune.ssl.ssl-ctx-cache-size`: most generated certificates that each line caches; 0 means none.
     pub cache_made: u32,
     /// `tune.ssl.lifetime`: the time during which a session may be resumed.
@@ -327,7 +327,7 @@ impl Default for TlsGlobal {
             maxsslconn: None,
             maxsslrate: None,
             // HAProxy's defaults.
-            cache_sessions: 20_000,
+            cache_blocks: 20_000,
             cache_made: 1000,
             lifetime: Duration::from_secs(300),
             hard_maxrecord_bytes: None,

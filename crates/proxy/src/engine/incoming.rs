@@ -208,12 +208,6 @@ impl<D: Driver> Turn<'_, D> {
                         0 => Feed::More(0),
                         count => self.after_proxy_header(link, rest, count),
                     },
-                    Stage::Handshake if entry.secure.is_none() => {
-                        match self.choose_acceptor(link, rest) {
-                            true => Feed::More(rest.len()),
-                            false => Feed::More(0),
-                        }
-                    }
                     Stage::Handshake | Stage::Session => Feed::Wait(0),
                     Stage::Closing => Feed::More(rest.len()),
                     Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),

@@ -7,13 +7,13 @@ use net::{Driver, Took};
 use sample::sniff::client_hello::kind;
 use sample::sniff::{Sniffed, client_hello};
 use sample::{ConnError, HelloFacts, TlsFacts};
-use tls::{Acceptor, Buffer, Failure, FailureKind};
+use tls::{Buffer, Failure, FailureKind, Progress, Session};
 
 use super::Turn;
 use super::incoming::Fed;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
-use crate::link::{Hold, Role, Secure, Stage};
+use crate::link::{Hold, Link, Role, Secure, Stage};
 use crate::running::deadline;
 use crate::shared::Pace;
 
@@ -41,17 +41,16 @@ impl<D: Driver> Turn<'_, D> {
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
         self.set_stage(link, Stage::Handshake);
-        // If the name or the protocols of the hello choose the acceptor, the hello is read first.
-        if !acceptors.depends_on_hello() {
-            self.accept_session(link, acceptors.usual());
-        }
-    }
-
-    fn accept_session(&mut self, link: LinkId, acceptor: &Acceptor) {
+        let keeps_hello = self.cx.running.config.global.tls.capture_bytes > 0;
+        let session = if acceptors.depends_on_hello() || keeps_hello {
+            Ok(Session::awaiting_hello())
+        } else {
+            acceptors.usual().accept()
+        };
         let Some(place) = self.cx.core.ambient.shared.enter_tls() else {
             return self.cx.close_client(link);
         };
-        match acceptor.accept() {
+        match session {
             Ok(session) => {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
                     entry.secure = Some(Secure::new(session, place));
@@ -61,26 +60,34 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Reads the hello on a bind line where it chooses the acceptor. Once the hello is complete, the acceptor for its name and
-    /// protocols continues. Whether it was complete.
-    pub(super) fn choose_acceptor(&mut self, link: LinkId, bytes: &[u8]) -> bool {
-        let is_full = bytes.len() >= self.cx.running.bufsize();
-        let all = match client_hello::extensions(bytes) {
-            Sniffed::More if !is_full => return false,
+    /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols continues; for a hello that cannot
+    /// be read that of the line, which refuses it.
+    fn choose_acceptor(&mut self, link: LinkId, opened: &mut Opened) -> Result<Progress, Failure> {
+        let most = self.cx.running.config.global.tls.capture_bytes as usize;
+        let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link) else {
+            return Ok(Progress::default());
+        };
+        let (Role::Client(client), Some(secure)) = (role, secure) else {
+            return Ok(Progress::default());
+        };
+        let Some(acceptors) = self.cx.running.tls.bind(client.bind) else {
+            return Ok(Progress::default());
+        };
+        let hello = secure.session.hello().unwrap_or_default();
+        if most > 0 {
+            client.hello = HelloFacts::of(hello, most).map(Box::new);
+        }
+        let all = match client_hello::extensions_of(hello) {
             Sniffed::Found(all) => all,
             Sniffed::More | Sniffed::No => &[],
         };
         let name = client_hello::extension(all, kind::SERVER_NAME);
         let name = name.and_then(client_hello::host_name);
-        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        let name = name.and_then(tls::requested_name);
         let protocols = client_hello::extension(all, kind::ALPN);
-        let bind = self.cx.core.links.client(link).map(|client| client.bind);
-        let Some(acceptors) = bind.and_then(|bind| self.cx.running.tls.bind(bind)) else {
-            return false;
-        };
-        self.accept_session(link, acceptors.for_hello(name, protocols));
-        self.receive_secure(link, &mut bytes.to_vec());
-        true
+        let acceptor = acceptors.for_hello(name.as_deref(), protocols);
+        let (plain, out) = (&mut opened.plain, &mut opened.out);
+        secure.session.accept(acceptor, name.as_deref(), plain, out)
     }
 
     /// A connection to a server is established: sends the first message of the handshake.
@@ -236,7 +243,6 @@ impl<D: Driver> Turn<'_, D> {
             bytes: data.len(),
             held: 0,
         };
-        self.keep_hello(link, data);
         let Some(entry) = self.cx.core.links.get(link) else {
             return gone;
         };
@@ -252,12 +258,21 @@ impl<D: Driver> Turn<'_, D> {
             };
             opened.plain.clear();
             opened.out.clear();
-            let progress = secure.session.read(
+            let mut progress = secure.session.read(
                 &mut data[taken..],
                 read_bytes,
                 &mut opened.plain,
                 &mut opened.out,
             );
+            if let Ok(Progress {
+                used,
+                awaits_acceptor: true,
+                ..
+            }) = progress
+            {
+                taken += used;
+                progress = self.choose_acceptor(link, opened);
+            }
             if !opened.out.is_empty() {
                 self.cx.core.links.send_clear(self.cx.io, link, &opened.out);
             }
@@ -296,18 +311,6 @@ impl<D: Driver> Turn<'_, D> {
         Took {
             bytes: taken,
             held: entry.map_or(0, |entry| entry.input.len()),
-        }
-    }
-
-    /// Keeps the parts of a client's hello that expressions may read (`tune.ssl.capture-buffer-size`).
-    fn keep_hello(&mut self, link: LinkId, data: &[u8]) {
-        let most = self.cx.running.config.global.tls.capture_bytes as usize;
-        if most > 0
-            && let Some(client) = self.cx.core.links.client_mut(link)
-            && client.stage == Stage::Handshake
-            && client.hello.is_none()
-        {
-            client.hello = HelloFacts::of(data, most).map(Box::new);
         }
     }
 

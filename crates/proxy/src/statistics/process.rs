@@ -109,7 +109,7 @@ impl View<'_> {
         facts.set(Fact::MaxSslConns, connections.max());
         facts.set(Fact::CurrSslConns, connections.now());
         facts.set(Fact::CumSslConns, connections.total());
-        let cache = self.running.tls().cache_use();
+        let cache = self.running.tls().session_cache();
         facts.set(Fact::SslCacheLookups, cache.lookups());
         facts.set(Fact::SslCacheMisses, cache.misses());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sniff::Sniffed;
 use crate::sniff::client_hello::{
-    cipher_suites, extension, extensions, kind, list, types, version,
+    cipher_suites_of, extension, extensions_of, kind, list, types, version_of,
 };
 
 /// Facts of a TLS connection, to a client or to a server. Values that the handshake has not determined yet are zero or empty.
@@ -103,17 +103,15 @@ impl TlsFacts {
 }
 
 impl HelloFacts {
-    /// The captured parts of a hello, at most `bytes_max` bytes in all. `records` are the first bytes of the connection; the
-    /// hello must be in one record.
+    /// The captured parts of a hello, at most `bytes_max` bytes in all. `message` is the handshake message, without the headers of
+    /// its records. None if it is not a hello.
     #[must_use]
-    pub fn of(records: &[u8], bytes_max: usize) -> Option<HelloFacts> {
-        let Sniffed::Found(ciphers) = cipher_suites(records) else {
+    pub fn of(message: &[u8], bytes_max: usize) -> Option<HelloFacts> {
+        let Sniffed::Found(ciphers) = cipher_suites_of(message) else {
             return None;
         };
-        let Sniffed::Found((major, minor)) = version(records, records.len()) else {
-            return None;
-        };
-        let all = match extensions(records) {
+        let (major, minor) = version_of(message)?;
+        let all = match extensions_of(message) {
             Sniffed::Found(all) => all,
             Sniffed::More | Sniffed::No => b"",
         };

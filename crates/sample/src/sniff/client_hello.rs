@@ -1,6 +1,7 @@
 //! The first handshake message of TLS (RFC 8446 §4.1.2), which is not encrypted, at the start of a connection.
 //!
-//! Only the first record is read: as in HAProxy, a hello that spans several records is not supported.
+//! Fetches read only the first record: as in HAProxy, they do not support a hello that spans several records. TLS on `bind` lines
+//! joins the records and uses the functions that take the message (`*_of`).
 
 use super::{Sniffed, u16_at, u24_at};
 
@@ -118,8 +119,8 @@ fn version_2(bytes: &[u8]) -> Sniffed<((u8, u8), usize)> {
     Sniffed::Found(((body[0], body[1]), end))
 }
 
-/// The hello's bytes from its cipher suites on.
-fn after_session_id(bytes: &[u8]) -> Sniffed<&[u8]> {
+/// The content of the first record.
+fn first_record(bytes: &[u8]) -> Sniffed<&[u8]> {
     match bytes {
         [] | [HANDSHAKE] | [HANDSHAKE, _] => return Sniffed::More,
         [HANDSHAKE, major, ..] if *major >= 3 => {}
@@ -135,6 +136,11 @@ fn after_session_id(bytes: &[u8]) -> Sniffed<&[u8]> {
     if message.len() < record {
         return Sniffed::More;
     }
+    Sniffed::Found(message)
+}
+
+/// The bytes of a hello from its cipher suites on. `message` begins with the head of the handshake message.
+fn after_session_id(message: &[u8]) -> Sniffed<&[u8]> {
     let Some(length) = u24_at(message, 1).filter(|length| *length >= HELLO_BYTES_MIN) else {
         return Sniffed::No;
     };
@@ -151,10 +157,25 @@ fn after_session_id(bytes: &[u8]) -> Sniffed<&[u8]> {
     hello.get(FIXED_BYTES + session_id..).into()
 }
 
+/// The version in a hello, major and minor. `message` is the handshake message, without the headers of its records.
+#[must_use]
+pub fn version_of(message: &[u8]) -> Option<(u8, u8)> {
+    match message {
+        [CLIENT_HELLO, _, _, _, major, minor, ..] => Some((*major, *minor)),
+        _ => None,
+    }
+}
+
 /// The list of cipher suites, two bytes each.
 #[must_use]
 pub fn cipher_suites(bytes: &[u8]) -> Sniffed<&[u8]> {
-    after_session_id(bytes).then(|rest| {
+    first_record(bytes).then(cipher_suites_of)
+}
+
+/// The same of a handshake message, without the headers of its records.
+#[must_use]
+pub fn cipher_suites_of(message: &[u8]) -> Sniffed<&[u8]> {
+    after_session_id(message).then(|rest| {
         let length = u16_at(rest, 0).filter(|length| *length >= 2);
         length.and_then(|length| rest.get(2..2 + length)).into()
     })
@@ -163,7 +184,13 @@ pub fn cipher_suites(bytes: &[u8]) -> Sniffed<&[u8]> {
 /// All extensions, one after the other.
 #[must_use]
 pub fn extensions(bytes: &[u8]) -> Sniffed<&[u8]> {
-    after_session_id(bytes).then(|rest| {
+    first_record(bytes).then(extensions_of)
+}
+
+/// The same of a handshake message, without the headers of its records.
+#[must_use]
+pub fn extensions_of(message: &[u8]) -> Sniffed<&[u8]> {
+    after_session_id(message).then(|rest| {
         let all = || {
             let ciphers = u16_at(rest, 0).filter(|length| *length >= 2)?;
             let rest = rest.get(2 + ciphers..)?;

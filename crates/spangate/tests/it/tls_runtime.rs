@@ -9,33 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::cli::ask_any;
 use common::http::Client;
-use common::tls::{Authority, Kind, has, s_client};
+use common::tls::{Authority, Kind, client_config, has, s_client};
 use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A client that trusts an authority, with or without a certificate of its own.
 fn client(authority: &Authority, own: Option<&str>) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
-    roots.add(root).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots);
-    let config = match own {
-        None => builder.with_no_client_auth(),
-        Some(pem) => {
-            let chain = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-            let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap();
-            builder.with_client_auth_cert(vec![chain], key).unwrap()
-        }
-    };
-    Arc::new(config)
+    Arc::new(client_config(authority, own, rustls::ALL_VERSIONS))
 }
 
 fn connect(config: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> Stream {
@@ -308,11 +292,12 @@ fn fact(info: &str, name: &str) -> u64 {
 fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let ca = folder.write("ca.pem", authority.pem());
     let cli = folder.path("cli");
     let [front, other, inner] = [listener(), listener(), listener()];
     let config = format!(
         "global\n stats socket {} level admin\n{DEFAULTS}\nlisten f\n bind \"fd@${{FRONT}}\" ssl crt {crt} no-tls-tickets\n \
-         bind \"fd@${{OTHER}}\" ssl crt {crt} no-tls-tickets\n server s \"127.0.0.1:{}\" ssl verify none no-ssl-reuse\n\
+         bind \"fd@${{OTHER}}\" ssl crt {crt} no-tls-tickets verify optional ca-file {ca}\n server s \"127.0.0.1:{}\" ssl verify none no-ssl-reuse\n\
          frontend inner\n bind \"fd@${{INNER}}\" ssl crt {crt} no-tls-tickets\n \
          http-request return status 200 content-type text/plain string ok\n",
         cli.display(),
@@ -331,7 +316,7 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     }
     let client = client(&authority, None);
     let mut streams = Vec::new();
-    // Full, resumed, and with a session from another bind line, which is full too.
+    // Full, resumed, and with a session of a bind line that demands something else of clients, which is full too.
     for to in [&front, &front, &other] {
         let mut stream = connect(&client, address(to), "one.test");
         assert!(get(&mut stream));

@@ -1,7 +1,8 @@
 //! Handshakes and records, however they are cut.
 
 use spangate_tls::{
-    AcceptorOptions, Buffer, Connector, ConnectorOptions, Facts, Offer, TicketKeys, Version,
+    AcceptorOptions, Buffer, Connector, ConnectorOptions, Facts, Offer, SessionCache, TicketKeys,
+    Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -197,7 +198,7 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
         (
             AcceptorOptions {
                 no_tickets: true,
-                sessions_max: 100,
+                sessions: SessionCache::new(100),
                 ..AcceptorOptions::default()
             },
             true,
@@ -226,7 +227,7 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
         (
             AcceptorOptions {
                 no_tickets: true,
-                sessions_max: 100,
+                sessions: SessionCache::new(100),
                 lifetime_s: Some(0),
                 ..AcceptorOptions::default()
             },

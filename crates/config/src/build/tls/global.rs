@@ -236,7 +236,7 @@ macro_rules! counts {
     )*};
 }
 counts! {
-    cachesize cache_sessions;
+    cachesize cache_blocks;
     ssl_ctx_cache_size cache_made;
     capture_buffer_size capture_bytes;
 }

@@ -76,7 +76,7 @@ fn defaults_of_global_are_what_lines_start_from() {
     assert!(tls.verifies());
     assert_eq!(tls.options.ca_file, Some(CaFile::Path("/ca/x".into())));
     let global = &config.global.tls;
-    assert_eq!((global.lifetime.as_secs(), global.cache_sessions), (10, 5));
+    assert_eq!((global.lifetime.as_secs(), global.cache_blocks), (10, 5));
     assert_eq!(global.maxsslconn, Some(7));
 }
 

@@ -124,8 +124,8 @@ impl Files {
             clients,
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.map(|(_, keys)| keys.clone()),
-            sessions_max: self.global.cache_sessions as usize,
-            cache_use: self.cache_use.clone(),
+            resumption_scope: recipe.frontend.clone(),
+            sessions: self.sessions.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
             early_data_bytes_max: match options.allow_0rtt {
                 true => EARLY_DATA_BYTES_MAX,

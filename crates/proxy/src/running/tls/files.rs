@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use config::model::{BindTls, CertificateSource, CrtList, ServerTls, TlsGlobal, TlsOptions};
 use tls::{
-    Authorities, CaSigner, CacheUse, Chains, Identity, IdentityError, Material, Revocations,
+    Authorities, CaSigner, Chains, Identity, IdentityError, Material, Revocations, SessionCache,
     TicketKeys,
 };
 
@@ -29,8 +29,8 @@ pub(super) struct Files {
     pub signers: BTreeMap<PathBuf, CaSigner>,
     /// Ticket keys by file, in the order of their identifiers.
     pub ticket_keys: Vec<(PathBuf, TicketKeys)>,
-    /// How often clients asked for sessions without tickets.
-    pub cache_use: CacheUse,
+    /// The sessions remembered for clients without tickets.
+    pub sessions: SessionCache,
     /// By proxy and bind line.
     pub binds: Vec<Vec<Option<BindRecipe>>>,
     /// By proxy and server.

@@ -11,7 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use config::model::{
     Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
 };
-use tls::{Authorities, CaSigner, Chains, IdentityError, Material, Revocations, TicketKeys};
+use tls::{
+    Authorities, CaSigner, Chains, IdentityError, Material, Revocations, SessionCache, TicketKeys,
+};
 
 use super::TlsFinding;
 use super::edit::different_update;
@@ -64,6 +66,7 @@ impl Loader {
         let mut loader = Loader {
             files: Files {
                 global: config.global.tls.clone(),
+                sessions: SessionCache::new(config.global.tls.cache_blocks as usize),
                 ..Files::default()
             },
             findings: Findings::default(),

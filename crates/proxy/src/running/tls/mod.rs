@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use tls::{CacheUse, Connector};
+use tls::{Connector, SessionCache};
 
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
@@ -163,10 +163,10 @@ impl Tls {
         servers.store(Arc::new(all));
     }
 
-    /// How often clients asked for sessions that the server remembers.
+    /// The sessions remembered for clients without tickets, with the counters of their lookups.
     #[must_use]
-    pub fn cache_use(&self) -> CacheUse {
-        self.files().cache_use.clone()
+    pub fn session_cache(&self) -> SessionCache {
+        self.files().sessions.clone()
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {

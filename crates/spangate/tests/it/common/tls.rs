@@ -268,18 +268,37 @@ impl super::http::Wire for Secure {
     }
 }
 
+/// A client that accepts certificates of `authority`, with these versions of TLS, and with a certificate of its own if one
+/// is given (PEM with its key).
+pub fn client_config(
+    authority: &Authority,
+    own: Option<&str>,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> rustls::ClientConfig {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).expect("PEM");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(root).expect("an authority");
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("versions")
+        .with_root_certificates(roots);
+    match own {
+        None => builder.with_no_client_auth(),
+        Some(pem) => {
+            let chain = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+            let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).expect("a key");
+            let config = builder.with_client_auth_cert(vec![chain], key);
+            config.expect("a key of the certificate")
+        }
+    }
+}
+
 /// Starts TLS on a connection, with a server name. The client accepts certificates of `authority`.
 pub fn secure(stream: std::net::TcpStream, authority: &Authority, name: &str) -> Secure {
-    use rustls::pki_types::pem::PemObject as _;
-    let certificate = rustls::pki_types::CertificateDer::from_pem_slice(authority.pem().as_bytes());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.expect("PEM")).expect("an authority");
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = client_config(authority, None, rustls::ALL_VERSIONS);
     let name = name.to_owned().try_into().expect("a name");
     let session = rustls::ClientConnection::new(std::sync::Arc::new(config), name);
     stream
