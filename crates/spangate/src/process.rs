@@ -110,6 +110,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         }
         write_pidfile(args, config)?;
     }
+    // Threads inherit it.
+    confine::harden(&config.global);
     let now = net::sys::now();
     let collectors = Collectors::start(config, collectors, || {
         sys::signal_self(SIGNAL_ENDED);
@@ -121,6 +123,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let states = States::read(config);
     let global = &config.global;
     confine::confine(global)?;
+    if !args.is_generated {
+        confine::warn_of_root(global);
+    }
 
     let process = proxy::Process {
         hostname: sys::hostname(),
@@ -242,6 +247,7 @@ pub(crate) fn goes_to_background(args: &Args, config: &Config) -> bool {
 
 fn apply_arguments(args: &Args, config: &mut Config) {
     config.global.daemon = goes_to_background(args, config);
+    config.global.allows_forks |= args.allows_forks;
     if args.maxconn.is_some() {
         config.global.maxconn = args.maxconn;
     }

@@ -96,6 +96,73 @@ fn another_user_keeps_the_capabilities_of_setcap_alone() {
 }
 
 #[test]
+fn processes_and_privileges_are_given_up() {
+    let cases = [
+        ("", "1", "2"),
+        (" insecure-fork-wanted\n", "1", "0"),
+        (" insecure-fork-wanted\n insecure-setuid-wanted\n", "0", "0"),
+        (
+            " insecure-fork-wanted\n no insecure-fork-wanted\n",
+            "1",
+            "2",
+        ),
+    ];
+    for (words, no_new_privileges, filter) in cases {
+        let folder = Folder::new();
+        let socket = folder.path("cli.sock").display().to_string();
+        let config = format!("global\n{words} stats socket {socket}\n{DEFAULTS}");
+        let proxy = Proxy::start_in(folder, &config, &[]);
+        // Its sessions are threads, which are still allowed.
+        assert!(common::cli::ask_any(socket.as_ref(), "show version").contains('.'));
+        for status in statuses(&proxy) {
+            let field = |name: &str| {
+                let value = status.lines().find_map(|line| line.strip_prefix(name));
+                value.expect(name).trim().to_owned()
+            };
+            assert_eq!(field("NoNewPrivs:"), no_new_privileges, "{words}");
+            assert_eq!(field("Seccomp:"), filter, "{words}");
+        }
+        proxy.stop();
+    }
+}
+
+#[test]
+fn root_is_warned_of_what_it_keeps() {
+    const CHROOT: &str = "started as root without any 'chroot' directive";
+    const USER: &str = "does not make use of 'user' nor 'uid' global options";
+    if !common::sys::is_root() {
+        return common::skipped("only root is warned");
+    }
+    for (words, chroot, user) in [
+        ("", true, true),
+        (" chroot /\n", false, true),
+        (" chroot auto\n", false, true),
+        (" uid 0\n", true, false),
+        (" user root\n chroot /\n", false, false),
+        (" uid 65534\n chroot auto\n", false, false),
+    ] {
+        // Warnings of the configuration alone are errors.
+        let config = format!("global\n{words} zero-warning\n{DEFAULTS}");
+        let proxy = Proxy::start(&config, &[]);
+        proxy.running.signal(libc::SIGTERM);
+        let told = proxy.running.end().stderr;
+        assert_eq!(told.contains(CHROOT), chroot, "{words}: {told}");
+        assert_eq!(told.contains(USER), user, "{words}: {told}");
+    }
+}
+
+/// The state of each thread.
+fn statuses(proxy: &Proxy) -> Vec<String> {
+    let tasks = format!("/proc/{}/task", proxy.running.pid());
+    let tasks = std::fs::read_dir(tasks).expect("its threads");
+    let paths = tasks.map(|task| task.expect("a thread").path().join("status"));
+    // A thread may have ended.
+    paths
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .collect()
+}
+
+#[test]
 fn a_second_process_takes_over_without_a_lost_request() {
     const CLIENTS: usize = 4;
     const REQUESTS: u32 = 200;
@@ -264,7 +331,11 @@ backend b
     };
     let (pid, told) = started(&[]);
     let fds = [front.as_raw_fd(), second.as_raw_fd()];
-    let [listening, stopped @ ..] = &told.lines().collect::<Vec<_>>()[..] else {
+    // Root is warned of what it keeps; that has a test of its own.
+    let lines = told
+        .lines()
+        .filter(|line| !line.contains(" was started as "));
+    let [listening, stopped @ ..] = &lines.collect::<Vec<_>>()[..] else {
         panic!("nothing was told");
     };
     let wanted = format!(

@@ -1028,7 +1028,7 @@ fn a_pattern_that_cannot_be_decided_lets_nothing_through() {
          backend other\n server s {at}\n"
     );
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
-    let mut status = |path: &str, field: &str| {
+    let status = |path: &str, field: &str| {
         let mut client = Client::connect(address(&front));
         client.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n{field}\r\n"));
         client.response().expect("a response").status
