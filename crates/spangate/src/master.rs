@@ -91,6 +91,7 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
                 master.wait_for_all();
                 return Ok(ExitCode::SUCCESS);
             }
+            Some(signal @ (libc::SIGTTOU | libc::SIGTTIN)) => master.signal_all(signal),
             Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
             Some(libc::SIGCHLD) => {
                 if let Some(code) = master.reap() {

@@ -447,3 +447,83 @@ fn states_of_servers_are_told_on_sighup() {
         assert!(output.stderr.contains(line), "{line} in {}", output.stderr);
     }
 }
+
+/// Whether connections to the port are refused.
+fn refuses(to: SocketAddr) -> bool {
+    TcpStream::connect(to).is_err()
+}
+
+#[test]
+fn a_paused_process_refuses_connections_until_it_is_resumed() {
+    for arguments in [&[][..], &["-W"]] {
+        let reserved = Port::reserve();
+        let to = SocketAddr::from(([127, 0, 0, 1], reserved.number));
+        let config = format!(
+            "{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{}\n http-request return status 200\n",
+            reserved.number
+        );
+        drop(reserved);
+        let proxy = Proxy::start_with(Folder::new(), &config, &[], arguments);
+        let mut kept = Client::connect(to);
+        assert_eq!(kept.get("/").status, 200);
+        proxy.running.signal(libc::SIGQUIT);
+        proxy.running.signal(libc::SIGTTOU);
+        common::eventually("it pauses", || refuses(to).then_some(()));
+        // Connections that are open go on.
+        assert_eq!(kept.get("/").status, 200);
+        proxy.running.signal(libc::SIGTTIN);
+        common::eventually("it resumes", || (!refuses(to)).then_some(()));
+        assert_eq!(Client::connect(to).get("/").status, 200);
+        proxy.running.signal(libc::SIGTERM);
+        proxy.running.end();
+    }
+}
+
+#[test]
+fn a_start_pauses_the_old_process_that_has_its_ports() {
+    const OLD: &str =
+        "trap 'echo ttou' TTOU; trap 'echo ttin' TTIN; echo on; while :; do sleep 0.02; done";
+    for gives_way in [true, false] {
+        // Without SO_REUSEPORT, no other process can bind the port.
+        let held = listener();
+        let to = address(&held);
+        let mut old = std::process::Command::new("sh")
+            .args(["-c", OLD])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let said = std::io::BufReader::new(old.stdout.take().expect("piped"));
+        let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
+        assert_eq!(said.next().as_deref(), Some("on"));
+        let folder = Folder::new();
+        let config =
+            format!("{DEFAULTS}\nfrontend f\n bind {to}\n http-request return status 200\n");
+        let file = folder.write("new.cfg", config);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_spangate"));
+        command.args(["-db", "-f", &file, "-sf", &old.id().to_string()]);
+        let new = common::Running::start(command);
+        assert_eq!(said.next().as_deref(), Some("ttou"));
+        if gives_way {
+            drop(held);
+            common::eventually("it serves", || {
+                let mut client = Client::on(TcpStream::connect(to).ok()?);
+                client.try_get("/").filter(|answer| answer.status == 200)
+            });
+            new.signal(libc::SIGTERM);
+            assert!(new.end().status.success());
+        } else {
+            assert!(said.any(|line| line == "ttin"), "it listens again");
+            let output = new.end();
+            assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+            assert_eq!(
+                output.stderr.matches("Binding [").count(),
+                1,
+                "{}",
+                output.stderr
+            );
+        }
+        // `-sf` may have ended it already.
+        let _ = old.kill();
+        let _ = old.wait();
+    }
+}
