@@ -317,8 +317,8 @@ impl Channel {
         Ok(ours)
     }
 
-    /// Answers requests for the sockets on a thread of its own, until the other end is closed. `commands` receives the sessions
-    /// of the runtime interface.
+    /// Answers requests for the sockets on a thread of its own, until the other end is closed: the master has ended. `commands`
+    /// receives the sessions of the runtime interface, and `orphaned` runs at the end.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -326,6 +326,7 @@ impl Channel {
         self,
         exposed: Arc<Exposed>,
         commands: impl Fn(UnixStream) + Send + 'static,
+        orphaned: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         const STACK_BYTES: usize = 128 << 10;
         let builder = std::thread::Builder::new()
@@ -344,6 +345,7 @@ impl Channel {
                     }
                 }
             }
+            orphaned();
         })?;
         Ok(())
     }
@@ -381,7 +383,9 @@ mod tests {
 
     fn handed_over(exposed: Exposed) -> io::Result<Taken> {
         let (here, there) = Channel::pair().expect("a channel");
-        there.serve(Arc::new(exposed), drop).expect("a thread");
+        there
+            .serve(Arc::new(exposed), drop, || ())
+            .expect("a thread");
         Taken::from_channel(&here)
     }
 

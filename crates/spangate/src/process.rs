@@ -209,7 +209,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(Master { ready, channel, .. }) = master {
         let visitors = doors.visitors();
         channel
-            .serve(Arc::clone(&exposed), move |stream| visitors.serve(stream))
+            .serve(
+                Arc::clone(&exposed),
+                move |stream| visitors.serve(stream),
+                // The kernel forgets PR_SET_PDEATHSIG when the user changes.
+                || sys::signal_self(libc::SIGTERM),
+            )
             .map_err(|error| format!("Cannot start the handover : {error}."))?;
         if daemon {
             sys::leave_standard_streams();

@@ -431,3 +431,37 @@ fn the_master_s_runtime_interface() {
     master.signal("TERM");
     assert_eq!(master.end().code(), Some(128 + 15));
 }
+
+#[test]
+fn a_worker_of_another_user_ends_with_a_killed_master() {
+    if !common::sys::is_root() {
+        return common::skipped("only root becomes another user");
+    }
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    dir.write(
+        "cfg",
+        text.replacen("global\n", "global\n    uid 65534\n    gid 65534\n", 1),
+    );
+    drop(reserved);
+    let mut master = Master::start(&dir, "-W", None);
+    served(port, "one");
+    // After a reload, the new worker has copies of the master's descriptors.
+    dir.write(
+        "cfg",
+        std::fs::read_to_string(dir.path("cfg"))
+            .expect("a file")
+            .replace("one", "two"),
+    );
+    master.signal("USR2");
+    served(port, "two");
+    master.child.kill().expect("a kill");
+    master.child.wait().expect("an end");
+    eventually("the worker ends", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+}
