@@ -465,3 +465,46 @@ fn a_worker_of_another_user_ends_with_a_killed_master() {
             .then_some(())
     });
 }
+
+#[test]
+fn after_a_reload_that_failed_late_a_soft_stop_keeps_the_runtime_interface() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let (port, cli) = (reserved.number, dir.path("cli.sock"));
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    let socket = format!("global\n    stats socket {}\n", cli.display());
+    let text = text.replacen("global\n", &socket, 1);
+    dir.write("cfg", &text);
+    drop(reserved);
+    let (mut master, manager) = Master::managed(&dir);
+    told(&manager, "READY=1");
+    served(port, "one");
+    // The connection keeps the worker alive.
+    let mut open = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    open.write_all(b"GET / HTTP/1.1\r\n")
+        .expect("a part of a request");
+    // The new worker takes the sockets over, then fails.
+    let failing = text.replacen("global\n", "global\n    chroot /nonexistent\n", 1);
+    dir.write("cfg", failing);
+    master.signal("USR2");
+    told(&manager, "RELOADING=1");
+    told(&manager, "Reload failed!");
+    let pid = master.child.id();
+    let workers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let workers = workers.expect("its workers");
+    signal("USR1", workers.trim());
+    eventually("it stops listening", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+    let shown = common::cli::ask_any(&cli, "show info");
+    assert!(shown.contains("Stopping: 1"), "{shown}");
+    open.write_all(b"host: x\r\nconnection: close\r\n\r\n")
+        .expect("the rest");
+    let mut answer = String::new();
+    open.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with("one"), "{answer}");
+    master.signal("TERM");
+    master.end();
+}
