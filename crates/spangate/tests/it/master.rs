@@ -490,9 +490,14 @@ fn after_a_reload_that_failed_late_a_soft_stop_keeps_the_runtime_interface() {
     told(&manager, "RELOADING=1");
     told(&manager, "Reload failed!");
     let pid = master.child.id();
-    let workers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let workers = workers.expect("its workers");
-    signal("USR1", workers.trim());
+    // The master has yet to collect the failed worker.
+    let worker = eventually("one worker is left", || {
+        let workers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let workers = workers.expect("its workers");
+        let mut workers = workers.split_whitespace().map(str::to_owned);
+        workers.next().filter(|_| workers.next().is_none())
+    });
+    signal("USR1", &worker);
     eventually("it stops listening", || {
         TcpStream::connect(("127.0.0.1", port))
             .is_err()
@@ -507,4 +512,30 @@ fn after_a_reload_that_failed_late_a_soft_stop_keeps_the_runtime_interface() {
     assert!(answer.ends_with("one"), "{answer}");
     master.signal("TERM");
     master.end();
+}
+
+#[test]
+fn a_soft_stop_of_a_master_can_be_made_a_hard_one() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    // The request outlives the test.
+    dir.write("cfg", text.replace("client 5s", "client 1h"));
+    drop(reserved);
+    let mut master = Master::start(&dir, "-W", None);
+    served(port, "one");
+    // The request is never completed.
+    let mut open = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    open.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n")
+        .expect("a part of a request");
+    master.signal("USR1");
+    eventually("it stops listening", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+    master.signal("TERM");
+    let status = master.end();
+    assert_eq!(status.code(), Some(143), "{status:?}");
 }
