@@ -92,7 +92,9 @@ impl Frontends {
         let wanted = frontends
             .into_iter()
             .filter(|frontend| shared.door(*frontend) == door);
-        wanted.fold(Ok(()), |result, frontend| result.and(change(frontend)))
+        // A failure keeps none of the others from its change.
+        let results: Vec<io::Result<()>> = wanted.map(change).collect();
+        results.into_iter().collect()
     }
 
     /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to accept.

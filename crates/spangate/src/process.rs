@@ -396,19 +396,8 @@ impl Serving {
                     stop = Stop::At(net::sys::monotonic_ns() + grace.as_nanos() as u64);
                 }
                 Some(libc::SIGHUP) => self.workers.tell_of_states(),
-                Some(libc::SIGTTOU) if matches!(stop, Stop::NotAsked) => {
-                    if self.frontends.pause_all(&self.workers.shared()).is_err() {
-                        warning("Some proxies refused to pause.");
-                    }
-                }
-                Some(libc::SIGTTIN) if matches!(stop, Stop::NotAsked) => {
-                    if self.frontends.resume_all(&self.workers.shared()).is_err() {
-                        warning(
-                            "Some proxies refused to resume, probably due to a conflict on a listening port.",
-                        );
-                    }
-                    self.workers.inboxes().wake_all();
-                }
+                Some(libc::SIGTTOU) if matches!(stop, Stop::NotAsked) => self.pause(),
+                Some(libc::SIGTTIN) if matches!(stop, Stop::NotAsked) => self.resume(),
                 Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
                 _ => {}
             }
@@ -422,6 +411,23 @@ impl Serving {
                 return;
             }
         }
+    }
+
+    /// Stops listening until [`Serving::resume`]; open connections go on.
+    fn pause(&self) {
+        if self.frontends.pause_all(&self.workers.shared()).is_err() {
+            warning("Some proxies refused to pause.");
+        }
+    }
+
+    /// Listens again.
+    fn resume(&self) {
+        if self.frontends.resume_all(&self.workers.shared()).is_err() {
+            warning(
+                "Some proxies refused to resume, probably due to a conflict on a listening port.",
+            );
+        }
+        self.workers.inboxes().wake_all();
     }
 
     /// Ends the health checks of servers.

@@ -1030,7 +1030,7 @@ fn a_pattern_that_cannot_be_decided_lets_nothing_through() {
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let status = |path: &str, field: &str| {
         let mut client = Client::connect(address(&front));
-        client.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n{field}\r\n"));
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{field}\r\n"));
         client.response().expect("a response").status
     };
     let a = "a".repeat(60);
