@@ -84,6 +84,8 @@ pub struct Settings {
     pub ignores_resolution_failures: bool,
     /// The process will serve without a master (`-W`), so settings for a master are errors.
     pub lacks_master: bool,
+    /// `-dI`: like `insecure-fork-wanted`.
+    pub allows_forks: bool,
 }
 
 impl Default for Settings {
@@ -93,6 +95,7 @@ impl Default for Settings {
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
             ignores_resolution_failures: false,
             lacks_master: false,
+            allows_forks: false,
         }
     }
 }

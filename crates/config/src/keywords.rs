@@ -176,8 +176,23 @@ pub struct Keyword<P> {
     pub elsewhere: Elsewhere,
     /// For a removed directive: writes the replacement of a line, if it can be derived automatically.
     pub instead: Option<Rewrite>,
+    /// Which of its arguments hold a secret. They are hidden where the file is shown.
+    pub secret: Secret,
     /// One line of reference.
     pub doc: &'static str,
+}
+
+/// The arguments of a keyword that hold a secret: a password or a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// None that the keyword determines. [`crate::secrets`] still hides what has the name of a secret.
+    No,
+    /// The arguments from this index on. An option of a line has only one.
+    From(usize),
+    /// The argument after one of these words.
+    After(&'static [&'static str]),
+    /// The argument after these words: a user and a password, separated by a colon.
+    Account(&'static [&'static str]),
 }
 
 impl<P> Keyword<P> {
@@ -189,6 +204,7 @@ impl<P> Keyword<P> {
             state,
             elsewhere: Elsewhere::Ignored(""),
             instead: None,
+            secret: Secret::No,
             doc,
         }
     }
@@ -273,6 +289,12 @@ impl<P> Keyword<P> {
     /// Sets [`Keyword::instead`].
     pub(crate) const fn instead(mut self, rewrite: Rewrite) -> Self {
         self.instead = Some(rewrite);
+        self
+    }
+
+    /// Sets [`Keyword::secret`].
+    pub(crate) const fn secret(mut self, secret: Secret) -> Self {
+        self.secret = secret;
         self
     }
 

@@ -18,6 +18,7 @@ pub mod listing;
 pub mod load;
 pub mod model;
 pub mod reader;
+pub mod secrets;
 pub mod source;
 pub mod tree;
 

@@ -45,7 +45,7 @@ export async function open(main, _again, signal, { query }) {
   const elsewhere = notices.filter((notice) => !notice.line);
   main.append(
     make("div", { class: "head" }, make("h1", {}, "Configuration"), make("span", { class: "soft" },
-      `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages at the start" : `Messages at the start: ${notices.length}, each below its line`}. Passwords are hidden.`)),
+      `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages at the start" : `Messages at the start: ${notices.length}, each below its line`}. Passwords, keys and values with the name of a secret are hidden.`)),
     elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
     explain.form(show),
     ...files.map((one, place) => file(one, place, notices)));

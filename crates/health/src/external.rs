@@ -32,7 +32,17 @@ pub(crate) async fn check(
     };
     let mut child = match command(control, target, program).spawn() {
         Ok(child) => child,
-        Err(error) => return verdict(CheckStatus::SocketError, text::system(&error), 0),
+        Err(error) => {
+            let why = text::system(&error);
+            let hint = match control.running.config.global.allows_forks {
+                true => "",
+                false => " (likely caused by missing 'insecure-fork-wanted')",
+            };
+            (control.tell)(&format!(
+                "Failed to fork process for external health check{hint}: {why}. Aborting."
+            ));
+            return verdict(CheckStatus::SocketError, why, 0);
+        }
     };
     match timeout(time, child.wait()).await {
         Ok(Ok(status)) => match status.code() {

@@ -64,6 +64,7 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
 pub use convert::jwe::TokenAlgorithms;
+pub use convert::secret_from;
 pub use convert::token_key::{set_token_certificate, wanted_token_certificates};
 pub use convert::x509::verification_code;
 pub use error::ExprError;

@@ -28,6 +28,7 @@ enum Does {
     Daemon,
     WarningsAreErrors,
     Remarks,
+    AllowForks,
     Listing,
     Keywords,
     IgnoreResolution,
@@ -99,7 +100,7 @@ const OPTIONS: &[(Does, Opt)] = &[
     (Does::Nothing, flag("-dF", "no effect (would disable fast forwarding)")),
     (Does::Nothing, flag("-dZ", "no effect (would disable zero-copy forwarding)")),
     (Does::Nothing, flag("-dT", "no effect (would disable kernel TLS)")),
-    (Does::Nothing, flag("-dI", "no effect (would allow insecure forks)")),
+    (Does::AllowForks, flag("-dI", "allows the process to start others, as 'insecure-fork-wanted'")),
     (Does::Later, flag("-dA", "collection of libraries")),
     (Does::Later, flag("-dG", "resolution without getaddrinfo()")),
     (Does::Later, flag("-dL", "dump of loaded libraries")),
@@ -200,6 +201,10 @@ pub(crate) struct Args {
     pub daemon: bool,
     pub warnings_are_errors: bool,
     pub remarks: bool,
+    /// `-dI`: forks are allowed.
+    pub allows_forks: bool,
+    /// The configuration was generated (`spangate proxy`), so advice about its keywords helps nobody.
+    pub is_generated: bool,
     /// `-dC`: prints the files and starts nothing.
     pub listing: Option<config::listing::Form>,
     /// `-dK`: the classes of keywords to list after the files are read.
@@ -261,6 +266,7 @@ impl Args {
                 Does::Foreground => args.foreground = true,
                 Does::Daemon => args.daemon = true,
                 Does::WarningsAreErrors => args.warnings_are_errors = true,
+                Does::AllowForks => args.allows_forks = true,
                 Does::Remarks => args.remarks = true,
                 Does::Listing => args.listing = Some(config::listing::Form::parse(rest)),
                 Does::Keywords => args.keywords = Some(rest.to_owned()),

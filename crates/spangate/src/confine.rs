@@ -1,5 +1,7 @@
 //! Drops rights after sockets and files are open: access outside of `chroot`, the group, the user, and all capabilities except
-//! those of `setcap`.
+//! those of `setcap`. Before that, it gives up the start of programs and the gain of privileges by one.
+
+mod forks;
 
 use std::ffi::CString;
 use std::io;
@@ -7,6 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use config::model::{Capability, Global};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+/// `chroot auto`: an empty directory without a name.
+const CHROOT_AUTO: &str = "auto";
 
 /// Raises the capabilities that `setcap` names and that the program's file permits, if the process starts as another user than
 /// root (management guide §13.1). If one is not permitted, the features that need it fail later.
@@ -26,6 +31,48 @@ pub(crate) fn raise_permitted(global: &Global) -> Result<(), String> {
     thread::set_capabilities(None, sets).map_err(failed)
 }
 
+/// Gives up rights that only the start of another program needs: privileges of setuid programs, unless
+/// `insecure-setuid-wanted`, and new processes, unless `insecure-fork-wanted`. Threads that start later inherit both. HAProxy
+/// limits the number of processes to 0 (RLIMIT_NPROC); that limit counts threads too, and sessions of the runtime interface
+/// are threads here. So a filter of system calls refuses processes alone, and also for root.
+pub(crate) fn harden(global: &Global) {
+    if !global.allows_setuid && thread::set_no_new_privs(true).is_err() {
+        crate::warning(
+            "Failed to disable setuid, please report to developers with detailed information about your operating system. \
+             You can silence this warning by adding 'insecure-setuid-wanted' in the 'global' section.",
+        );
+    }
+    if !global.allows_forks && forks::refuse().is_err() {
+        crate::warning(
+            "Failed to disable forks, please report to developers with detailed information about your operating system. \
+             You can silence this warning by adding 'insecure-fork-wanted' in the 'global' section.",
+        );
+    }
+}
+
+/// Warns of rights that an intruder would get: root without `chroot`, and root without `user` or `uid`. The conditions are
+/// HAProxy's.
+pub(crate) fn warn_of_root(global: &Global) {
+    // A container may lack the capability, and then `chroot` is no advice.
+    let may_chroot = || {
+        is_root() && thread::capability_is_in_bounding_set(CapabilitySet::SYS_CHROOT) == Ok(true)
+    };
+    if global.chroot.is_none() && may_chroot() {
+        crate::warning(
+            "Spangate was started as root without any 'chroot' directive. A chroot limits the files that an intruder reaches to \
+             one directory, which should be empty. Use 'chroot auto' in the 'global' section, or 'chroot /' to run without a \
+             chroot and without this warning.",
+        );
+    }
+    if global.uid.is_none() && is_root() {
+        crate::warning(
+            "Spangate was started as the root user and does not make use of 'user' nor 'uid' global options to drop the \
+             privileges. Use an unprivileged user, with 'setcap' for the capabilities that it needs, or 'user root' to run as \
+             root without this warning.",
+        );
+    }
+}
+
 /// Confines the process: chroot, then group, then user; each only if configured. Threads that already run lose their capabilities
 /// too.
 ///
@@ -33,9 +80,15 @@ pub(crate) fn raise_permitted(global: &Global) -> Result<(), String> {
 /// The step that failed.
 pub(crate) fn confine(global: &Global) -> Result<(), String> {
     let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
-    if let Some(directory) = &global.chroot {
-        let path = CString::new(directory.as_os_str().as_bytes())
-            .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
+    // `chroot /` changes nothing, and needs no privilege.
+    let directory = global.chroot.as_ref();
+    if let Some(directory) = directory.filter(|directory| directory.as_os_str() != "/") {
+        let is_auto = directory.as_os_str() == CHROOT_AUTO;
+        let path = match is_auto {
+            true => anonymous_directory()?,
+            false => CString::new(directory.as_os_str().as_bytes())
+                .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?,
+        };
         let root = c"/";
         // SAFETY: both pointers are NUL-terminated strings.
         if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {
@@ -72,6 +125,32 @@ pub(crate) fn confine(global: &Global) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Makes an empty directory, enters it and removes its name. Returns its path, relative to itself.
+///
+/// # Errors
+/// The step that failed.
+fn anonymous_directory() -> Result<CString, String> {
+    let failed = |what: &str| {
+        format!(
+            "Cannot {what} for chroot auto : {}.",
+            io::Error::last_os_error()
+        )
+    };
+    let mut path = *b"/tmp/spangate.XXXXXX\0";
+    // SAFETY: the template is NUL-terminated and writable, and the calls read the path that it becomes.
+    unsafe {
+        if libc::mkdtemp(path.as_mut_ptr().cast()).is_null() {
+            return Err(failed("create a directory"));
+        }
+        let entered = libc::chdir(path.as_ptr().cast());
+        libc::rmdir(path.as_ptr().cast());
+        if entered != 0 {
+            return Err(failed("enter a directory"));
+        }
+    }
+    Ok(c".".to_owned())
 }
 
 fn is_root() -> bool {

@@ -63,6 +63,40 @@ impl Frontends {
         Ok(())
     }
 
+    /// Pauses all frontends that are open (SIGTTOU).
+    ///
+    /// # Errors
+    /// The kernel refuses for one of them; the others are paused.
+    pub fn pause_all(&self, shared: &Shared) -> io::Result<()> {
+        self.each_in(Door::Open, shared, |frontend| self.pause(frontend, shared))
+    }
+
+    /// Resumes all frontends that are paused (SIGTTIN). The caller has to wake the workers.
+    ///
+    /// # Errors
+    /// The kernel refuses for one of them; the others are resumed.
+    pub fn resume_all(&self, shared: &Shared) -> io::Result<()> {
+        self.each_in(Door::Paused, shared, |frontend| {
+            self.resume(frontend, shared)
+        })
+    }
+
+    fn each_in(
+        &self,
+        door: Door,
+        shared: &Shared,
+        change: impl Fn(usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut frontends: Vec<usize> = self.sockets().iter().map(|one| one.frontend).collect();
+        frontends.dedup();
+        let wanted = frontends
+            .into_iter()
+            .filter(|frontend| shared.door(*frontend) == door);
+        // A failure keeps none of the others from its change.
+        let results: Vec<io::Result<()>> = wanted.map(change).collect();
+        results.into_iter().collect()
+    }
+
     /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to accept.
     pub fn close(&self, frontend: usize, shared: &Shared, exposed: &Exposed) {
         if shared.door(frontend) == Door::Paused {

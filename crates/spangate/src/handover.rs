@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ const SOCKETS_MAX: usize = 1 << 16;
 /// Most bytes that describe a socket: two texts of at most 255 bytes with their lengths, and the zeros.
 const RECORD_BYTES_MAX: usize = 2 * (1 + 255) + RESERVED_BYTES;
 const RESERVED_BYTES: usize = 4;
+/// The process that never ends.
+const INIT: i32 = 1;
 /// How long the other side may be silent.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
@@ -40,7 +42,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(crate) struct Exposed {
     sockets: Mutex<Vec<ExposedSocket>>,
-    given: AtomicBool,
+    /// The process that was given the sockets last; 0 for none.
+    given_to: AtomicI32,
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +56,7 @@ impl Exposed {
     pub fn new(sockets: Vec<ExposedSocket>) -> Self {
         Exposed {
             sockets: Mutex::new(sockets),
-            given: AtomicBool::new(false),
+            given_to: AtomicI32::new(0),
         }
     }
 
@@ -71,9 +74,12 @@ impl Exposed {
         self.sockets().retain(|one| !Arc::ptr_eq(&one.fd, fd));
     }
 
-    /// Whether another process holds the sockets too.
+    /// Whether another process holds the sockets too. One that took them and ended, because its start failed, does not.
     pub fn is_given(&self) -> bool {
-        self.given.load(Ordering::Relaxed)
+        match self.given_to.load(Ordering::Relaxed) {
+            0 => false,
+            pid => crate::sys::is_alive(pid),
+        }
     }
 
     /// Answers a process that requests the sockets.
@@ -93,7 +99,10 @@ impl Exposed {
             send(to, part)?;
             to_it.read_exact(&mut [0; size_of::<i32>()])?;
         }
-        self.given.store(true, Ordering::Relaxed);
+        // A process of another namespace has no number here; init stands for it.
+        let peer = rustix::net::sockopt::socket_peercred(to)
+            .map_or(INIT, |peer| peer.pid.as_raw_nonzero().get());
+        self.given_to.store(peer, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -317,8 +326,8 @@ impl Channel {
         Ok(ours)
     }
 
-    /// Answers requests for the sockets on a thread of its own, until the other end is closed. `commands` receives the sessions
-    /// of the runtime interface.
+    /// Answers requests for the sockets on a thread of its own, until the other end is closed: the master has ended. `commands`
+    /// receives the sessions of the runtime interface, and `orphaned` runs at the end.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -326,6 +335,7 @@ impl Channel {
         self,
         exposed: Arc<Exposed>,
         commands: impl Fn(UnixStream) + Send + 'static,
+        orphaned: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         const STACK_BYTES: usize = 128 << 10;
         let builder = std::thread::Builder::new()
@@ -344,6 +354,7 @@ impl Channel {
                     }
                 }
             }
+            orphaned();
         })?;
         Ok(())
     }
@@ -381,7 +392,9 @@ mod tests {
 
     fn handed_over(exposed: Exposed) -> io::Result<Taken> {
         let (here, there) = Channel::pair().expect("a channel");
-        there.serve(Arc::new(exposed), drop).expect("a thread");
+        there
+            .serve(Arc::new(exposed), drop, || ())
+            .expect("a thread");
         Taken::from_channel(&here)
     }
 

@@ -111,6 +111,7 @@ fn load_inputs(
         settings: config::build::Settings {
             ignores_resolution_failures: args.ignore_resolution_failures,
             lacks_master: args.master.is_none() && args.command != Command::Check,
+            allows_forks: args.allows_forks,
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,

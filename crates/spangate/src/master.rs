@@ -65,6 +65,7 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         current: None,
         tune: MasterTune::default(),
         exit: None,
+        is_stopping: false,
     };
     let binds = cli::binds(&args.master_sockets)?;
     cli::start(&binds, &master.board, facts)?;
@@ -87,10 +88,14 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
                 return Ok(ExitCode::from(EXIT_SIGNALLED + signal as u8));
             }
             Some(libc::SIGUSR1) => {
+                // The loop goes on: the stop may take long, and SIGTERM may follow.
+                master.is_stopping = true;
                 master.signal_all(libc::SIGUSR1);
-                master.wait_for_all();
-                return Ok(ExitCode::SUCCESS);
             }
+            Some(libc::SIGUSR2 | libc::SIGHUP) if master.is_stopping => {
+                master.refuse_reload();
+            }
+            Some(signal @ (libc::SIGTTOU | libc::SIGTTIN)) => master.signal_all(signal),
             Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
             Some(libc::SIGCHLD) => {
                 if let Some(code) = master.reap() {
@@ -112,6 +117,8 @@ struct Processes<'a> {
     tune: MasterTune,
     /// The exit code for when no worker is left.
     exit: Option<u8>,
+    /// SIGUSR1 was received: the workers finish their connections, and none is started.
+    is_stopping: bool,
 }
 
 impl Processes<'_> {
@@ -173,6 +180,13 @@ impl Processes<'_> {
         self.settle(success);
     }
 
+    /// Answers those who ask for a reload during a soft stop.
+    fn refuse_reload(&self) {
+        startup::begin();
+        warning("Reload refused: the process is stopping.");
+        self.settle(false);
+    }
+
     /// Reports the end of a start or reload to those who wait for it.
     fn settle(&self, success: bool) {
         startup::is_over();
@@ -209,7 +223,8 @@ impl Processes<'_> {
                 notice(&format!("Former worker ({pid}) exited with code {code}"));
             }
         }
-        let exit = self.exit.unwrap_or_default();
+        // A stop that was asked for is no failure, whatever a worker did before.
+        let exit = self.exit.filter(|_| !self.is_stopping).unwrap_or_default();
         let none_is_left = self.board.lock().workers.is_empty();
         none_is_left.then(|| {
             warning(&format!("All workers exited. Exiting... ({exit})"));

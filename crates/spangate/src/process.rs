@@ -33,14 +33,22 @@ const DESCRIPTORS_OF_A_WORKER: u64 = 4;
 /// Most descriptors that are requested without `fd-hard-limit`, as in HAProxy.
 const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
 /// The signals that the process waits for. They have no handlers.
-pub(crate) const WATCHED: [libc::c_int; 6] = [
+pub(crate) const WATCHED: [libc::c_int; 9] = [
     libc::SIGINT,
     libc::SIGTERM,
     libc::SIGUSR1,
     libc::SIGHUP,
     libc::SIGUSR2,
+    libc::SIGTTOU,
+    libc::SIGTTIN,
+    // Frees unused memory in HAProxy, and ends neither a process nor a master.
+    libc::SIGQUIT,
     SIGNAL_ENDED,
 ];
+/// How often a start tries to bind while old processes have the ports, as in HAProxy.
+const BIND_RETRIES_MAX: u32 = 200;
+/// The pause before the next try: old processes need it to stop listening.
+const BIND_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A worker's connections to its master.
 pub(crate) struct Master<'a> {
@@ -92,8 +100,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         .max(1);
     confine::raise_permitted(global)?;
     let before = master.as_ref().and_then(|master| master.before);
-    let mut sockets = Sockets::new(take_over(args, before)?);
-    let listening = Listening::open(config, nbthread, &mut sockets)?;
+    let (listening, mut sockets) = listen(args, config, nbthread, before)?;
     let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER + listening.descriptors();
     let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
@@ -110,6 +117,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         }
         write_pidfile(args, config)?;
     }
+    // Threads inherit it.
+    confine::harden(&config.global);
     let now = net::sys::now();
     let collectors = Collectors::start(config, collectors, || {
         sys::signal_self(SIGNAL_ENDED);
@@ -121,6 +130,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let states = States::read(config);
     let global = &config.global;
     confine::confine(global)?;
+    if !args.is_generated {
+        confine::warn_of_root(global);
+    }
 
     let process = proxy::Process {
         hostname: sys::hostname(),
@@ -197,7 +209,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(Master { ready, channel, .. }) = master {
         let visitors = doors.visitors();
         channel
-            .serve(Arc::clone(&exposed), move |stream| visitors.serve(stream))
+            .serve(
+                Arc::clone(&exposed),
+                move |stream| visitors.serve(stream),
+                // The kernel forgets PR_SET_PDEATHSIG when the user changes.
+                || sys::signal_self(libc::SIGTERM),
+            )
             .map_err(|error| format!("Cannot start the handover : {error}."))?;
         if daemon {
             sys::leave_standard_streams();
@@ -235,6 +252,50 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+/// Opens the listening sockets. Old processes (`-sf`, `-st`) that have the ports stop listening for a moment (SIGTTOU); if the
+/// ports cannot be bound all the same, they listen again (SIGTTIN; management guide §4).
+///
+/// # Errors
+/// Some lines cannot be bound; each was reported.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing reports that another process has left a port"
+)]
+fn listen(
+    args: &Args,
+    config: &Config,
+    workers: usize,
+    before: Option<&Channel>,
+) -> Result<(Listening, Sockets), String> {
+    // A master's worker takes the sockets over, and its master has signalled nobody.
+    let old = args.old.as_ref().filter(|_| before.is_none());
+    let tell_old = |signal| {
+        let pids = old.iter().flat_map(|old| &old.pids);
+        pids.filter(|pid| sys::kill(**pid, signal).is_ok()).count()
+    };
+    let mut tries = 0;
+    let unbound = loop {
+        let mut sockets = Sockets::new(take_over(args, before)?);
+        let unbound = match Listening::open(config, workers, &mut sockets) {
+            Ok(listening) => return Ok((listening, sockets)),
+            Err(unbound) => unbound,
+        };
+        drop(sockets);
+        if !unbound.is_in_use || tries == BIND_RETRIES_MAX || tell_old(libc::SIGTTOU) == 0 {
+            break unbound;
+        }
+        tries += 1;
+        std::thread::sleep(BIND_RETRY_PAUSE);
+    };
+    for message in &unbound.messages {
+        alert(message);
+    }
+    if tries > 0 {
+        tell_old(libc::SIGTTIN);
+    }
+    Err("Some listeners could not be started.".to_owned())
+}
+
 /// Whether the process detaches: `daemon` or `-D`, and neither `-d` nor `-db`.
 pub(crate) fn goes_to_background(args: &Args, config: &Config) -> bool {
     (config.global.daemon || args.daemon) && !args.foreground
@@ -242,6 +303,7 @@ pub(crate) fn goes_to_background(args: &Args, config: &Config) -> bool {
 
 fn apply_arguments(args: &Args, config: &mut Config) {
     config.global.daemon = goes_to_background(args, config);
+    config.global.allows_forks |= args.allows_forks;
     if args.maxconn.is_some() {
         config.global.maxconn = args.maxconn;
     }
@@ -334,6 +396,8 @@ impl Serving {
                     stop = Stop::At(net::sys::monotonic_ns() + grace.as_nanos() as u64);
                 }
                 Some(libc::SIGHUP) => self.workers.tell_of_states(),
+                Some(libc::SIGTTOU) if matches!(stop, Stop::NotAsked) => self.pause(),
+                Some(libc::SIGTTIN) if matches!(stop, Stop::NotAsked) => self.resume(),
                 Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
                 _ => {}
             }
@@ -347,6 +411,23 @@ impl Serving {
                 return;
             }
         }
+    }
+
+    /// Stops listening until [`Serving::resume`]; open connections go on.
+    fn pause(&self) {
+        if self.frontends.pause_all(&self.workers.shared()).is_err() {
+            warning("Some proxies refused to pause.");
+        }
+    }
+
+    /// Listens again.
+    fn resume(&self) {
+        if self.frontends.resume_all(&self.workers.shared()).is_err() {
+            warning(
+                "Some proxies refused to resume, probably due to a conflict on a listening port.",
+            );
+        }
+        self.workers.inboxes().wake_all();
     }
 
     /// Ends the health checks of servers.

@@ -34,14 +34,23 @@ pub(crate) struct Listening {
     sockets: Vec<FrontendSocket>,
 }
 
+/// The lines that cannot be bound.
+#[derive(Debug, Default)]
+pub(crate) struct Unbound {
+    /// A message for each, in HAProxy's format.
+    pub messages: Vec<String>,
+    /// Another process has one of the ports.
+    pub is_in_use: bool,
+}
+
 impl Listening {
     /// Opens every bind line.
     ///
     /// # Errors
-    /// Some lines cannot be bound; each was reported in HAProxy's format.
-    pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, String> {
+    /// Some lines cannot be bound.
+    pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, Unbound> {
         let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
-        let mut errors = Vec::new();
+        let mut unbound = Unbound::default();
         let mut addresses = Vec::new();
         let mut id = 0;
         let mut of_frontends = Vec::new();
@@ -74,32 +83,32 @@ impl Listening {
                             listeners.extend(shared.map(|fd| of(fd, workers > 1)));
                         }
                     }
-                    Err(error) => errors.push(format!(
-                        "Binding [{}] for {} {}: {error} for [{}].",
-                        bind.origin,
-                        if proxy.is_backend {
-                            "proxy"
-                        } else {
-                            "frontend"
-                        },
-                        proxy.name,
-                        shown(&bind.address),
-                    )),
+                    Err(error) => {
+                        unbound.is_in_use |= error.kind() == std::io::ErrorKind::AddrInUse;
+                        unbound.messages.push(format!(
+                            "Binding [{}] for {} {}: {error} for [{}].",
+                            bind.origin,
+                            if proxy.is_backend {
+                                "proxy"
+                            } else {
+                                "frontend"
+                            },
+                            proxy.name,
+                            shown(&bind.address),
+                        ));
+                    }
                 }
                 id += 1;
             }
         }
-        if errors.is_empty() {
+        if unbound.messages.is_empty() {
             return Ok(Listening {
                 by_worker,
                 addresses,
                 sockets: of_frontends,
             });
         }
-        for error in &errors {
-            crate::alert(error);
-        }
-        Err("Some listeners could not be started.".to_owned())
+        Err(unbound)
     }
 
     /// The number of the listeners' descriptors.

@@ -70,6 +70,14 @@ pub(crate) fn kill(pid: i32, signal: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// Whether a process exists. One of another user does.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    match kill(pid, 0) {
+        Ok(()) => true,
+        Err(error) => error.raw_os_error() == Some(libc::EPERM),
+    }
+}
+
 /// Sends a signal to this process, for the wait of the main thread.
 pub(crate) fn signal_self(signal: libc::c_int) {
     // SAFETY: no pointers.

@@ -251,6 +251,17 @@ pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `insecure-fork-wanted`, `insecure-setuid-wanted`
+pub fn insecure(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(0)?;
+    let is_on = line.prefix() != Prefix::No;
+    match line.keyword() {
+        "insecure-fork-wanted" => build.global.allows_forks = is_on,
+        _ => build.global.allows_setuid = is_on,
+    }
+    Ok(())
+}
+
 /// `zero-warning`, `expose-*-directives`
 pub fn flag_only(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)?;

@@ -2,7 +2,7 @@
 
 use super::arguments::{Args, COUNT, INTEGER, ON_OFF, PERCENT, POSITIVE};
 use super::features::Feature::{self, *};
-use super::{Keyword, Places};
+use super::{Keyword, Places, Secret};
 use crate::build::global::{self, GlobalParser};
 use crate::build::tls::global as tls;
 use crate::build::{capabilities, h1_case, h2, master, threads};
@@ -83,12 +83,12 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("51degrees-use-performance-graph", DEVICE),
     not_yet("51degrees-use-predictive-graph", DEVICE),
     tunes("acme.scheduler", Acme, Args::OneOf(&["auto", "off"]), "Turns the renewal of certificates on or off."),
-    yes("anonkey", global::anonkey, "Key of anonymised dumps."),
+    yes("anonkey", global::anonkey, "Key of anonymised dumps.").secret(Secret::From(0)),
     moot("busy-polling", "workers always sleep when there is nothing to do", NONE, "Polls without sleeping."),
     yes("ca-base", tls::base, "Directory of relative CA file names."),
     yes("chroot", global::chroot, "Directory to confine the process to."),
     moot("close-spread-time", CLOSES, Args::Sequence(&[Args::Time, Args::Any]), "Spreads the closing of idle connections over this time at a soft stop."),
-    tunes("cluster-secret", Quic, WORD, "Secret that processes of a cluster derive keys from."),
+    tunes("cluster-secret", Quic, WORD, "Secret that processes of a cluster derive keys from.").secret(Secret::From(0)),
     moot("cpu-affinity", PLACEMENT, Args::Own(threads::cpu_affinity), "Binding of thread groups to CPUs."),
     moot("cpu-map", PLACEMENT, Args::Own(threads::cpu_map), "Binding of threads to CPUs."),
     moot("cpu-policy", PLACEMENT, Args::Own(threads::cpu_policy), "How threads are arranged on CPUs."),
@@ -130,8 +130,8 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     tunes("httpclient.ssl.ca-file", HttpClient, Args::Optional(&WORD), "CA of the internal HTTP client."),
     tunes("httpclient.ssl.verify", HttpClient, Args::OneOf(&["none", "required"]), "Whether the internal HTTP client verifies servers."),
     tunes("httpclient.timeout.connect", HttpClient, Args::Time, "Connection timeout of the internal HTTP client."),
-    moot("insecure-fork-wanted", "nothing here forbids a fork", NONE, "Allows the process to fork."),
-    moot("insecure-setuid-wanted", "nothing here forbids setuid programs", NONE, "Allows setuid programs to be run."),
+    yes("insecure-fork-wanted", global::insecure, "Allows the process to start others, which external checks need."),
+    yes("insecure-setuid-wanted", global::insecure, "Allows programs that the process starts to gain privileges (setuid)."),
     yes("issuers-chain-path", tls::issuers_chain_path, "Directory of issuer certificates that complete chains."),
     yes("jwt.decrypt_alg_list", global::token_algorithms, "Algorithms accepted in encrypted tokens."),
     yes("jwt.decrypt_enc_list", global::token_algorithms, "Ciphers accepted in encrypted tokens."),
@@ -178,7 +178,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("pidfile", global::pidfile, "File that gets the process's number."),
     yes("pp2-never-send-local", global::never_local, "Never sends LOCAL in a PROXY protocol v2 header."),
     moot("prealloc-fd", "descriptors are cheap to allocate here", NONE, "Allocates the descriptor table at start."),
-    yes("presetenv", global::environment, "Sets an environment variable that is not set yet."),
+    yes("presetenv", global::environment, "Sets an environment variable that is not set yet.").secret(Secret::From(1)),
     moot("profiling.memory", "use an external profiler", ON_OFF, "Profiles memory."),
     moot("profiling.tasks", "use an external profiler", Args::Several(&["on", "auto", "off", "lock", "no-lock", "memory", "no-memory"]), "Profiles tasks."),
     moot("quiet", "messages are printed only while the process starts", NONE, "Starts without messages, as `-q`."),
@@ -189,7 +189,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("set-var", global::set_var, "Sets a variable of scope `proc` to an expression."),
     yes("set-var-fmt", global::set_var_fmt, "Sets a variable of scope `proc` to a formatted string."),
     yes("setcap", capabilities::setcap, "Capabilities to keep."),
-    yes("setenv", global::environment, "Sets an environment variable."),
+    yes("setenv", global::environment, "Sets an environment variable.").secret(Secret::From(1)),
     not_yet("shm-stats-file", "Shares counters with other processes by a file."),
     tunes("shm-stats-file-max-objects", SharedStats, WORDS, "Objects in that file."),
     yes("spread-checks", global::spread_checks, "Random part of the interval between health checks."),
@@ -210,7 +210,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ssl-load-extra-del-ext", tls::load_extra_del_ext, "Removes the certificate's extension before looking for its other files."),
     yes("ssl-load-extra-files", tls::load_extra_files, "Which files are looked for beside a certificate."),
     moot("ssl-mode-async", OPENSSL, Args::Any, "Asynchronous OpenSSL engines."),
-    tunes("ssl-passphrase-cmd", Passphrases, Args::Any, "Command that prints the passphrase of a key."),
+    tunes("ssl-passphrase-cmd", Passphrases, Args::Any, "Command that prints the passphrase of a key.").secret(Secret::From(1)),
     moot("ssl-propquery", OPENSSL, WORD, "OpenSSL property query."),
     moot("ssl-provider", OPENSSL, WORD, "OpenSSL provider to load."),
     moot("ssl-provider-path", OPENSSL, WORDS, "Directory of OpenSSL providers."),

@@ -1,6 +1,6 @@
 //! The keywords of `defaults`, `frontend`, `listen` and `backend` (manual §4.1, §4.2).
 
-use super::{Elsewhere::*, Keyword, at::*};
+use super::{Elsewhere::*, Keyword, Secret, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, compression, cookie, filter, frontend, health, http_rules, legacy, logging, mail,
@@ -35,7 +35,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("description", FB, proxy::description, "Free text about this proxy."),
     K::yes("disabled", DFB, proxy::disabled, "The proxy is not started."),
     K::gone("dispatch", DFB, "support for 'dispatch' was removed in version 3.5. Use a server with the same address instead."),
-    K::yes("dynamic-cookie-key", DB, cookie::dynamic_key, "Key of dynamic cookies."),
+    K::yes("dynamic-cookie-key", DB, cookie::dynamic_key, "Key of dynamic cookies.").secret(Secret::From(0)),
     K::yes("email-alert", DFB, mail::email_alert, "Mails about the state of servers."),
     K::yes("enabled", DFB, proxy::enabled, "Cancels an inherited `disabled`."),
     K::yes("error-log-format", DF, logging::error_log_format, "The log format of connections that fail early.").elsewhere(IgnoredFormat),
@@ -117,10 +117,10 @@ pub const KEYWORDS: &[K] = &[
     K::yes("srvtcpka-intvl", DB, tcp::keepalive, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
-    K::yes("stats", DFB, stats_page::stats, "The statistics page."),
+    K::yes("stats", DFB, stats_page::stats, "The statistics page.").secret(Secret::Account(&["auth"])),
     K::yes("stick", B, tables::stick, "Persistence by a table."),
     K::partly("stick-table", FB, tables::stick_table, "`peers` and `write-to`", "A table of counters and persistence."),
-    K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),
+    K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks.").secret(Secret::After(&["send-binary", "send-binary-lf"])),
     K::yes("tcp-request", NFB, tcp_rules::request, "Rules for connections, sessions and the first data of clients."),
     K::yes("tcp-response", NB, tcp_rules::response, "Rules for the first data of servers."),
     K::yes("timeout", DFB, proxy::timeout, "A timeout; see the table of timeouts."),

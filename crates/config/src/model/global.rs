@@ -94,6 +94,10 @@ pub struct Global {
     pub master: MasterTune,
     /// Like `-dW`.
     pub zero_warning: bool,
+    /// `insecure-fork-wanted`: the process may start others.
+    pub allows_forks: bool,
+    /// `insecure-setuid-wanted`: programs that the process starts may gain privileges.
+    pub allows_setuid: bool,
     /// User to run as.
     pub uid: Option<u32>,
     /// Group to run as.

@@ -238,6 +238,7 @@ impl<D: Driver> Cx<'_, D> {
         let proxy = running.proxy(stream.frontend);
         let is_http = stream.txn.is_http;
         let mut forced = None;
+        sample::regex::forget_undecided();
         for (place, rule) in (0..).zip(&proxy.use_backend) {
             let holds = match &rule.condition {
                 Some(condition) => self
@@ -245,6 +246,10 @@ impl<D: Driver> Cx<'_, D> {
                     .unwrap_or(false),
                 None => true,
             };
+            if sample::regex::take_undecided() {
+                // The default backend may be the one that the rule keeps the request from.
+                return None;
+            }
             if !holds {
                 continue;
             }

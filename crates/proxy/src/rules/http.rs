@@ -14,6 +14,9 @@ use crate::stream::{RuleWait, Stream};
 /// The longest pause that an expression may ask for, milliseconds: HAProxy's longest time.
 const PAUSE_MS_MAX: i64 = i32::MAX as i64;
 
+/// The status of a message for which a condition could not be decided.
+const STATUS_UNDECIDED: u16 = 500;
+
 /// The outcome of a rule set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
@@ -55,6 +58,7 @@ impl<'a> Cx<'a> {
             Some(_) => {}
             None => stream.soft_rewrites = false,
         }
+        sample::regex::forget_undecided();
         let mut next = from;
         while next < rules.len() {
             let waited = resumed.filter(|(rule, _)| rule.place == next);
@@ -66,6 +70,9 @@ impl<'a> Cx<'a> {
                     None => break,
                 },
             };
+            if sample::regex::take_undecided() {
+                return self.undecided(stream, set);
+            }
             let rule = &rules[place];
             next = place + 1;
             // A log line that the action writes already includes this rule.
@@ -102,7 +109,19 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        Outcome::Continue
+        match sample::regex::take_undecided() {
+            true => self.undecided(stream, set),
+            false => Outcome::Continue,
+        }
+    }
+
+    /// A regular expression exceeded its limit, so nobody knows which rules apply. The message fails: a `deny` whose condition
+    /// could not be decided lets nothing through.
+    #[cold]
+    fn undecided(&mut self, stream: &mut Stream, set: RuleSet) -> Outcome {
+        stream.ended_by(b'P', set.letter());
+        stream.rules_failed |= set == RuleSet::AfterResponse;
+        Outcome::End(End::Fail(STATUS_UNDECIDED))
     }
 
     /// The first rule from place `from` on whose condition holds. Rules that do not apply change nothing, so their conditions

@@ -60,11 +60,15 @@ impl<'a> Cx<'a> {
             true => Verdict::ExpectProxy,
             false => Verdict::Continue,
         };
+        sample::regex::forget_undecided();
         for rule in rules {
             let holds = rule
                 .condition
                 .as_ref()
                 .is_none_or(|condition| self.eval().with_session(|scope| condition.matches(scope)));
+            if sample::regex::take_undecided() {
+                return Verdict::Close;
+            }
             if !holds {
                 continue;
             }
@@ -130,6 +134,7 @@ impl<'a> Cx<'a> {
     ) -> ContentOutcome {
         let is_response = matches!(direction, Direction::Response);
         let letter = if is_response { b'D' } else { b'R' };
+        sample::regex::forget_undecided();
         for rule in rules {
             let verdict = match &rule.condition {
                 Some(condition) => self
@@ -137,6 +142,10 @@ impl<'a> Cx<'a> {
                     .with_scope(stream, last_chance, |scope| condition.test(scope)),
                 None => sample::Verdict::True,
             };
+            if sample::regex::take_undecided() {
+                stream.ended_by(b'P', letter);
+                return ContentOutcome::End(End::Close);
+            }
             match verdict {
                 sample::Verdict::True => {}
                 sample::Verdict::Wait if !last_chance => return ContentOutcome::Wait,

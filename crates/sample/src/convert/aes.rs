@@ -22,7 +22,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "encrypted with AES-CBC: bits, nonce, key",
         |args, value, scope| cbc(args, value, scope, cbc_encrypt),
     )
-    .checked(cbc_args),
+    .checked(cbc_args)
+    .secret(2),
     convert(
         "aes_cbc_dec",
         spec(3, &[Int, StrOrVar, StrOrVar, StrOrVar]),
@@ -31,7 +32,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "decrypted with AES-CBC: bits, nonce, key",
         |args, value, scope| cbc(args, value, scope, cbc_decrypt),
     )
-    .checked(cbc_args),
+    .checked(cbc_args)
+    .secret(2),
     convert(
         "aes_gcm_enc",
         spec(4, &[Int, StrOrVar, StrOrVar, TagVar, StrOrVar]),
@@ -44,7 +46,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(|args| {
         key_args(args)?;
         additional_data(args, 4)
-    }),
+    })
+    .secret(2),
     convert(
         "aes_gcm_dec",
         spec(4, &[Int, StrOrVar, StrOrVar, StrOrVar, StrOrVar]),
@@ -57,7 +60,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         key_args(args)?;
         decode_base64_at(args, 3).map_err(|what| format!("failed to parse aead_tag : {what}"))?;
         additional_data(args, 4)
-    }),
+    })
+    .secret(2),
 ];
 
 /// Bytes of a block and of a GCM tag.

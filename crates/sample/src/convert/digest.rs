@@ -58,7 +58,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(|args| {
         algorithm(args)?;
         decode_base64_at(args, 1).map_err(|message| format!("failed to parse key : {message}"))
-    }),
+    })
+    .secret(1),
     convert(
         "secure_memcmp",
         spec(1, &[OtherVar]),

@@ -55,7 +55,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "1 for a JSON Web Token with the right HMAC or signature, 0 or less for others",
         verify,
     )
-    .checked(verifiable),
+    .checked(verifiable)
+    .secret(1),
     convert(
         "jwt_verify_cert",
         spec(2, &[StrOrVar, StrOrVar]),

@@ -33,7 +33,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "the content of an encrypted JSON Web Token: a secret in base64",
         decrypt_with_secret,
     )
-    .checked(|args| decode_base64_at(args, 0)),
+    .checked(|args| decode_base64_at(args, 0))
+    .secret(0),
     convert(
         "jwt_decrypt_cert",
         spec(1, &[StrOrVar]),
@@ -59,7 +60,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(|args| match args.first() {
         Some(Arg::Str(text)) => Key::read(text).map(drop).map_err(str::to_owned),
         _ => Ok(()),
-    }),
+    })
+    .secret(0),
 ];
 
 /// The key that decrypts a token.

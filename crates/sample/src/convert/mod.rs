@@ -52,6 +52,8 @@ pub(crate) struct Convert {
     pub keeps_kind: bool,
     /// More data does not change the result, so a rule need not wait for it.
     pub settles: bool,
+    /// The arguments from this one on hold a secret: a key or a password.
+    pub secret_from: Option<usize>,
 }
 
 /// The implementation of an entry.
@@ -86,6 +88,7 @@ pub(crate) const fn convert(
         pure: true,
         keeps_kind: false,
         settles: false,
+        secret_from: None,
     }
 }
 
@@ -102,6 +105,7 @@ pub(crate) const fn operator(name: &'static str, doc: &'static str, operator: Op
         pure: true,
         keeps_kind: false,
         settles: false,
+        secret_from: None,
     }
 }
 
@@ -121,6 +125,12 @@ impl Convert {
     /// Marks an entry whose result has the type of its input.
     pub(crate) const fn kind_kept(mut self) -> Convert {
         self.keeps_kind = true;
+        self
+    }
+
+    /// Marks an entry whose arguments from the one with this index on hold a secret.
+    pub(crate) const fn secret(mut self, from: usize) -> Convert {
+        self.secret_from = Some(from);
         self
     }
 
@@ -186,6 +196,13 @@ fn written<'a>(write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Bytes<'
 /// Every entry.
 pub(crate) fn all() -> impl Iterator<Item = &'static Convert> {
     FAMILIES.iter().copied().flatten()
+}
+
+/// The index of the first argument of a converter that holds a secret: a key or a password. None for
+/// a converter without one, and for an unknown name.
+#[must_use]
+pub fn secret_from(name: &str) -> Option<usize> {
+    find(name)?.secret_from
 }
 
 /// The entry of this name.

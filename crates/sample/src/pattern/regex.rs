@@ -2,7 +2,8 @@
 //!
 //! A pattern is translated to the syntax of the `regex` crates (`translate`), then compiled. Features that no automaton supports
 //! (look-around, back-references, possessive and atomic groups) are refused by name. A program built with the feature `pcre2`
-//! compiles such patterns with PCRE2, with a limit on its work.
+//! compiles such patterns with PCRE2, with PCRE2's limit on its work (10,000,000 steps, as in HAProxy). A match that exceeds a limit
+//! is neither a match nor a mismatch: [`take_undecided`] reports it, and the rules fail closed.
 //!
 //! One meaning differs from PCRE: `$` and `\Z` match only at the end, not before a line feed that ends the text.
 
@@ -18,9 +19,44 @@ pub const GROUPS: usize = 10;
 /// Most memory of the compiled program of one pattern.
 const PROGRAM_BYTES_MAX: usize = 10 << 20;
 
-/// Most steps of PCRE2 for one match.
+/// Most memory of PCRE2 for one match without its compiler to machine code, in KiB.
 #[cfg(feature = "pcre2")]
-const MATCH_LIMIT: u32 = 100_000;
+const MATCH_KIB_MAX: u32 = 64 << 10;
+
+/// Most memory of PCRE2 for one match with its compiler to machine code. PCRE2's own 32 KiB are too
+/// few for the longest header fields.
+#[cfg(feature = "pcre2")]
+const MATCH_STACK_BYTES_MAX: usize = 1 << 20;
+
+#[cfg(feature = "pcre2")]
+thread_local! {
+    /// A match on this thread exceeded a limit since the last call of [`take_undecided`].
+    static UNDECIDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether a match on this thread could not be decided since the last call, because it exceeded a limit of PCRE2. Such a match
+/// was reported as no match. A caller for whom "no match" permits something must refuse instead.
+#[must_use]
+#[inline]
+pub fn take_undecided() -> bool {
+    #[cfg(feature = "pcre2")]
+    return UNDECIDED.get() && UNDECIDED.replace(false);
+    #[cfg(not(feature = "pcre2"))]
+    false
+}
+
+/// Drops the report of earlier matches.
+#[inline]
+pub fn forget_undecided() {
+    #[cfg(feature = "pcre2")]
+    UNDECIDED.set(false);
+}
+
+/// The result of a match; None, and a report, if it was not decided.
+#[cfg(feature = "pcre2")]
+fn decided<T>(result: Result<T, pcre2::Error>) -> Option<T> {
+    result.inspect_err(|_| UNDECIDED.set(true)).ok()
+}
 
 /// A compiled regular expression. Cheap to clone. A search allocates nothing after the first search in each thread.
 #[derive(Clone, Debug)]
@@ -148,10 +184,11 @@ pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, 
         Err(translate::Fault::Unsupported(..)) => {
             let text = std::str::from_utf8(pattern)
                 .map_err(|_| invalid("a pattern for PCRE2 must be UTF-8", 0))?;
-            let bounded = format!("(*LIMIT_MATCH={MATCH_LIMIT})(*LIMIT_DEPTH={MATCH_LIMIT}){text}");
+            let bounded = format!("(*LIMIT_HEAP={MATCH_KIB_MAX}){text}");
             let compiled = pcre2::bytes::RegexBuilder::new()
                 .caseless(ignore_case)
                 .jit_if_available(true)
+                .max_jit_stack_size(Some(MATCH_STACK_BYTES_MAX))
                 .build(&bounded);
             let before = bounded.len() - text.len();
             return compiled
@@ -194,9 +231,8 @@ impl Regex {
     pub fn is_match(&self, text: &[u8]) -> bool {
         match &self.engine {
             Engine::Linear(regex) => regex.is_match(text),
-            // As in HAProxy, a match that takes too many steps counts as no match.
             #[cfg(feature = "pcre2")]
-            Engine::Backtracking(regex) => regex.is_match(text).unwrap_or(false),
+            Engine::Backtracking(regex) => decided(regex.is_match(text)).unwrap_or(false),
         }
     }
 
@@ -223,7 +259,7 @@ impl Regex {
             #[cfg(feature = "pcre2")]
             Engine::Backtracking(regex) => {
                 let mut places = regex.capture_locations();
-                regex.captures_read_at(&mut places, text, start).ok()??;
+                decided(regex.captures_read_at(&mut places, text, start))??;
                 std::array::from_fn(|at| places.get(at))
             }
         };

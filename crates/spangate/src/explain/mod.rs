@@ -89,5 +89,7 @@ fn of_config(config: Config, tls: Tls, asked: &Asked) -> Result<Explanation, Str
 pub(crate) fn of_texts(inputs: &[Input], asked: &Asked) -> Result<serde_json::Value, String> {
     let config = load::again(inputs)?;
     let explained = of_config(config, Tls::default(), asked)?;
-    Ok(shown::json(&explained, inputs))
+    let mut json = shown::json(&explained, inputs);
+    shown::hide_secrets(&mut json);
+    Ok(json)
 }

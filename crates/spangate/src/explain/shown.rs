@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use config::reader::Input;
+use config::secrets;
 use proxy::explain::{Explanation, Step};
 use serde_json::{Value, json};
 
@@ -94,6 +95,28 @@ pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
             Some(_) => format!("{RESPONSE_LIMITS} {LIMITS}"),
         },
     })
+}
+
+/// Hides the secrets of the configuration in the JSON of an explanation, for the dashboard.
+pub(super) fn hide_secrets(explained: &mut Value) {
+    let each = |of: &mut Value, hide: &dyn Fn(&str) -> String| {
+        if let Value::String(text) = of {
+            *text = hide(text);
+        }
+    };
+    for part in ["request", "response"] {
+        if let Some(lines) = explained.get_mut(part).and_then(Value::as_array_mut) {
+            for line in lines {
+                each(line, &secrets::hide_text);
+            }
+        }
+    }
+    if let Some(steps) = explained.get_mut("steps").and_then(Value::as_array_mut) {
+        for step in steps {
+            each(&mut step["text"], &|line| secrets::hide(line).text);
+            each(&mut step["result"], &secrets::hide_text);
+        }
+    }
 }
 
 /// The heading of the steps of a proxy.

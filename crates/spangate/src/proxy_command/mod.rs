@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     }
     let args = Args {
         foreground: true,
+        is_generated: true,
         ..Args::default()
     };
     let input = Input {

@@ -114,6 +114,31 @@ fn the_configuration_is_shown_without_passwords() {
 }
 
 #[test]
+fn neither_the_configuration_nor_an_explanation_shows_a_secret() {
+    let origin = Origin::start(|_| ok(""));
+    let (front, board) = (listener(), listener());
+    let section = "global\n  setenv API_KEY hunter2\n\
+        backend other\n  dynamic-cookie-key hunter2\n  option httpchk\n  \
+        http-check send hdr Authorization \"Basic hunter2\"\n  \
+        http-request deny unless { req.hdr(x-api-key) -m str hunter2 }\n  \
+        #stats auth ann:hunter2\n\
+        frontend asks\n  bind abns@asks-PID\n  default_backend other\n  \
+        http-request set-header Authorization \"Basic hunter2\"\n";
+    let section = section.replace("PID", &std::process::id().to_string());
+    let proxy = start(&section, &origin, &front, &board);
+    let config = asked(&board, "GET /api/config HTTP/1.1", "");
+    let explain = "GET /api/explain?url=http%3A%2F%2Fa%2Fx&frontend=asks HTTP/1.1";
+    let explained = asked(&board, explain, "");
+    for answer in [config, explained] {
+        let text = answer.text();
+        assert_eq!(answer.status, 200, "{text}");
+        assert!(text.contains("set-header Authorization ***"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    proxy.stop();
+}
+
+#[test]
 fn users_give_their_passwords() {
     let origin = Origin::start(|_| ok(""));
     let (front, board) = (listener(), listener());

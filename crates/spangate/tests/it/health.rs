@@ -281,7 +281,7 @@ fn a_program_checks_servers() {
         .status()
         .expect("chmod");
     let config = format!(
-        "global\n external-check\n{DEFAULTS}{}backend b\n option external-check\n external-check command {script}\n \
+        "global\n external-check\n insecure-fork-wanted\n{DEFAULTS}{}backend b\n option external-check\n external-check command {script}\n \
          server good {at} check inter 50ms rise 1 fall 1\n server other {at} check inter 50ms rise 1 fall 1\n",
         tell("nbsrv(b)"),
         at = server.at
@@ -293,6 +293,29 @@ fn a_program_checks_servers() {
     let text = "Server b/other is DOWN, reason: External check error, code: 1, check duration: ";
     assert!(told.contains(text), "{told}");
     assert!(!told.contains("b/good is DOWN"), "{told}");
+}
+
+#[test]
+fn without_leave_no_program_checks_servers() {
+    let server = named("server");
+    let teller = listener();
+    let folder = common::Folder::new();
+    let config = format!(
+        "global\n external-check\n{DEFAULTS}{}backend b\n option external-check\n external-check command /bin/true\n \
+         server s {at} check inter 50ms rise 1 fall 1\n",
+        tell("nbsrv(b)"),
+        at = server.at
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("TELL", &teller)]);
+    assert_eq!(until(&teller, "/", |text| text == "0"), "0");
+    proxy.running.signal(libc::SIGTERM);
+    let told = proxy.running.end().stderr;
+    for text in [
+        "Proxy 'b' : 'insecure-fork-wanted' not enabled in the global section, 'option external-check' will likely fail.",
+        "Server b/s is DOWN, reason: Socket error",
+    ] {
+        assert!(told.contains(text), "{told}");
+    }
 }
 
 /// A real server, if one is installed.

@@ -96,6 +96,73 @@ fn another_user_keeps_the_capabilities_of_setcap_alone() {
 }
 
 #[test]
+fn processes_and_privileges_are_given_up() {
+    let cases = [
+        ("", "1", "2"),
+        (" insecure-fork-wanted\n", "1", "0"),
+        (" insecure-fork-wanted\n insecure-setuid-wanted\n", "0", "0"),
+        (
+            " insecure-fork-wanted\n no insecure-fork-wanted\n",
+            "1",
+            "2",
+        ),
+    ];
+    for (words, no_new_privileges, filter) in cases {
+        let folder = Folder::new();
+        let socket = folder.path("cli.sock").display().to_string();
+        let config = format!("global\n{words} stats socket {socket}\n{DEFAULTS}");
+        let proxy = Proxy::start_in(folder, &config, &[]);
+        // Its sessions are threads, which are still allowed.
+        assert!(common::cli::ask_any(socket.as_ref(), "show version").contains('.'));
+        for status in statuses(&proxy) {
+            let field = |name: &str| {
+                let value = status.lines().find_map(|line| line.strip_prefix(name));
+                value.expect(name).trim().to_owned()
+            };
+            assert_eq!(field("NoNewPrivs:"), no_new_privileges, "{words}");
+            assert_eq!(field("Seccomp:"), filter, "{words}");
+        }
+        proxy.stop();
+    }
+}
+
+#[test]
+fn root_is_warned_of_what_it_keeps() {
+    const CHROOT: &str = "started as root without any 'chroot' directive";
+    const USER: &str = "does not make use of 'user' nor 'uid' global options";
+    if !common::sys::is_root() {
+        return common::skipped("only root is warned");
+    }
+    for (words, chroot, user) in [
+        ("", true, true),
+        (" chroot /\n", false, true),
+        (" chroot auto\n", false, true),
+        (" uid 0\n", true, false),
+        (" user root\n chroot /\n", false, false),
+        (" uid 65534\n chroot auto\n", false, false),
+    ] {
+        // Warnings of the configuration alone are errors.
+        let config = format!("global\n{words} zero-warning\n{DEFAULTS}");
+        let proxy = Proxy::start(&config, &[]);
+        proxy.running.signal(libc::SIGTERM);
+        let told = proxy.running.end().stderr;
+        assert_eq!(told.contains(CHROOT), chroot, "{words}: {told}");
+        assert_eq!(told.contains(USER), user, "{words}: {told}");
+    }
+}
+
+/// The state of each thread.
+fn statuses(proxy: &Proxy) -> Vec<String> {
+    let tasks = format!("/proc/{}/task", proxy.running.pid());
+    let tasks = std::fs::read_dir(tasks).expect("its threads");
+    let paths = tasks.map(|task| task.expect("a thread").path().join("status"));
+    // A thread may have ended.
+    paths
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .collect()
+}
+
+#[test]
 fn a_second_process_takes_over_without_a_lost_request() {
     const CLIENTS: usize = 4;
     const REQUESTS: u32 = 200;
@@ -264,7 +331,11 @@ backend b
     };
     let (pid, told) = started(&[]);
     let fds = [front.as_raw_fd(), second.as_raw_fd()];
-    let [listening, stopped @ ..] = &told.lines().collect::<Vec<_>>()[..] else {
+    // Root is warned of what it keeps; that has a test of its own.
+    let lines = told
+        .lines()
+        .filter(|line| !line.contains(" was started as "));
+    let [listening, stopped @ ..] = &lines.collect::<Vec<_>>()[..] else {
         panic!("nothing was told");
     };
     let wanted = format!(
@@ -374,5 +445,85 @@ fn states_of_servers_are_told_on_sighup() {
         "SIGHUP: Proxy dead has no server available ! Conn:",
     ] {
         assert!(output.stderr.contains(line), "{line} in {}", output.stderr);
+    }
+}
+
+/// Whether connections to the port are refused.
+fn refuses(to: SocketAddr) -> bool {
+    TcpStream::connect(to).is_err()
+}
+
+#[test]
+fn a_paused_process_refuses_connections_until_it_is_resumed() {
+    for arguments in [&[][..], &["-W"]] {
+        let reserved = Port::reserve();
+        let to = SocketAddr::from(([127, 0, 0, 1], reserved.number));
+        let config = format!(
+            "{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{}\n http-request return status 200\n",
+            reserved.number
+        );
+        drop(reserved);
+        let proxy = Proxy::start_with(Folder::new(), &config, &[], arguments);
+        let mut kept = Client::connect(to);
+        assert_eq!(kept.get("/").status, 200);
+        proxy.running.signal(libc::SIGQUIT);
+        proxy.running.signal(libc::SIGTTOU);
+        common::eventually("it pauses", || refuses(to).then_some(()));
+        // Connections that are open go on.
+        assert_eq!(kept.get("/").status, 200);
+        proxy.running.signal(libc::SIGTTIN);
+        common::eventually("it resumes", || (!refuses(to)).then_some(()));
+        assert_eq!(Client::connect(to).get("/").status, 200);
+        proxy.running.signal(libc::SIGTERM);
+        proxy.running.end();
+    }
+}
+
+#[test]
+fn a_start_pauses_the_old_process_that_has_its_ports() {
+    const OLD: &str =
+        "trap 'echo ttou' TTOU; trap 'echo ttin' TTIN; echo on; while :; do sleep 0.02; done";
+    for gives_way in [true, false] {
+        // Without SO_REUSEPORT, no other process can bind the port.
+        let held = listener();
+        let to = address(&held);
+        let mut old = std::process::Command::new("sh")
+            .args(["-c", OLD])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let said = std::io::BufReader::new(old.stdout.take().expect("piped"));
+        let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
+        assert_eq!(said.next().as_deref(), Some("on"));
+        let folder = Folder::new();
+        let config =
+            format!("{DEFAULTS}\nfrontend f\n bind {to}\n http-request return status 200\n");
+        let file = folder.write("new.cfg", config);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_spangate"));
+        command.args(["-db", "-f", &file, "-sf", &old.id().to_string()]);
+        let new = common::Running::start(command);
+        assert_eq!(said.next().as_deref(), Some("ttou"));
+        if gives_way {
+            drop(held);
+            common::eventually("it serves", || {
+                let mut client = Client::on(TcpStream::connect(to).ok()?);
+                client.try_get("/").filter(|answer| answer.status == 200)
+            });
+            new.signal(libc::SIGTERM);
+            assert!(new.end().status.success());
+        } else {
+            assert!(said.any(|line| line == "ttin"), "it listens again");
+            let output = new.end();
+            assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+            assert_eq!(
+                output.stderr.matches("Binding [").count(),
+                1,
+                "{}",
+                output.stderr
+            );
+        }
+        // `-sf` may have ended it already.
+        let _ = old.kill();
+        let _ = old.wait();
     }
 }

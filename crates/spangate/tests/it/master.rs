@@ -431,3 +431,111 @@ fn the_master_s_runtime_interface() {
     master.signal("TERM");
     assert_eq!(master.end().code(), Some(128 + 15));
 }
+
+#[test]
+fn a_worker_of_another_user_ends_with_a_killed_master() {
+    if !common::sys::is_root() {
+        return common::skipped("only root becomes another user");
+    }
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    dir.write(
+        "cfg",
+        text.replacen("global\n", "global\n    uid 65534\n    gid 65534\n", 1),
+    );
+    drop(reserved);
+    let mut master = Master::start(&dir, "-W", None);
+    served(port, "one");
+    // After a reload, the new worker has copies of the master's descriptors.
+    dir.write(
+        "cfg",
+        std::fs::read_to_string(dir.path("cfg"))
+            .expect("a file")
+            .replace("one", "two"),
+    );
+    master.signal("USR2");
+    served(port, "two");
+    master.child.kill().expect("a kill");
+    master.child.wait().expect("an end");
+    eventually("the worker ends", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+}
+
+#[test]
+fn after_a_reload_that_failed_late_a_soft_stop_keeps_the_runtime_interface() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let (port, cli) = (reserved.number, dir.path("cli.sock"));
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    let socket = format!("global\n    stats socket {}\n", cli.display());
+    let text = text.replacen("global\n", &socket, 1);
+    dir.write("cfg", &text);
+    drop(reserved);
+    let (mut master, manager) = Master::managed(&dir);
+    told(&manager, "READY=1");
+    served(port, "one");
+    // The connection keeps the worker alive.
+    let mut open = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    open.write_all(b"GET / HTTP/1.1\r\n")
+        .expect("a part of a request");
+    // The new worker takes the sockets over, then fails.
+    let failing = text.replacen("global\n", "global\n    chroot /nonexistent\n", 1);
+    dir.write("cfg", failing);
+    master.signal("USR2");
+    told(&manager, "RELOADING=1");
+    told(&manager, "Reload failed!");
+    let pid = master.child.id();
+    // The master has yet to collect the failed worker.
+    let worker = eventually("one worker is left", || {
+        let workers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let workers = workers.expect("its workers");
+        let mut workers = workers.split_whitespace().map(str::to_owned);
+        workers.next().filter(|_| workers.next().is_none())
+    });
+    signal("USR1", &worker);
+    eventually("it stops listening", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+    let shown = common::cli::ask_any(&cli, "show info");
+    assert!(shown.contains("Stopping: 1"), "{shown}");
+    open.write_all(b"host: x\r\nconnection: close\r\n\r\n")
+        .expect("the rest");
+    let mut answer = String::new();
+    open.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with("one"), "{answer}");
+    master.signal("TERM");
+    master.end();
+}
+
+#[test]
+fn a_soft_stop_of_a_master_can_be_made_a_hard_one() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let text = std::fs::read_to_string(dir.path("cfg")).expect("a file");
+    // The request outlives the test.
+    dir.write("cfg", text.replace("client 5s", "client 1h"));
+    drop(reserved);
+    let mut master = Master::start(&dir, "-W", None);
+    served(port, "one");
+    // The request is never completed.
+    let mut open = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    open.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n")
+        .expect("a part of a request");
+    master.signal("USR1");
+    eventually("it stops listening", || {
+        TcpStream::connect(("127.0.0.1", port))
+            .is_err()
+            .then_some(())
+    });
+    master.signal("TERM");
+    let status = master.end();
+    assert_eq!(status.code(), Some(143), "{status:?}");
+}

@@ -1009,3 +1009,38 @@ fn clients_for_whom_there_are_no_descriptors_wait() {
     }
     proxy.stop();
 }
+
+/// Patterns with look-ahead run in PCRE2, which may give up.
+#[cfg(feature = "pcre2")]
+#[test]
+fn a_pattern_that_cannot_be_decided_lets_nothing_through() {
+    let origin = Origin::echo();
+    let front = listener();
+    let (at, slow) = (origin.at, "^/(?!x)(?:(?:a+)+b|a+!)$");
+    let config = format!(
+        "{DEFAULTS}frontend f\n bind \"fd@${{FRONT}}\"\n \
+         http-request deny if {{ path_reg '{slow}' }}\n \
+         use_backend other if {{ req.hdr(x-backend) -m reg '{slow}' }}\n \
+         default_backend b\n\
+         backend b\n http-response deny if {{ res.hdr(x-slow) -m reg '{slow}' }}\n \
+         http-request replace-header x-dirty '{slow}' x\n \
+         server s {at}\n\
+         backend other\n server s {at}\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let status = |path: &str, field: &str| {
+        let mut client = Client::connect(address(&front));
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{field}\r\n"));
+        client.response().expect("a response").status
+    };
+    let a = "a".repeat(60);
+    assert_eq!(status("/plain", ""), 200);
+    // Hundreds of thousands of steps are within the limit.
+    assert_eq!(status(&format!("/{}!", "a".repeat(18)), ""), 403);
+    assert_eq!(status(&format!("/{a}!"), ""), 500);
+    assert_eq!(status("/plain", &format!("x-backend: /{a}!\r\n")), 503);
+    assert_eq!(status("/plain", &format!("x-dirty: /{a}!\r\n")), 500);
+    // Each request is judged alone.
+    assert_eq!(status("/plain", ""), 200);
+    proxy.stop();
+}

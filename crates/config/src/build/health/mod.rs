@@ -292,6 +292,15 @@ fn external(build: &mut ProxyBuild<'_, '_>, external: &ExternalCheck, has_comman
         );
         say(Severity::Alert, message);
     }
+    if !build.global.allows_forks && !build.shared.settings.allows_forks {
+        let message = format!(
+            "Proxy '{name}' : 'insecure-fork-wanted' not enabled in the global section, 'option external-check' will likely fail."
+        );
+        build
+            .shared
+            .diagnostics
+            .add(Severity::Warning, None, message);
+    }
 }
 
 /// A connect rule that was not written.

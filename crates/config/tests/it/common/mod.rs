@@ -25,6 +25,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
             cores: 2,
             ignores_resolution_failures: false,
             lacks_master: false,
+            allows_forks: false,
         },
         zero_warning: false,
     };

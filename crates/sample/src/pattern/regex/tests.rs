@@ -150,9 +150,16 @@ fn pcre2_takes_what_automata_cannot() {
     let groups = compile(r"(?<=x)(.)(.)", false).expect("a pattern");
     let groups = groups.captures(b"axbc").expect("a match");
     assert_eq!(groups.get(2).map(|group| group.as_bytes()), Some(&b"c"[..]));
-    // A match that takes too much work is no match.
-    let slow = compile(r"^(?=(a+)+$)b", false).expect("a pattern");
-    assert!(!slow.is_match(&[b'a'; 200]));
+    // Hundreds of thousands of steps are within the limit.
+    let slow = compile(r"^(?!x)(?:(?:a+)+b|a+!)$", false).expect("a pattern");
+    assert!(slow.is_match(b"aaaaaaaaaaaaaaaaaa!"));
+    assert!(!super::take_undecided());
+    // A match that takes too much work is no match, and this is reported once.
+    let text = [&[b'a'; 200][..], b"!"].concat();
+    assert!(!slow.is_match(&text));
+    assert!(super::take_undecided() && !super::take_undecided());
+    assert!(slow.captures(&text).is_none());
+    assert!(super::take_undecided());
     assert!(compile("(?=a", false).is_err());
 }
 
