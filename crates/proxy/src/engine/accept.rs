@@ -7,7 +7,7 @@ use sample::{ConnError, LogOrigin, Session};
 
 use super::Turn;
 use crate::ids::{BindId, LinkId};
-use crate::link::mux::h1::Front;
+use crate::link::mux::h1::{Front, Linger};
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
 use crate::rules::Verdict;
@@ -177,7 +177,7 @@ impl<D: Driver> Turn<'_, D> {
             is_http,
             proto: line.proto,
             kept: Vec::new(),
-            lingers: false,
+            linger: Linger::No,
             request_began: None,
             idle_since: now,
         };

@@ -209,7 +209,12 @@ impl<D: Driver> Turn<'_, D> {
                         count => self.after_proxy_header(link, rest, count),
                     },
                     Stage::Handshake | Stage::Session => Feed::Wait(0),
-                    Stage::Closing => Feed::More(rest.len()),
+                    Stage::Closing => {
+                        if !rest.is_empty() {
+                            self.cx.discarded(link);
+                        }
+                        Feed::More(rest.len())
+                    }
                     Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
                     Stage::Ready if matches!(entry.mux, Mux::Connection(_)) => {
                         self.feed_connection(link, rest, &mut requests)

@@ -4,6 +4,7 @@ use config::model::Proto;
 use net::Now;
 use sample::{HelloFacts, Session};
 
+use super::mux::h1::Linger;
 use crate::ids::{BindId, LinkId, ProxyId};
 
 /// A client's connection.
@@ -24,7 +25,7 @@ pub(crate) struct Client {
     /// At most `max-session-srv-conns`.
     pub kept: Vec<LinkId>,
     /// While closing, discard input until the client acknowledges our FIN.
-    pub lingers: bool,
+    pub linger: Linger,
     /// When the first byte of the current request head came.
     pub request_began: Option<Now>,
     /// When the last stream ended: the start of `%Ti` and of the keep-alive timeout.

@@ -5,7 +5,7 @@ use net::Driver;
 use super::Cx;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
-use crate::link::mux::h1::After;
+use crate::link::mux::h1::{After, Linger};
 use crate::link::{Hold, Stage};
 use crate::running::deadline;
 
@@ -29,7 +29,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.core.links.release_all(self.io, link);
                 self.core.work.links.push_back(link);
             }
-            After::End { lingers } => self.finish_client(link, lingers),
+            After::End(linger) => self.finish_client(link, linger),
         }
     }
 
@@ -120,10 +120,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Closes a client's connection once its last bytes have been sent. With `lingers` the client does not know yet that this was
-    /// the last response: its input is discarded until it acknowledges our FIN. A close with unread bytes would reset the
-    /// connection and lose the response (RFC 9112 §9.6).
-    pub fn finish_client(&mut self, link: LinkId, lingers: bool) {
+    /// Closes a client's connection once its last bytes have been sent, and once its input was discarded for as long as `linger`
+    /// says or until it acknowledges our FIN.
+    pub fn finish_client(&mut self, link: LinkId, linger: Linger) {
         if self.core.links.is_stream(link) {
             return self.end_stream_link(link);
         }
@@ -132,7 +131,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         entry.mux.set_stream(None);
-        if !entry.blocked && (!lingers || entry.eof) {
+        if !entry.blocked && (linger == Linger::No || entry.eof) {
             return self.close_client(link);
         }
         entry.input.clear();
@@ -140,15 +139,25 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = self.core.links.client_mut(link) else {
             return;
         };
-        client.lingers = lingers;
+        client.linger = linger;
         client.stage = Stage::Closing;
-        let wait_ms = match blocked {
-            true => self.running.timeouts(client.frontend()).client,
-            false => LINGER_MS,
+        let client_ms = self.running.timeouts(client.frontend()).client;
+        let wait_ms = match linger {
+            _ if blocked => client_ms,
+            Linger::No | Linger::Briefly => LINGER_MS,
+            Linger::WhileItSends => client_ms,
         };
         self.set_link_deadline(link, deadline(now, wait_ms));
         self.core.links.send_fin(self.io, link);
         self.core.links.release_all(self.io, link);
+    }
+
+    /// Input of a client was discarded whose connection is ending.
+    pub fn discarded(&mut self, link: LinkId) {
+        let client = self.core.links.client(link);
+        if client.is_some_and(|client| client.linger == Linger::WhileItSends) {
+            self.wait_for_client(link);
+        }
     }
 
     /// The kernel took bytes for a client's connection that has no stream.
@@ -172,10 +181,10 @@ impl<D: Driver> Cx<'_, D> {
                 false => self.await_request(link),
             };
         }
-        if client.lingers && !eof {
-            self.set_link_deadline(link, deadline(now, LINGER_MS));
-        } else {
-            self.close_client(link);
+        match client.linger {
+            Linger::Briefly if !eof => self.set_link_deadline(link, deadline(now, LINGER_MS)),
+            Linger::WhileItSends if !eof => self.wait_for_client(link),
+            _ => self.close_client(link),
         }
     }
 

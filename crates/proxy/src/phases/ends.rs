@@ -6,7 +6,7 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::link::mux::Mux;
-use crate::link::mux::h1::After;
+use crate::link::mux::h1::{After, Linger};
 use crate::logging::Scene;
 use crate::shared::Count;
 use crate::stream::{Phase, ServerEnd, Stream};
@@ -21,10 +21,11 @@ impl<D: Driver> Cx<'_, D> {
             let after = match &mut entry.mux {
                 Mux::Front(front) => front.finish(),
                 Mux::Stream(_) => return self.stream_answered(client),
-                Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => After::End { lingers: false },
+                Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => After::End(Linger::No),
             };
             let after = match after {
-                After::Next | After::Drain if stream.close_client => After::End { lingers: true },
+                After::Next if stream.close_client => After::End(Linger::Briefly),
+                After::Drain if stream.close_client => After::End(Linger::WhileItSends),
                 after => after,
             };
             self.after_stream(client, after);
@@ -38,7 +39,7 @@ impl<D: Driver> Cx<'_, D> {
             if let Some(entry) = self.core.links.get_mut(client) {
                 entry.mux.set_stream(None);
             }
-            self.finish_client(client, false);
+            self.finish_client(client, Linger::No);
         }
     }
 

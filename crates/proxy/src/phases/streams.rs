@@ -8,6 +8,7 @@ use super::{Cause, Cx};
 use crate::ids::LinkId;
 use crate::link::Hold;
 use crate::link::mux::Mux;
+use crate::link::mux::h1::Linger;
 use crate::link::mux::h2::Sending;
 use crate::running::deadline;
 use crate::stream::{Phase, Stream};
@@ -108,7 +109,7 @@ impl<D: Driver> Cx<'_, D> {
             codec.goaway(Code::NO_ERROR, frames);
         });
         match links.is_client(link) {
-            true => self.finish_client(link, true),
+            true => self.finish_client(link, Linger::Briefly),
             false => self.close_server(link),
         }
     }

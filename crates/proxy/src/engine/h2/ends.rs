@@ -5,6 +5,7 @@ use net::{Close, Driver};
 use crate::engine::Turn;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
+use crate::link::mux::h1::Linger;
 use crate::running::deadline;
 
 /// How many waiting streams of a connection are woken in a round.
@@ -73,7 +74,7 @@ impl<D: Driver> Turn<'_, D> {
         match self.cx.core.links.is_client(link) {
             true => {
                 self.lose_streams(link);
-                self.cx.finish_client(link, true);
+                self.cx.finish_client(link, Linger::Briefly);
             }
             false => self.server_connection_ended(link),
         }

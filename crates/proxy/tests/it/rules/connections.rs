@@ -232,3 +232,29 @@ fn idle_connections_count_in_a_strict_maxconn() {
     );
     play("room for two", &two, &format!("{script}\ns1 open"));
 }
+
+/// A client that is refused while it still sends its request reads the response, however long it sends: nothing resets it.
+#[test]
+fn the_rest_of_a_refused_request_is_discarded_while_it_comes() {
+    let head = "c1 > POST / HTTP/1.1|host: a|content-length: 1000|connection: close||x";
+    let more = "wait 9000\nc1 > more\nc1 open\n"
+        .repeat(5)
+        .replace("c1 open", "quiet");
+    play(
+        "it sends for a minute",
+        "http-request deny",
+        &format!(
+            "{head}\nc1 <~ HTTP/1.1 403\nc1 end\n{more}wait 9999\nc1 heard\nc1 > more\nwait 9999\nc1 heard\nwait 1\nc1 gone"
+        ),
+    );
+    play(
+        "it ends",
+        "http-request deny",
+        &format!("{head}\nc1 <~ HTTP/1.1 403\nc1 end\nc1 fin\nc1 gone"),
+    );
+    play(
+        "a complete request waits for a moment only",
+        "http-request deny",
+        "c1 > GET / HTTP/1.1|host: a||\nc1 <~ HTTP/1.1 403",
+    );
+}

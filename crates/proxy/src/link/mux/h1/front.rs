@@ -46,8 +46,20 @@ pub(crate) enum After {
     Next,
     /// First discards the rest of this request.
     Drain,
-    /// Ends. With `lingers` the client may still send, because only the response tells it about the end.
-    End { lingers: bool },
+    /// Ends.
+    End(Linger),
+}
+
+/// How long the input of a client is discarded after the proxy has ended the connection. A close with unread input resets the
+/// connection, and the client loses the response (RFC 9112 §9.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linger {
+    /// The client sends no more: not at all.
+    No,
+    /// The client may have sent another request, because only the response tells it about the end: for a moment.
+    Briefly,
+    /// The client sends the rest of a request that was answered early: until it has been silent for its timeout.
+    WhileItSends,
 }
 
 impl Front {
@@ -154,9 +166,11 @@ impl Front {
                 self.drains = true;
                 After::Drain
             }
-            (false, _) => After::End {
-                lingers: !self.asked_end,
-            },
+            (false, false) => After::End(Linger::WhileItSends),
+            (false, true) => After::End(match self.asked_end {
+                true => Linger::No,
+                false => Linger::Briefly,
+            }),
         }
     }
 

@@ -12,7 +12,7 @@ use http::h1::Framing;
 use http::{Head, Name};
 
 pub(crate) use back::{Asked, Back, is_interim};
-pub(crate) use front::{After, Answered, Front};
+pub(crate) use front::{After, Answered, Front, Linger};
 pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
 
