@@ -52,7 +52,7 @@ impl<D: Driver> Cx<'_, D> {
     fn wait_for_client(&mut self, link: LinkId) {
         if let Some(client) = self.core.links.client(link) {
             let timeout_ms = self.running.timeouts(client.frontend()).client;
-            self.set_link_deadline(link, deadline(self.now(), timeout_ms));
+            self.set_idle_deadline(link, deadline(self.now(), timeout_ms));
         }
     }
 

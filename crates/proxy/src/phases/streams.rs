@@ -63,8 +63,6 @@ impl<D: Driver> Cx<'_, D> {
         if eof || connection.is_ending {
             return self.end_connection(link);
         }
-        connection.codec.slim();
-        connection.turns.release_spare();
         let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
@@ -85,17 +83,12 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Sets when a connection without streams ends. Where idle connections are pinged, the next ping may be due before.
+    /// Sets when a connection without streams ends. Its next ping, where idle connections are pinged, may be due before.
     pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
-        let now = self.now();
-        let connection = self.core.links.connection_mut(link);
-        let pings = connection.and_then(|connection| connection.pings.as_mut());
-        let at_ms = match pings {
+        let now_ms = self.now().ms();
+        let at_ms = match self.core.links.connection_mut(link) {
+            Some(connection) => connection.begin_idle(now_ms, ends_ms),
             None => ends_ms,
-            Some(pings) => {
-                (pings.ends_ms, pings.is_unanswered) = (ends_ms, false);
-                ends_ms.min(deadline(now, pings.interval_ms))
-            }
         };
         self.set_link_deadline(link, at_ms);
     }
@@ -103,7 +96,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a connection without streams. The peer gets a GOAWAY frame first.
     pub fn end_connection(&mut self, link: LinkId) {
         // Ends the connection if the following steps do not complete.
-        self.set_link_deadline(link, deadline(self.now(), LINGER_MS));
+        self.set_idle_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
         links.with_codec(self.io, link, |codec, frames| {
             codec.goaway(Code::NO_ERROR, frames);

@@ -170,18 +170,29 @@ impl<D: Driver> Turn<'_, D> {
         if !connection.children.is_empty() {
             return;
         }
-        match &mut connection.pings {
-            Some(pings) if now_ms < pings.ends_ms && pings.is_unanswered => self.is_silent(link),
-            Some(pings) if now_ms < pings.ends_ms => {
-                pings.is_unanswered = true;
-                let at_ms = pings.ends_ms.min(now_ms.saturating_add(pings.interval_ms));
-                self.cx.set_link_deadline(link, at_ms);
-                let links = &mut self.cx.core.links;
-                links.with_codec(self.cx.io, link, |codec, frames| {
-                    codec.ping(now_ms, frames);
-                });
+        if now_ms >= connection.idle.ends_ms {
+            return self.cx.end_connection(link);
+        }
+        connection.release_spare(now_ms);
+        let mut pings = false;
+        if let Some(due) = connection
+            .pings
+            .as_mut()
+            .filter(|due| now_ms >= due.next_ms)
+        {
+            if due.is_unanswered {
+                return self.is_silent(link);
             }
-            _ => self.cx.end_connection(link),
+            (due.is_unanswered, pings) = (true, true);
+            due.next_ms = now_ms.saturating_add(due.interval_ms);
+        }
+        let at_ms = connection.idle_deadline_ms();
+        self.cx.set_link_deadline(link, at_ms);
+        if pings {
+            let links = &mut self.cx.core.links;
+            links.with_codec(self.cx.io, link, |codec, frames| {
+                codec.ping(now_ms, frames);
+            });
         }
     }
 
@@ -204,13 +215,15 @@ impl<D: Driver> Turn<'_, D> {
                 timeouts.http_request.or(timeouts.http_keep_alive),
             )
         });
-        let pings = links.connection_mut(link);
-        let Some(pings) = pings.and_then(|connection| connection.pings.as_mut()) else {
+        let Some(connection) = links.connection_mut(link) else {
+            return;
+        };
+        let Some(pings) = &mut connection.pings else {
             return;
         };
         pings.is_unanswered = false;
         if let Some((Some(silence), None)) = timeouts {
-            pings.ends_ms = deadline(now, silence.as_millis() as u64);
+            connection.idle.ends_ms = deadline(now, silence.as_millis() as u64);
         }
     }
 

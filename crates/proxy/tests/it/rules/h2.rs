@@ -571,3 +571,25 @@ fn idle_connections_to_a_server_of_http2_are_bounded() {
         play.engine.audit().expect("the books are right");
     }
 }
+
+/// The next stream of a connection that was idle for a moment finds the fields that the peer knows already; after a longer time
+/// their memory is freed.
+#[test]
+fn a_connection_forgets_its_fields_only_after_a_while() {
+    let mut client = Client::new(
+        "",
+        "http-request return status 200 hdr x-name a-value-of-some-length",
+    );
+    const HEADERS: u8 = 1;
+    let mut length = |wait_ms: u32| {
+        client.line(&format!("wait {wait_ms}"));
+        client.get();
+        client
+            .raw_frames(HEADERS)
+            .last()
+            .map_or(0, |(_, payload)| payload.len())
+    };
+    let (first, again, later) = (length(0), length(4_999), length(5_000));
+    assert!(again < first, "{again} {first}");
+    assert_eq!(later, first);
+}

@@ -31,16 +31,29 @@ pub(crate) struct Connection {
     pub is_ending: bool,
     /// The number of streams that the client has opened.
     pub streams: u32,
+    pub idle: Idle,
     /// Its pings while it is idle.
     pub pings: Option<Pings>,
+}
+
+/// How long a connection without streams keeps the memory that its next streams would use, milliseconds.
+const RELEASE_MS: u64 = 5_000;
+
+/// The deadlines of a connection without streams, monotonic milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    /// When the connection ends by itself.
+    pub ends_ms: u64,
+    /// When it frees the memory that only streams need; never once that is done.
+    release_ms: u64,
 }
 
 /// Pings of a connection without streams (`idle-ping`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pings {
     pub interval_ms: u64,
-    /// When the connection ends by itself.
-    pub ends_ms: u64,
+    /// When the next one is due.
+    pub next_ms: u64,
     /// The last ping is not answered yet.
     pub is_unanswered: bool,
 }
@@ -71,12 +84,44 @@ impl Connection {
             turns: Turns::default(),
             is_ending: false,
             streams: 0,
+            idle: Idle {
+                ends_ms: NEVER_MS,
+                release_ms: NEVER_MS,
+            },
             pings: idle_ping.map(|interval| Pings {
                 interval_ms: interval.as_millis() as u64,
-                ends_ms: NEVER_MS,
+                next_ms: NEVER_MS,
                 is_unanswered: false,
             }),
         })
+    }
+
+    /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its next deadline.
+    pub fn begin_idle(&mut self, now_ms: u64, ends_ms: u64) -> u64 {
+        self.idle = Idle {
+            ends_ms,
+            release_ms: now_ms.saturating_add(RELEASE_MS),
+        };
+        if let Some(pings) = &mut self.pings {
+            pings.next_ms = now_ms.saturating_add(pings.interval_ms);
+            pings.is_unanswered = false;
+        }
+        self.idle_deadline_ms()
+    }
+
+    /// The next deadline of a connection without streams.
+    pub fn idle_deadline_ms(&self) -> u64 {
+        let ping_ms = self.pings.map_or(NEVER_MS, |pings| pings.next_ms);
+        self.idle.ends_ms.min(self.idle.release_ms).min(ping_ms)
+    }
+
+    /// Frees the memory that only streams need, if it is time to.
+    pub fn release_spare(&mut self, now_ms: u64) {
+        if now_ms >= self.idle.release_ms {
+            self.idle.release_ms = NEVER_MS;
+            self.codec.slim();
+            self.turns.release_spare();
+        }
     }
 
     /// The largest frame that the peer may send, with its header, bytes.
