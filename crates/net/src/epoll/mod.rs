@@ -113,7 +113,7 @@ pub struct EpollDriver {
     stopwatch: Stopwatch,
     outbox: send::Outbox,
     /// Closed sockets with bytes that the kernel did not take yet, ordered by the time when they are given up.
-    orphans: VecDeque<(u64, SockId)>,
+    orphans: VecDeque<send::Orphan>,
     thread_cpu: asked::CpuMeter,
     process_cpu: asked::CpuMeter,
 }
@@ -272,8 +272,8 @@ impl EpollDriver {
         if let Some(at) = self.listeners.rest_ends_ms() {
             next = next.min(at);
         }
-        if let Some((at, _)) = self.orphans.front() {
-            next = next.min(*at);
+        if let Some(orphan) = self.orphans.front() {
+            next = next.min(orphan.until_ms);
         }
         match next {
             u64::MAX => -1,

@@ -64,6 +64,16 @@ impl PutOff {
     }
 }
 
+/// A closed socket whose last bytes the kernel has not taken yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    sock: SockId,
+    /// When it is given up, unless its peer has accepted bytes until then.
+    pub until_ms: u64,
+    /// How many bytes had been sent when that time was set.
+    sent: usize,
+}
+
 /// What the kernel did not take of a socket's messages.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -302,7 +312,11 @@ impl EpollDriver {
     pub(super) fn orphan(&mut self, sock: SockId) {
         if let Some(entry) = self.socks.get_mut(sock) {
             entry.orphan = true;
-            self.orphans.push_back((self.now.ms() + ORPHAN_MS, sock));
+            self.orphans.push_back(Orphan {
+                sock,
+                until_ms: self.now.ms() + ORPHAN_MS,
+                sent: 0,
+            });
         }
     }
 
@@ -328,11 +342,89 @@ impl EpollDriver {
     }
 
     pub(super) fn bury_orphans(&mut self) {
-        while let Some((at, sock)) = self.orphans.front().copied()
-            && (at <= self.now.ms() || self.socks.get_mut(sock).is_none())
-        {
-            self.orphans.pop_front();
-            self.socks.remove(sock);
+        let now_ms = self.now.ms();
+        while let Some(orphan) = self.orphans.front_mut() {
+            let sock = orphan.sock;
+            let Some(entry) = self.socks.get_mut(sock) else {
+                self.orphans.pop_front();
+                continue;
+            };
+            if orphan.until_ms > now_ms {
+                return;
+            }
+            let sent = entry.queue.as_ref().map_or(0, |queue| queue.sent);
+            let Some(mut orphan) = self.orphans.pop_front() else {
+                return;
+            };
+            if sent > orphan.sent {
+                // The peer reads: it gets as long again for the next bytes.
+                (orphan.sent, orphan.until_ms) = (sent, now_ms + ORPHAN_MS);
+                self.orphans.push_back(orphan);
+            } else {
+                self.socks.remove(sock);
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::super::{EpollDriver, Setup, SocketBuffers};
+    use super::*;
+    use crate::boundary::{Driver, WorkerId};
+
+    fn driver() -> EpollDriver {
+        let setup = Setup {
+            listeners: Vec::new(),
+            logs: Vec::new(),
+            dropped: Arc::default(),
+            wakes: vec![Arc::new(sys::eventfd().expect("an eventfd"))],
+            worker: WorkerId(0),
+            accepts_a_turn_max: 1,
+            buffer_bytes: 64 << 10,
+            buffers: SocketBuffers::default(),
+            measures: false,
+            local_addrs: false,
+        };
+        EpollDriver::new(setup).expect("a driver")
+    }
+
+    /// A closed socket whose peer reads slowly, but does read, loses nothing; one whose peer reads nothing is given up.
+    #[test]
+    fn a_closed_socket_stays_while_its_peer_reads() {
+        let mut driver = driver();
+        let (own, mut peer) = UnixStream::pair().expect("a pair");
+        own.set_nonblocking(true).expect("a flag");
+        peer.set_nonblocking(true).expect("a flag");
+        let sock = driver
+            .adopt(OwnedFd::from(own), false, false)
+            .expect("a socket");
+        let message = vec![0; 64 << 10];
+        let whole = |head| Message {
+            head,
+            ..Message::default()
+        };
+        while !driver.send_message(sock, whole(&message)).blocked {}
+        for _ in 0..3 {
+            driver.send_message(sock, whole(&message));
+        }
+        driver.close(sock);
+        let pass = |driver: &mut EpollDriver| {
+            driver.now.mono_ns += ORPHAN_MS * 1_000_000;
+            driver.bury_orphans();
+            driver.socks.get_mut(sock).is_some()
+        };
+        let mut chunk = vec![0; 40 << 10];
+        for _ in 0..2 {
+            peer.read_exact(&mut chunk).expect("bytes");
+            driver.orphan_event(sock, libc::EPOLLOUT as u32);
+            assert!(pass(&mut driver), "it has progressed");
+        }
+        assert!(!pass(&mut driver), "it has not");
     }
 }
