@@ -79,6 +79,8 @@ struct State {
     resting: Vec<ListenerId>,
     /// When listeners that reached a rate limit are checked again.
     room_at_ms: u64,
+    /// When this worker looks again whether it still uses deleted servers.
+    release_at_ms: u64,
     /// Connections that had their turn and have bytes left: they continue in the next round.
     later: VecDeque<LinkId>,
     /// The last value of the counter by which workers ask for room.
@@ -123,6 +125,7 @@ impl Engine {
                 numbers: 0..0,
                 resting: Vec::new(),
                 room_at_ms: NEVER_MS,
+                release_at_ms: NEVER_MS,
                 later: VecDeque::new(),
                 asked_for_room: 0,
                 at_work: AtWork::default(),
@@ -309,6 +312,9 @@ impl<D: Driver> net::Engine<D> for Engine {
         });
         self.streams.trim(&mut self.core.timers);
         let now_ms = driver.now().ms();
+        if self.state.release_at_ms <= now_ms {
+            self.release_servers(now_ms);
+        }
         while let Some(owner) = self.core.timers.expired(now_ms) {
             match owner {
                 Owner::Link(link) => {
@@ -326,6 +332,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             self.core.timers.next_ms().unwrap_or(NEVER_MS),
             self.state.life.next_ms(),
             self.state.room_at_ms,
+            self.state.release_at_ms,
             self.core.tracing.next_ms(),
         ];
         let next_ms = next_ms.into_iter().fold(NEVER_MS, u64::min);

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use net::Driver;
+use net::timers::NEVER_MS;
 
 use super::{Engine, Turn};
 use crate::backend::View;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Role;
 use crate::stream::Stream;
+
+/// The pause before a worker looks again whether it still uses a deleted server, milliseconds.
+const RELEASE_RETRY_MS: u64 = 1000;
 
 impl Engine {
     /// Takes the current tables over. Idle connections to servers that are deleted, have another address or are in maintenance
@@ -25,11 +29,12 @@ impl Engine {
             ambient: &self.core.ambient,
         });
         self.enter(driver, None, |turn| turn.close_idle_of(&changed));
-        self.release_servers();
+        self.release_servers(driver.now().ms());
     }
 
-    /// Reports the deleted servers that this worker no longer uses.
-    fn release_servers(&self) {
+    /// Reports the deleted servers that this worker no longer uses. If it still uses one, it looks again in a while.
+    pub(super) fn release_servers(&mut self, now_ms: u64) {
+        self.state.release_at_ms = NEVER_MS;
         let ambient = &self.core.ambient;
         for server in ambient.shared.retired_servers() {
             let is_used = self.core.links.iter().any(
@@ -37,6 +42,8 @@ impl Engine {
             );
             if !is_used && !self.streams.all().any(|stream| stream.refers_to(server)) {
                 ambient.shared.release_server(ambient.worker, server);
+            } else {
+                self.state.release_at_ms = now_ms.saturating_add(RELEASE_RETRY_MS);
             }
         }
     }

@@ -325,3 +325,24 @@ fn a_changing_limit_loses_no_slot() {
         "a slot is lost or was given twice"
     );
 }
+
+/// A request that tried a server before it was deleted delays the reuse of its place, but not until the next change of servers.
+#[test]
+fn a_place_is_released_when_the_last_request_that_knows_it_ends() {
+    let lines = "retries 1\noption redispatch 1\nserver one 127.0.0.1:81\nserver two 127.0.0.1:82";
+    let mut process = Process::new(lines);
+    process.play(
+        0,
+        "c1 > GET / HTTP/1.1|host: a||\ns1 to 127.0.0.1:81\ns1 refuse\ns2 to 127.0.0.1:82\ns2 ok",
+    );
+    process.change(0, ServerChange::Maintenance(true));
+    process.round();
+    process.shared.delete_server(0, 0).expect("deleted");
+    process.round();
+    process.play(
+        0,
+        "s2 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\nwait 1000",
+    );
+    process.play(1, "wait 1000");
+    assert_eq!(process.add("three 127.0.0.1:83").ok(), Some(0));
+}

@@ -120,8 +120,11 @@ fn assert_share(got: &BTreeMap<u32, usize>) {
     }
 }
 
+/// By round: the peers in the order in which a driver delivers.
+type Order = fn(usize) -> Box<dyn Iterator<Item = usize>>;
+
 /// The order in which a driver delivers does not decide which stream is served.
-fn orders() -> [fn(usize) -> Box<dyn Iterator<Item = usize>>; 3] {
+fn orders() -> [Order; 3] {
     [
         |_| Box::new(1..=DOWNLOADS),
         |_| Box::new((1..=DOWNLOADS).rev()),
