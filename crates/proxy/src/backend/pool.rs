@@ -11,7 +11,6 @@ use super::Backends;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Links;
-use crate::link::mux::Mux;
 use crate::shared::{Count, Wish};
 
 /// How many responses a connection must have completed for `aggressive`.
@@ -112,10 +111,7 @@ impl Backends {
             let fits = links.server(**link).is_some_and(|server| {
                 (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
             });
-            fits && links.get(**link).is_some_and(|link| {
-                !link.blocked
-                    && matches!(&link.mux, Mux::Connection(connection) if connection.has_room())
-            })
+            fits && links.takes_more(**link)
         };
         if let Some(link) = shared.iter().rev().find(is_open).copied() {
             self.leave_pool(ambient, links, link);

@@ -3,6 +3,7 @@
 //! A link knows its stream by name only. The layers above decide what its bytes mean to streams; [`mux`], below, frames them.
 
 mod client;
+mod exchange;
 mod input;
 mod messages;
 pub(crate) mod mux;
@@ -18,6 +19,7 @@ use sample::Session;
 
 use crate::ids::{LinkId, Owner, StreamId, Timers};
 pub(crate) use client::{Client, Stage};
+pub(crate) use exchange::Follows;
 pub(crate) use input::Input;
 pub(crate) use messages::Asking;
 use mux::Mux;

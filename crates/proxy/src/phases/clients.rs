@@ -123,7 +123,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes a client's connection once its last bytes have been sent, and once its input was discarded for as long as `linger`
     /// says or until it acknowledges our FIN.
     pub fn finish_client(&mut self, link: LinkId, linger: Linger) {
-        if self.core.links.is_stream(link) {
+        if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);
         }
         let now = self.now();
@@ -190,7 +190,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a client's connection; bytes that were taken for sending still leave.
     pub fn close_client(&mut self, link: LinkId) {
-        if self.core.links.is_stream(link) {
+        if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);
         }
         let Some(client) = self.core.links.client(link) else {
@@ -203,7 +203,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A client's connection is closed: forgets it.
     pub fn forget_client(&mut self, link: LinkId) {
-        if self.core.links.is_stream(link) {
+        if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);
         }
         let core = &mut *self.core;

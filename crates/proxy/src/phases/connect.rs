@@ -90,16 +90,14 @@ impl<D: Driver> Cx<'_, D> {
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
-            && let Some(link) = self.stream_of(link)
+            && let Some(link) = self.core.open_exchange(link)
         {
             self.attach(stream, link, server);
             stream.route.on_reused = true;
             stream.txn.server_reused = true;
             let server = self.core.links.server(link);
             stream.txn.server_tls = server.and_then(|server| server.tls.clone());
-            if self.core.links.is_stream(link) {
-                stream.txn.server_glitches = self.glitches_of(link);
-            }
+            stream.txn.server_glitches = self.core.links.glitches(link);
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
@@ -227,27 +225,6 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         core.backends
             .take_idle(&core.ambient, &mut core.links, &wanted)
-    }
-
-    /// The number of glitches of the connection that a stream uses.
-    #[cold]
-    fn glitches_of(&mut self, link: LinkId) -> u32 {
-        let links = &mut self.core.links;
-        let connection = links.connection_of(link);
-        let connection = connection.and_then(|connection| links.connection_mut(connection));
-        connection.map_or(0, |connection| connection.codec.glitches())
-    }
-
-    /// A new stream of a multiplexed connection, or the connection itself where it is not multiplexed.
-    fn stream_of(&mut self, link: LinkId) -> Option<LinkId> {
-        let core = &mut *self.core;
-        let is_shared = matches!(core.links.get(link)?.mux, Mux::Connection(_));
-        if !is_shared {
-            return Some(link);
-        }
-        core.timers
-            .set(core.links.get(link)?.timer, net::timers::NEVER_MS);
-        core.links.add_stream(link, None, &mut core.timers)
     }
 
     /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits until the SOCKS4 handshake is

@@ -5,7 +5,7 @@ use net::{Close, Driver};
 use telemetry::Event;
 
 use super::{Cause, Cx};
-use crate::link::mux::Mux;
+use crate::link::Follows;
 use crate::link::mux::h1::{After, Linger};
 use crate::logging::Scene;
 use crate::shared::Count;
@@ -15,13 +15,10 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's connection.
     pub fn finish(&mut self, stream: &mut Stream) {
         if let Some(client) = self.let_go(stream) {
-            let Some(entry) = self.core.links.get_mut(client) else {
-                return;
-            };
-            let after = match &mut entry.mux {
-                Mux::Front(front) => front.finish(),
-                Mux::Stream(_) => return self.stream_answered(client),
-                Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => After::End(Linger::No),
+            let after = match self.core.links.finish_exchange(client) {
+                Some(Follows::Connection(after)) => after,
+                Some(Follows::Others) => return self.stream_answered(client),
+                None => return,
             };
             let after = match after {
                 After::Next if stream.close_client => After::End(Linger::Briefly),

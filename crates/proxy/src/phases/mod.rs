@@ -144,6 +144,11 @@ impl Core {
         }
     }
 
+    /// The exchange of a connection for a new request.
+    fn open_exchange(&mut self, connection: LinkId) -> Option<LinkId> {
+        self.links.open_exchange(connection, &mut self.timers)
+    }
+
     /// Increments a gauge.
     #[inline]
     pub fn count(&self, what: Count) {

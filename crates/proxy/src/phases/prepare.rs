@@ -99,7 +99,7 @@ impl<D: Driver> Cx<'_, D> {
         // Only a request without a body can be sent again from here.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
         // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having processed it.
-        stream.replay.keeps |= !stream.wants_tunnel && self.core.links.is_stream(server);
+        stream.replay.keeps |= !stream.wants_tunnel && self.core.links.shares_connection(server);
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
         self.expect_server(stream, stream.server_ms(self.running));
@@ -109,7 +109,7 @@ impl<D: Driver> Cx<'_, D> {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
             // On such a stream, bytes after a request for a tunnel belong to the tunnel.
-            if !(stream.wants_tunnel && self.core.links.is_stream(server)) {
+            if !(stream.wants_tunnel && self.core.links.shares_connection(server)) {
                 self.core
                     .links
                     .send_end(self.io, server, &stream.up.trailers);

@@ -11,8 +11,7 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::ids::{LinkId, ProxyId};
-use crate::link::mux::Mux;
-use crate::link::mux::h1::{Front, Rules as ReadRules};
+use crate::link::mux::h1::Rules as ReadRules;
 use crate::running::Running;
 use crate::running::deadline;
 use crate::shared::{Count, FrontCount, Pace};
@@ -58,7 +57,7 @@ impl<D: Driver> Cx<'_, D> {
             false => client.idle_since,
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
-        if txn.first_request && txn.is_http && !self.core.links.is_stream(link) {
+        if txn.first_request && txn.is_http && !self.core.links.shares_connection(link) {
             self.tell_bind(bind, FrontCount::SessionsH1);
         }
     }
@@ -311,10 +310,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(link) = stream.client else {
             return Step::Wait;
         };
-        if let Some(entry) = self.core.links.get_mut(link) {
-            entry.input.put_back(&came);
-            entry.mux = Mux::Front(Front::of(stream.id));
-        }
+        self.core.links.become_http1(link, stream.id, &came);
         if let Some(client) = self.core.links.client_mut(link) {
             client.is_http = true;
             client.proto = proto.or(demanded);

@@ -97,23 +97,19 @@ impl<D: Driver> Cx<'_, D> {
         self.run(stream);
     }
 
-    /// Whether an HTTP/2 server has not ended its stream yet, even if its response has no body. Releasing the stream before that
-    /// resets it, and a proxy that is the server then gives up its own connection for the request.
+    /// Whether the server's end of the stream is still to come.
     fn has_end_to_come(&mut self, stream: &Stream) -> bool {
         let server = stream.server.link();
-        let end = server.and_then(|server| self.core.links.stream_end_mut(server));
-        end.is_some_and(|end| !end.has_ended)
+        server.is_some_and(|server| self.core.links.has_end_to_come(server))
     }
 
     /// Whether an HTTP/1 server that accepts WebSocket has seen the key that was made for it (RFC 6455 §4.1).
     fn is_accepted(&mut self, stream: &Stream) -> bool {
         let client = stream.client;
-        let end = client.and_then(|client| self.core.links.stream_end_mut(client));
-        let upgrade = end.and_then(|end| end.upgrade.as_deref());
-        let Some(accept) = upgrade.and_then(|upgrade| upgrade.accept.as_deref()) else {
-            return true;
-        };
-        stream.response.get(Name::SecWebsocketAccept) == Some(accept.as_bytes())
+        let proof = client.and_then(|client| self.core.links.upgrade_proof(client));
+        proof.is_none_or(|proof| {
+            stream.response.get(Name::SecWebsocketAccept) == Some(proof.as_bytes())
+        })
     }
 
     /// Forwards 100, 102 and 103 to clients that know them; the final response follows.

@@ -5,18 +5,14 @@ use net::timers::NEVER_MS;
 
 use super::Cx;
 use crate::ids::LinkId;
-use crate::link::mux::Mux;
 use crate::shared::Count;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
     /// Marks the stream's server connection as not reusable.
     pub(super) fn end_server_after(&mut self, stream: &Stream) {
-        if let Some(link) = stream.server.link()
-            && let Some(entry) = self.core.links.get_mut(link)
-            && let Mux::Back(back) = &mut entry.mux
-        {
-            back.end_after();
+        if let Some(link) = stream.server.link() {
+            self.core.links.end_after(link);
         }
     }
 
@@ -25,18 +21,12 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(link) = stream.server.take_link() {
-            if self.core.links.is_stream(link) {
+            if self.core.links.shares_connection(link) {
                 self.end_server_stream(link);
                 self.uncount_server(stream);
                 return self.release_slot(stream);
             }
-            let is_reusable = self.core.links.get(link).is_some_and(|entry| {
-                matches!(&entry.mux, Mux::Back(back) if back.is_reusable())
-                    && !entry.eof
-                    && !entry.blocked
-                    && entry.input.is_empty()
-            });
-            if is_reusable {
+            if self.core.links.is_reusable(link) {
                 self.keep_idle(stream, link);
             } else {
                 self.close_server(link);
@@ -105,11 +95,9 @@ impl<D: Driver> Cx<'_, D> {
 
     fn keep_private(&mut self, stream: &Stream, link: LinkId) {
         // A client whose connection ends keeps no server connection.
-        let keeper = stream.client.filter(|client| {
-            let entry = self.core.links.get(*client);
-            entry.is_some_and(|entry| matches!(&entry.mux, Mux::Front(front) if front.lives()))
-                && !stream.close_client
-        });
+        let keeper = stream
+            .client
+            .filter(|client| self.core.links.outlives_exchange(*client) && !stream.close_client);
         let Some(client) = keeper.and_then(|keeper| self.core.links.client_mut(keeper)) else {
             return self.close_server(link);
         };
@@ -126,7 +114,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a server's connection; bytes that were taken for sending still leave.
     pub fn close_server(&mut self, link: LinkId) {
-        if self.core.links.is_stream(link) {
+        if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);
         }
         let Some(server) = self.core.links.server(link) else {
@@ -140,7 +128,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A server's connection is closed: forgets it.
     pub fn forget_server(&mut self, link: LinkId) {
-        if self.core.links.is_stream(link) {
+        if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);
         }
         let core = &mut *self.core;

@@ -6,7 +6,6 @@ use net::timers::NEVER_MS;
 use super::Cx;
 use crate::ids::LinkId;
 use crate::link::Hold;
-use crate::link::mux::Mux;
 use crate::running::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
@@ -20,9 +19,7 @@ impl<D: Driver> Cx<'_, D> {
         if self.running.has_tables && !stream.txn.is_http {
             self.stick_response(stream);
         }
-        if let Some(Mux::Back(back)) = self.core.links.get_mut(server).map(|link| &mut link.mux) {
-            back.become_raw();
-        }
+        self.core.links.open_tunnel(server);
         let inspects = !self
             .running
             .proxy(stream.backend)

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use config::reader::Input;
+#[cfg(feature = "export")]
 use config::secrets;
 use proxy::explain::{Explanation, Step};
 use serde_json::{Value, json};
@@ -98,6 +99,7 @@ pub(super) fn json(explained: &Explanation, inputs: &[Input]) -> Value {
 }
 
 /// Hides the secrets of the configuration in the JSON of an explanation, for the dashboard.
+#[cfg(feature = "export")]
 pub(super) fn hide_secrets(explained: &mut Value) {
     let each = |of: &mut Value, hide: &dyn Fn(&str) -> String| {
         if let Value::String(text) = of {

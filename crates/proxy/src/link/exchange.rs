@@ -1,0 +1,112 @@
+//! What the layers above ask about an exchange, one request and its response on a connection, whatever mux frames it.
+
+use net::timers::NEVER_MS;
+
+use super::mux::h1::{After, Front, Linger};
+use super::{Links, Mux};
+use crate::ids::{LinkId, StreamId, Timers};
+
+/// What follows an exchange on a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// The connection is free for what its mux says.
+    Connection(After),
+    /// The exchange was one of several: the connection goes on without it.
+    Others,
+}
+
+impl Links {
+    /// Whether an exchange shares its connection with others. Its peer may then refuse it without having processed it (RFC 9113
+    /// §8.7), and bytes after a request for a tunnel belong to the tunnel.
+    #[inline]
+    pub fn shares_connection(&self, id: LinkId) -> bool {
+        self.is_stream(id)
+    }
+
+    /// The exchange of a connection for a new request: one more where the connection takes several at a time.
+    pub fn open_exchange(&mut self, connection: LinkId, timers: &mut Timers) -> Option<LinkId> {
+        let link = self.get(connection)?;
+        if !matches!(link.mux, Mux::Connection(_)) {
+            return Some(connection);
+        }
+        timers.set(link.timer, NEVER_MS);
+        self.add_stream(connection, None, timers)
+    }
+
+    /// The glitches of the peer on the connection of an exchange so far (`bc_glitches`).
+    pub fn glitches(&mut self, id: LinkId) -> u32 {
+        let connection = self.connection_of(id);
+        let connection = connection.and_then(|connection| self.connection_mut(connection));
+        connection.map_or(0, |connection| connection.codec.glitches())
+    }
+
+    /// Both sides of a server's exchange are a tunnel from now on.
+    pub fn open_tunnel(&mut self, server: LinkId) {
+        if let Some(Mux::Back(back)) = self.get_mut(server).map(|link| &mut link.mux) {
+            back.become_raw();
+        }
+    }
+
+    /// A connection takes no request after this exchange.
+    pub fn end_after(&mut self, server: LinkId) {
+        if let Some(Mux::Back(back)) = self.get_mut(server).map(|link| &mut link.mux) {
+            back.end_after();
+        }
+    }
+
+    /// Whether a server's connection can serve another request now: both messages of the exchange are complete, and nothing
+    /// waits on it.
+    pub fn is_reusable(&self, server: LinkId) -> bool {
+        self.get(server).is_some_and(|link| {
+            matches!(&link.mux, Mux::Back(back) if back.is_reusable())
+                && !link.eof
+                && !link.blocked
+                && link.input.is_empty()
+        })
+    }
+
+    /// Whether a connection takes one more request beside those that it serves.
+    pub fn takes_more(&self, connection: LinkId) -> bool {
+        self.get(connection).is_some_and(|link| {
+            !link.blocked
+                && matches!(&link.mux, Mux::Connection(connection) if connection.has_room())
+        })
+    }
+
+    /// Whether a client's connection serves one exchange at a time and is kept after this one, as far as is known.
+    pub fn outlives_exchange(&self, client: LinkId) -> bool {
+        self.get(client)
+            .is_some_and(|link| matches!(&link.mux, Mux::Front(front) if front.lives()))
+    }
+
+    /// The response of an exchange is complete, and the exchange ends.
+    pub fn finish_exchange(&mut self, client: LinkId) -> Option<Follows> {
+        Some(match &mut self.get_mut(client)?.mux {
+            Mux::Front(front) => Follows::Connection(front.finish()),
+            Mux::Stream(_) => Follows::Others,
+            Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => {
+                Follows::Connection(After::End(Linger::No))
+            }
+        })
+    }
+
+    /// Whether the peer will still end its side of an exchange, even if its message has no body. Releasing the exchange before
+    /// that resets it, and a proxy that is the server then gives up its own connection for the request.
+    pub fn has_end_to_come(&mut self, id: LinkId) -> bool {
+        self.stream_end_mut(id).is_some_and(|end| !end.has_ended)
+    }
+
+    /// What an HTTP/1 server has to prove before the upgrade of this client is accepted (RFC 6455 §4.1); none if nothing.
+    pub fn upgrade_proof(&mut self, client: LinkId) -> Option<&str> {
+        let upgrade = self.stream_end_mut(client)?.upgrade.as_deref()?;
+        upgrade.accept.as_deref()
+    }
+
+    /// The bytes of a client become HTTP/1 requests, the first of which belongs to this stream. `came`: bytes that were taken.
+    pub fn become_http1(&mut self, client: LinkId, stream: StreamId, came: &[u8]) {
+        if let Some(link) = self.get_mut(client) {
+            link.input.put_back(came);
+            link.mux = Mux::Front(Front::of(stream));
+        }
+    }
+}
