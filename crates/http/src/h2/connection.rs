@@ -78,6 +78,8 @@ struct Load {
     /// See [`Limits::idle_frames_max`].
     idle_frames: u32,
     glitches: u32,
+    /// Small credits that answer payload which we sent: many peers credit each frame, on its stream and on the connection.
+    credits_due: u32,
     /// Our unanswered pings.
     pings: u32,
     /// When `resets` and `idle_frames` were last halved, monotonic milliseconds.

@@ -203,7 +203,10 @@ impl Connection {
     ) -> Result<Option<Event>, Error> {
         let credit = number(payload) & WINDOW_MAX;
         if credit < SMALL_CREDIT_BYTES {
-            self.idle_frame()?;
+            match self.load.credits_due.checked_sub(1) {
+                Some(left) => self.load.credits_due = left,
+                None => self.idle_frame()?,
+            }
         }
         if frame.stream == StreamId::CONNECTION {
             return self.connection_credit(credit);

@@ -7,6 +7,9 @@ use crate::h2::streams::{Stream, StreamFlags};
 use crate::h2::{Code, Scheme, StreamId, write};
 use crate::{Head, Method};
 
+/// The credits that a peer sends at most for one DATA frame: on its stream and on the connection.
+const CREDITS_A_FRAME: u32 = 2;
+
 impl Connection {
     /// A client sends a request, which opens a stream. Returns the stream's number, or none if [`Connection::can_open`] is false.
     ///
@@ -117,7 +120,12 @@ impl Connection {
         };
         open.send_window -= len as i32;
         open.flags.send_end = end;
+        let stream_window = open.send_window;
         self.send_window -= len as i32;
+        // A frame that the peer's windows cut short earns nothing: otherwise tiny credits would pay for themselves.
+        if len > 0 && stream_window > 0 && self.send_window > 0 {
+            self.load.credits_due = self.load.credits_due.saturating_add(CREDITS_A_FRAME);
+        }
         let flags = if end { flag::END_STREAM } else { 0 };
         frame::head(kind::DATA, flags, stream, len, out);
         self.worked();

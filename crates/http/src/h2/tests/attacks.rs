@@ -28,6 +28,45 @@ fn frames_that_do_no_work() {
     assert_fine(&server(&mixed));
 }
 
+/// Peers that credit each frame of a response in small pieces, on its stream and on the connection, do what they should.
+#[test]
+fn credits_for_small_frames_are_no_attack() {
+    let mut server = new_server();
+    assert_fine(&feed(&mut server, &[&Wire::client().get(1).0]));
+    let mut head = Head::default();
+    head.set_status(200, b"");
+    let (stream, mut out) = (StreamId(1), Vec::new());
+    assert!(server.send_response(stream, &head, false, &mut out));
+    for _ in 0..50 {
+        for _ in 0..30 {
+            assert!(server.send_data_head(stream, 10, false, &mut out));
+        }
+        let credits = (0..30).fold(Wire::default(), |wire, _| wire.credit(1, 10).credit(0, 10));
+        assert_fine(&feed(&mut server, &[&credits.0]));
+    }
+    // More credits than frames are.
+    let more = (0..21).fold(Wire::default(), |wire, _| wire.credit(1, 1));
+    assert_ends(&feed(&mut server, &[&more.0]), Code::ENHANCE_YOUR_CALM);
+}
+
+/// A peer whose credits are so small that each frame carries a byte is one.
+#[test]
+fn a_window_of_a_byte_earns_nothing() {
+    let mut server = new_server();
+    let small = Wire::client().settings(&[(setting::INITIAL_WINDOW_SIZE, 0)]);
+    assert_fine(&feed(&mut server, &[&small.get(1).0]));
+    let mut head = Head::default();
+    head.set_status(200, b"");
+    let (stream, mut out) = (StreamId(1), Vec::new());
+    assert!(server.send_response(stream, &head, false, &mut out));
+    let ended = (0..100).any(|_| {
+        let told = feed(&mut server, &[&Wire::default().credit(1, 1).credit(0, 1).0]);
+        server.send_data_head(stream, 1, false, &mut out);
+        told.error.is_some()
+    });
+    assert!(ended);
+}
+
 /// CVE-2023-44487, and CVE-2025-8671, which has the server reset the streams.
 #[test]
 fn rapid_resets() {
