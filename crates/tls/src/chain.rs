@@ -174,10 +174,6 @@ impl Judge {
             Some(error) if faults.is_empty() => faults.push(of_unknown_depth(number_of(&error))),
             _ => {}
         }
-        // There are no intermediate certificates for those of version 1: nothing here would check their name constraints.
-        if is_old && path.members.len() > 2 {
-            faults.push(of_unknown_depth(n::UNSPECIFIED));
-        }
         faults.extend(self.name_constraints(&path).map(of_unknown_depth));
         faults
     }
@@ -450,7 +446,8 @@ impl Judge {
     }
 
     /// The error in the name constraints of a path that has other errors. Only the library checks name constraints: it is asked
-    /// about a time at which the certificates are valid. Without such a time, the constraints count as violated.
+    /// about a time at which the certificates are valid. Without such a time, the constraints count as violated, and so they do for a
+    /// certificate of version 1, which the library does not read.
     fn name_constraints(&self, path: &Path<'_>) -> Option<u8> {
         let [issued @ .., _] = &path.members[..] else {
             return None;
