@@ -8,13 +8,15 @@
 use std::sync::Arc;
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
+};
 use webpki::{
     CertRevocationList, EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, KeyUsage,
     OwnedCertRevocationList, RawPublicKeyEntity, RevocationOptionsBuilder,
 };
 
-use crate::crl::{List, Validity};
+use crate::crl::{List, RSA_SHA1, Validity};
 use crate::old::{KEY_CERT_SIGN, NAME_CONSTRAINTS, Parts, old, parts};
 use crate::{OfferError, Trusted};
 
@@ -82,7 +84,10 @@ pub(crate) struct Judge {
     trusted: Trusted,
     /// The lists that the library can read.
     lists: Vec<Readable>,
-    algorithms: WebPkiSupportedAlgorithms,
+    /// For the signatures of certificates.
+    algorithms: &'static [&'static dyn SignatureVerificationAlgorithm],
+    /// For the signatures of lists: these and older ones.
+    algorithms_of_lists: Vec<&'static dyn SignatureVerificationAlgorithm>,
 }
 
 /// A revocation list as the library reads it.
@@ -135,7 +140,8 @@ impl Judge {
         Ok(Judge {
             trusted: trusted.clone(),
             lists,
-            algorithms,
+            algorithms: algorithms.all,
+            algorithms_of_lists: [algorithms.all, &[RSA_SHA1]].concat(),
         })
     }
 
@@ -173,10 +179,6 @@ impl Judge {
             Some(webpki::Error::CaUsedAsEndEntity) if self.lists.is_empty() => {}
             Some(error) if faults.is_empty() => faults.push(of_unknown_depth(number_of(&error))),
             _ => {}
-        }
-        // There are no intermediate certificates for those of version 1: nothing here would check their name constraints.
-        if is_old && path.members.len() > 2 {
-            faults.push(of_unknown_depth(n::UNSPECIFIED));
         }
         faults.extend(self.name_constraints(&path).map(of_unknown_depth));
         faults
@@ -254,7 +256,7 @@ impl Judge {
         std::iter::once(first).chain(others).max_by_key(|each| {
             let has_signed = *choices > 0 && {
                 *choices -= 1;
-                self.signature(&each.parts.key, signed_parts(of)) == Signature::Good
+                signature(self.algorithms, &each.parts.key, signed_parts(of)) == Signature::Good
             };
             (has_signed, each.parts.is_at(now_s), each.parts.ends_s())
         })
@@ -294,7 +296,10 @@ impl Judge {
         }
         for (depth, pair) in members.windows(2).enumerate() {
             let of_issued = signed_parts(&pair[0].parts);
-            if self.algorithms_of(of_issued.algorithm).next().is_none() {
+            if fitting(self.algorithms, of_issued.algorithm)
+                .next()
+                .is_none()
+            {
                 faults.push(at(depth, n::WEAK_SIGNATURE));
             }
         }
@@ -325,7 +330,8 @@ impl Judge {
                     faults.push(at(depth + 1, n::NO_CERT_SIGN));
                 }
                 if checks_signatures
-                    && self.signature(&issuer.parts.key, signed_parts(parts)) == Signature::Bad
+                    && signature(self.algorithms, &issuer.parts.key, signed_parts(parts))
+                        == Signature::Bad
                 {
                     faults.push(at(depth, n::BAD_SIGNATURE));
                 }
@@ -373,7 +379,7 @@ impl Judge {
         let is_bad = |list: &&Arc<List>| {
             (checks_signatures || list.is_old)
                 && list.signed_parts().is_none_or(|signed| {
-                    let signature = self.signature(&issuer.key, signed);
+                    let signature = signature(&self.algorithms_of_lists, &issuer.key, signed);
                     signature != Signature::Good
                 })
         };
@@ -384,35 +390,6 @@ impl Judge {
             numbers.push(n::REVOKED);
         }
         numbers
-    }
-
-    fn algorithms_of(
-        &self,
-        id: &[u8],
-    ) -> impl Iterator<Item = &'static dyn rustls::pki_types::SignatureVerificationAlgorithm> {
-        let all = self.algorithms.all.iter().copied();
-        all.filter(move |each| each.signature_alg_id().as_ref() == id)
-    }
-
-    fn signature(&self, key: &SubjectPublicKeyInfoDer<'_>, of: SignedParts<'_>) -> Signature {
-        let Ok(key) = RawPublicKeyEntity::try_from(key) else {
-            return Signature::Bad;
-        };
-        let mut is_known = false;
-        for algorithm in self.algorithms_of(of.algorithm) {
-            is_known = true;
-            if key
-                .verify_signature(algorithm, of.signed, of.signature)
-                .is_ok()
-            {
-                return Signature::Good;
-            }
-        }
-        if is_known {
-            Signature::Bad
-        } else {
-            Signature::Unknown
-        }
     }
 
     /// The library's verdict on exactly this path, for a purpose or for any. It checks the revocation lists only at the present
@@ -429,10 +406,16 @@ impl Judge {
         let leaf = EndEntityCert::try_from(leaf.der)?;
         let anchors = [webpki::anchor_from_trusted_cert(root.der)?];
         let between: Vec<_> = between.iter().map(|each| each.der.clone()).collect();
-        let algorithms = self.algorithms.all;
         let Some(purpose) = purpose else {
-            let verified =
-                leaf.verify_for_usage(algorithms, &anchors, &between, now, AnyPurpose, None, None);
+            let verified = leaf.verify_for_usage(
+                self.algorithms,
+                &anchors,
+                &between,
+                now,
+                AnyPurpose,
+                None,
+                None,
+            );
             return verified.map(|_| ());
         };
         let is_of_path = |list: &List| path.members.iter().any(|each| list.is_of(&each.parts));
@@ -444,13 +427,16 @@ impl Judge {
         let builder = RevocationOptionsBuilder::new(&lists).ok();
         let revocation = builder.map(RevocationOptionsBuilder::build);
         let usage = purpose.for_library();
+        // `check` has found that the certificates are signed with algorithms for certificates.
+        let algorithms = &self.algorithms_of_lists;
         let verified =
             leaf.verify_for_usage(algorithms, &anchors, &between, now, usage, revocation, None);
         verified.map(|_| ())
     }
 
     /// The error in the name constraints of a path that has other errors. Only the library checks name constraints: it is asked
-    /// about a time at which the certificates are valid. Without such a time, the constraints count as violated.
+    /// about a time at which the certificates are valid. Without such a time, the constraints count as violated, and so they do for a
+    /// certificate of version 1, which the library does not read.
     fn name_constraints(&self, path: &Path<'_>) -> Option<u8> {
         let [issued @ .., _] = &path.members[..] else {
             return None;
@@ -480,6 +466,35 @@ pub(crate) struct SignedParts<'a> {
     pub signed: &'a [u8],
     pub algorithm: &'a [u8],
     pub signature: &'a [u8],
+}
+
+/// The algorithms with this identifier.
+fn fitting<'a>(
+    algorithms: &'a [&'static dyn SignatureVerificationAlgorithm],
+    id: &'a [u8],
+) -> impl Iterator<Item = &'static dyn SignatureVerificationAlgorithm> + 'a {
+    let all = algorithms.iter().copied();
+    all.filter(move |each| each.signature_alg_id().as_ref() == id)
+}
+
+/// Checks a signature with one of these algorithms.
+fn signature(
+    algorithms: &[&'static dyn SignatureVerificationAlgorithm],
+    key: &SubjectPublicKeyInfoDer<'_>,
+    of: SignedParts<'_>,
+) -> Signature {
+    let Ok(key) = RawPublicKeyEntity::try_from(key) else {
+        return Signature::Bad;
+    };
+    let mut result = Signature::Unknown;
+    for algorithm in fitting(algorithms, of.algorithm) {
+        result = Signature::Bad;
+        let verified = key.verify_signature(algorithm, of.signed, of.signature);
+        if verified.is_ok() {
+            return Signature::Good;
+        }
+    }
+    result
 }
 
 fn signed_parts<'a>(of: &Parts<'a>) -> SignedParts<'a> {

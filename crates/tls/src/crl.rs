@@ -2,9 +2,43 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
+use rustls::pki_types::{
+    AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id,
+};
+
 use crate::chain::SignedParts;
 use crate::der::{BIT_STRING, FIELD_0, INTEGER, SEQUENCE, expect, time, whole};
 use crate::old::{AUTHORITY_KEY_ID, KEY_ID, Parts, extensions};
+
+/// RSA with SHA-1, with which some authorities still sign their lists. Certificates must not be signed with it.
+pub(crate) static RSA_SHA1: &dyn SignatureVerificationAlgorithm = &RsaSha1;
+
+#[derive(Debug)]
+struct RsaSha1;
+
+impl SignatureVerificationAlgorithm for RsaSha1 {
+    fn verify_signature(
+        &self,
+        key: &[u8],
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), InvalidSignature> {
+        let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, key);
+        key.verify(message, signature).map_err(|_| InvalidSignature)
+    }
+
+    fn public_key_alg_id(&self) -> AlgorithmIdentifier {
+        alg_id::RSA_ENCRYPTION
+    }
+
+    /// `sha1WithRSAEncryption` (RFC 3279 §2.2.1).
+    fn signature_alg_id(&self) -> AlgorithmIdentifier {
+        AlgorithmIdentifier::from_slice(&[
+            0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5, 5, 0,
+        ])
+    }
+}
 
 /// Revocation lists from files of the configuration.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! The fields of certificates that the library does not show, and certificates of version 1 (RFC 5280 §4.1.2.1), which it does
 //! not read. `openssl x509 -req` makes such certificates when it gets no extensions.
 //!
-//! A version 1 certificate is trusted only if an authority issued it directly: there are no intermediate certificates of version
-//! 1.
+//! No intermediate authority has a version 1 certificate. A peer with such a certificate is refused below an authority with name
+//! constraints, which only the library checks.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;

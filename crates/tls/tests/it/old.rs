@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use rcgen::{KeyPair, PublicKeyData as _, SigningKey};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, GeneralSubtree, IsCa, KeyPair,
+    NameConstraints, PublicKeyData as _, SigningKey,
+};
 use spangate_tls::{
-    AcceptorOptions, ClientCertificates, Connector, ConnectorOptions, FailureKind, Identity,
-    IgnoredErrors, Offer, Verification, Version,
+    AcceptorOptions, Authorities, ClientCertificates, Connector, ConnectorOptions, FailureKind,
+    Identity, IgnoredErrors, Offer, Trusted, Verification, Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -77,6 +80,10 @@ fn pem(label: &str, der: &[u8]) -> String {
 
 /// A certificate of version 1 by `authority`, which is called `issuer`.
 fn certificate(authority: &Authority, issuer: &str, serial: u8, until: &str) -> Identity {
+    signed_by(authority.key(), issuer, serial, until)
+}
+
+fn signed_by(authority: &impl SigningKey, issuer: &str, serial: u8, until: &str) -> Identity {
     let key = KeyPair::generate().unwrap();
     let validity = tlv(SEQUENCE, &[&utc("200101000000Z"), &utc(until)]);
     let public = key.subject_public_key_info();
@@ -89,7 +96,7 @@ fn certificate(authority: &Authority, issuer: &str, serial: u8, until: &str) -> 
             &name("one.test"),
             &public,
         ],
-        authority.key(),
+        authority,
     );
     let pem = pem("CERTIFICATE", &der) + &key.serialize_pem();
     Identity::parse(pem.as_bytes(), None, None, Path::new("old")).unwrap()
@@ -207,5 +214,83 @@ fn clients_of_version_1_and_their_lists() {
         if is_taken {
             assert_eq!(pair.server.session.facts().unwrap().verdict.last, verdict);
         }
+    }
+}
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+/// An authority called `between` that another one issued.
+fn intermediate(root: &Issuer, constraints: Option<NameConstraints>) -> Issuer {
+    let mut params = authority("between");
+    params.name_constraints = constraints;
+    CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), root).unwrap()
+}
+
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+#[test]
+fn an_intermediate_authority_may_have_issued_a_certificate_of_version_1() {
+    let key = KeyPair::generate().unwrap();
+    let root = CertifiedIssuer::self_signed(authority("root"), key).unwrap();
+    let constraints = NameConstraints {
+        permitted_subtrees: vec![GeneralSubtree::DnsName("test".to_owned())],
+        excluded_subtrees: Vec::new(),
+    };
+    let (plain_one, constrained) = (
+        intermediate(&root, None),
+        intermediate(&root, Some(constraints)),
+    );
+    let stranger = KeyPair::generate().unwrap();
+    for (between, key, until, is_taken) in [
+        (&plain_one, plain_one.key(), LATER, true),
+        (&plain_one, plain_one.key(), EARLIER, false),
+        (&plain_one, &stranger, LATER, false),
+        // Nothing checks the names of a certificate of version 1.
+        (&constrained, constrained.key(), LATER, false),
+    ] {
+        let own = signed_by(key, "between", 1, until);
+        let pem = between.pem() + &root.pem();
+        let authorities = Authorities::parse(None, pem.as_bytes(), Path::new("ca")).unwrap();
+        let trusted = Trusted::new(&authorities, None);
+        let server = Authority::new("server").identity(&["server.test"], Kind::Ecdsa);
+        let options = AcceptorOptions {
+            clients: Some(ClientCertificates {
+                trusted: trusted.clone(),
+                hints: None,
+                tells_no_names: false,
+                is_optional: false,
+                ignored: IgnoredErrors::default(),
+                ignored_of_issuers: IgnoredErrors::default(),
+            }),
+            ..AcceptorOptions::default()
+        };
+        let connector = Connector::new(&ConnectorOptions {
+            identity: Some(own.clone()),
+            ..ConnectorOptions::default()
+        });
+        let lets_in = acceptor(&options, &[plain(server)]);
+        let mut pair = Pair::new(&lets_in, &connector.unwrap(), None);
+        pair.talk(usize::MAX);
+        let failure = &pair.server.failure;
+        assert_eq!(failure.is_none(), is_taken, "{failure:?}");
+        // The same as a server.
+        let connector = Connector::new(&ConnectorOptions {
+            verification: Verification::Required {
+                trusted,
+                name: None,
+            },
+            ..ConnectorOptions::default()
+        });
+        let serves = acceptor(&AcceptorOptions::default(), &[plain(own)]);
+        let mut pair = Pair::new(&serves, &connector.unwrap(), None);
+        pair.talk(usize::MAX);
+        let failure = &pair.client.failure;
+        assert_eq!(failure.is_none(), is_taken, "{failure:?}");
     }
 }

@@ -473,8 +473,8 @@ struct Fault {
 struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Folder {
-        let name = format!("spangate-tls-openssl-{}", std::process::id());
+    fn new(of: &str) -> Folder {
+        let name = format!("spangate-tls-{of}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -700,7 +700,7 @@ fn openssl_finds_the_same_errors_at_the_same_depths() {
     if Command::new("openssl").arg("version").output().is_err() {
         return skipped("openssl is not installed");
     }
-    let folder = Folder::new();
+    let folder = Folder::new("openssl");
     let (certificate, key) =
         Authority::new("server").issue(&["server.test"], "server", Kind::Ecdsa);
     let server = [
@@ -745,6 +745,99 @@ fn openssl_finds_the_same_errors_at_the_same_depths() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The root `root` with an RSA key, its revocation list by `openssl ca` with a digest, and a client's certificate, which the list
+/// revokes or not.
+fn with_list(folder: &Folder, digest: &str, version: u8, is_revoked: bool) -> Case {
+    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "root");
+    is_authority(&mut params);
+    let root = Made(CertifiedIssuer::self_signed(params, key).unwrap());
+    let leaf = Made::new("leaf", Some(&root), serial(2));
+    let revoked = if is_revoked { "02" } else { "03" };
+    let index = format!("R\t490101000000Z\t200101000000Z\t{revoked}\tunknown\t/CN=leaf\n");
+    let index = folder.write("index.txt", &index);
+    let extensions = match version {
+        1 => String::new(),
+        _ => "crl_extensions = list\n".to_owned(),
+    };
+    let configuration = format!(
+        "[ca]\ndefault_ca = own\n[own]\ndatabase = {index}\ndefault_crl_days = 9000\n{extensions}\
+         [list]\nauthorityKeyIdentifier = keyid\n"
+    );
+    let arguments = [
+        "ca",
+        "-gencrl",
+        "-config",
+        &folder.write("ca.cnf", &configuration),
+        "-md",
+        digest,
+        "-cert",
+        &folder.write("root.pem", &root.pem()),
+        "-keyfile",
+        &folder.write("root.key", &root.0.key().serialize_pem()),
+        "-out",
+        &folder.write("crl.pem", ""),
+    ];
+    let mut made = openssl(&arguments, Stdio::null());
+    let mut errors = String::new();
+    let mut stream = made.0.stderr.take().unwrap();
+    stream.read_to_string(&mut errors).unwrap();
+    assert!(made.0.wait().unwrap().success(), "{errors}");
+    let list = std::fs::read_to_string(folder.0.join("crl.pem")).unwrap();
+    case("list", &[&leaf], &[&root], &[list])
+}
+
+#[test]
+fn lists_may_be_signed_with_sha_1() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        return skipped("openssl is not installed");
+    }
+    let folder = Folder::new("lists");
+    let ignoring_revoked = || {
+        let revoked = Fault {
+            number: 23,
+            depth: 0,
+        };
+        ignoring([revoked].iter())
+    };
+    let revoked = Verdict {
+        last: 23,
+        own: 23,
+        ..Verdict::default()
+    };
+    for (digest, version) in [("sha256", 1), ("sha256", 2), ("sha1", 1), ("sha1", 2)] {
+        let good = with_list(&folder, digest, version, false);
+        let expected = Some(Verdict::default());
+        assert_eq!(
+            verdict(&good, ignoring([].iter())),
+            expected,
+            "{digest} {version}"
+        );
+        assert!(accepts_server(&good), "{digest} {version}");
+        let bad = with_list(&folder, digest, version, true);
+        assert_eq!(
+            verdict(&bad, ignoring([].iter())),
+            None,
+            "{digest} {version}"
+        );
+        assert_eq!(
+            verdict(&bad, ignoring_revoked()),
+            Some(revoked),
+            "{digest} {version}"
+        );
+        assert!(!accepts_server(&bad), "{digest} {version}");
+        // Another authority of the same name has signed the list.
+        let mut forged = with_list(&folder, digest, version, false);
+        forged.lists = good.lists.clone();
+        assert_eq!(
+            verdict(&forged, ignoring([].iter())),
+            None,
+            "{digest} {version}"
+        );
+    }
 }
 
 #[test]
