@@ -10,7 +10,7 @@ use sample::Session;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::{ServerTables, Shared};
+use crate::shared::{BalancingWeights, ServerTables, Shared};
 use crate::stream::Stream;
 pub(crate) use balance::Observed;
 use balance::{Balance, Beginning, Candidates};
@@ -27,6 +27,8 @@ struct Backend {
     /// The epoch of the derived data.
     epoch: u32,
     balance: Box<dyn Balance>,
+    /// A request with a key waits for its server when that is full.
+    sticks: bool,
     usable: Vec<bool>,
     /// Whether a usable server may only be probed.
     probes: bool,
@@ -128,7 +130,7 @@ impl Backends {
 
     /// Whether requests with a key wait for their server when that is full.
     pub fn sticks(&self, backend: ProxyId) -> bool {
-        self.0[backend.place()].balance.sticks()
+        self.0[backend.place()].sticks
     }
 
     /// A server has responded or failed.
@@ -149,7 +151,7 @@ impl Backends {
     ) -> Choice {
         let (ambient, shared) = (view.ambient, &view.ambient.shared);
         let backend = self.current(view, place);
-        let sticks = key.is_some() && backend.balance.sticks();
+        let sticks = key.is_some() && backend.sticks;
         let server = |index: usize| ServerId::at(place, index);
         let (probes, now_ms) = (backend.probes, now_ns / 1_000_000);
         let is_usable = |index: usize| {
@@ -218,17 +220,16 @@ impl Backend {
         let usable: Vec<bool> = places()
             .map(|server| servers.is_usable(server) || (probes && servers.is_probed(server)))
             .collect();
-        let balance = &view.running.proxy(backend).balance;
-        let weights: Vec<u32> = match balance.is_dynamic() {
-            true => servers.balancing_weights(&places().collect::<Vec<_>>()),
-            false => places().map(|server| servers.weight(server)).collect(),
-        };
+        let proxy = view.running.proxy(backend);
+        let BalancingWeights { units, weights } =
+            servers.balancing_weights(&places().collect::<Vec<_>>());
         let worker = view.ambient.worker.0 as usize;
         Backend {
             epoch,
             balance: balance::new(&Beginning {
-                proxy: view.running.proxy(backend),
+                proxy,
                 weights: &weights,
+                weight_units: units,
                 usable: &usable,
                 ring_key: &|place| {
                     let record = view.servers.at(ServerId::at(backend, place));
@@ -236,6 +237,7 @@ impl Backend {
                 },
                 worker,
             }),
+            sticks: proxy.balance.facts().is_keyed,
             usable,
             probes,
             weights,

@@ -81,6 +81,7 @@ impl Logging {
                     balance: balance::new(&Beginning {
                         proxy,
                         weights: &weights,
+                        weight_units: 1,
                         usable: &usable,
                         ring_key: &|place| {
                             let server = &proxy.servers[place];

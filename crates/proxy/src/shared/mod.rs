@@ -47,7 +47,7 @@ pub use records::{DeleteError, RenameError};
 pub(crate) use refused::{How, Message};
 pub use refused::{Refused, Snapshot};
 pub use servers::ServerChange;
-pub(crate) use servers::Servers;
+pub(crate) use servers::{BalancingWeights, Servers};
 pub use states::ServerLoad;
 pub use statistics::Activity;
 pub use switches::{Door, RateLimit};

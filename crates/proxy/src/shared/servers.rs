@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Balance, Config, Mode, Observe, Proxy, Server};
+use config::model::{Config, Mode, Observe, Proxy, Server};
 
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
@@ -141,6 +141,14 @@ impl ServerState {
     }
 }
 
+/// The weights of servers for balancing.
+pub(crate) struct BalancingWeights {
+    /// The units of a weight of 1: more than one while a server starts slowly, so that a part of a weight of 1 can be expressed.
+    pub units: u32,
+    /// By server.
+    pub weights: Vec<u32>,
+}
+
 /// The servers of a backend.
 #[derive(Debug)]
 struct BackendState {
@@ -243,19 +251,24 @@ impl Servers {
         self.touch(server.backend);
     }
 
-    /// The balancing weights of the servers. These are the plain weights, unless a server starts slowly: then they are in smaller
-    /// units, so that a part of a weight of 1 can be expressed.
-    pub fn balancing_weights(&self, servers: &[ServerId]) -> Vec<u32> {
+    /// The current weights of servers for balancing.
+    pub fn balancing_weights(&self, servers: &[ServerId]) -> BalancingWeights {
         let share = |server: ServerId| self.server(server).share.load(Ordering::Relaxed);
         let servers = || servers.iter().copied();
         if servers().all(|server| share(server) == WHOLE) {
-            return servers().map(|server| self.weight(server)).collect();
+            return BalancingWeights {
+                units: 1,
+                weights: servers().map(|server| self.weight(server)).collect(),
+            };
         }
         let part = |server: ServerId| {
             let weight = self.weight(server) * SLOW_START_UNITS;
             (weight * share(server)).div_ceil(WHOLE)
         };
-        servers().map(part).collect()
+        BalancingWeights {
+            units: SLOW_START_UNITS,
+            weights: servers().map(part).collect(),
+        }
     }
 
     /// A check has passed: resets the count of errors.
@@ -505,11 +518,7 @@ impl BackendState {
             places: AtomicUsize::new(proxy.servers.len()),
             allbackups: proxy.options.allbackups,
             full,
-            by_load: proxy.hash_balance_factor > 0
-                || matches!(
-                    proxy.balance,
-                    Balance::LeastConn | Balance::LeastLatency | Balance::Random { .. }
-                ),
+            by_load: proxy.hash_balance_factor > 0 || proxy.balance.facts().uses_load,
             turn: Turn::default(),
         }
     }

@@ -59,11 +59,6 @@ pub(crate) trait Balance: Debug + Send {
     fn learnt(&mut self) -> Latencies {
         Latencies::default()
     }
-
-    /// Whether a request with a key waits for its server when that is full.
-    fn sticks(&self) -> bool {
-        false
-    }
 }
 
 /// The servers of a backend at the start of an algorithm.
@@ -71,6 +66,8 @@ pub(crate) struct Beginning<'a> {
     pub proxy: &'a Proxy,
     /// By server.
     pub weights: &'a [u32],
+    /// The units of a weight of 1 in `weights`.
+    pub weight_units: u32,
     /// By server: whether it takes requests.
     pub usable: &'a [bool],
     /// The key that places a server on a ring ([`ring_key`]).
@@ -87,7 +84,6 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         worker,
         ..
     } = *beginning;
-    let is_ring = proxy.hash_type.method == HashMethod::Ring;
     match &proxy.balance {
         Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(weights, usable)),
         Configured::StaticRr => Box::new(static_rr::StaticRr::new(weights, usable)),
@@ -96,7 +92,7 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         Configured::First => Box::new(first::First),
         Configured::Random { draws } => Box::new(random::Random {
             draws: *draws,
-            bound: consistent::Bound::new(proxy, weights, usable),
+            bound: consistent::Bound::new(beginning),
         }),
         Configured::Sticky => Box::new(sticky::Sticky::default()),
         Configured::Source
@@ -104,17 +100,10 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         | Configured::UrlParam { .. }
         | Configured::Hdr { .. }
         | Configured::Hash(_)
-        | Configured::LogHash(_)
-            if is_ring =>
-        {
-            Box::new(consistent::Ring::new(beginning))
-        }
-        Configured::Source
-        | Configured::Uri { .. }
-        | Configured::UrlParam { .. }
-        | Configured::Hdr { .. }
-        | Configured::Hash(_)
-        | Configured::LogHash(_) => Box::new(hash::Hash::new(weights, usable)),
+        | Configured::LogHash(_) => match proxy.hash_type.method {
+            HashMethod::Ring => Box::new(consistent::Ring::new(beginning)),
+            HashMethod::Map => Box::new(hash::Hash::new(weights, usable)),
+        },
     }
 }
 
