@@ -12,6 +12,7 @@ use config::model::{Config, Mode, Observe, Proxy, Server};
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
 use super::outlier::{Latencies, Verdict, Watch};
+use super::releases::Releases;
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -166,6 +167,7 @@ struct BackendState {
     /// The algorithm uses the load.
     by_load: bool,
     turn: Turn,
+    releases: Releases,
 }
 
 /// The state of the servers of all backends.
@@ -232,6 +234,11 @@ impl Servers {
     /// The shared turn of a backend.
     pub fn turn(&self, backend: ProxyId) -> &Turn {
         &self.backend(backend).turn
+    }
+
+    /// The servers of a backend that released slots.
+    pub fn releases(&self, backend: ProxyId) -> &Releases {
+        &self.backend(backend).releases
     }
 
     /// Sets the state of a server for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and the effective part of
@@ -410,6 +417,11 @@ impl Servers {
         minconn.min(maxconn).max(share)
     }
 
+    /// Whether the limit of a server depends on the load of its backend (`minconn`).
+    pub fn has_growing_limit(&self, server: ServerId) -> bool {
+        self.server(server).minconn.load(Ordering::Relaxed) > 0
+    }
+
     /// Takes one of a server's `limit` slots.
     pub fn take(&self, server: ServerId, limit: u32) -> bool {
         let held = &self.server(server).held;
@@ -429,7 +441,10 @@ impl Servers {
 
     /// Releases a slot.
     pub fn give(&self, server: ServerId) {
-        self.server(server).held.fetch_sub(1, Ordering::SeqCst);
+        let backend = self.backend(server.backend);
+        let state = backend.servers.at(server.place());
+        state.held.fetch_sub(1, Ordering::SeqCst);
+        backend.releases.record(server.place());
     }
 
     /// Requests that hold a slot.
@@ -520,6 +535,7 @@ impl BackendState {
             full,
             by_load: proxy.hash_balance_factor > 0 || proxy.balance.facts().uses_load,
             turn: Turn::default(),
+            releases: Releases::default(),
         }
     }
 }

@@ -10,12 +10,14 @@ mod random;
 mod roundrobin;
 mod static_rr;
 mod sticky;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 
 use config::model::{Balance as Configured, HashMethod, Proxy};
 
-use crate::shared::Turn;
+use crate::shared::{Releases, Turn};
 
 pub(crate) use consistent::ring_key;
 pub(crate) use key::{hash, key};
@@ -29,6 +31,8 @@ pub(crate) struct Candidates<'a> {
     pub weights: &'a [u32],
     /// Whether a server may be chosen.
     pub may: &'a dyn Fn(usize) -> bool,
+    /// Whether a server cannot be chosen before it releases a slot or the state of the servers changes.
+    pub stays_out: &'a dyn Fn(usize) -> bool,
     /// The number of requests in progress at a server.
     pub load: &'a dyn Fn(usize) -> u32,
     /// Whether a server has as many requests as hashing may give it (`hash-preserve-affinity`).
@@ -37,6 +41,8 @@ pub(crate) struct Candidates<'a> {
     pub now_ns: u64,
     /// The turn that all workers share.
     pub turn: &'a Turn,
+    /// The servers that released slots.
+    pub releases: &'a Releases,
 }
 
 /// An algorithm and its state in one worker.
@@ -90,10 +96,7 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::LeastLatency => Box::new(latency::LeastLatency::new(weights.len(), worker)),
         Configured::First => Box::new(first::First),
-        Configured::Random { draws } => Box::new(random::Random {
-            draws: *draws,
-            bound: consistent::Bound::new(beginning),
-        }),
+        Configured::Random { draws } => Box::new(random::Random::new(*draws, beginning)),
         Configured::Sticky => Box::new(sticky::Sticky::default()),
         Configured::Source
         | Configured::Uri { .. }
