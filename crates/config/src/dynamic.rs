@@ -1,6 +1,6 @@
-//! Server lines that are added at run time (management guide §9.3 "add server").
+//! Changes at run time: server lines that are added (management guide §9.3 "add server"), and weights.
 //!
-//! Such a line is parsed as a line of its backend, after the `global` and `default-server` lines with the defaults of servers.
+//! An added line is parsed as a line of its backend, after the `global` and `default-server` lines with the defaults of servers.
 //! The configuration keeps those lines for this purpose ([`crate::model::Global::server_lines`],
 //! [`crate::model::Proxy::default_server_lines`]).
 
@@ -10,7 +10,7 @@ use crate::condition::BuildInfo;
 use crate::diagnostic::Severity;
 use crate::environment::Environment;
 use crate::load::{self, LoadOptions};
-use crate::model::{Balance, Config, HashMethod, Mode, Proto, Proxy, Server};
+use crate::model::{Config, Mode, Proto, Proxy, Server};
 use crate::reader::Input;
 use std::sync::Arc;
 
@@ -32,6 +32,9 @@ const STATIC_ONLY: &[&str] = &[
     "stick",
 ];
 
+/// The largest weight of a server.
+const WEIGHT_MAX: i64 = 256;
+
 /// The indexes of the address and of the first option on a line.
 const ADDRESS: usize = 0;
 
@@ -47,25 +50,58 @@ pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
     if proxy.mode == Mode::Log {
         return Err(format!("{title} uses mode log"));
     }
-    let is_static = match proxy.balance {
-        Balance::StaticRr => true,
-        Balance::Source
-        | Balance::Uri { .. }
-        | Balance::UrlParam { .. }
-        | Balance::Hdr { .. }
-        | Balance::Hash(_)
-        | Balance::LogHash(_) => proxy.hash_type.method == HashMethod::Map,
-        Balance::RoundRobin
-        | Balance::LeastConn
-        | Balance::LeastLatency
-        | Balance::First
-        | Balance::Random { .. }
-        | Balance::Sticky => false,
-    };
-    match is_static {
-        true => Err(format!("{title} uses a non dynamic load balancing method")),
-        false => Ok(()),
+    if !proxy.has_dynamic_weights() {
+        return Err(format!("{title} uses a non dynamic load balancing method"));
     }
+    Ok(())
+}
+
+/// The weight that a command or an agent asks for: a number, or a percentage of the `initial` one.
+///
+/// # Errors
+/// The reason in HAProxy's words (`server_parse_weight_change_request`): the text is no weight, or the proxy's balance
+/// algorithm does not allow this one.
+pub fn weight(proxy: &Proxy, initial: u32, text: &str) -> Result<u32, &'static str> {
+    if text.is_empty() {
+        return Err("Require <weight> or <weight%>.\n");
+    }
+    let Some((number, rest)) = leading_number(text) else {
+        return Err("Empty weight string empty or preceded by garbage\n");
+    };
+    let weight = match rest {
+        "%" if number < 0 => return Err("Relative weight must be positive.\n"),
+        "%" => (i64::from(initial) * number.min(100 * WEIGHT_MAX) / 100).min(WEIGHT_MAX),
+        _ if !(0..=WEIGHT_MAX).contains(&number) => {
+            return Err("Absolute weight can only be between 0 and 256 inclusive.\n");
+        }
+        "" => number,
+        _ => return Err("Trailing garbage in weight string\n"),
+    };
+    if weight > 0 && weight != i64::from(initial) && !proxy.has_dynamic_weights() {
+        return Err(
+            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
+        );
+    }
+    Ok(weight as u32)
+}
+
+/// The number at the beginning of a text, parsed like `strtol`, and the rest of the text.
+#[must_use]
+pub fn leading_number(text: &str) -> Option<(i64, &str)> {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if count == 0 {
+        return None;
+    }
+    let end = text.len() - digits.len() + count;
+    let limit = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    let number = text[..end].strip_prefix('+').unwrap_or(&text[..end]);
+    Some((number.parse().unwrap_or(limit), &text[end..]))
 }
 
 /// Parses a server of the proxy at this index: its name, and the words that follow it. As in HAProxy, variables in its address

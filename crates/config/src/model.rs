@@ -1,6 +1,7 @@
 //! The typed configuration, which runs. It does not change after the build. Names are resolved to indexes, settings of `defaults`
 //! are copied and their rules shared, and expressions are compiled.
 
+mod balance;
 mod bandwidth;
 mod bind;
 mod certificate;
@@ -22,6 +23,7 @@ mod statistics;
 mod tables;
 mod tls;
 
+pub use balance::*;
 pub use bandwidth::*;
 pub use bind::*;
 pub use certificate::*;

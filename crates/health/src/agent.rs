@@ -1,5 +1,6 @@
 //! Agent checks: a server's agent replies with a line of words (manual §5.2 agent-check).
 
+use config::dynamic;
 use config::model::CheckStatus;
 use proxy::{CheckOutcome, ServerChange};
 
@@ -95,10 +96,8 @@ fn obey(control: &Control, target: &Target, said: &Said) -> Option<String> {
     }
     let mut warning = None;
     if let Some(text) = &said.weight {
-        let is_dynamic = control.running.config.proxies[target.backend]
-            .balance
-            .takes_weights();
-        match weight(text, target.line.weight, is_dynamic) {
+        let backend = &control.running.config.proxies[target.backend];
+        match dynamic::weight(backend, target.line.weight, text) {
             Ok(weight) => change(ServerChange::Weight(weight)),
             Err(why) => warning = Some(why.to_owned()),
         }
@@ -112,47 +111,6 @@ fn obey(control: &Control, target: &Target, said: &Said) -> Option<String> {
         }
     }
     warning
-}
-
-/// The weight that a text requests: a number, or a percentage of the configured weight.
-///
-/// # Errors
-/// What is wrong, in HAProxy's words.
-fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static str> {
-    if text.is_empty() {
-        return Err("Require <weight> or <weight%>.\n");
-    }
-    let weight = match text.strip_suffix('%') {
-        Some(percent) => {
-            let percent: u64 = percent
-                .parse()
-                .map_err(|_| "Trailing garbage in weight string.\n")?;
-            if initial == 0 {
-                return Err(
-                    "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
-                );
-            }
-            let weight = u64::from(initial) * percent / 100;
-            // A percentage above 0 gives a weight of at least 1.
-            let weight = weight.max(u64::from(percent > 0));
-            u32::try_from(weight).unwrap_or(u32::MAX).min(256)
-        }
-        None => {
-            let weight: u32 = text
-                .parse()
-                .map_err(|_| "Trailing garbage in weight string.\n")?;
-            if weight > 256 {
-                return Err("Absolute weight can only be between 0 and 256 inclusive.\n");
-            }
-            weight
-        }
-    };
-    if !is_dynamic && weight != 0 && weight != initial {
-        return Err(
-            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
-        );
-    }
-    Ok(weight)
 }
 
 /// Parses a line.
@@ -268,17 +226,5 @@ mod tests {
             (CheckStatus::NoChange, "agent reports an error : odd".into())
         );
         assert_eq!(told("50%"), (CheckStatus::NoChange, String::new()));
-    }
-
-    #[test]
-    fn weights_are_parts_or_numbers() {
-        assert_eq!(weight("50%", 10, true), Ok(5));
-        assert_eq!(weight("1%", 10, true), Ok(1));
-        assert_eq!(weight("0%", 10, true), Ok(0));
-        assert_eq!(weight("7", 10, true), Ok(7));
-        assert!(weight("300", 10, true).is_err());
-        assert!(weight("x%", 10, true).is_err());
-        assert!(weight("50%", 10, false).is_err());
-        assert_eq!(weight("100%", 10, false), Ok(10));
     }
 }

@@ -220,15 +220,16 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
     let bare = name.split('(').next().unwrap_or_default();
     let argument = line.inside_parentheses(1);
+    if let Some(plain) = Balance::plain(if bare.is_empty() { "roundrobin" } else { bare }) {
+        build.proxy.balance = plain;
+        return line.at_most(1);
+    }
     build.proxy.balance = match bare {
-        "" | "roundrobin" => Balance::RoundRobin,
-        "static-rr" => Balance::StaticRr,
-        "leastconn" => Balance::LeastConn,
-        "first" => Balance::First,
-        "source" => Balance::Source,
-        "random" => Balance::Random {
-            draws: draws(line, argument)?,
-        },
+        "random" => {
+            let draws = draws(line, argument)?;
+            line.at_most(1)?;
+            Balance::Random { draws }
+        }
         "uri" => uri(line)?,
         "url_param" => url_param(line)?,
         "hdr" => hdr(line, argument)?,
@@ -240,7 +241,6 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             line.at_most(next - 1)?;
             Balance::Hash(expr)
         }
-        "sticky" => Balance::Sticky,
         "log-hash" => {
             line.need(2, || "balance log-hash requires a converter list.".into())?;
             line.at_most(2)?;
@@ -250,7 +250,6 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             })?)
         }
         "rdp-cookie" => rdp_cookie(build, line, argument)?,
-        "least-latency" => Balance::LeastLatency,
         _ => {
             return Err(line.fault(
                 1,
@@ -259,14 +258,7 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             ));
         }
     };
-    match build.proxy.balance {
-        Balance::Uri { .. }
-        | Balance::UrlParam { .. }
-        | Balance::Hdr { .. }
-        | Balance::Hash(_)
-        | Balance::LogHash(_) => Ok(()),
-        _ => line.at_most(1),
-    }
+    Ok(())
 }
 
 fn draws(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<u32> {

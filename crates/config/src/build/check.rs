@@ -5,9 +5,7 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Places, State};
-use crate::model::{
-    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction,
-};
+use crate::model::{BackendTarget, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction};
 use std::collections::HashMap;
 
 /// Checks a configuration. If parts of it could not be built, only faults that do not depend on them are reported.
@@ -110,10 +108,7 @@ fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
         );
         shared.diagnostics.add(Severity::Alert, None, message);
     }
-    if !matches!(
-        proxy.balance,
-        Balance::RoundRobin | Balance::Random { .. } | Balance::Sticky | Balance::LogHash(_)
-    ) {
+    if !proxy.balance.facts().works_in_logs {
         let message = format!(
             "in {title}: \"balance\" only supports 'roundrobin', 'random', 'sticky' and 'log-hash'."
         );
@@ -325,11 +320,7 @@ fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
 /// Settings in a TCP proxy that work only in mode HTTP.
 fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let title = title(proxy);
-    if matches!(
-        proxy.balance,
-        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. }
-    ) && proxy.is_backend
-    {
+    if proxy.balance.facts().needs_http && proxy.is_backend {
         warn(
             shared,
             format!(

@@ -19,9 +19,13 @@ backend ring
 ";
 
 fn config() -> Config {
+    config_of(TEXT)
+}
+
+fn config_of(text: &str) -> Config {
     let input = Input {
         name: "dynamic.cfg".into(),
-        text: TEXT.into(),
+        text: text.into(),
     };
     let options = LoadOptions {
         build: &BuildInfo::default(),
@@ -114,4 +118,78 @@ fn backends_whose_balancing_is_fixed_take_no_servers() {
         why,
         "backend 'still' uses a non dynamic load balancing method"
     );
+}
+
+/// As in HAProxy: weights are fixed only where a map of the servers is computed from them.
+#[test]
+fn weights_change_except_in_maps() {
+    let fixed = [
+        "static-rr",
+        "source",
+        "uri",
+        "url_param id",
+        "hdr(Host)",
+        "rdp-cookie",
+        "hash path",
+    ];
+    let dynamic = [
+        "roundrobin",
+        "leastconn",
+        "least-latency",
+        "first",
+        "random",
+    ];
+    let proxy = |balance: &str, hash_type: &str| {
+        let text = format!("backend b\n mode http\n balance {balance}\n hash-type {hash_type}\n");
+        config_of(&text).proxies.remove(0)
+    };
+    let is_fixed =
+        Err("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n");
+    for balance in fixed {
+        let proxy = proxy(balance, "map-based");
+        assert_eq!(weight(&proxy, 10, "50%"), is_fixed, "{balance}");
+        assert_eq!(weight(&proxy, 10, "100%"), Ok(10), "{balance}");
+        assert_eq!(weight(&proxy, 10, "0"), Ok(0), "{balance}");
+        assert!(supports_servers(&proxy).is_err(), "{balance}");
+    }
+    let consistent = fixed.iter().filter(|balance| **balance != "static-rr");
+    for balance in consistent {
+        let proxy = proxy(balance, "consistent");
+        assert_eq!(weight(&proxy, 10, "50%"), Ok(5), "{balance}");
+        assert_eq!(supports_servers(&proxy), Ok(()), "{balance}");
+    }
+    for balance in dynamic {
+        let proxy = proxy(balance, "map-based");
+        assert_eq!(weight(&proxy, 10, "50%"), Ok(5), "{balance}");
+        assert_eq!(supports_servers(&proxy), Ok(()), "{balance}");
+    }
+}
+
+#[test]
+fn weights_are_numbers_or_percentages() {
+    let proxy = Proxy::default();
+    for (text, expected) in [
+        ("5", 5),
+        ("0", 0),
+        ("256", 256),
+        ("50%", 10),
+        ("0%", 0),
+        ("1%", 0),
+    ] {
+        assert_eq!(weight(&proxy, 20, text), Ok(expected), "{text}");
+    }
+    assert_eq!(weight(&proxy, 20, "99999999999%"), Ok(256));
+    for text in [
+        "",
+        "x",
+        "x%",
+        "-1",
+        "257",
+        "5x",
+        "-5%",
+        "5%x",
+        "99999999999999999999",
+    ] {
+        assert!(weight(&proxy, 20, text).is_err(), "{text}");
+    }
 }

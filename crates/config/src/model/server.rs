@@ -1,4 +1,4 @@
-//! Servers (manual §5.2) and balance algorithms (manual §4.2 balance).
+//! Servers (manual §5.2) and `hash-type` (manual §4.2).
 
 use super::{Proto, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
@@ -7,78 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use syntax::octets::Octets;
-
-/// `balance` (manual §4.2).
-#[derive(Clone, Debug, Default)]
-pub enum Balance {
-    /// In turn; weights can change.
-    #[default]
-    RoundRobin,
-    /// In turn; weights are fixed.
-    StaticRr,
-    /// The server with the fewest connections.
-    LeastConn,
-    /// The server with the lowest expected latency (not in HAProxy): the peak-sensitive average of latencies (peak EWMA),
-    /// multiplied by the number of its current requests.
-    LeastLatency,
-    /// The first server with a free slot.
-    First,
-    /// The least loaded of several random servers.
-    Random {
-        /// How many servers are drawn.
-        draws: u32,
-    },
-    /// A hash of the client's address.
-    Source,
-    /// A hash of the URI.
-    Uri {
-        /// Including the query.
-        whole: bool,
-        /// The number of bytes that are hashed.
-        len: Option<usize>,
-        /// The number of directories that are hashed.
-        depth: Option<usize>,
-        /// Without scheme and authority.
-        path_only: bool,
-    },
-    /// A hash of a query parameter.
-    UrlParam {
-        /// Its name.
-        name: Octets,
-        /// If the query does not have it, use the body of a POST.
-        check_post: bool,
-    },
-    /// A hash of a header.
-    Hdr {
-        /// Its name.
-        name: Octets,
-        /// Only the middle part of a host name.
-        use_domain_only: bool,
-    },
-    /// A hash of an expression.
-    Hash(sample::Expr),
-    /// `mode log`: always the same server, while it is available.
-    Sticky,
-    /// `mode log`: a hash of the result of converters on a message.
-    LogHash(sample::Expr),
-}
-
-impl Balance {
-    /// Whether weights can be changed at run time to values other than none and full.
-    #[must_use]
-    pub fn takes_weights(&self) -> bool {
-        self.is_dynamic() || matches!(self, Balance::First)
-    }
-
-    /// Whether a fraction of a server's weight can apply (`slowstart`): HAProxy's `BE_LB_PROP_DYN`.
-    #[must_use]
-    pub fn is_dynamic(&self) -> bool {
-        matches!(
-            self,
-            Balance::RoundRobin | Balance::LeastConn | Balance::Random { .. }
-        )
-    }
-}
 
 /// `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use sample::Session;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::{ServerTables, Shared};
+use crate::shared::{BalancingWeights, ServerTables, Shared};
 use crate::stream::Stream;
 pub(crate) use balance::Observed;
 use balance::{Balance, Beginning, Candidates};
@@ -27,7 +27,11 @@ struct Backend {
     /// The epoch of the derived data.
     epoch: u32,
     balance: Box<dyn Balance>,
+    /// A request with a key waits for its server when that is full.
+    sticks: bool,
     usable: Vec<bool>,
+    /// The places of the first and the last usable server.
+    usable_ends: Option<[usize; 2]>,
     /// Whether a usable server may only be probed.
     probes: bool,
     weights: Vec<u32>,
@@ -121,14 +125,14 @@ impl Backends {
 
     /// Whether a backend has a usable server other than this one.
     pub fn has_others(&mut self, view: &View<'_>, backend: ProxyId, but: Option<ServerId>) -> bool {
-        let usable = &self.current(view, backend).usable;
-        let mut usable = usable.iter().enumerate().filter(|(_, usable)| **usable);
-        usable.any(|(place, _)| Some(ServerId::at(backend, place)) != but)
+        let but = but.filter(|but| but.backend == backend);
+        self.current(view, backend)
+            .has_usable_but(but.map(ServerId::place))
     }
 
     /// Whether requests with a key wait for their server when that is full.
     pub fn sticks(&self, backend: ProxyId) -> bool {
-        self.0[backend.place()].balance.sticks()
+        self.0[backend.place()].sticks
     }
 
     /// A server has responded or failed.
@@ -149,14 +153,18 @@ impl Backends {
     ) -> Choice {
         let (ambient, shared) = (view.ambient, &view.ambient.shared);
         let backend = self.current(view, place);
-        let sticks = key.is_some() && backend.balance.sticks();
+        let sticks = key.is_some() && backend.sticks;
         let server = |index: usize| ServerId::at(place, index);
         let (probes, now_ms) = (backend.probes, now_ns / 1_000_000);
         let is_usable = |index: usize| {
             backend.usable[index] && (!probes || shared.servers.may_probe(server(index), now_ms))
         };
         let has_others = |avoid: ServerId| {
-            (0..backend.usable.len()).any(|index| is_usable(index) && index != avoid.place())
+            if probes {
+                (0..backend.usable.len()).any(|index| is_usable(index) && index != avoid.place())
+            } else {
+                backend.has_usable_but(Some(avoid.place()))
+            }
         };
         let avoid = avoid.filter(|avoid| has_others(*avoid));
         let is_candidate = |index: usize| is_usable(index) && avoid != Some(server(index));
@@ -164,24 +172,36 @@ impl Backends {
             shared.servers.maxconn(server(index)) == 0 || shared.has_slot(server(index))
         };
         let may = |index: usize| is_candidate(index) && (sticks || has_slot(index));
+        let stays_out = |index: usize| {
+            let has_fixed_limit = !shared.servers.has_growing_limit(server(index));
+            !backend.usable[index] || (has_fixed_limit && !has_slot(index))
+        };
         let load = |index: usize| shared.servers.held(server(index));
         let candidates = Candidates {
             id: &|index| view.servers.at(server(index)).id,
             weights: &backend.weights,
             may: &may,
+            stays_out: &stays_out,
             load: &load,
             is_full: &|index| is_full(view, server(index)),
             now_ns,
             turn: shared.servers.turn(place),
+            releases: shared.servers.releases(place),
         };
         loop {
             let picked = backend
                 .balance
                 .pick(&candidates, key, &mut || ambient.random());
             let Some(index) = picked else {
-                return match (0..backend.usable.len()).any(is_candidate) {
-                    true => Choice::Full(None),
-                    false => Choice::Nobody,
+                let has_candidate = if probes {
+                    (0..backend.usable.len()).any(is_candidate)
+                } else {
+                    backend.has_usable_but(avoid.map(ServerId::place))
+                };
+                return if has_candidate {
+                    Choice::Full(None)
+                } else {
+                    Choice::Nobody
                 };
             };
             let server = server(index);
@@ -218,17 +238,20 @@ impl Backend {
         let usable: Vec<bool> = places()
             .map(|server| servers.is_usable(server) || (probes && servers.is_probed(server)))
             .collect();
-        let balance = &view.running.proxy(backend).balance;
-        let weights: Vec<u32> = match balance.is_dynamic() {
-            true => servers.balancing_weights(&places().collect::<Vec<_>>()),
-            false => places().map(|server| servers.weight(server)).collect(),
-        };
+        let is_usable = |usable: &bool| *usable;
+        let first = usable.iter().position(is_usable);
+        let last = usable.iter().rposition(is_usable);
+        let usable_ends = first.zip(last).map(|(first, last)| [first, last]);
+        let proxy = view.running.proxy(backend);
+        let BalancingWeights { units, weights } =
+            servers.balancing_weights(&places().collect::<Vec<_>>());
         let worker = view.ambient.worker.0 as usize;
         Backend {
             epoch,
             balance: balance::new(&Beginning {
-                proxy: view.running.proxy(backend),
+                proxy,
                 weights: &weights,
+                weight_units: units,
                 usable: &usable,
                 ring_key: &|place| {
                     let record = view.servers.at(ServerId::at(backend, place));
@@ -236,12 +259,20 @@ impl Backend {
                 },
                 worker,
             }),
+            sticks: proxy.balance.facts().is_keyed,
+            usable_ends,
             usable,
             probes,
             weights,
             idle: Vec::new(),
             shared: Vec::new(),
         }
+    }
+
+    /// Whether it has a usable or probed server other than this one.
+    fn has_usable_but(&self, but: Option<usize>) -> bool {
+        self.usable_ends
+            .is_some_and(|ends| ends.iter().any(|place| Some(*place) != but))
     }
 
     #[cold]

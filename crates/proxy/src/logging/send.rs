@@ -81,6 +81,7 @@ impl Logging {
                     balance: balance::new(&Beginning {
                         proxy,
                         weights: &weights,
+                        weight_units: 1,
                         usable: &usable,
                         ring_key: &|place| {
                             let server = &proxy.servers[place];
@@ -254,10 +255,12 @@ impl Logging {
             id: &|server| proxy.servers[server].id,
             weights,
             may: &|server| usable[server],
+            stays_out: &|server| !usable[server],
             load: &|_| 0,
             is_full: &|_| false,
             now_ns: eval.now.mono_ns,
             turn: eval.ambient.shared.servers.turn(id),
+            releases: eval.ambient.shared.servers.releases(id),
         };
         let server = balance.pick(&candidates, key, &mut || eval.ambient.random())?;
         Some(first + server)

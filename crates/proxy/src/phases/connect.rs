@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use config::model::{Balance, HttpReuse, Proto, ServerAddress};
+use config::model::{HttpReuse, Proto, ServerAddress};
 use http::Name;
 use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
@@ -441,10 +441,8 @@ impl<D: Driver> Cx<'_, D> {
         if error != ConnectError::Resource {
             self.observe(stream, Seen::NotConnected);
         }
-        if matches!(
-            self.running.proxy(stream.backend).balance,
-            Balance::LeastLatency
-        ) {
+        let balance = &self.running.proxy(stream.backend).balance;
+        if balance.facts().uses_latency {
             let now_ns = self.now().mono_ns;
             stream.route.asked_ns = now_ns.saturating_sub(FAILED_LATENCY_NS);
             self.observe_latency(stream, now_ns);

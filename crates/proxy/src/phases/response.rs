@@ -1,6 +1,6 @@
 //! The response on its way to the client: reads its head, runs its rules, and sends it.
 
-use config::model::{Balance, ConnectionMode};
+use config::model::ConnectionMode;
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Name, Version};
 use net::Driver;
@@ -61,10 +61,8 @@ impl<D: Driver> Cx<'_, D> {
         }
         let now = self.now();
         stream.txn.timing.response_start_ms = Some(now.ms());
-        if matches!(
-            self.running.proxy(stream.backend).balance,
-            Balance::LeastLatency
-        ) {
+        let balance = &self.running.proxy(stream.backend).balance;
+        if balance.facts().uses_latency {
             self.observe_latency(stream, now.mono_ns);
         }
         stream.txn.status = status;

@@ -7,11 +7,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Balance, Config, Mode, Observe, Proxy, Server};
+use config::model::{Config, Mode, Observe, Proxy, Server};
 
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
 use super::outlier::{Latencies, Verdict, Watch};
+use super::releases::Releases;
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -141,6 +142,14 @@ impl ServerState {
     }
 }
 
+/// The weights of servers for balancing.
+pub(crate) struct BalancingWeights {
+    /// The units of a weight of 1: more than one while a server starts slowly, so that a part of a weight of 1 can be expressed.
+    pub units: u32,
+    /// By server.
+    pub weights: Vec<u32>,
+}
+
 /// The servers of a backend.
 #[derive(Debug)]
 struct BackendState {
@@ -158,6 +167,7 @@ struct BackendState {
     /// The algorithm uses the load.
     by_load: bool,
     turn: Turn,
+    releases: Releases,
 }
 
 /// The state of the servers of all backends.
@@ -226,6 +236,11 @@ impl Servers {
         &self.backend(backend).turn
     }
 
+    /// The servers of a backend that released slots.
+    pub fn releases(&self, backend: ProxyId) -> &Releases {
+        &self.backend(backend).releases
+    }
+
     /// Sets the state of a server for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and the effective part of
     /// it.
     pub fn set(&self, server: ServerId, flags: u32, weight: u32, share: u32) {
@@ -243,19 +258,24 @@ impl Servers {
         self.touch(server.backend);
     }
 
-    /// The balancing weights of the servers. These are the plain weights, unless a server starts slowly: then they are in smaller
-    /// units, so that a part of a weight of 1 can be expressed.
-    pub fn balancing_weights(&self, servers: &[ServerId]) -> Vec<u32> {
+    /// The current weights of servers for balancing.
+    pub fn balancing_weights(&self, servers: &[ServerId]) -> BalancingWeights {
         let share = |server: ServerId| self.server(server).share.load(Ordering::Relaxed);
         let servers = || servers.iter().copied();
         if servers().all(|server| share(server) == WHOLE) {
-            return servers().map(|server| self.weight(server)).collect();
+            return BalancingWeights {
+                units: 1,
+                weights: servers().map(|server| self.weight(server)).collect(),
+            };
         }
         let part = |server: ServerId| {
             let weight = self.weight(server) * SLOW_START_UNITS;
             (weight * share(server)).div_ceil(WHOLE)
         };
-        servers().map(part).collect()
+        BalancingWeights {
+            units: SLOW_START_UNITS,
+            weights: servers().map(part).collect(),
+        }
     }
 
     /// A check has passed: resets the count of errors.
@@ -397,6 +417,11 @@ impl Servers {
         minconn.min(maxconn).max(share)
     }
 
+    /// Whether the limit of a server depends on the load of its backend (`minconn`).
+    pub fn has_growing_limit(&self, server: ServerId) -> bool {
+        self.server(server).minconn.load(Ordering::Relaxed) > 0
+    }
+
     /// Takes one of a server's `limit` slots.
     pub fn take(&self, server: ServerId, limit: u32) -> bool {
         let held = &self.server(server).held;
@@ -416,7 +441,10 @@ impl Servers {
 
     /// Releases a slot.
     pub fn give(&self, server: ServerId) {
-        self.server(server).held.fetch_sub(1, Ordering::SeqCst);
+        let backend = self.backend(server.backend);
+        let state = backend.servers.at(server.place());
+        state.held.fetch_sub(1, Ordering::SeqCst);
+        backend.releases.record(server.place());
     }
 
     /// Requests that hold a slot.
@@ -505,12 +533,9 @@ impl BackendState {
             places: AtomicUsize::new(proxy.servers.len()),
             allbackups: proxy.options.allbackups,
             full,
-            by_load: proxy.hash_balance_factor > 0
-                || matches!(
-                    proxy.balance,
-                    Balance::LeastConn | Balance::LeastLatency | Balance::Random { .. }
-                ),
+            by_load: proxy.hash_balance_factor > 0 || proxy.balance.facts().uses_load,
             turn: Turn::default(),
+            releases: Releases::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Fills the fields of each kind of row (management guide §9.1).
 
-use config::model::{Balance, BindAddress, Mode, Proxy, ServerAddress};
+use config::model::{BindAddress, Mode, Proxy, ServerAddress};
 use net::Addr;
 use stats::latency::Latency;
 use stats::{Column, Kind, Row};
@@ -103,25 +103,6 @@ const fn mode(proxy: &Proxy) -> &'static str {
         Mode::Tcp => "tcp",
         Mode::Http => "http",
         Mode::Log => "syslog",
-    }
-}
-
-/// HAProxy's name of the algorithm.
-pub(crate) const fn algorithm(balance: &Balance) -> &'static str {
-    match balance {
-        Balance::RoundRobin => "roundrobin",
-        Balance::StaticRr => "static-rr",
-        Balance::LeastConn => "leastconn",
-        Balance::LeastLatency => "least-latency",
-        Balance::First => "first",
-        Balance::Random { .. } => "random",
-        Balance::Source => "source",
-        Balance::Uri { .. } => "uri",
-        Balance::UrlParam { .. } => "url_param",
-        Balance::Hdr { .. } => "hdr",
-        Balance::Hash(_) => "hash",
-        Balance::Sticky => "sticky",
-        Balance::LogHash(_) => "log-hash",
     }
 }
 
@@ -424,7 +405,7 @@ impl<'a> View<'a> {
             row.set(column, 0_u32);
         }
         if self.legends {
-            row.set(Column::Algo, algorithm(&proxy.balance));
+            row.set(Column::Algo, proxy.balance.facts().name);
             let cookie = proxy.cookie.as_ref();
             row.set_some(Column::Cookie, cookie.map(|cookie| cookie.name.to_string()));
         }

@@ -14,7 +14,6 @@ use super::Worker;
 use super::carry::from_format;
 use crate::ids::{ProxyId, ServerId};
 use crate::logging::Scene;
-use crate::statistics::fill::algorithm;
 use crate::stream::{Attached, Requests, Stream};
 
 /// Sets a text attribute.
@@ -286,7 +285,15 @@ impl Worker {
             text(attached, span, Key::Server, server.name.as_bytes());
             let reused = Evaluated::Bool(txn.server_reused);
             set(attached, span, Key::ServerReused, reused);
-            let balance = || algorithm(&scene.eval.running.proxy(stream.backend).balance);
+            let balance = || {
+                scene
+                    .eval
+                    .running
+                    .proxy(stream.backend)
+                    .balance
+                    .facts()
+                    .name
+            };
             let choice = stream.route.persist.choice().unwrap_or_else(balance);
             text(attached, span, Key::ServerChoice, choice.as_bytes());
         }

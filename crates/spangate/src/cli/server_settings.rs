@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 
+use config::dynamic::leading_number;
 use config::model::{ServerAddress, ServerOptions};
 use net::Addr;
 use proxy::{Checker, TlsSwitchError};
 
-use super::servers::{Found, leading_number};
+use super::servers::Found;
 use super::{Asked, Reply};
 
 /// The setting that a command changes.

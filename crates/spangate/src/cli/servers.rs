@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::{Balance, HashMethod, Proxy, ServerAddress};
+use config::dynamic::{self, leading_number};
+use config::model::{Proxy, ServerAddress};
 use net::Addr;
 use proxy::{Admin, Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
 
@@ -24,8 +25,6 @@ pub(super) const COMMANDS: &[Command] = &[
     command("set weight", "<bk>/<srv> (DEPRECATED)", Level::Admin, "change a server's weight (use 'set server')", set_weight),
 ];
 
-/// The largest weight (manual §5.2 weight).
-const WEIGHT_MAX: i64 = 256;
 /// Most bytes of a server's name, including the terminating zero in HAProxy.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -233,70 +232,18 @@ fn change_weight(asked: &Asked<'_>, server: &Found, text: &str) -> Reply {
         .subjects
         .shared
         .server_load(server.backend, server.place);
-    let weight = match read_weight(text, load.initial_weight) {
+    let backend = &asked.subjects.running.config.proxies[server.backend];
+    let weight = match dynamic::weight(backend, load.initial_weight, text) {
         Ok(weight) => weight,
         Err(message) => return refused(message),
     };
-    let balance = &asked.subjects.running.config.proxies[server.backend];
-    if weight > 0 && weight != load.initial_weight && is_static(balance) {
-        return refused(
-            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
-        );
-    }
     change(asked, server, ServerChange::Weight(weight));
     Reply::Done
-}
-
-/// A weight, or a percentage of the configured one.
-pub(super) fn read_weight(text: &str, initial: u32) -> Result<u32, &'static str> {
-    if text.is_empty() {
-        return Err("Require <weight> or <weight%>.\n");
-    }
-    let Some((weight, rest)) = leading_number(text) else {
-        return Err("Empty weight string empty or preceded by garbage\n");
-    };
-    let weight = match rest {
-        "%" if weight < 0 => return Err("Relative weight must be positive.\n"),
-        "%" => (i64::from(initial) * weight.min(100 * WEIGHT_MAX) / 100).min(WEIGHT_MAX),
-        _ if !(0..=WEIGHT_MAX).contains(&weight) => {
-            return Err("Absolute weight can only be between 0 and 256 inclusive.\n");
-        }
-        "" => weight,
-        _ => return Err("Trailing garbage in weight string\n"),
-    };
-    Ok(weight as u32)
 }
 
 /// The number at the beginning of a word, parsed like C's `atoi`.
 pub(super) fn number(word: &str) -> i64 {
     leading_number(word).map_or(0, |(number, _)| number)
-}
-
-/// The number at the beginning of a text, parsed like `strtol`, and the rest of the text.
-pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
-    let text = text.trim_start();
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-    if count == 0 {
-        return None;
-    }
-    let end = text.len() - digits.len() + count;
-    let limit = if text.starts_with('-') {
-        i64::MIN
-    } else {
-        i64::MAX
-    };
-    let number = text[..end].strip_prefix('+').unwrap_or(&text[..end]);
-    Some((number.parse().unwrap_or(limit), &text[end..]))
-}
-
-/// Whether the balance algorithm of a backend allows no change of weights.
-fn is_static(backend: &Proxy) -> bool {
-    match backend.balance {
-        Balance::StaticRr => true,
-        Balance::RoundRobin | Balance::LeastConn | Balance::First | Balance::Random { .. } => false,
-        _ => backend.hash_type.method == HashMethod::Map,
-    }
 }
 
 fn set_maxconn(asked: &Asked<'_>) -> Reply {
@@ -479,26 +426,6 @@ fn rename(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn weights() {
-        for (text, weight) in [("5", 5), ("0", 0), ("256", 256), ("50%", 10), ("0%", 0)] {
-            assert_eq!(read_weight(text, 20), Ok(weight), "{text}");
-        }
-        assert_eq!(read_weight("99999999999%", 20), Ok(256));
-        for text in [
-            "",
-            "x",
-            "-1",
-            "257",
-            "5x",
-            "-5%",
-            "5%x",
-            "99999999999999999999",
-        ] {
-            assert!(read_weight(text, 20).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn addresses() {

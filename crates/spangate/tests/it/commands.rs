@@ -135,6 +135,34 @@ pub fn named(name: &'static str) -> Origin {
     Origin::start(move |_| ok(name))
 }
 
+/// `least-latency` uses weights, and takes servers at run time.
+#[test]
+fn weights_of_every_dynamic_algorithm_change() {
+    let front = listener();
+    let one = named("one");
+    let backends = ["least-latency", "first", "leastconn", "static-rr"].map(|balance| {
+        format!(
+            "backend {balance}\n balance {balance}\n server s {} weight 10\n",
+            one.at
+        )
+    });
+    let config = format!(
+        "listen l\n bind \"fd@${{FRONT}}\"\n server s {}\n{}",
+        one.at,
+        backends.concat()
+    );
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    for balance in ["least-latency", "first", "leastconn"] {
+        assert_eq!(ask(&format!("set server {balance}/s weight 50%")), "");
+        let weight = ask(&format!("get weight {balance}/s"));
+        assert_eq!(weight, "5 (initial 10)\n", "{balance}");
+    }
+    assert_eq!(
+        ask("set server static-rr/s weight 50%"),
+        "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n"
+    );
+}
+
 #[test]
 fn servers_change_while_traffic_runs() {
     let (one, two) = (named("one"), named("two"));

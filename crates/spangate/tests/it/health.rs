@@ -212,6 +212,29 @@ fn agents_change_weights_and_states() {
     assert!(told.contains(down), "{told}");
 }
 
+/// A consistent hash uses weights that change; a map of the servers does not.
+#[test]
+fn agents_change_the_weights_of_consistent_hashes() {
+    let agent = Origin::raw(move |mut stream| {
+        let _ = stream.write_all(b"up 50%\n");
+        let _ = stream.read(&mut [0; 16]);
+    });
+    let server = named("server");
+    let weights = listener();
+    let line = format!(
+        "server s {} weight 100 agent-check agent-port {} agent-inter 20ms",
+        server.at,
+        agent.at.port()
+    );
+    let config = format!(
+        "{DEFAULTS}frontend w\n bind \"fd@${{WEIGHTS}}\"\n http-request return status 200 content-type text/plain lf-string \"%[srv_weight(ring/s)] %[srv_weight(map/s)]\"\n\
+         backend ring\n balance source\n hash-type consistent\n {line}\n\
+         backend map\n balance source\n {line}\n"
+    );
+    let _proxy = Proxy::start(&config, &[("WEIGHTS", &weights)]);
+    assert_eq!(until(&weights, "/", |text| text == "50 100"), "50 100");
+}
+
 #[test]
 fn errors_of_traffic_take_an_observed_server_down() {
     let failing = Origin::start(|request| match request.line.starts_with("OPTIONS ") {

@@ -1,7 +1,7 @@
 //! Hashing over a ring (manual §4.2 hash-type consistent): each server has points on the ring, and a hash selects the closest
 //! point. The points are the same as HAProxy's, so that a key keeps its server.
 
-use config::model::{HashKey, Proxy, Server, ServerAddress};
+use config::model::{HashKey, Server, ServerAddress};
 use net::Addr;
 use sample::hashes;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ impl Ring {
         let mut points = Vec::new();
         for server in (0..weights.len()).filter(|server| usable[*server]) {
             let key = (beginning.ring_key)(server);
-            let own = (0..weights[server] * POINTS_OF_A_WEIGHT).map(|number| Point {
+            let own = (0..beginning.points(server)).map(|number| Point {
                 at: hashes::full_avalanche(key.wrapping_add(number)),
                 server: server as u32,
             });
@@ -45,7 +45,7 @@ impl Ring {
         points.sort_by_key(|point| point.at);
         Ring {
             points,
-            bound: Bound::new(beginning.proxy, weights, usable),
+            bound: Bound::new(beginning),
             otherwise: RoundRobin::new(weights, usable),
         }
     }
@@ -58,6 +58,13 @@ impl Ring {
         let before = hash.wrapping_sub(self.points[previous].at);
         let after = self.points[next].at.wrapping_sub(hash);
         if before <= after { previous } else { next }
+    }
+}
+
+impl Beginning<'_> {
+    /// The number of a server's points.
+    fn points(&self, server: usize) -> u32 {
+        self.weights[server] * POINTS_OF_A_WEIGHT / self.weight_units
     }
 }
 
@@ -84,10 +91,6 @@ impl Balance for Ring {
             let mut back = self.points.iter().rev().map(|point| point.server as usize);
             back.find(|server| (candidates.may)(*server))
         })
-    }
-
-    fn sticks(&self) -> bool {
-        true
     }
 }
 
@@ -127,14 +130,15 @@ pub(crate) struct Bound {
 
 impl Bound {
     /// None where there is no bound.
-    pub fn new(proxy: &Proxy, weights: &[u32], usable: &[bool]) -> Option<Bound> {
-        if proxy.hash_balance_factor == 0 {
+    pub fn new(beginning: &Beginning<'_>) -> Option<Bound> {
+        let factor = beginning.proxy.hash_balance_factor;
+        if factor == 0 {
             return None;
         }
         let mut total = 0;
-        let pairs = weights.iter().zip(usable).map(|(weight, usable)| {
+        let pairs = beginning.usable.iter().enumerate().map(|(server, usable)| {
             let weight = match usable {
-                true => u64::from(*weight * POINTS_OF_A_WEIGHT),
+                true => u64::from(beginning.points(server)),
                 false => 0,
             };
             total += weight;
@@ -142,7 +146,7 @@ impl Bound {
         });
         let weights = pairs.collect();
         Some(Bound {
-            factor: u64::from(proxy.hash_balance_factor),
+            factor: u64::from(factor),
             total: total.max(1),
             weights,
         })

@@ -37,8 +37,4 @@ impl Balance for Hash {
             .find(|server| (candidates.may)(*server))
             .or_else(|| self.otherwise.pick(candidates, None, random))
     }
-
-    fn sticks(&self) -> bool {
-        true
-    }
 }

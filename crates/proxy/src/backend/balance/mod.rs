@@ -10,12 +10,14 @@ mod random;
 mod roundrobin;
 mod static_rr;
 mod sticky;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 
 use config::model::{Balance as Configured, HashMethod, Proxy};
 
-use crate::shared::Turn;
+use crate::shared::{Releases, Turn};
 
 pub(crate) use consistent::ring_key;
 pub(crate) use key::{hash, key};
@@ -29,6 +31,8 @@ pub(crate) struct Candidates<'a> {
     pub weights: &'a [u32],
     /// Whether a server may be chosen.
     pub may: &'a dyn Fn(usize) -> bool,
+    /// Whether a server cannot be chosen before it releases a slot or the state of the servers changes.
+    pub stays_out: &'a dyn Fn(usize) -> bool,
     /// The number of requests in progress at a server.
     pub load: &'a dyn Fn(usize) -> u32,
     /// Whether a server has as many requests as hashing may give it (`hash-preserve-affinity`).
@@ -37,6 +41,8 @@ pub(crate) struct Candidates<'a> {
     pub now_ns: u64,
     /// The turn that all workers share.
     pub turn: &'a Turn,
+    /// The servers that released slots.
+    pub releases: &'a Releases,
 }
 
 /// An algorithm and its state in one worker.
@@ -59,11 +65,6 @@ pub(crate) trait Balance: Debug + Send {
     fn learnt(&mut self) -> Latencies {
         Latencies::default()
     }
-
-    /// Whether a request with a key waits for its server when that is full.
-    fn sticks(&self) -> bool {
-        false
-    }
 }
 
 /// The servers of a backend at the start of an algorithm.
@@ -71,6 +72,8 @@ pub(crate) struct Beginning<'a> {
     pub proxy: &'a Proxy,
     /// By server.
     pub weights: &'a [u32],
+    /// The units of a weight of 1 in `weights`.
+    pub weight_units: u32,
     /// By server: whether it takes requests.
     pub usable: &'a [bool],
     /// The key that places a server on a ring ([`ring_key`]).
@@ -87,34 +90,23 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         worker,
         ..
     } = *beginning;
-    let is_ring = proxy.hash_type.method == HashMethod::Ring;
     match &proxy.balance {
         Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(weights, usable)),
         Configured::StaticRr => Box::new(static_rr::StaticRr::new(weights, usable)),
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::LeastLatency => Box::new(latency::LeastLatency::new(weights.len(), worker)),
         Configured::First => Box::new(first::First),
-        Configured::Random { draws } => Box::new(random::Random {
-            draws: *draws,
-            bound: consistent::Bound::new(proxy, weights, usable),
-        }),
+        Configured::Random { draws } => Box::new(random::Random::new(*draws, beginning)),
         Configured::Sticky => Box::new(sticky::Sticky::default()),
         Configured::Source
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }
         | Configured::Hdr { .. }
         | Configured::Hash(_)
-        | Configured::LogHash(_)
-            if is_ring =>
-        {
-            Box::new(consistent::Ring::new(beginning))
-        }
-        Configured::Source
-        | Configured::Uri { .. }
-        | Configured::UrlParam { .. }
-        | Configured::Hdr { .. }
-        | Configured::Hash(_)
-        | Configured::LogHash(_) => Box::new(hash::Hash::new(weights, usable)),
+        | Configured::LogHash(_) => match proxy.hash_type.method {
+            HashMethod::Ring => Box::new(consistent::Ring::new(beginning)),
+            HashMethod::Map => Box::new(hash::Hash::new(weights, usable)),
+        },
     }
 }
 

@@ -1,12 +1,49 @@
 //! `balance random`: draws some servers by weight and takes the least loaded of them.
 
-use super::consistent::Bound;
-use super::{Balance, Candidates};
+use super::consistent::{Bound, Bounded};
+use super::{Balance, Beginning, Candidates};
+
+/// How often one draw is repeated because it hit a server that cannot be used now. Then it looks at all servers.
+const MISSES_MAX: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Random {
-    pub draws: u32,
-    pub bound: Option<Bound>,
+    draws: u32,
+    bound: Option<Bound>,
+    /// By server: the sum of the weights of the usable servers up to it, including its own.
+    sums: Vec<u64>,
+}
+
+impl Random {
+    pub fn new(draws: u32, beginning: &Beginning<'_>) -> Random {
+        let mut sum = 0;
+        let servers = beginning.weights.iter().zip(beginning.usable);
+        let sums = servers.map(|(weight, usable)| {
+            sum += if *usable { u64::from(*weight) } else { 0 };
+            sum
+        });
+        Random {
+            draws,
+            sums: sums.collect(),
+            bound: Bound::new(beginning),
+        }
+    }
+
+    /// Draws a server that may be used; none if there is none.
+    fn draw(&self, among: &Among<'_>, random: &mut dyn FnMut() -> u64) -> Option<usize> {
+        let total = *self.sums.last()?;
+        if total == 0 {
+            return None;
+        }
+        for _ in 0..MISSES_MAX {
+            let drawn = random() % total;
+            let server = self.sums.partition_point(|sum| *sum <= drawn);
+            if among.has(server) {
+                return Some(server);
+            }
+        }
+        among.draw(random)
+    }
 }
 
 impl Balance for Random {
@@ -16,38 +53,48 @@ impl Balance for Random {
         _: Option<u32>,
         random: &mut dyn FnMut() -> u64,
     ) -> Option<usize> {
-        let round = self.bound.as_ref().map(|bound| bound.now(candidates));
-        let is_within = |server| round.as_ref().is_none_or(|round| round.takes(server));
-        let weight = |server: usize| {
-            if (candidates.may)(server) && is_within(server) {
-                u64::from(candidates.weights[server])
-            } else {
-                0
-            }
+        let among = Among {
+            candidates,
+            bounded: self.bound.as_ref().map(|bound| bound.now(candidates)),
         };
-        let count = candidates.weights.len();
-        let total: u64 = (0..count).map(weight).sum();
-        if total == 0 {
-            return None;
-        }
-        let mut draw = || {
-            let mut left = random() % total;
-            (0..count).find(|server| {
-                let share = weight(*server);
-                let hit = left < share;
-                left = left.saturating_sub(share);
-                hit
-            })
-        };
-        let drawn: Option<usize> =
-            (0..self.draws.max(1)).fold(None, |best, _| match (best, draw()) {
-                (Some(best), Some(other))
-                    if relative(candidates, other) >= relative(candidates, best) =>
-                {
-                    Some(best)
+        let mut best = self.draw(&among, random)?;
+        for _ in 1..self.draws {
+            match self.draw(&among, random) {
+                Some(other) if relative(candidates, other) < relative(candidates, best) => {
+                    best = other
                 }
-                (best, other) => other.or(best),
-            });
+                _ => {}
+            }
+        }
+        Some(best)
+    }
+}
+
+/// The servers that may be used now.
+struct Among<'a> {
+    candidates: &'a Candidates<'a>,
+    bounded: Option<Bounded<'a>>,
+}
+
+impl Among<'_> {
+    fn has(&self, server: usize) -> bool {
+        let is_within = |bounded: &Bounded<'_>| bounded.takes(server);
+        (self.candidates.may)(server) && self.bounded.as_ref().is_none_or(is_within)
+    }
+
+    /// Looks at all servers and draws one of these.
+    fn draw(&self, random: &mut dyn FnMut() -> u64) -> Option<usize> {
+        let servers = 0..self.candidates.weights.len();
+        let mut total = 0;
+        let mut drawn = None;
+        // Each server replaces the ones before it with the probability that its share of the weights so far gives.
+        for server in servers.filter(|server| self.has(*server)) {
+            let weight = u64::from(self.candidates.weights[server]);
+            total += weight;
+            if weight > 0 && random() % total < weight {
+                drawn = Some(server);
+            }
+        }
         drawn
     }
 }

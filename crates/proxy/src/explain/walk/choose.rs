@@ -9,7 +9,6 @@ use super::{Ended, Walk};
 use crate::ids::{ProxyId, ServerId};
 use crate::persist;
 use crate::shared::ServerTables;
-use crate::statistics::fill::algorithm;
 
 /// The result of a `use_backend` rule.
 enum Switch {
@@ -142,7 +141,7 @@ impl Walk<'_> {
         }
         let bound = self.stream.route.target;
         let bound = bound.and_then(|server| tables.find(server));
-        let algorithm = algorithm(&proxy.balance);
+        let algorithm = proxy.balance.facts().name;
         let choice = match bound {
             Some(server) => format!("Persistence binds it to server '{}'.", server.name),
             None if !proxy.stick_request.is_empty() => format!(

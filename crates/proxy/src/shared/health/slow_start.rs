@@ -11,10 +11,11 @@ const STEPS: u64 = 20;
 const STEP_MIN_MS: u64 = 1000;
 
 impl States {
-    /// The current share of a server, up to [`WHOLE`].
+    /// The current share of a server, up to [`WHOLE`], which it has at once where weights cannot change.
     pub fn share(&self, id: ServerId) -> u32 {
         let server = self.of(id);
-        if server.state != OpState::Starting || server.slow_start_ms == 0 {
+        let is_starting = server.state == OpState::Starting && server.slow_start_ms > 0;
+        if !is_starting || !self.backends[id.backend.place()].has_dynamic_weights {
             return WHOLE;
         }
         let elapsed_ms = self.now_ms.saturating_sub(server.last_change_ms);

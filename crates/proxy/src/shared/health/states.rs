@@ -282,6 +282,8 @@ pub(crate) struct BackendHealth {
     /// Its name in messages: `backend` or `proxy`.
     pub kind: &'static str,
     logs_checks: bool,
+    /// See [`Proxy::has_dynamic_weights`].
+    pub has_dynamic_weights: bool,
     pub servers: Vec<ServerHealth>,
     pub last_change_ms: u64,
     pub down_ms: u64,
@@ -298,6 +300,7 @@ impl BackendHealth {
                 "backend"
             },
             logs_checks: proxy.options.log_health_checks,
+            has_dynamic_weights: proxy.has_dynamic_weights(),
             servers: proxy
                 .servers
                 .iter()

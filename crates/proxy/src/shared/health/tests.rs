@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::{
-    CheckStatus, Config, InitState, OnError, OutlierEjection, Proxy, Server, ServerAddress,
-    ServerOptions,
+    Balance, CheckStatus, Config, InitState, OnError, OutlierEjection, Proxy, Server,
+    ServerAddress, ServerOptions,
 };
 use net::Addr;
 
 use super::super::outlier::Verdict;
 use super::check::{CheckOutcome, Checker};
 use super::ejection::Place;
+use super::slow_start::WHOLE;
 use super::states::{Admin, Cause, OpState, Seen, States};
 use crate::ids::{ProxyId, ServerId};
 
@@ -32,12 +33,27 @@ fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
 
 fn states(logs: bool, servers: Vec<Arc<Server>>) -> States {
     let mut proxy = Proxy {
-        name: "be".into(),
-        is_backend: true,
         servers,
         ..Proxy::default()
     };
     proxy.options.log_health_checks = logs;
+    states_of(proxy)
+}
+
+fn states_with(balance: Balance, servers: Vec<Arc<Server>>) -> States {
+    states_of(Proxy {
+        balance,
+        servers,
+        ..Proxy::default()
+    })
+}
+
+fn states_of(proxy: Proxy) -> States {
+    let proxy = Proxy {
+        name: "be".into(),
+        is_backend: true,
+        ..proxy
+    };
     let config = Config {
         proxies: vec![proxy],
         ..Config::default()
@@ -376,6 +392,24 @@ fn a_slow_start_grows() {
     assert_eq!(states.warm_up().1, None);
     assert_eq!(states.of(id(0)).state, OpState::Running);
     assert_eq!(states.share(id(0)), 256);
+}
+
+/// A weight that cannot change is whole at once (HAProxy's `server_recalc_eweight`).
+#[test]
+fn a_slow_start_needs_dynamic_weights() {
+    let share = |balance: Balance| {
+        let slow = |options: &mut ServerOptions| options.checks.slowstart = Duration::from_secs(10);
+        let mut states = states_with(balance, vec![line("s", slow)]);
+        fail(&mut states, 0);
+        pass(&mut states, 0);
+        pass(&mut states, 0);
+        assert_eq!(states.of(id(0)).state, OpState::Starting);
+        states.share(id(0))
+    };
+    assert_eq!(
+        (share(Balance::LeastLatency), share(Balance::StaticRr)),
+        (1, WHOLE)
+    );
 }
 
 #[test]
