@@ -33,7 +33,7 @@ pub use read::RECEIVE_BUFFER_BYTES;
 /// The most events of one wait.
 const EVENTS_MAX: usize = 256;
 /// Bulk data that is read in a round: what a small message may have to wait for.
-const BULK_BYTES_A_ROUND: usize = 512 << 10;
+const BULK_BYTES_A_ROUND: usize = 256 << 10;
 /// The most unread input discarded at a close, so that the peer sees a FIN after our last bytes instead of a RST.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 

@@ -17,6 +17,10 @@ use crate::rules::status::is_bodiless;
 use crate::running::Running;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
+/// How many interim responses of one request are dropped because its client does not read. A server that sends more is not waiting
+/// for anything.
+const INTERIM_DROPPED_MAX: u16 = 64;
+
 /// The rules for reading responses of a backend's servers.
 #[inline]
 pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRules {
@@ -119,7 +123,12 @@ impl<D: Driver> Cx<'_, D> {
                 .spelling(frontend.options.h1_case_adjust_bogus_client);
             let links = &mut self.core.links;
             // The hold below stops an HTTP/1 server. The streams of an HTTP/2 server share its connection, which is read on.
-            if !links.owes_much(client) {
+            if links.owes_much(client) {
+                stream.interim_dropped += 1;
+                if stream.interim_dropped > INTERIM_DROPPED_MAX {
+                    return self.fail(stream, Cause::BadResponse);
+                }
+            } else {
                 let wire = links.send_interim(self.io, client, &stream.response, spelling);
                 stream.txn.bytes_out += wire as u64;
             }

@@ -63,6 +63,8 @@ pub(crate) struct Stream {
     pub ignored: bool,
     /// It began as TCP, and its `tcp-request content` rules have run.
     pub was_tcp: bool,
+    /// Interim responses that were dropped because the client does not read.
+    pub interim_dropped: u16,
     /// A part of the response has been sent to the client.
     pub answered: bool,
     /// The client's connection ends with this exchange, whatever the client asks for.
@@ -226,6 +228,7 @@ impl Stream {
             backend_counted: false,
             ignored: false,
             was_tcp: false,
+            interim_dropped: 0,
             answered: false,
             close_client: false,
             wants_tunnel: false,
@@ -266,6 +269,7 @@ impl Stream {
             backend_counted,
             ignored,
             was_tcp,
+            interim_dropped,
             answered,
             close_client,
             wants_tunnel,
@@ -295,6 +299,7 @@ impl Stream {
         tracing.reset();
         bandwidth.reset();
         (*coding, *compressor) = (None, None);
+        *interim_dropped = 0;
         for flag in [
             backend_counted,
             ignored,

@@ -335,3 +335,38 @@ impl Uploads {
         assert_share(&self.got);
     }
 }
+
+/// The streams of an HTTP/2 server share its connection, so that one which sends interim responses without end to a client that
+/// reads nothing cannot be held: it is ended.
+#[test]
+fn interim_responses_of_a_shared_connection_have_an_end() {
+    let mut client = Client::new("", "server one 127.0.0.1:81 proto h2");
+    client.get();
+    client.line("s1 ok");
+    client.play.driver.pipes[client.place].room = 0;
+    let server = client.play.place("s1").expect("a server");
+    let mut out = Vec::new();
+    let mut codec = Connection::server(Limits::default(), &mut out);
+    let asked = client.play.driver.pipes[server].outbox.peek().to_vec();
+    let (mut at, mut head) = (0, Head::default());
+    while let Ok((used, event)) = codec.read(&asked[at..], 0, &mut head, &mut out)
+        && event != Event::More
+    {
+        at += used;
+    }
+    let mut hint = Head::default();
+    hint.set_status(103, b"Early Hints");
+    hint.append(b"link", &[b'a'; 300]);
+    for _ in 0..20_000 {
+        codec.send_response(http::h2::StreamId(1), &hint, false, &mut out);
+    }
+    client.play.driver.pipes[server].write(&out);
+    client.play.settle();
+    assert!(client.play.driver.backlog_max < 64 << 10);
+    // RST_STREAM behind the request.
+    let told = client.play.driver.pipes[server].outbox.peek();
+    assert!(
+        told.windows(5).any(|bytes| bytes == [0, 0, 4, 3, 0]),
+        "the stream goes on"
+    );
+}
