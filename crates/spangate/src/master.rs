@@ -2,7 +2,11 @@
 //!
 //! The master starts a worker, notifies the service manager when the worker is ready (`-Ws`), and forwards signals. SIGUSR2 and
 //! SIGHUP reload: a second worker reads the files again and takes over the ports. Only when it serves does the first one get the
-//! signal to finish its connections. A configuration that does not start changes nothing. If a worker dies unexpectedly, the
+//! signal to finish its connections. A configuration that does not start changes nothing.
+//!
+//! One loop handles signals, the pipe of a starting worker, the ends of children and requests of the runtime interface, so the
+//! master stays responsive during a start. A worker that neither serves nor ends within [`START_TIME`] is killed. A reload that is
+//! requested during a start follows it, with its own result. If a worker dies unexpectedly, the
 //! master ends with the worker's exit code, so that the service manager restarts everything, unless `no-exit-on-failure` keeps
 //! the other workers alive.
 
@@ -11,19 +15,23 @@ mod cli;
 mod start;
 
 use std::io::Write as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::model::MasterTune;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::board::{Board, Outcome};
+use self::board::{Asked, Board, Outcome};
+use self::start::Progress;
 pub(crate) use self::start::tell;
 use crate::args::{Args, Master};
 use crate::cli::Limits;
 use crate::handover::Channel;
 use crate::load::{self, Loaded};
 use crate::process::{self, WATCHED};
-use crate::sys::{self, Background, Child, Signals};
+use crate::sys::{self, Background, Child, Detached, Signals};
 use crate::{alert, notice, say_error, startup, warning};
 
 /// Base of the exit codes of a master that a signal ended, as in a shell.
@@ -31,6 +39,12 @@ const EXIT_SIGNALLED: u8 = 128;
 /// The exit code of a worker that was asked to end. This is not a failure.
 const EXIT_INTERRUPTED: u8 = EXIT_SIGNALLED + libc::SIGINT as u8;
 const EXIT_TERMINATED: u8 = EXIT_SIGNALLED + libc::SIGTERM as u8;
+
+/// The time in which a worker must serve or fail. Then it is killed, and the start or reload has failed.
+const START_TIME: Duration = Duration::from_secs(300);
+/// The environment variable with another time, in seconds.
+const START_TIME_VARIABLE: &str = "SPANGATE_START_SECONDS";
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Runs the master until it is told to end or its worker ends.
 pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
@@ -59,142 +73,336 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
             payload_bytes: tune.cli_payload_bytes.max(tune.bufsize_bytes),
         },
     });
+    let waiting = signals
+        .descriptor()
+        .map_err(|error| format!("Cannot watch signals : {error}."))?;
     let mut master = Processes {
         args,
         board: Board::new(),
+        start_time: start_time()?,
+        starting: None,
+        failed: Vec::new(),
         current: None,
         tune: MasterTune::default(),
         exit: None,
-        is_stopping: false,
+        stop: None,
+        reloads_again: false,
+        detached,
     };
     let binds = cli::binds(&args.master_sockets)?;
     cli::start(&binds, &master.board, facts)?;
-    if !master.start(None, || Ok(loaded))? {
-        // The worker has printed the reason.
-        return Ok(ExitCode::FAILURE);
-    }
-    master.tell_manager(&[
-        sd_notify::NotifyState::Ready,
-        sd_notify::NotifyState::Status("Ready."),
-    ]);
-    master.settle(true);
-    if let Some(detached) = detached {
-        detached.ready();
-    }
+    master.board.lock().descriptors.push(waiting.as_raw_fd());
+    master.start(Request::default(), || Ok(loaded))?;
     loop {
-        match signals.wait() {
-            Some(signal @ (libc::SIGINT | libc::SIGTERM)) => {
-                master.end_all(signal);
-                return Ok(ExitCode::from(EXIT_SIGNALLED + signal as u8));
-            }
-            Some(libc::SIGUSR1) => {
-                // The loop goes on: the stop may take long, and SIGTERM may follow.
-                master.is_stopping = true;
-                master.signal_all(libc::SIGUSR1);
-            }
-            Some(libc::SIGUSR2 | libc::SIGHUP) if master.is_stopping => {
-                master.refuse_reload();
-            }
-            Some(signal @ (libc::SIGTTOU | libc::SIGTTIN)) => master.signal_all(signal),
-            Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
-            Some(libc::SIGCHLD) => {
-                if let Some(code) = master.reap() {
-                    return Ok(ExitCode::from(code));
-                }
-            }
-            _ => {}
+        let ended = match master.wait(&signals, &waiting)? {
+            Event::Signal(signal) => master.handle(signal),
+            Event::Report => master.read_report(),
+            Event::Overdue => master.end_start(),
+        };
+        if let Some(code) = ended {
+            return Ok(ExitCode::from(code));
         }
+        master.serve_requests();
     }
+}
+
+/// The time in which a worker must serve or fail: [`START_TIME`], or the seconds in [`START_TIME_VARIABLE`].
+fn start_time() -> Result<Duration, String> {
+    let Some(text) = std::env::var_os(START_TIME_VARIABLE) else {
+        return Ok(START_TIME);
+    };
+    let seconds = text.to_str().and_then(|text| text.parse::<u32>().ok());
+    let seconds = seconds.filter(|seconds| *seconds > 0);
+    seconds
+        .map(|seconds| Duration::from_secs(seconds.into()))
+        .ok_or_else(|| format!("{START_TIME_VARIABLE} must be a number of seconds above 0."))
+}
+
+/// What the master's loop handles.
+enum Event {
+    Signal(libc::c_int),
+    /// A starting worker wrote to its pipe, or ended.
+    Report,
+    /// A worker did not serve in time.
+    Overdue,
+}
+
+/// Those who asked for a start.
+#[derive(Default)]
+struct Request {
+    is_reload: bool,
+    /// The clients that get the result.
+    asked: Vec<Asked>,
+}
+
+/// A worker that does not serve yet.
+struct Starting {
+    pid: i32,
+    channel: Channel,
+    pipe: std::io::PipeReader,
+    report: start::Report,
+    /// Nanoseconds of the monotonic clock.
+    deadline_ns: u64,
+    request: Request,
+    /// The process was collected: its number may be another one's now.
+    has_ended: bool,
+    /// The code of the serving worker, if that worker ended meanwhile.
+    lost: Option<u8>,
 }
 
 /// The workers of a master: the serving one and the leaving ones.
 struct Processes<'a> {
     args: &'a Args,
     board: Arc<Board>,
+    /// The time in which a worker must serve or fail.
+    start_time: Duration,
+    starting: Option<Starting>,
+    /// The process numbers of workers whose start has failed and that are not collected yet.
+    failed: Vec<i32>,
     /// The process number of the serving worker.
     current: Option<i32>,
     /// The settings for the master in the worker's files.
     tune: MasterTune,
     /// The exit code for when no worker is left.
     exit: Option<u8>,
-    /// SIGUSR1 was received: the workers finish their connections, and none is started.
-    is_stopping: bool,
+    /// The signal that asked for the end: the workers end, and none is started.
+    stop: Option<libc::c_int>,
+    /// A signal asked for a reload during a start: another reload follows.
+    reloads_again: bool,
+    /// The process that the user started waits until the first worker serves.
+    detached: Option<Detached>,
 }
 
 impl Processes<'_> {
-    /// Starts a worker that replaces the previous one. Returns false if it ended before it served.
-    fn start(
-        &mut self,
-        before: Option<&Channel>,
-        load: impl FnOnce() -> Result<Loaded, ()>,
-    ) -> Result<bool, String> {
-        let started = start_worker(self.args, &self.board, before, load)?;
-        let Some((worker, channel, tune)) = started else {
-            return Ok(false);
-        };
-        notice(&format!("New worker ({worker}) forked"));
-        notice("Loading success.");
-        self.current = Some(worker);
-        self.tune = tune;
-        let now_ns = net::sys::monotonic_ns();
-        self.board.lock().replace(worker, channel, now_ns);
-        Ok(true)
+    /// Waits for the next event.
+    fn wait(&self, signals: &Signals, waiting: &OwnedFd) -> Result<Event, String> {
+        loop {
+            if let Some(signal) = signals.wait_for(Duration::ZERO) {
+                return Ok(Event::Signal(signal));
+            }
+            let mut fds = vec![PollFd::new(waiting, PollFlags::IN)];
+            let mut left = None;
+            if let Some(starting) = &self.starting {
+                fds.push(PollFd::new(&starting.pipe, PollFlags::IN));
+                let left_ns = starting
+                    .deadline_ns
+                    .saturating_sub(net::sys::monotonic_ns());
+                if left_ns == 0 {
+                    return Ok(Event::Overdue);
+                }
+                let seconds = (left_ns / NS_PER_SECOND).cast_signed();
+                left = Some(Timespec {
+                    tv_sec: seconds,
+                    tv_nsec: (left_ns % NS_PER_SECOND) as _,
+                });
+            }
+            match poll(&mut fds, left.as_ref()) {
+                Ok(_) if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) => {
+                    return Ok(Event::Report);
+                }
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(format!("Cannot wait for events : {error}.")),
+            }
+        }
     }
 
-    fn reload(&mut self) {
+    /// Handles a signal. Returns the exit code of the master if it ends.
+    fn handle(&mut self, signal: libc::c_int) -> Option<u8> {
+        match signal {
+            libc::SIGINT | libc::SIGTERM => {
+                self.tell_manager(&[sd_notify::NotifyState::Stopping]);
+                self.stop(signal)
+            }
+            // The loop goes on: the stop may take long, and SIGTERM may follow.
+            libc::SIGUSR1 => self.stop(signal),
+            libc::SIGTTOU | libc::SIGTTIN => {
+                self.signal_all(signal);
+                None
+            }
+            libc::SIGUSR2 | libc::SIGHUP => {
+                self.reloads_again = true;
+                None
+            }
+            libc::SIGCHLD => self.reap(),
+            _ => None,
+        }
+    }
+
+    /// Ends all workers with a signal. Returns the exit code of the master if there are none.
+    fn stop(&mut self, signal: libc::c_int) -> Option<u8> {
+        self.stop = Some(signal);
+        self.signal_all(signal);
+        if let Some(starting) = &self.starting {
+            kill_starting(starting);
+        }
+        self.exit_code()
+    }
+
+    /// Starts a reload that was asked for, if no start is in progress.
+    fn serve_requests(&mut self) {
+        if self.starting.is_some() {
+            return;
+        }
+        let by_signal = std::mem::take(&mut self.reloads_again);
+        let asked = std::mem::take(&mut self.board.lock().asked);
+        if !by_signal && asked.is_empty() {
+            return;
+        }
+        if self.stop.is_some() {
+            startup::begin();
+            warning("Reload refused: the process is stopping.");
+            self.settle(false, asked);
+        } else {
+            self.reload(asked);
+        }
+    }
+
+    /// Forks a worker. [`Self::read_report`] learns whether it serves.
+    fn start(
+        &mut self,
+        request: Request,
+        load: impl FnOnce() -> Result<Loaded, ()>,
+    ) -> Result<(), String> {
+        let before = {
+            let state = self.board.lock();
+            state.current().map(|worker| Arc::clone(&worker.channel))
+        };
+        let forked = start_worker(self.args, &self.board, before.as_deref(), load)?;
+        let time_ns = u64::try_from(self.start_time.as_nanos()).unwrap_or(u64::MAX);
+        self.starting = Some(Starting {
+            pid: forked.pid,
+            channel: forked.channel,
+            pipe: forked.pipe,
+            report: start::Report::default(),
+            deadline_ns: net::sys::monotonic_ns().saturating_add(time_ns),
+            request,
+            has_ended: false,
+            lost: None,
+        });
+        Ok(())
+    }
+
+    /// Reads what the starting worker wrote. Returns the exit code of the master if it ends.
+    fn read_report(&mut self) -> Option<u8> {
+        let starting = self.starting.as_mut()?;
+        let Progress::Over(start) = starting.report.read(&starting.pipe) else {
+            return None;
+        };
+        let starting = self.starting.take()?;
+        if starting.request.is_reload {
+            startup::note(&start.messages);
+        }
+        match start.serves {
+            Some(tune) if self.stop.is_none() => {
+                self.started(starting, tune);
+                None
+            }
+            Some(_) => {
+                kill_starting(&starting);
+                self.start_failed(starting, "the process is stopping")
+            }
+            None => self.start_failed(starting, "the new worker did not start"),
+        }
+    }
+
+    /// Ends a worker that did not serve in time. Returns the exit code of the master if it ends.
+    fn end_start(&mut self) -> Option<u8> {
+        let starting = self.starting.take()?;
+        kill_starting(&starting);
+        if starting.request.is_reload {
+            startup::note(&starting.report.messages());
+        }
+        let seconds = self.start_time.as_secs();
+        let why = format!("the new worker was not ready after {seconds} seconds");
+        self.start_failed(starting, &why)
+    }
+
+    /// The new worker serves: the previous one finishes.
+    fn started(&mut self, starting: Starting, tune: MasterTune) {
+        let Starting {
+            pid,
+            channel,
+            request,
+            ..
+        } = starting;
+        notice(&format!("New worker ({pid}) forked"));
+        notice("Loading success.");
+        let old = self.current.replace(pid);
+        self.tune = tune;
+        self.board
+            .lock()
+            .replace(pid, channel, net::sys::monotonic_ns());
+        if let Some(old) = old {
+            let hard = request.asked.iter().any(|asked| asked.hard);
+            let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
+            // The old worker may just have ended.
+            let _ = sys::kill(old, signal);
+        }
+        self.end_overdue();
+        self.tell_manager(&[
+            sd_notify::NotifyState::Ready,
+            sd_notify::NotifyState::Status("Ready."),
+        ]);
+        self.settle(true, request.asked);
+        if let Some(detached) = self.detached.take() {
+            detached.ready();
+        }
+    }
+
+    /// The new worker does not serve. Returns the exit code of the master if it ends.
+    fn start_failed(&mut self, starting: Starting, why: &str) -> Option<u8> {
+        if !starting.has_ended {
+            self.failed.push(starting.pid);
+        }
+        if starting.request.is_reload {
+            self.reload_failed(why);
+            self.settle(false, starting.request.asked);
+        } else {
+            // The worker has printed the reason, if it ended by itself.
+            say_error(&format!(
+                "[ALERT]    ({}) : Failed to load worker: {why}.\n",
+                std::process::id()
+            ));
+            self.exit.get_or_insert(1);
+        }
+        if let Some(code) = starting.lost.filter(|code| *code != 0) {
+            self.exit.get_or_insert(code);
+        }
+        self.exit_code()
+    }
+
+    fn reload(&mut self, asked: Vec<Asked>) {
         startup::begin();
         notice("Reloading");
-        let now = std::time::Duration::from_nanos(net::sys::now().mono_ns).as_micros();
+        let now = Duration::from_nanos(net::sys::now().mono_ns).as_micros();
         self.tell_manager(&[
             sd_notify::NotifyState::Reloading,
             sd_notify::NotifyState::MonotonicUsec(i128::try_from(now).unwrap_or_default()),
             sd_notify::NotifyState::Status("Reloading Configuration."),
         ]);
+        self.board.lock().reloads += 1;
         let args = self.args;
         let load = || load::load(args).map_err(|load::Refused| ());
-        let old = self.current;
-        let (channel, hard) = {
-            let mut state = self.board.lock();
-            state.reloads += 1;
-            let channel = state.current().map(|worker| Arc::clone(&worker.channel));
-            (channel, state.asked.iter().any(|asked| asked.hard))
+        let request = Request {
+            is_reload: true,
+            asked,
         };
-        let started = self.start(channel.as_deref(), load);
-        let success = matches!(started, Ok(true));
-        match started {
-            Ok(true) => {
-                let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
-                if let Some(old) = old {
-                    // The old worker may just have ended.
-                    let _ = sys::kill(old, signal);
-                }
-                self.end_overdue();
-                self.tell_manager(&[
-                    sd_notify::NotifyState::Ready,
-                    sd_notify::NotifyState::Status("Ready."),
-                ]);
-            }
-            Ok(false) => self.reload_failed("the new worker did not start"),
-            Err(message) => self.reload_failed(&message),
+        let clients = request.asked.clone();
+        // If no worker can be forked, the clients get the answer at once.
+        if let Err(message) = self.start(request, load) {
+            self.reload_failed(&message);
+            self.settle(false, clients);
         }
-        self.settle(success);
     }
 
-    /// Answers those who ask for a reload during a soft stop.
-    fn refuse_reload(&self) {
-        startup::begin();
-        warning("Reload refused: the process is stopping.");
-        self.settle(false);
-    }
-
-    /// Reports the end of a start or reload to those who wait for it.
-    fn settle(&self, success: bool) {
+    /// Reports the end of a start or reload to those who asked for it.
+    fn settle(&self, success: bool, asked: Vec<Asked>) {
         startup::is_over();
         let messages = startup::messages();
         let mut state = self.board.lock();
         state.messages.clone_from(&messages);
         state.failed_reloads = if success { 0 } else { state.failed_reloads + 1 };
-        for asked in state.asked.drain(..) {
+        for asked in asked {
             let messages = messages.clone();
             // The client may have disconnected.
             let _ = asked.outcome.try_send(Outcome { success, messages });
@@ -212,24 +420,46 @@ impl Processes<'_> {
         ]);
     }
 
-    /// Collects children that have ended. Returns the exit code of the master if the serving worker ended.
+    /// Collects children that have ended. Returns the exit code of the master if no worker is left.
     fn reap(&mut self) -> Option<u8> {
         while let Some((pid, code)) = sys::reap() {
             self.board.lock().remove(pid);
-            if self.current == Some(pid) {
+            self.failed.retain(|failed| *failed != pid);
+            let is_current = self.current == Some(pid);
+            if is_current {
                 self.current = None;
-                self.current_ended(pid, code);
-            } else {
-                notice(&format!("Former worker ({pid}) exited with code {code}"));
             }
+            match &mut self.starting {
+                Some(starting) if starting.pid == pid => starting.has_ended = true,
+                // The worker that starts now replaces it.
+                Some(starting) if is_current => starting.lost = Some(code),
+                _ if is_current => {
+                    self.current_ended(pid, code);
+                    continue;
+                }
+                _ => {}
+            }
+            notice(&format!("Former worker ({pid}) exited with code {code}"));
         }
-        // A stop that was asked for is no failure, whatever a worker did before.
-        let exit = self.exit.filter(|_| !self.is_stopping).unwrap_or_default();
-        let none_is_left = self.board.lock().workers.is_empty();
-        none_is_left.then(|| {
-            warning(&format!("All workers exited. Exiting... ({exit})"));
-            exit
-        })
+        self.exit_code()
+    }
+
+    /// The exit code of the master if no worker is left.
+    fn exit_code(&self) -> Option<u8> {
+        let is_waiting = self.starting.is_some()
+            || !self.failed.is_empty()
+            || !self.board.lock().workers.is_empty();
+        if is_waiting {
+            return None;
+        }
+        let exit = match self.stop {
+            // A stop that was asked for is no failure, whatever a worker did before.
+            Some(libc::SIGUSR1) => 0,
+            Some(signal) => EXIT_SIGNALLED + signal as u8,
+            None => self.exit.unwrap_or_default(),
+        };
+        warning(&format!("All workers exited. Exiting... ({exit})"));
+        Some(exit)
     }
 
     /// The serving worker has ended: the master will end with its exit code.
@@ -267,16 +497,6 @@ impl Processes<'_> {
         }
     }
 
-    fn end_all(&mut self, signal: libc::c_int) {
-        self.tell_manager(&[sd_notify::NotifyState::Stopping]);
-        self.signal_all(signal);
-        self.wait_for_all();
-    }
-
-    fn wait_for_all(&mut self) {
-        while sys::wait_for_child().is_some() {}
-    }
-
     fn tell_manager(&self, states: &[sd_notify::NotifyState<'_>]) {
         if self.args.master == Some(Master::Notifying) {
             // Without a service manager, the notification goes nowhere.
@@ -285,15 +505,30 @@ impl Processes<'_> {
     }
 }
 
-/// Forks a worker and waits until it serves. `before` is the channel to the worker that holds the listening sockets now. Returns
-/// the new worker's process number, the channel to it, and the settings for the master in its files; None if it ended before it
-/// served.
+/// Ends a worker that does not serve yet.
+fn kill_starting(starting: &Starting) {
+    if !starting.has_ended {
+        // A process that has just ended needs no signal.
+        let _ = sys::kill(starting.pid, libc::SIGKILL);
+    }
+}
+
+/// A forked worker.
+struct Forked {
+    pid: i32,
+    /// The channel to it.
+    channel: Channel,
+    /// Carries the report of its start.
+    pipe: std::io::PipeReader,
+}
+
+/// Forks a worker. `before` is the channel to the worker that holds the listening sockets now.
 fn start_worker(
     args: &Args,
     board: &Board,
     before: Option<&Channel>,
     load: impl FnOnce() -> Result<Loaded, ()>,
-) -> Result<Option<(i32, Channel, MasterTune)>, String> {
+) -> Result<Forked, String> {
     let (reader, ready) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
     let failed = ready
@@ -326,11 +561,11 @@ fn start_worker(
         }
         Child::Other(pid) => {
             drop((ready, failed, channel, state));
-            let start::Start { messages, serves } = start::read(&reader);
-            if is_reload {
-                startup::note(&messages);
-            }
-            Ok(serves.map(|tune| (pid, ours, tune)))
+            Ok(Forked {
+                pid,
+                channel: ours,
+                pipe: reader,
+            })
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,7 +23,14 @@ impl Signals {
     /// # Errors
     /// `errno` of `pthread_sigmask`.
     pub fn block(signals: &[libc::c_int]) -> io::Result<Self> {
-        // SAFETY: sigemptyset fills the set that the pointer describes; sigaddset and pthread_sigmask read it.
+        let signals = Signals::of(signals);
+        // SAFETY: the pointer describes the set.
+        check(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals.0, std::ptr::null_mut()) })?;
+        Ok(signals)
+    }
+
+    fn of(signals: &[libc::c_int]) -> Self {
+        // SAFETY: sigemptyset fills the set that the pointer describes; sigaddset changes it.
         unsafe {
             let mut set = MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(set.as_mut_ptr());
@@ -30,12 +38,7 @@ impl Signals {
             for signal in signals {
                 libc::sigaddset(&mut set, *signal);
             }
-            check(libc::pthread_sigmask(
-                libc::SIG_BLOCK,
-                &set,
-                std::ptr::null_mut(),
-            ))?;
-            Ok(Signals(set))
+            Signals(set)
         }
     }
 
@@ -48,6 +51,18 @@ impl Signals {
         // SAFETY: the pointers describe the set and the time; no info is asked for.
         let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &left) };
         (signal > 0).then_some(signal)
+    }
+
+    /// A descriptor that is readable while one of the signals waits for this process.
+    ///
+    /// # Errors
+    /// `errno` of `signalfd`.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the pointer describes the set; the new descriptor has no other owner.
+        unsafe {
+            let fd = check(libc::signalfd(-1, &self.0, libc::SFD_CLOEXEC))?;
+            Ok(OwnedFd::from_raw_fd(fd))
+        }
     }
 
     /// Unblocks the signals, so that their default actions apply again.
@@ -204,6 +219,8 @@ pub(crate) fn fork_worker() -> io::Result<Child> {
     // C library restores the allocator's locks in the child.
     match check(unsafe { libc::fork() })? {
         0 => {
+            // The master blocks SIGTERM. A worker that reads its files ends by it.
+            Signals::of(&[libc::SIGTERM]).release();
             // SAFETY: no pointers.
             let orphaned = unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);

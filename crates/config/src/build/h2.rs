@@ -11,6 +11,7 @@ use crate::tree::Prefix;
 
 /// The largest value: windows and stream ids have 31 bits (RFC 9113 §5.1.1, §6.9.1).
 const MOST: i64 = (1 << 31) - 1;
+const PERCENT_MAX: i64 = 100;
 
 /// `tune.h2.*.max-concurrent-streams <number> [rq-load …] [min …]`
 pub fn streams(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -65,6 +66,12 @@ pub fn window(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn glitches(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let most = count(line)?;
     side(&mut build.global.h2, line.keyword()).glitches_max = Some(most).filter(|most| *most > 0);
+    line.at_most(1)
+}
+
+/// `tune.glitches.kill.cpu-usage`
+pub fn glitches_kill(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.h2.glitches_kill_percent = number(line, 0, PERCENT_MAX)?;
     line.at_most(1)
 }
 

@@ -7,7 +7,6 @@
 pub enum Feature {
     Acme,
     Cache,
-    Glitches,
     HttpClient,
     Lua,
     Names,
@@ -25,7 +24,6 @@ impl Feature {
         match self {
             Feature::Acme => "certificates are not renewed yet",
             Feature::Cache => "the cache is not implemented yet",
-            Feature::Glitches => "glitches of connections are not counted yet",
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Names => "the resolution of names at run time is not implemented yet",

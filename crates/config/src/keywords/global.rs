@@ -241,7 +241,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.fail-alloc", TESTS, Args::Optional(&PERCENT), "Makes allocations fail."),
     moot("tune.fd.edge-triggered", "epoll is always edge-triggered here", ON_OFF, "Edge-triggered polling."),
     moot("tune.fd.tables", POLLER, Args::OneOf(&["shared", "per-thread-group"]), "Descriptor tables."),
-    tunes("tune.glitches.kill.cpu-usage", Glitches, PERCENT, "CPU usage above which connections with glitches are closed."),
+    yes("tune.glitches.kill.cpu-usage", h2::glitches_kill, "CPU usage from which connections with too many glitches are closed."),
     partly("tune.h1.be.glitches-threshold", global::glitches, "thresholds above 0", "Glitches after which an HTTP/1 server connection is closed."),
     partly("tune.h1.fe.glitches-threshold", global::glitches, "thresholds above 0", "Glitches after which an HTTP/1 client connection is closed."),
     moot("tune.h1.zero-copy-fwd-recv", COPY, ON_OFF, "Zero-copy receipt of HTTP/1."),

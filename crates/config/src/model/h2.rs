@@ -15,6 +15,9 @@ pub struct H2Tune {
     pub table_bytes: u32,
     /// `tune.h2.max-frame-size`; None: `tune.bufsize`.
     pub frame_bytes_max: Option<u32>,
+    /// `tune.glitches.kill.cpu-usage`: the CPU usage of the thread, in percent, from which a connection
+    /// ends when it reaches its threshold of glitches; 0: always.
+    pub glitches_kill_percent: u32,
     /// Whether WebSocket (RFC 8441) is announced to clients; `h2-workaround-bogus-websocket-clients` disables it.
     pub announces_websocket: bool,
 }
@@ -53,6 +56,7 @@ impl Default for H2Tune {
             total_streams_max: None,
             table_bytes: 4096,
             frame_bytes_max: None,
+            glitches_kill_percent: 0,
             announces_websocket: true,
         }
     }

@@ -80,6 +80,8 @@ struct Load {
     glitches: u32,
     /// Small credits that answer payload which we sent: many peers credit each frame, on its stream and on the connection.
     credits_due: u32,
+    /// See [`Connection::set_glitch_kill`].
+    spares_glitches: bool,
     /// Our unanswered pings.
     pings: u32,
     /// When `resets` and `idle_frames` were last halved, monotonic milliseconds.
@@ -255,6 +257,12 @@ impl Connection {
         self.load.glitches
     }
 
+    /// Whether a glitch ends the connection once [`Limits::glitches_max`] is reached, from now on. Without a call it does
+    /// (`tune.glitches.kill.cpu-usage`).
+    pub fn set_glitch_kill(&mut self, kills: bool) {
+        self.load.spares_glitches = !kills;
+    }
+
     /// The caller's name for a stream, if the stream is open.
     #[must_use]
     pub fn token(&self, stream: StreamId) -> Option<u32> {
@@ -323,7 +331,8 @@ impl Connection {
     /// Counts a glitch.
     fn glitch(&mut self) -> Result<(), Error> {
         self.load.glitches = self.load.glitches.saturating_add(1);
-        if self.limits.glitches_max > 0 && self.load.glitches >= self.limits.glitches_max {
+        let is_limited = self.limits.glitches_max > 0 && !self.load.spares_glitches;
+        if is_limited && self.load.glitches >= self.limits.glitches_max {
             return Err(Error::new(Code::ENHANCE_YOUR_CALM, "too many glitches"));
         }
         Ok(())

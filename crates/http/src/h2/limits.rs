@@ -35,7 +35,8 @@ pub struct Limits {
     /// the connection.
     pub idle_frames_max: u32,
     /// Glitches (legal or at least harmless oddities) over the life of a connection (`tune.h2.fe.glitches-threshold`). Reaching
-    /// this number ends the connection; 0 for no limit.
+    /// this number ends the connection, unless [`Connection::set_glitch_kill`](super::Connection::set_glitch_kill) forbids it; 0
+    /// for no limit.
     pub glitches_max: u32,
     /// A server supports the extended CONNECT of RFC 8441 (WebSocket).
     pub extended_connect: bool,

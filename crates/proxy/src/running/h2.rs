@@ -20,6 +20,8 @@ pub(crate) struct H2Limits {
     pub servers: Limits,
     /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
+    /// The CPU usage of the thread, in percent, from which too many glitches end a connection; 0: always.
+    pub glitches_kill_percent: u32,
 }
 
 impl H2Limits {
@@ -40,6 +42,7 @@ impl H2Limits {
             clients: of_side(common, h2.clients.or(h2.both)),
             servers: of_side(common, h2.servers.or(h2.both)),
             total_streams_max: h2.total_streams_max,
+            glitches_kill_percent: h2.glitches_kill_percent,
         }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use net::slots::Slots;
 use net::{
-    Addr, Connect, ConnectError, Driver, Labels, ListenerId, Message, Now, Parcel, Sent, SockId,
-    Sockets, TcpInfo, WorkerId,
+    Addr, Connect, ConnectError, CpuOf, Driver, Labels, ListenerId, Message, Now, Parcel, Sent,
+    SockId, Sockets, TcpInfo, WorkerId,
 };
 
 use super::queue::Queue;
@@ -182,6 +182,8 @@ pub struct SimDriver {
     pub room: usize,
     /// The most bytes of a delivery that must be taken whole.
     pub read_bytes: usize,
+    /// The CPU usage that it reports.
+    pub cpu_percent: u32,
     /// Small messages are put off to the end of the round.
     pub puts_off: bool,
     /// Largest backlog seen.
@@ -219,6 +221,7 @@ impl SimDriver {
             opening: Opening::Pending,
             room: usize::MAX,
             read_bytes: bufsize + bufsize / 4,
+            cpu_percent: 0,
             puts_off: false,
             backlog_max: 0,
             woken: Vec::new(),
@@ -339,6 +342,10 @@ impl Sockets for SimDriver {
 
     fn is_local(&self, ip: IpAddr) -> Option<bool> {
         Some(ip.is_loopback())
+    }
+
+    fn cpu_usage(&self, _of: CpuOf) -> u32 {
+        self.cpu_percent
     }
 }
 

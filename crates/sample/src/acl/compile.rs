@@ -7,7 +7,7 @@ use super::{Acl, Acls, Condition, Line, Suite, Term, predefined, routes};
 use crate::auth::Userlist;
 use crate::compile::Reading;
 use crate::compile::expression::{Compiled, name_end};
-use crate::compile::suggest;
+use crate::compile::{ascii, suggest};
 use crate::pattern::inline::Matcher;
 use crate::pattern::method::{METHODS, Method};
 use crate::pattern::{Columns, How, Lookup, ValueKinds, Wanted};
@@ -307,12 +307,15 @@ fn sample(
         .iter()
         .find(|known| known.name.as_bytes() == &word[..end])
     else {
-        let compiled = compiler
-            .expression(words, Place::ALL, Reading::Words)
-            .map_err(|mut error| {
-                error.message = format!("{} in ACL expression '{}'", error.message, readable(word));
-                error
-            })?;
+        let name = ascii(&word[..end]);
+        let compiled = match fetch::find(name) {
+            None if end > 0 => Err(ExprError::at(0, 0, end, unknown_name(name))),
+            _ => compiler.expression(words, Place::ALL, Reading::Words),
+        };
+        let compiled = compiled.map_err(|mut error| {
+            error.message = format!("{} in ACL expression '{}'", error.message, readable(word));
+            error
+        })?;
         return Ok((compiled, None, false));
     };
     let Keyword {
@@ -338,6 +341,13 @@ fn sample(
         })?;
     let converted = compiled.expr.has_converters();
     Ok((compiled, Some(keyword), converted))
+}
+
+/// The message for a name that is neither a fetch nor an ACL keyword. Both are suggested.
+fn unknown_name(name: &str) -> String {
+    let keywords = KEYWORDS.iter().map(|keyword| keyword.name);
+    let names = fetch::all().map(|fetch| fetch.name).chain(keywords);
+    suggest::unknown("fetch method", name, known::FETCHES, names)
 }
 
 fn flags(

@@ -244,6 +244,12 @@ fn faults_are_told_where_they_are() {
             1,
             "unknown fetch method 'patth', did you mean 'path'? in ACL expression 'patth'",
         ),
+        (
+            "{ hdr_begin(host) a }",
+            1,
+            "unknown fetch method 'hdr_begin', did you mean 'hdr_beg'? in ACL expression \
+             'hdr_begin(host)'",
+        ),
         ("{ }", 1, "missing fetch method in ACL expression ''"),
         (
             "{ src 1.2.3.256 }",

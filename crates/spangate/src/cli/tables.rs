@@ -183,23 +183,23 @@ fn element_name(data: Data, index: u32) -> String {
     }
 }
 
-/// The data type and the element with such a name.
+/// The data type and the element with such a name. An element of an array is `gpc[1]`, as in HAProxy; `gpc` is the first one, and
+/// `gpc1` is another data type.
 fn named(name: &str) -> Option<(Data, u32)> {
-    if let Some(data) = Data::named(name).filter(|data| !data.is_array()) {
-        return Some((data, 0));
-    }
-    let from = name.find(|one: char| one.is_ascii_digit())?;
-    let digits = name[from..].bytes().take_while(u8::is_ascii_digit).count();
-    let index = name[from..from + digits].parse().ok()?;
-    let array = [&name[..from], &name[from + digits..]].concat();
-    let data = Data::named(&array).filter(|data| data.is_array())?;
+    let Some((array, rest)) = name.split_once('[') else {
+        return Data::named(name).map(|data| (data, 0));
+    };
+    let data = Data::named(array).filter(|data| data.is_array())?;
+    let digits = rest.strip_suffix(']')?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let index = digits.parse().ok().filter(|_| is_number)?;
     Some((data, index))
 }
 
 /// The element with this name, if the table stores it.
 fn stored(table: &Table, name: &str) -> Result<(Data, u32), &'static str> {
     let (data, index) = named(name).ok_or("Unknown data type")?;
-    if table.definition().column(data).is_none() && data.in_array().is_none() {
+    if table.definition().column(data).is_none() {
         return Err("Data type not stored in this table");
     }
     Ok((data, index))

@@ -32,6 +32,7 @@ pub(super) struct Outcome {
 }
 
 /// A client that waits for a reload.
+#[derive(Clone)]
 pub(super) struct Asked {
     /// The old worker ends at once, without finishing its connections.
     pub hard: bool,

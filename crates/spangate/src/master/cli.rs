@@ -22,8 +22,6 @@ use crate::sockets::Sockets;
 const READ_BYTES: usize = 4 << 10;
 /// A session has no idle timeout in practice; a client that accepts no data for this long has disconnected.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
-/// How long clients wait for a reload.
-const RELOAD_TIME: Duration = Duration::from_secs(600);
 /// Most connections at a time.
 const CONNECTIONS_MAX: u32 = 10;
 
@@ -458,9 +456,11 @@ impl<'a> Session<'a> {
             hard,
             outcome: sender,
         });
-        crate::sys::signal_self(libc::SIGUSR2);
+        // The master looks for requests whenever a signal arrives; this one has no other effect.
+        crate::sys::signal_self(libc::SIGCHLD);
         self.ended = true;
-        match outcome.recv_timeout(RELOAD_TIME) {
+        // Every start has a time limit, so the answer comes.
+        match outcome.recv() {
             Ok(outcome) => {
                 let success = u8::from(outcome.success);
                 format!("Success={success}\n--\n{}", outcome.messages)

@@ -33,31 +33,49 @@ pub(crate) fn tell(mut pipe: impl Write, messages: &str, tune: MasterTune) -> io
     pipe.write_all(&[BEGINS, stays, a, b, c, d, ENDS])
 }
 
-/// Reads until the worker serves or ends.
-pub(super) fn read(mut pipe: impl Read) -> Start {
-    let mut said = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
+/// What a worker has written to the pipe so far.
+#[derive(Debug, Default)]
+pub(super) struct Report(Vec<u8>);
+
+/// The state of a start after a read.
+#[derive(Debug, PartialEq)]
+pub(super) enum Progress {
+    Starting,
+    /// The worker serves, or has ended.
+    Over(Start),
+}
+
+impl Report {
+    /// Reads once from the pipe. Blocks if the pipe is not readable.
+    pub fn read(&mut self, mut pipe: impl Read) -> Progress {
+        let mut buffer = [0; 4096];
+        let said = &mut self.0;
         match pipe.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => said.extend_from_slice(&buffer[..count]),
+            Ok(count) if count > 0 => said.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
+            _ => {
+                return Progress::Over(Start {
+                    messages: self.messages(),
+                    serves: None,
+                });
+            }
         }
-        if let Some((messages, tune)) = split(&said) {
-            return Start {
+        if let Some((messages, tune)) = split(said) {
+            return Progress::Over(Start {
                 messages: String::from_utf8_lossy(messages).into_owned(),
                 serves: Some(tune),
-            };
+            });
         }
         if said.len() > 2 * KEPT_BYTES_MAX {
             // From here on, only the end of the text matters.
             said.drain(KEPT_BYTES_MAX..said.len() - RECORD_BYTES);
         }
+        Progress::Starting
     }
-    Start {
-        messages: String::from_utf8_lossy(&said).into_owned(),
-        serves: None,
+
+    /// The messages of a worker that has not served yet.
+    pub fn messages(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
@@ -86,6 +104,16 @@ mod tests {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             let count = self.0.len().min(1);
             self.0.read(&mut into[..count])
+        }
+    }
+
+    /// Reads until the worker serves or ends.
+    fn read(mut pipe: impl Read) -> Start {
+        let mut report = Report::default();
+        loop {
+            if let Progress::Over(start) = report.read(&mut pipe) {
+                return start;
+            }
         }
     }
 

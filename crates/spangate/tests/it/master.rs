@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use common::http::Client;
@@ -41,6 +42,10 @@ impl Master {
         command.args(options).arg("-f").arg(dir.path("cfg"));
         command.arg("-p").arg(dir.path("pid"));
         command.stdin(Stdio::null()).stderr(Stdio::null());
+        Master::of(command, manager)
+    }
+
+    fn of(mut command: Command, manager: Option<&Path>) -> Self {
         match manager {
             Some(path) => command.env("NOTIFY_SOCKET", path),
             None => command.env_remove("NOTIFY_SOCKET"),
@@ -538,4 +543,125 @@ fn a_soft_stop_of_a_master_can_be_made_a_hard_one() {
     master.signal("TERM");
     let status = master.end();
     assert_eq!(status.code(), Some(143), "{status:?}");
+}
+
+/// A master with a runtime interface. Its worker serves `one`; [`Hanging::configure`] makes the next worker hang.
+struct Hanging {
+    dir: Folder,
+    port: u16,
+    socket: std::path::PathBuf,
+    master: Master,
+}
+
+impl Hanging {
+    fn start(start_seconds: Option<u32>) -> Self {
+        let (dir, reserved) = (Folder::new(), Port::reserve());
+        let (port, socket) = (reserved.number, dir.path("master.sock"));
+        configure(&dir, port, &answer("one"));
+        let fifo = Command::new("mkfifo").arg(dir.path("fifo")).status();
+        assert!(fifo.expect("mkfifo runs").success());
+        drop(reserved);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+        command.arg("-W").arg("-S").arg(&socket);
+        command.arg("-f").arg(dir.path("cfg"));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        if let Some(seconds) = start_seconds {
+            command.env("SPANGATE_START_SECONDS", seconds.to_string());
+        }
+        let master = Master::of(command, None);
+        served(port, "one");
+        let hanging = Hanging {
+            dir,
+            port,
+            socket,
+            master,
+        };
+        eventually("a worker that the master knows", || {
+            (hanging.workers().len() == 1 && hanging.ask("show proc\n").contains(" worker "))
+                .then_some(())
+        });
+        hanging
+    }
+
+    /// The next worker reads a FIFO that nobody writes.
+    fn configure(&self) {
+        let errorfile = format!("errorfile 503 {}", self.dir.path("fifo").display());
+        configure(&self.dir, self.port, &errorfile);
+    }
+
+    fn ask(&self, line: &str) -> String {
+        command(&self.socket, line)
+    }
+
+    /// Asks on a thread of its own.
+    fn ask_beside(&self, line: &'static str) -> Receiver<String> {
+        let socket = self.socket.clone();
+        spawn(move || command(&socket, line))
+    }
+
+    /// The process numbers of the workers.
+    fn workers(&self) -> Vec<String> {
+        let pid = self.master.child.id();
+        let workers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let workers = workers.expect("its workers");
+        workers.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Waits for the worker that hangs.
+    fn hanging(&self, known: &[String]) -> String {
+        eventually("a new worker", || {
+            let mut workers = self.workers().into_iter();
+            workers.find(|worker| !known.contains(worker))
+        })
+    }
+}
+
+#[test]
+fn a_worker_that_hangs_while_it_starts_is_ended() {
+    let mut hanging = Hanging::start(Some(1));
+    hanging.configure();
+    let refused = hanging.ask("reload\n");
+    assert!(refused.starts_with("Success=0\n--\n"), "{refused}");
+    assert!(refused.contains("not ready after 1 seconds"), "{refused}");
+    served(hanging.port, "one");
+    configure(&hanging.dir, hanging.port, &answer("two"));
+    let reloaded = hanging.ask("reload\n");
+    assert!(reloaded.starts_with("Success=1\n--\n"), "{reloaded}");
+    served(hanging.port, "two");
+    hanging.master.signal("TERM");
+    assert_eq!(hanging.master.end().code(), Some(143));
+}
+
+#[test]
+fn a_master_ends_while_a_worker_starts() {
+    let mut hanging = Hanging::start(None);
+    let known = hanging.workers();
+    hanging.configure();
+    hanging.master.signal("USR2");
+    let worker = hanging.hanging(&known);
+    hanging.master.signal("TERM");
+    assert_eq!(hanging.master.end().code(), Some(143));
+    assert!(!Path::new(&format!("/proc/{worker}")).exists());
+}
+
+#[test]
+fn a_reload_during_another_has_its_own_result() {
+    let mut hanging = Hanging::start(None);
+    let known = hanging.workers();
+    hanging.configure();
+    let first = hanging.ask_beside("reload\n");
+    let worker = hanging.hanging(&known);
+    configure(&hanging.dir, hanging.port, &answer("two"));
+    let second = hanging.ask_beside("reload\n");
+    // Later requests are answered, so the master has received the second one, too.
+    for _ in 0..20 {
+        assert!(hanging.ask("show proc\n").contains("# workers"));
+    }
+    signal("KILL", &worker);
+    let (first, second) = (join(&first, "first"), join(&second, "second"));
+    assert!(first.starts_with("Success=0\n--\n"), "{first}");
+    assert!(second.starts_with("Success=1\n--\n"), "{second}");
+    served(hanging.port, "two");
+    hanging.master.signal("TERM");
+    hanging.master.end();
 }

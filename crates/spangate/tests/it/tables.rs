@@ -129,12 +129,14 @@ backend addresses
     );
     let some = |condition: &str| entries(&ask(&format!("show table users {condition}"))).len();
     assert_eq!(some("data.http_req_cnt gt 1"), 1);
-    assert_eq!(some("data.http_req_cnt ge 1 data.gpc1 eq 0"), 2);
+    assert_eq!(some("data.http_req_cnt ge 1 data.gpc[1] eq 0"), 2);
+    assert_eq!(some("data.gpc eq 0"), 2);
+    assert_eq!(some("data.gpc[7] eq 0"), 0);
     assert_eq!(some("key ann"), 1);
     assert_eq!(some("key nobody"), 0);
 
     assert_eq!(
-        ask("set table users key eve data.http_req_cnt 7 data.gpc1 3"),
+        ask("set table users key eve data.http_req_cnt 7 data.gpc[1] 3"),
         "\n"
     );
     assert_eq!(
@@ -169,7 +171,27 @@ backend addresses
             "Require a valid integer value to store\n\n",
         ),
         (
-            "set table users key a data.gpc9 1",
+            "set table users key a data.gpc1 1",
+            "Data type not stored in this table\n\n",
+        ),
+        (
+            "show table users data.gpc1 gt 0",
+            "Filter entry #1: Data type not stored in this table\n\n",
+        ),
+        (
+            "set table users key a data.gpc[x] 1",
+            "Unknown data type\n\n",
+        ),
+        (
+            "set table users key a data.gpc[1]x 1",
+            "Unknown data type\n\n",
+        ),
+        (
+            "set table users key a data.http_req_cnt[0] 1",
+            "Unknown data type\n\n",
+        ),
+        (
+            "set table users key a data.gpc[9] 1",
             "index out of range in this data array\n\n",
         ),
         (

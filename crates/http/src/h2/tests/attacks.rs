@@ -205,6 +205,12 @@ fn glitches_can_be_limited() {
     };
     assert_eq!(outcome(make, &wire(2)).error, None);
     assert_ends(&outcome(make, &wire(3)), Code::ENHANCE_YOUR_CALM);
+    let make_sparing = || {
+        let mut server = make();
+        server.set_glitch_kill(false);
+        server
+    };
+    assert_eq!(outcome(make_sparing, &wire(9)).error, None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use http::h1::{Framing, Parsed};
 use http::h2::{Code, Event, PREFACE, StreamId as Number};
 use http::{Head, Method, Name};
 use net::timers::NEVER_MS;
-use net::{Close, Driver};
+use net::{Close, CpuOf, Driver};
 
 use super::Turn;
 use super::incoming::{
@@ -168,6 +168,11 @@ impl<D: Driver> Turn<'_, D> {
         if connection.is_odd(limits.glitches_max) {
             connection.is_ending = true;
             connection.codec.shutdown(&mut out);
+        }
+        let kill_percent = self.cx.running.h2.glitches_kill_percent;
+        if kill_percent > 0 {
+            let kills = self.cx.io.cpu_usage(CpuOf::Thread) >= kill_percent;
+            connection.codec.set_glitch_kill(kills);
         }
         let glitches = connection.codec.glitches();
         let now_ms = self.cx.io.now().ms();

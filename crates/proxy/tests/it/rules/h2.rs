@@ -231,6 +231,27 @@ fn glitches_end_a_connection() {
     assert!(client.has_ended());
 }
 
+/// Below the CPU usage of `tune.glitches.kill.cpu-usage`, a connection with too many glitches goes on; from it on, the next glitch
+/// ends it.
+#[test]
+fn glitches_are_spared_while_the_thread_is_idle() {
+    // HEADERS with the field `:x`, which there is not.
+    let malformed = |stream: u8| [0, 0, 6, 1, 5, 0, 0, 0, stream, 0, 2, b':', b'x', 1, b'a'];
+    let global = "tune.h2.fe.glitches-threshold 4\n tune.glitches.kill.cpu-usage 80";
+    let mut client = Client::new(global, ANSWER);
+    client.play.driver.cpu_percent = 79;
+    for nth in 0..6 {
+        client.send_raw(&malformed(2 * nth + 1));
+    }
+    assert_eq!(client.raw_goaways(), [Code::NO_ERROR]);
+    assert!(!client.has_ended());
+    client.play.driver.cpu_percent = 80;
+    client.send_raw(&malformed(13));
+    let goaways = client.raw_goaways();
+    assert_eq!(goaways, [Code::NO_ERROR, Code::ENHANCE_YOUR_CALM]);
+    assert!(client.has_ended());
+}
+
 #[test]
 fn limits_are_told() {
     let mut client = Client::new(
