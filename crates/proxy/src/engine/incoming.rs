@@ -375,6 +375,9 @@ impl<D: Driver> Turn<'_, D> {
         let stream = front.stream;
         let rules = request_read_rules(self.cx.running, client.frontend());
         let (used, pull) = front.pull(bytes, rules, &mut core.head, &mut core.trailers);
+        if drains && used > 0 {
+            self.cx.wait_for_client(link);
+        }
         match pull {
             Pull::More => {
                 match stream {

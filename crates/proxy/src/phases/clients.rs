@@ -49,7 +49,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Sets the deadline for the client's next bytes.
-    fn wait_for_client(&mut self, link: LinkId) {
+    pub fn wait_for_client(&mut self, link: LinkId) {
         if let Some(client) = self.core.links.client(link) {
             let timeout_ms = self.running.timeouts(client.frontend()).client;
             self.set_idle_deadline(link, deadline(self.now(), timeout_ms));

@@ -258,3 +258,17 @@ fn the_rest_of_a_refused_request_is_discarded_while_it_comes() {
         "c1 > GET / HTTP/1.1|host: a||\nc1 <~ HTTP/1.1 403",
     );
 }
+
+/// The same on a connection that is kept: the rest is discarded while it comes, then the next request is served.
+#[test]
+fn the_rest_of_a_refused_request_on_a_kept_connection_is_discarded_while_it_comes() {
+    let more = "wait 9000\nc1 > 0123456789\n".repeat(4);
+    play(
+        "it sends for half a minute",
+        "http-request deny if { path /no }",
+        &format!(
+            "c1 > POST /no HTTP/1.1|host: a|content-length: 41||x\nc1 <~ HTTP/1.1 403\n{more}\
+             c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\nc1 open"
+        ),
+    );
+}
