@@ -154,7 +154,9 @@ impl<D: Driver> Turn<'_, D> {
                 self.cx.forget_stream_link(child);
                 continue;
             };
-            self.with_stream(stream, |cx, stream| match has_ended {
+            // No credit follows, so that a response which needs more can never be complete.
+            let is_stuck = self.cx.core.links.awaits_credit(child);
+            self.with_stream(stream, |cx, stream| match has_ended && !is_stuck {
                 true => cx.client_ended(stream, true),
                 false => cx.client_lost(stream),
             });

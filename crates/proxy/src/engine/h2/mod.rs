@@ -18,6 +18,7 @@ use crate::link::Role;
 use crate::link::mux::h2::Upgrade;
 use crate::link::mux::{Mux, h2};
 use crate::phases::is_interim;
+use crate::rules::status::reason;
 use crate::shared::FrontCount;
 use crate::stream::Phase;
 use crate::websocket;
@@ -364,6 +365,12 @@ impl<D: Driver> Turn<'_, D> {
         let Some((child, id)) = self.child_of(token) else {
             return;
         };
+        let head = &mut self.cx.core.head;
+        let status = head.status();
+        if head.reason().is_empty() {
+            // HTTP/2 has no reason phrases, and some HTTP/1 clients expect one.
+            head.set_status(status, reason(status).as_bytes());
+        }
         let parsed = self.switched(child, parsed);
         let status = self.cx.core.head.status();
         if let Some(stream_end) = self.cx.core.links.stream_end_mut(child)
@@ -546,7 +553,11 @@ impl<D: Driver> Turn<'_, D> {
             // The response is complete (RFC 9113 §8.1): the rest of the request is not sent.
             false if is_answered && code == Code::NO_ERROR => {}
             false if code == Code::REFUSED_STREAM => cx.stream_refused(stream),
-            false => cx.server_lost(stream, Close::Reset, began),
+            false => {
+                // The server has seen the request: it must not be sent again.
+                stream.replay.resendable = false;
+                cx.server_lost(stream, Close::Reset, began);
+            }
         });
     }
 }

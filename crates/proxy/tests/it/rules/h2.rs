@@ -330,7 +330,7 @@ fn websocket_to_a_server_of_http2_that_sends_a_hint_first() {
                |sec-websocket-version: 13|sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==||";
     let script = format!(
         "c1 > {get}\ns1 ok\ns1 > {SWITCHES}\n\
-         c1 <~ HTTP/1.1 103 ||HTTP/1.1 101 Switching Protocols|\nc1 open"
+         c1 <~ HTTP/1.1 103 Early Hints||HTTP/1.1 101 Switching Protocols|\nc1 open"
     );
     play("a hint first", "server one 127.0.0.1:81 proto h2", &script);
 }
@@ -613,4 +613,37 @@ fn a_connection_forgets_its_fields_only_after_a_while() {
     let (first, again, later) = (length(0), length(4_999), length(5_000));
     assert!(again < first, "{again} {first}");
     assert_eq!(later, first);
+}
+
+/// A client that has used up its window and ends its side sends no more credit: its streams end with it.
+#[test]
+fn a_client_that_leaves_without_credit_ends_its_streams() {
+    let mut client = Client::new("", "server one 127.0.0.1:81");
+    client.get();
+    client.line("s1 ok");
+    let server = client.play.place("s1").expect("a server");
+    let body = vec![b'x'; 100_000];
+    let pipe = &mut client.play.driver.pipes[server];
+    pipe.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n");
+    pipe.write(&body);
+    client.play.settle();
+    client
+        .play
+        .line("quiet")
+        .expect_err("the response waits for credit");
+    client.play.line("c1 fin").expect("an end");
+    client.play.settle();
+    client.play.line("quiet").expect("no stream is left");
+}
+
+/// A server that resets a request has seen it: it is not sent again, and the client learns that its connection was stale.
+#[test]
+fn a_request_that_a_server_resets_is_not_sent_again() {
+    // On a second stream, so that the connection was used before.
+    let reset = "¤00¤00¤04¤03¤00¤00¤00¤00¤03¤00¤00¤00¤08";
+    let script = format!(
+        "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {ANSWERS}\nc1 <~ HTTP/1.1 200 OK|\n\
+         c1 > GET / HTTP/1.1|host: a||\ns1 > {reset}\nc1 end\ns2 none"
+    );
+    play("a reset", "server one 127.0.0.1:81 proto h2", &script);
 }

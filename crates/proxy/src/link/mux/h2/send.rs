@@ -369,6 +369,22 @@ impl Links {
         parent.map_or_else(Vec::new, |parent| parent.turns.waiting().collect())
     }
 
+    /// Whether a stream has payload to send that the peer's windows do not permit.
+    pub fn awaits_credit(&mut self, id: LinkId) -> bool {
+        let Some(link) = self.links.get_mut(id) else {
+            return false;
+        };
+        let is_waiting = link.blocked;
+        let Mux::Stream(end) = &mut link.mux else {
+            return false;
+        };
+        let (connection, Some(number)) = (end.connection, end.number) else {
+            return false;
+        };
+        let parent = self.connection_mut(connection);
+        is_waiting && parent.is_some_and(|parent| parent.codec.data_room(number) == 0)
+    }
+
     /// A stream has nothing to send now, and its connection is backlogged: it is told when the connection takes bytes again.
     pub fn await_turn(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
