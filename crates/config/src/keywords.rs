@@ -182,17 +182,24 @@ pub struct Keyword<P> {
     pub doc: &'static str,
 }
 
-/// The arguments of a keyword that hold a secret: a password or a key.
+/// The arguments of a keyword that hold a secret: a password or a key. Without data, so that each entry of the large tables of
+/// keywords has a byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secret {
     /// None that the keyword determines. [`crate::secrets`] still hides what has the name of a secret.
     No,
-    /// The arguments from this index on. An option of a line has only one.
-    From(usize),
-    /// The argument after one of these words.
-    After(&'static [&'static str]),
-    /// The argument after these words: a user and a password, separated by a colon.
-    Account(&'static [&'static str]),
+    /// All. An option of a line has only one.
+    All,
+    /// All but the first.
+    AllButFirst,
+    /// The bytes that a check sends: the argument after `send-binary`.
+    SentBytes,
+    /// The password of a user: the argument after `password` or `insecure-password`.
+    Password,
+    /// A user and a password, separated by a colon, after `auth`.
+    AuthAccount,
+    /// A user and a password, separated by a colon.
+    Account,
 }
 
 impl<P> Keyword<P> {

@@ -231,29 +231,35 @@ impl<'a> Marks<'a> {
         }
     }
 
+    /// Hides the argument after each of these words.
+    fn cut_after(&mut self, words: &[&str]) {
+        for at in 1..self.words.len() {
+            if words.contains(&self.text(at)) {
+                self.cut(at + 1, 0);
+            }
+        }
+    }
+
+    /// Hides the password of an account, which begins at this word.
+    fn cut_account(&mut self, place: usize) {
+        let raw = self.words.get(place).map_or("", |word| &word.raw);
+        self.cut(place, raw.find(':').map_or(0, |colon| colon + 1));
+        // A password with spaces that is not quoted.
+        self.cut_all(place + 1..self.words.len());
+    }
+
     /// Hides the arguments that the tables mark.
     fn mark_by_table(&mut self) {
         let count = self.words.len();
         match directive(self.text(0)) {
             Secret::No => {}
-            Secret::From(from) => self.cut_all(1 + from..count),
-            Secret::After(words) => {
-                for at in 1..count {
-                    if words.contains(&self.text(at)) {
-                        self.cut(at + 1, 0);
-                    }
-                }
-            }
-            Secret::Account(after) => {
-                let begins = (0..after.len()).all(|place| self.text(1 + place) == after[place]);
-                if begins {
-                    let place = 1 + after.len();
-                    let raw = self.words.get(place).map_or("", |word| &word.raw);
-                    self.cut(place, raw.find(':').map_or(0, |colon| colon + 1));
-                    // A password with spaces that is not quoted.
-                    self.cut_all(place + 1..count);
-                }
-            }
+            Secret::All => self.cut_all(1..count),
+            Secret::AllButFirst => self.cut_all(2..count),
+            Secret::SentBytes => self.cut_after(&["send-binary", "send-binary-lf"]),
+            Secret::Password => self.cut_after(&["insecure-password", "password"]),
+            Secret::AuthAccount if self.text(1) == "auth" => self.cut_account(2),
+            Secret::AuthAccount => {}
+            Secret::Account => self.cut_account(1),
         }
         for at in 1..count {
             if option(self.text(at)) != Secret::No {

@@ -68,7 +68,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     tunes("quic-socket", Quic, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
     yes("severity-output", WORD, bind::severity_output, "How the runtime interface shows severities."),
     moot("shards", "every worker has its own listeners", Args::Own(threads::shards), "Number of sockets for one address."),
-    yes("tcp-md5sig", WORD, bind::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::From(0)),
+    yes("tcp-md5sig", WORD, bind::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::All),
     yes("tcp-ss", WORD, bind::tcp_ss, "Keeps the SYN packet of connections for fc_saved_syn: 1, or 2 with its link header."),
     yes("tcp-ut", WORD, bind::tcp_ut, "TCP user timeout."),
     yes("tfo", NONE, bind::tfo, "TCP Fast Open."),

@@ -104,7 +104,7 @@ const ACME: &[Known] = &[
     k("dns-timeout", "Longest wait for a DNS challenge."),
     k("eab-key-id", "External account: identifier."),
     k("eab-mac-alg", "External account: algorithm."),
-    k("eab-mac-key", "External account: key.").secret(Secret::From(0)),
+    k("eab-mac-key", "External account: key.").secret(Secret::All),
     k("keytype", "Kind of the certificates' keys."),
     k("map", "Map that challenges are put in."),
     k("profile", "Profile of the certificates."),
@@ -148,7 +148,7 @@ const FCGI_APP: &[Known] = &[
 #[rustfmt::skip]
 const HEALTHCHECK: &[Known] = &[
     served("http-check", "A step of an HTTP check."),
-    served("tcp-check", "A step of a TCP check.").secret(Secret::After(&["send-binary", "send-binary-lf"])),
+    served("tcp-check", "A step of a TCP check.").secret(Secret::SentBytes),
     served("type", "What kind of check it is."),
 ];
 
@@ -254,5 +254,5 @@ const TRACES: &[Known] = &[moot(
 #[rustfmt::skip]
 const USERLIST: &[Known] = &[
     served("group", "A group of users."),
-    served("user", "A user with a password.").secret(Secret::After(&["insecure-password", "password"])),
+    served("user", "A user with a password.").secret(Secret::Password),
 ];

@@ -91,7 +91,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("source", WORD, server::source, "The address that connections to the server come from."),
     yes("stick", NONE, server::stick, "Learnt in stick tables."),
     yes("strict-maxconn", NONE, server::strict_maxconn, "Counts idle connections in `maxconn`."),
-    yes("tcp-md5sig", WORD, server::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::From(0)),
+    yes("tcp-md5sig", WORD, server::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::All),
     yes("tcp-ut", WORD, server::tcp_ut, "TCP user timeout."),
     yes("tfo", NONE, server::tfo, "TCP Fast Open, where data is at hand when the connection opens."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
