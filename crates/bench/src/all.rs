@@ -67,8 +67,9 @@ pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
             failed.push(experiment.name);
         }
     }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("these failed: {}", failed.join(", ")).into()),
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("these failed: {}", failed.join(", ")).into())
     }
 }

@@ -88,9 +88,10 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
             is_clean &= !failed || program.peer.name != programs[0].peer.name;
         }
     }
-    match is_clean {
-        true => Ok(()),
-        false => Err("requests or changes failed".into()),
+    if is_clean {
+        Ok(())
+    } else {
+        Err("requests or changes failed".into())
     }
 }
 

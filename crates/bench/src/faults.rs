@@ -66,9 +66,10 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
             is_right &= as_documented || program.peer.name != programs[0].peer.name;
         }
     }
-    match is_right {
-        true => Ok(()),
-        false => Err("clients received responses that the manual does not promise".into()),
+    if is_right {
+        Ok(())
+    } else {
+        Err("clients received responses that the manual does not promise".into())
     }
 }
 

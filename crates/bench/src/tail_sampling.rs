@@ -122,9 +122,10 @@ fn subjects(shape: &Shape, spangate: &Path) -> Vec<Subject> {
         ],
         version: "-v",
     }];
-    let others: &[_] = match shape.storage {
-        true => &[],
-        false => &["otelcol-contrib", "otelcol"],
+    let others: &[_] = if shape.storage {
+        &[]
+    } else {
+        &["otelcol-contrib", "otelcol"]
     };
     subjects.extend(
         others
@@ -289,16 +290,17 @@ impl Bench {
                 "memory_limiter, ",
             ),
         };
-        let (storage, extensions, enabled) = match shape.storage {
-            false => Default::default(),
-            true => (
+        let (storage, extensions, enabled) = if !shape.storage {
+            Default::default()
+        } else {
+            (
                 "    storage: file_storage\n",
                 format!(
                     "extensions: {{ file_storage: {{ directory: '{}', create_directory: true }} }}",
                     dir.join("storage").display()
                 ),
                 "extensions: [file_storage]",
-            ),
+            )
         };
         let values: [(&str, &dyn std::fmt::Display); 10] = [
             ("processors", &arm.processors(shape.wait_s, storage)),

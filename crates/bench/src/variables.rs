@@ -86,10 +86,10 @@ impl Shape {
         }
         let list: String = findings::value(parser)?;
         self.counts = list.split(',').map(str::parse).collect::<Result<_, _>>()?;
-        match self.counts.first() == Some(&0) && self.counts.iter().all(|&count| count <= COUNT_MAX)
-        {
-            true => Ok(true),
-            false => Err(format!("--counts must begin with 0 and be at most {COUNT_MAX}").into()),
+        if self.counts.first() == Some(&0) && self.counts.iter().all(|&count| count <= COUNT_MAX) {
+            Ok(true)
+        } else {
+            Err(format!("--counts must begin with 0 and be at most {COUNT_MAX}").into())
         }
     }
 }

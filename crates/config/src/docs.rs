@@ -201,13 +201,14 @@ fn table(out: &mut String, group: &Group) {
             format!("{} {}", row.doc, sentence(&remark))
         };
         let doc = doc.replace('|', "\\|");
-        let _ = match group.by_place {
-            true => writeln!(
+        let _ = if group.by_place {
+            writeln!(
                 out,
                 "| `{name}` | {} | {state} | {doc} |",
                 places(row.places)
-            ),
-            false => writeln!(out, "| `{name}` | {state} | {doc} |"),
+            )
+        } else {
+            writeln!(out, "| `{name}` | {state} | {doc} |")
         };
     }
 }

@@ -43,9 +43,10 @@ const ADDRESS: usize = 0;
 /// # Errors
 /// The reason in HAProxy's words.
 pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
-    let title = match proxy.is_frontend {
-        true => format!("proxy '{}'", proxy.name),
-        false => format!("backend '{}'", proxy.name),
+    let title = if proxy.is_frontend {
+        format!("proxy '{}'", proxy.name)
+    } else {
+        format!("backend '{}'", proxy.name)
     };
     if proxy.mode == Mode::Log {
         return Err(format!("{title} uses mode log"));

@@ -127,12 +127,11 @@ impl Environment {
                 _ => after,
             };
         }
-        match rest.len() == text.len() {
-            true => Cow::Borrowed(text),
-            false => {
-                out.extend_from_slice(rest);
-                Cow::Owned(out)
-            }
+        if rest.len() == text.len() {
+            Cow::Borrowed(text)
+        } else {
+            out.extend_from_slice(rest);
+            Cow::Owned(out)
         }
     }
 

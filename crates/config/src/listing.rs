@@ -139,12 +139,13 @@ fn shown_line(words: &[Token], is_section: bool, hide: Anonymiser) -> String {
     if !hide.hides() {
         return format!("{indent}{}", texts.join(" "));
     }
-    let (known, kinds) = match is_section {
-        true => (1, &[Name][..]),
-        false => WORDS
+    let (known, kinds) = if is_section {
+        (1, &[Name][..])
+    } else {
+        WORDS
             .iter()
             .find(|(keyword, _)| texts.starts_with(keyword))
-            .map_or((1, OTHERS), |(keyword, kinds)| (keyword.len(), *kinds)),
+            .map_or((1, OTHERS), |(keyword, kinds)| (keyword.len(), *kinds))
     };
     let mut line = format!("{indent}{}", texts[..known].join(" "));
     for (text, kind) in texts[known..].iter().zip(kinds) {

@@ -61,8 +61,9 @@ pub fn load_with(
         environment,
         &mut diagnostics,
     );
-    match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
-        true => Err(diagnostics),
-        false => Ok((config, diagnostics)),
+    if diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
+        Err(diagnostics)
+    } else {
+        Ok((config, diagnostics))
     }
 }

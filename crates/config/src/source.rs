@@ -94,12 +94,13 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     };
     let mut text = Vec::new();
     file.take(limit + 1).read_to_end(&mut text)?;
-    match text.len() as u64 > limit {
-        true => Err(io::Error::other(format!(
+    if text.len() as u64 > limit {
+        Err(io::Error::other(format!(
             "input is too large, limited to {} MB",
             limit >> 20
-        ))),
-        false => Ok(text),
+        )))
+    } else {
+        Ok(text)
     }
 }
 

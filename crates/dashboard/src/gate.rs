@@ -53,14 +53,16 @@ impl Gate {
     /// Why not.
     pub fn admit(&self, fields: &HeaderMap) -> Result<(), Refusal> {
         if self.accounts.is_empty() {
-            return match host(fields).is_none_or(is_ours) {
-                true => Ok(()),
-                false => Err(Refusal::Host),
+            return if host(fields).is_none_or(is_ours) {
+                Ok(())
+            } else {
+                Err(Refusal::Host)
             };
         }
-        match self.knows(fields) {
-            true => Ok(()),
-            false => Err(Refusal::Password),
+        if self.knows(fields) {
+            Ok(())
+        } else {
+            Err(Refusal::Password)
         }
     }
 
@@ -80,9 +82,10 @@ impl Gate {
         let origin = text(ORIGIN).and_then(|origin| origin.split_once("://"));
         let is_own = origin.is_some_and(|(_, origin)| Some(origin) == host(fields));
         let token = fields.get(TOKEN).map_or(&b""[..], |token| token.as_bytes());
-        match is_own && is_same(token, self.token.as_bytes()).to_bool() {
-            true => Ok(()),
-            false => Err(Refusal::Origin),
+        if is_own && is_same(token, self.token.as_bytes()).to_bool() {
+            Ok(())
+        } else {
+            Err(Refusal::Origin)
         }
     }
 

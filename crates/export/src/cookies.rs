@@ -174,9 +174,10 @@ fn seconds(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    match digits.len() < text.len() {
-        true => Some(0),
-        false => Some(digits.parse().unwrap_or(i64::MAX)),
+    if digits.len() < text.len() {
+        Some(0)
+    } else {
+        Some(digits.parse().unwrap_or(i64::MAX))
     }
 }
 

@@ -209,9 +209,10 @@ impl Pipeline {
 
     /// The time for its last exports.
     fn flush_timeout(&self) -> Duration {
-        match self.drops_at_end.load(Relaxed) {
-            true => Duration::ZERO,
-            false => self.flush_timeout,
+        if self.drops_at_end.load(Relaxed) {
+            Duration::ZERO
+        } else {
+            self.flush_timeout
         }
     }
 

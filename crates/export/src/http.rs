@@ -238,9 +238,10 @@ impl Http {
             },
             _ => {
                 let said = reply::error_text(&body.unwrap_or_default());
-                Outcome::Refused(match said.is_empty() {
-                    true => why,
-                    false => format!("{why}: {said}"),
+                Outcome::Refused(if said.is_empty() {
+                    why
+                } else {
+                    format!("{why}: {said}")
                 })
             }
         }

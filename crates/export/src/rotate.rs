@@ -105,9 +105,10 @@ fn open(path: &str, fresh: bool) -> io::Result<(File, u64)> {
         fs::create_dir_all(folder)?;
     }
     let mut options = OpenOptions::new();
-    let file = match fresh {
-        true => options.write(true).create(true).truncate(true).open(path)?,
-        false => options.append(true).create(true).open(path)?,
+    let file = if fresh {
+        options.write(true).create(true).truncate(true).open(path)?
+    } else {
+        options.append(true).create(true).open(path)?
     };
     let size = file.metadata()?.len();
     Ok((file, size))

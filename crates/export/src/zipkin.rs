@@ -100,10 +100,11 @@ fn annotation(event: &View<'_>) -> Value {
         .map(|(key, own)| (key.into_owned(), value(own)))
         .collect();
     let name = event.text("name");
-    let value = match attributes.is_empty() {
-        true => name.into_owned(),
+    let value = if attributes.is_empty() {
+        name.into_owned()
+    } else {
         // The form of the specification: a name in quotes, then an object.
-        false => format!("{}: {}", json!(name), Value::from(attributes)),
+        format!("{}: {}", json!(name), Value::from(attributes))
     };
     json!({ "timestamp": event.number("timeUnixNano") / 1000, "value": value })
 }

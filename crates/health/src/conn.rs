@@ -114,9 +114,10 @@ impl Conn {
         let mut reply = [0; socks4::REPLY_BYTES];
         let read = self.stream.read_exact(&mut reply).await;
         read.map_err(|_| Lost::Socks4("SOCKS4 Proxy read error during handshake"))?;
-        match socks4::is_granted(&reply) {
-            true => Ok(()),
-            false => Err(Lost::Socks4("SOCKS4 Proxy deny the request")),
+        if socks4::is_granted(&reply) {
+            Ok(())
+        } else {
+            Err(Lost::Socks4("SOCKS4 Proxy deny the request"))
         }
     }
 
@@ -252,9 +253,10 @@ async fn connect(to: &Addr, source: Option<&Source>, lingers: bool) -> io::Resul
             return Ok((Box::new(stream), None));
         }
     };
-    let socket = match to.is_ipv4() {
-        true => TcpSocket::new_v4()?,
-        false => TcpSocket::new_v6()?,
+    let socket = if to.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
     };
     if let Some(source) = source {
         bind(&socket, source)?;

@@ -122,12 +122,11 @@ fn custom(
     what: CustomExpect,
 ) -> Result<Judged, Stop> {
     if run.input.is_empty() {
-        return match run.at_end {
-            false => Ok(Judged::Wait),
-            true => {
-                let status = CheckStatus::Layer7Invalid;
-                Err(fail(run, rule, expect, (status, "", false)).into())
-            }
+        return if !run.at_end {
+            Ok(Judged::Wait)
+        } else {
+            let status = CheckStatus::Layer7Invalid;
+            Err(fail(run, rule, expect, (status, "", false)).into())
         };
     }
     let parsed = match what {
@@ -178,9 +177,10 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
     };
     let is_last = run.at_end || exchange.is_whole();
     let Some(head) = exchange.head() else {
-        return match exchange.is_broken() || is_last {
-            true => Err(fail(run, rule, expect, (Layer7Invalid, "", false)).into()),
-            false => Ok(Judged::Wait),
+        return if exchange.is_broken() || is_last {
+            Err(fail(run, rule, expect, (Layer7Invalid, "", false)).into())
+        } else {
+            Ok(Judged::Wait)
         };
     };
     run.code = i64::from(head.status());
@@ -219,9 +219,10 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
         | Expectation::Format { .. }
         | Expectation::Custom(_) => return judge_body(run, rule, expect, is_last),
     };
-    match matched != expect.inverse {
-        true => Ok(Judged::Good),
-        false => Err(fail(run, rule, expect, (status, &why, false)).into()),
+    if matched != expect.inverse {
+        Ok(Judged::Good)
+    } else {
+        Err(fail(run, rule, expect, (status, &why, false)).into())
     }
 }
 
@@ -245,9 +246,10 @@ fn judge_body(
     let body = run.exchange.as_ref().map_or(&b""[..], Exchange::body);
     if body.is_empty() {
         let why = or_own("HTTP content check could not find a response body");
-        return match is_last {
-            false => Ok(Judged::Wait),
-            true => Err(fail(run, rule, expect, (status, why, false)).into()),
+        return if !is_last {
+            Ok(Judged::Wait)
+        } else {
+            Err(fail(run, rule, expect, (status, why, false)).into())
         };
     }
     let too_few = |length: usize| !is_last && body.len() < length;
@@ -279,9 +281,10 @@ fn judge_body(
     if matched != expect.inverse {
         return Ok(Judged::Good);
     }
-    let why = match expect.inverse {
-        true => or_own("HTTP check matched unwanted content"),
-        false => or_own("HTTP content check did not match"),
+    let why = if expect.inverse {
+        or_own("HTTP check matched unwanted content")
+    } else {
+        or_own("HTTP content check did not match")
     };
     Err(fail(run, rule, expect, (status, why, false)).into())
 }
@@ -363,9 +366,10 @@ fn generic(run: &Run<'_>, rule: &CheckRule, expect: &CheckExpect, matched: bool)
     if matches!(run.script.kind, CheckKind::Protocol | CheckKind::Agent) {
         return String::new();
     }
-    let what = match matched {
-        true => "TCPCHK matched unwanted content",
-        false => "TCPCHK did not match content",
+    let what = if matched {
+        "TCPCHK matched unwanted content"
+    } else {
+        "TCPCHK did not match content"
     };
     let which = match &expect.what {
         Expectation::Status(_) => "(status codes)".to_owned(),

@@ -34,9 +34,10 @@ pub(crate) async fn check(
         Ok(child) => child,
         Err(error) => {
             let why = text::system(&error);
-            let hint = match control.running.config.global.allows_forks {
-                true => "",
-                false => " (likely caused by missing 'insecure-fork-wanted')",
+            let hint = if control.running.config.global.allows_forks {
+                ""
+            } else {
+                " (likely caused by missing 'insecure-fork-wanted')"
             };
             (control.tell)(&format!(
                 "Failed to fork process for external health check{hint}: {why}. Aborting."

@@ -44,17 +44,16 @@ impl Exchange {
             Some(proto) => proto == CheckProto::H2,
             None => agreed == Some(b"h2"),
         };
-        let wire = match is_h2 {
-            false => Wire::H1(None),
-            true => {
-                let mut out = Vec::new();
-                let connection = Connection::client(h2::Limits::default(), &mut out);
-                Wire::H2(Box::new(H2 {
-                    connection,
-                    out,
-                    scratch: Head::default(),
-                }))
-            }
+        let wire = if !is_h2 {
+            Wire::H1(None)
+        } else {
+            let mut out = Vec::new();
+            let connection = Connection::client(h2::Limits::default(), &mut out);
+            Wire::H2(Box::new(H2 {
+                connection,
+                out,
+                scratch: Head::default(),
+            }))
         };
         Exchange {
             wire,
@@ -259,9 +258,10 @@ impl Exchange {
 
 impl H2 {
     fn send(&mut self, head: &Head, body: &[u8], is_secure: bool) -> Option<Vec<u8>> {
-        let scheme = match is_secure {
-            true => Scheme::Https,
-            false => Scheme::Http,
+        let scheme = if is_secure {
+            Scheme::Https
+        } else {
+            Scheme::Http
         };
         let H2 {
             connection, out, ..

@@ -176,17 +176,15 @@ impl Run<'_> {
         {
             return Err(Verdict::new(CheckStatus::SocketError, "").into());
         }
-        let connector = match way.tls {
-            false => None,
-            true => {
-                let of_server = self.connector();
-                let missing = || Verdict::new(CheckStatus::SocketError, "no TLS for this server");
-                let connector = of_server.ok_or_else(missing)?;
-                let too_many =
-                    || Verdict::new(CheckStatus::SocketError, ConnError::TlsTooMany.text());
-                let place = self.control.shared.enter_tls().ok_or_else(too_many)?;
-                Some((connector, place))
-            }
+        let connector = if !way.tls {
+            None
+        } else {
+            let of_server = self.connector();
+            let missing = || Verdict::new(CheckStatus::SocketError, "no TLS for this server");
+            let connector = of_server.ok_or_else(missing)?;
+            let too_many = || Verdict::new(CheckStatus::SocketError, ConnError::TlsTooMany.text());
+            let place = self.control.shared.enter_tls().ok_or_else(too_many)?;
+            Some((connector, place))
         };
         let opening = Conn::open(&way, connector, connect.linger, &mut self.layer);
         let opened = timeout_at(self.deadline, opening).await;
@@ -437,13 +435,15 @@ impl Run<'_> {
             }
             CheckAction::Connect(connect) => {
                 let is_secure = self.conn.as_ref().is_some_and(Conn::is_secure);
-                let status = match is_secure {
-                    true => CheckStatus::Layer6Ok,
-                    false => CheckStatus::Layer4Ok,
+                let status = if is_secure {
+                    CheckStatus::Layer6Ok
+                } else {
+                    CheckStatus::Layer4Ok
                 };
-                match connect.is_implicit {
-                    true => Verdict::new(status, ""),
-                    false => Verdict::new(status, "(tcp-check)"),
+                if connect.is_implicit {
+                    Verdict::new(status, "")
+                } else {
+                    Verdict::new(status, "(tcp-check)")
                 }
             }
             CheckAction::Send(_) | CheckAction::Assign(_) => said(),
@@ -469,10 +469,13 @@ impl Run<'_> {
         let place = text::place(self.script, rule);
         let reason = match &lost {
             Lost::Io(error) => text::lost(error),
-            Lost::Handshake(reason) => match reason.starts_with("Connection closed") {
-                true => reason.clone(),
-                false => format!("SSL handshake failure ({reason})"),
-            },
+            Lost::Handshake(reason) => {
+                if reason.starts_with("Connection closed") {
+                    reason.clone()
+                } else {
+                    format!("SSL handshake failure ({reason})")
+                }
+            }
             Lost::Socks4(reason) => (*reason).to_owned(),
         };
         let status = match (self.layer, lost) {

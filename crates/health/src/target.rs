@@ -195,11 +195,12 @@ impl Target {
     }
 
     fn proxy_header(&self) -> ProxyHeader {
-        match self.line.send_proxy.v2 {
-            true => ProxyHeader::V2 {
+        if self.line.send_proxy.v2 {
+            ProxyHeader::V2 {
                 is_local: !self.never_local,
-            },
-            false => ProxyHeader::V1,
+            }
+        } else {
+            ProxyHeader::V1
         }
     }
 

@@ -118,9 +118,10 @@ impl Head {
 
     /// The target as an HTTP/1 server receives it: without the scheme and the authority that HTTP/2 sends with every request.
     pub(crate) fn line_target(&self) -> &[u8] {
-        match self.start.is_composed && self.start.path.len > 0 {
-            true => self.path_and_query(),
-            false => self.target(),
+        if self.start.is_composed && self.start.path.len > 0 {
+            self.path_and_query()
+        } else {
+            self.target()
         }
     }
 

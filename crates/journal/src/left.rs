@@ -134,11 +134,12 @@ pub(crate) fn look(
     let file = read(path).map_err(|error| fault(&error))?;
     if !has_start(number, &file) {
         // The first write was not completed.
-        return match is_last && file.len() < START_BYTES {
-            true => Ok(Found::Nothing),
-            false => Err(fault(
+        return if is_last && file.len() < START_BYTES {
+            Ok(Found::Nothing)
+        } else {
+            Err(fault(
                 &"is not a file of this journal, or its start is damaged",
-            )),
+            ))
         };
     }
     let (mut end, mut damaged) = (START_BYTES, 0);

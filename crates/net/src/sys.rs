@@ -599,9 +599,10 @@ pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
 /// # Errors
 /// `errno` of `setsockopt`.
 pub fn set_transparent(fd: RawFd, v6: bool) -> io::Result<()> {
-    match v6 {
-        true => set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
-        false => set_option(fd, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    if v6 {
+        set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)
+    } else {
+        set_option(fd, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)
     }
 }
 
@@ -1010,9 +1011,10 @@ pub fn now_after(before: crate::Now) -> crate::Now {
 fn going_on(before: crate::Now, now: crate::Now) -> crate::Now {
     let passed_ns = now.mono_ns.saturating_sub(before.mono_ns);
     let wall_ns = before.wall_ns.saturating_add(passed_ns);
-    match wall_ns.abs_diff(now.wall_ns) <= WALL_APART_NS_MAX {
-        true => crate::Now { wall_ns, ..now },
-        false => now,
+    if wall_ns.abs_diff(now.wall_ns) <= WALL_APART_NS_MAX {
+        crate::Now { wall_ns, ..now }
+    } else {
+        now
     }
 }
 

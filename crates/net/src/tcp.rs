@@ -59,9 +59,10 @@ impl TcpOptions {
     /// # Errors
     /// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
     pub(crate) fn socket(&self, addr: &Addr) -> io::Result<OwnedFd> {
-        let protocol = match self.multipath {
-            true => libc::IPPROTO_MPTCP,
-            false => 0,
+        let protocol = if self.multipath {
+            libc::IPPROTO_MPTCP
+        } else {
+            0
         };
         match &self.namespace {
             _ if addr.is_unix() => sys::stream_socket(addr),

@@ -57,9 +57,10 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn message(&mut self, message: &'static Message, bytes: &'a [u8], depth: usize) {
-        match self.gathers {
-            true => self.gathered(message, bytes, depth),
-            false => self.streamed(message, bytes, depth),
+        if self.gathers {
+            self.gathered(message, bytes, depth)
+        } else {
+            self.streamed(message, bytes, depth)
         }
     }
 

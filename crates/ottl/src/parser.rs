@@ -311,9 +311,10 @@ impl<'t, 'k> Parser<'t, 'k> {
                     self.at = start;
                     let call = Term::Call(Box::new(function::parse(self)?));
                     let keys = key::parse(self)?;
-                    return Ok(match keys.is_empty() {
-                        true => call,
-                        false => Term::Index(Box::new(call), keys),
+                    return Ok(if keys.is_empty() {
+                        call
+                    } else {
+                        Term::Index(Box::new(call), keys)
                     });
                 }
                 name if name.starts_with(|first: char| first.is_ascii_uppercase()) => {

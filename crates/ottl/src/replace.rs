@@ -47,9 +47,10 @@ impl Replace {
                 _ => return Err("the format must have one %s".to_owned()),
             },
         };
-        let pattern = match parts {
-            true => pattern.to_owned(),
-            false => glob(pattern)?,
+        let pattern = if parts {
+            pattern.to_owned()
+        } else {
+            glob(pattern)?
         };
         Ok(Replace {
             pattern: Box::new(compile(&[pattern])?),
@@ -77,9 +78,10 @@ impl Replace {
     /// The function gives no text, or the text becomes too large.
     pub fn apply(&self, text: &[u8], replacement: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         if !self.parts {
-            return match self.pattern.is_match(text) {
-                true => self.finished(replacement.to_vec()).map(Some),
-                false => Ok(None),
+            return if self.pattern.is_match(text) {
+                self.finished(replacement.to_vec()).map(Some)
+            } else {
+                Ok(None)
             };
         }
         let (mut out, mut from) = (None::<Vec<u8>>, 0);

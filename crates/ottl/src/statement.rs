@@ -22,9 +22,10 @@ impl Statement {
         let scope = Scope { context, prefixed };
         let mut parser = Parser::new(&tokens, text.len(), scope, None);
         let edit = edit::parse(&mut parser)?;
-        let condition = match parser.word("where") {
-            true => Some(parser.any()?),
-            false => None,
+        let condition = if parser.word("where") {
+            Some(parser.any()?)
+        } else {
+            None
         };
         parser.finish()?;
         Ok(Statement { edit, condition })

@@ -110,9 +110,10 @@ impl Expr {
     pub fn settled<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value<'a>>, MayCome> {
         let mut cursor = Cursor::default();
         let value = self.next(scope, &mut cursor);
-        match cursor.may_change && !scope.last_chance {
-            true => Err(MayCome),
-            false => Ok(value),
+        if cursor.may_change && !scope.last_chance {
+            Err(MayCome)
+        } else {
+            Ok(value)
         }
     }
 

@@ -177,9 +177,10 @@ impl Dn {
         let is_named = |entry: &&Entry| entry.name.as_bytes().eq_ignore_ascii_case(name);
         let mut of_name = self.0.iter().filter(is_named);
         let skipped = usize::try_from(occurrence.unsigned_abs().checked_sub(1)?).ok()?;
-        let entry = match occurrence > 0 {
-            true => of_name.nth(skipped),
-            false => of_name.rev().nth(skipped),
+        let entry = if occurrence > 0 {
+            of_name.nth(skipped)
+        } else {
+            of_name.rev().nth(skipped)
         };
         entry.map(|entry| entry.value.clone())
     }
@@ -226,12 +227,11 @@ impl Dn {
             follows_set = entry.is_further;
             out.extend_from_slice(entry.name.as_bytes());
             out.push(b'=');
-            match entry.is_known {
-                true => escaped(&entry.value, out),
-                false => {
-                    out.push(b'#');
-                    entry.der.iter().for_each(|byte| push_hex(out, *byte));
-                }
+            if entry.is_known {
+                escaped(&entry.value, out)
+            } else {
+                out.push(b'#');
+                entry.der.iter().for_each(|byte| push_hex(out, *byte));
             }
         }
     }

@@ -5,9 +5,10 @@ use config::condition::BuildInfo;
 /// The HAProxy version whose configuration language this program implements.
 const COMPATIBLE: &str = "3.5-dev5";
 /// The regular expression engine (cargo feature `pcre2`).
-const REGEX: &str = match cfg!(feature = "pcre2") {
-    true => "linear time; PCRE2 for look-around and back-references",
-    false => "linear time, without look-around and back-references (PCRE2 was not built in)",
+const REGEX: &str = if cfg!(feature = "pcre2") {
+    "linear time; PCRE2 for look-around and back-references"
+} else {
+    "linear time, without look-around and back-references (PCRE2 was not built in)"
 };
 /// The features by HAProxy's names, with `+` where they are present and `-` where they are absent.
 const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE +LINUX_CAP -LINUX_SPLICE +LINUX_TPROXY -LUA -NS \
@@ -37,17 +38,19 @@ pub(crate) fn info() -> BuildInfo {
 }
 
 fn features() -> String {
-    match cfg!(feature = "pcre2") {
-        true => FEATURES.replace("-PCRE2", "+PCRE2"),
-        false => FEATURES.to_owned(),
+    if cfg!(feature = "pcre2") {
+        FEATURES.replace("-PCRE2", "+PCRE2")
+    } else {
+        FEATURES.to_owned()
     }
 }
 
 /// The text of `-vq`: the version, or with `branch` the part before its dash.
 pub(crate) fn bare_version(branch: bool) -> String {
-    let version = match branch {
-        true => COMPATIBLE.split('-').next().unwrap_or(COMPATIBLE),
-        false => COMPATIBLE,
+    let version = if branch {
+        COMPATIBLE.split('-').next().unwrap_or(COMPATIBLE)
+    } else {
+        COMPATIBLE
     };
     format!("{version}\n")
 }

@@ -84,10 +84,11 @@ pub(crate) fn confine(global: &Global) -> Result<(), String> {
     let directory = global.chroot.as_ref();
     if let Some(directory) = directory.filter(|directory| directory.as_os_str() != "/") {
         let is_auto = directory.as_os_str() == CHROOT_AUTO;
-        let path = match is_auto {
-            true => anonymous_directory()?,
-            false => CString::new(directory.as_os_str().as_bytes())
-                .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?,
+        let path = if is_auto {
+            anonymous_directory()?
+        } else {
+            CString::new(directory.as_os_str().as_bytes())
+                .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?
         };
         let root = c"/";
         // SAFETY: both pointers are NUL-terminated strings.

@@ -119,9 +119,10 @@ fn send(to: &UnixStream, sockets: &[ExposedSocket]) -> io::Result<()> {
     }
     let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(|socket| socket.fd.as_fd()).collect();
     let sent = send_with(to, &records, &fds)?;
-    match sent == records.len() {
-        true => Ok(()),
-        false => Err(ErrorKind::WriteZero.into()),
+    if sent == records.len() {
+        Ok(())
+    } else {
+        Err(ErrorKind::WriteZero.into())
     }
 }
 
@@ -364,9 +365,10 @@ fn answer(mut stream: UnixStream, exposed: &Exposed) -> io::Result<()> {
     stream.set_read_timeout(Some(ANSWER_TIME))?;
     let mut command = [0; COMMAND.len() + 1];
     stream.read_exact(&mut command)?;
-    match command.strip_suffix(b"\n") == Some(COMMAND.as_bytes()) {
-        true => exposed.give(&stream),
-        false => Err(ErrorKind::InvalidInput.into()),
+    if command.strip_suffix(b"\n") == Some(COMMAND.as_bytes()) {
+        exposed.give(&stream)
+    } else {
+        Err(ErrorKind::InvalidInput.into())
     }
 }
 

@@ -239,9 +239,10 @@ fn load_tls(config: &Config, diagnostics: &mut Diagnostics) -> Tls {
     let now = std::time::Duration::from_nanos(net::sys::now().wall_ns);
     let (tls, findings) = Tls::load(config, now);
     for finding in findings {
-        let severity = match finding.is_fatal {
-            true => Severity::Alert,
-            false => Severity::Notice,
+        let severity = if finding.is_fatal {
+            Severity::Alert
+        } else {
+            Severity::Notice
         };
         diagnostics.add(severity, None, finding.text);
     }

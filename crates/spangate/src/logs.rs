@@ -102,9 +102,10 @@ impl Logs {
     pub fn tell_of_states(&mut self, shared: &Shared) {
         crate::warning("SIGHUP received, dumping servers states.");
         self.tell_of_proxies(SEVERITY_NOTICE, |index, proxy| {
-            match shared.is_deleted(index) {
-                true => Vec::new(),
-                false => status_lines::of_proxy(shared, index, proxy),
+            if shared.is_deleted(index) {
+                Vec::new()
+            } else {
+                status_lines::of_proxy(shared, index, proxy)
             }
         });
     }

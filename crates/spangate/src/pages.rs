@@ -98,14 +98,16 @@ impl Pages {
         let is_unix = opened.local.is_unix();
         for fd in opened.own.iter().chain(&opened.shared) {
             let fd: OwnedFd = fd.try_clone()?;
-            self.sockets.push(match is_unix {
-                true => Socket::Unix(fd),
-                false => Socket::Tcp(fd),
+            self.sockets.push(if is_unix {
+                Socket::Unix(fd)
+            } else {
+                Socket::Tcp(fd)
             });
         }
-        self.addresses.push(match is_unix {
-            true => opened.local.to_string(),
-            false => format!("http://{}/", opened.local),
+        self.addresses.push(if is_unix {
+            opened.local.to_string()
+        } else {
+            format!("http://{}/", opened.local)
         });
         Ok(())
     }

@@ -316,9 +316,10 @@ fn apply_arguments(args: &Args, config: &mut Config) {
 ///
 /// Without `maxconn`: as many connections as the descriptors allow. A connection takes two descriptors where there are servers.
 fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
-    let sides = match config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
-        true => 2,
-        false => 1,
+    let sides = if config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
+        2
+    } else {
+        1
     };
     let fits = (descriptors.saturating_sub(reserved) / sides).max(1);
     let fits = u32::try_from(fits).unwrap_or(u32::MAX);

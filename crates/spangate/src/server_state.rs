@@ -125,8 +125,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
     number(11, "bk_f_forced_id", &|value| (0..=1).contains(&value));
     number(12, "srv_f_forced_id", &|value| (0..=1).contains(&value));
     let port = number(14, "srv_port", &|value| u16::try_from(value).is_ok());
-    match wrong.is_empty() {
-        true => Ok(Line {
+    if wrong.is_empty() {
+        Ok(Line {
             stopped: state == 0,
             admin: admin as u32 & !NOT_KEPT,
             weight: weight as u32,
@@ -134,8 +134,9 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
             port: u16::try_from(port).ok(),
             stopped_checks: check_state & CHECK_BITS == CHECK_CONFIGURED,
             stopped_agent: agent_state & CHECK_BITS == CHECK_CONFIGURED,
-        }),
-        false => Err(wrong),
+        })
+    } else {
+        Err(wrong)
     }
 }
 
@@ -148,10 +149,11 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     }
     let was_disabled = line.admin & CONFIGURED_MAINTENANCE != 0;
     let was_in_maintenance = line.admin & FORCED_MAINTENANCE != 0;
-    let in_maintenance = match was_disabled == server.disabled {
+    let in_maintenance = if was_disabled == server.disabled {
         // The configured state is unchanged, so the user's last command wins.
-        true => was_in_maintenance,
-        false => server.disabled,
+        was_in_maintenance
+    } else {
+        server.disabled
     };
     if in_maintenance != server.disabled {
         changes.push(ServerChange::Maintenance(in_maintenance));

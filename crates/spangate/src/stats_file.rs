@@ -32,9 +32,10 @@ fn read_file(path: &Path) -> Result<String, &'static str> {
     let mut bytes = Vec::new();
     let mut limited = file.take(file::BYTES_MAX + 1);
     let read = limited.read_to_end(&mut bytes);
-    match read.map_err(|_| "cannot read file")? as u64 > file::BYTES_MAX {
-        true => Err("file too large"),
-        false => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    if read.map_err(|_| "cannot read file")? as u64 > file::BYTES_MAX {
+        Err("file too large")
+    } else {
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

@@ -180,9 +180,10 @@ pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
         _ => {
             drop(writer);
             signals.release();
-            let code = match read_byte(&reader) {
-                true => 0,
-                false => wait_for_child().map_or(1, |(_, code)| code.max(1)),
+            let code = if read_byte(&reader) {
+                0
+            } else {
+                wait_for_child().map_or(1, |(_, code)| code.max(1))
             };
             Ok(Background::Starter(ExitCode::from(code)))
         }
@@ -281,9 +282,10 @@ fn wait_with(options: libc::c_int) -> Option<(i32, u8)> {
     let mut status = 0;
     // SAFETY: the pointer describes `status`.
     let pid = unsafe { libc::waitpid(-1, &mut status, options) };
-    let code = match libc::WIFSIGNALED(status) {
-        true => 128 + libc::WTERMSIG(status),
-        false => libc::WEXITSTATUS(status),
+    let code = if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
     };
     (pid > 0).then_some((pid, code as u8))
 }

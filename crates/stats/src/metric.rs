@@ -311,9 +311,10 @@ impl Metric {
             }
             (column, _) => {
                 let value = sample.value(column);
-                let shown = match is_milliseconds(column) {
-                    true => value / 1000.0,
-                    false => value,
+                let shown = if is_milliseconds(column) {
+                    value / 1000.0
+                } else {
+                    value
                 };
                 each(Point::Number(None, shown));
             }

@@ -245,36 +245,39 @@ fn write_head(facts: &Facts<'_>, out: &mut String) -> std::fmt::Result {
 
 fn write_links(links: &Links, out: &mut String) -> std::fmt::Result {
     let uri = escaped(&links.uri);
-    let scope = match links.scope.is_empty() {
-        true => String::new(),
-        false => escaped(&format!("?;scope={}", links.scope)),
+    let scope = if links.scope.is_empty() {
+        String::new()
+    } else {
+        escaped(&format!("?;scope={}", links.scope))
     };
     let (up, norefresh) = (
         if links.hides_down { ";up" } else { "" },
         if links.norefresh { ";norefresh" } else { "" },
     );
     out.push_str("<nav>\n");
-    match links.hides_down {
-        true => writeln!(
+    if links.hides_down {
+        writeln!(
             out,
             "<a href=\"{uri}{norefresh}{scope}\">Show all servers</a>"
-        )?,
-        false => writeln!(
+        )?
+    } else {
+        writeln!(
             out,
             "<a href=\"{uri};up{norefresh}{scope}\">Hide servers that are down</a>"
-        )?,
+        )?
     }
     if links.refresh_s > 0 {
-        match links.norefresh {
-            true => writeln!(
+        if links.norefresh {
+            writeln!(
                 out,
                 "<a href=\"{uri}{up}{scope}\">Refresh every {} s</a>",
                 links.refresh_s
-            )?,
-            false => writeln!(
+            )?
+        } else {
+            writeln!(
                 out,
                 "<a href=\"{uri}{up};norefresh{scope}\">Stop refreshing</a>"
-            )?,
+            )?
         }
     }
     writeln!(
@@ -527,13 +530,14 @@ fn write_row(
             ),
             None => "–".to_owned(),
         },
-        match is_back {
-            true => format!(
+        if is_back {
+            format!(
                 "{} / {}",
                 pair(Column::Qtime, Column::Ctime),
                 pair(Column::Rtime, Column::Ttime)
-            ),
-            false => "–".to_owned(),
+            )
+        } else {
+            "–".to_owned()
         },
         match row.get(Column::Lastsess) {
             Some(_) if row.number(Column::Lastsess) >= 0.0 => {
@@ -550,25 +554,24 @@ fn write_row(
         Some(None) => out.push_str("<td>–</td>"),
         Some(Some([p50, p90, p99])) => write!(out, "<td>{p50:.1} / {p90:.1} / {p99:.1}</td>")?,
     }
-    match is_back {
-        true => {
-            let share = format!("{}A {}B", row.number(Column::Act), row.number(Column::Bck));
-            let throttle = match row.get(Column::Throttle) {
-                Some(_) => format!(" at {}", row.number(Column::Throttle)) + " %",
-                None => String::new(),
-            };
-            let share = match row.kind {
-                Kind::Server if row.number(Column::Bck) > 0.0 => "backup".to_owned(),
-                Kind::Server => "active".to_owned(),
-                _ => share,
-            };
-            write!(
-                out,
-                "<td>{}{throttle} <small>{share}</small></td>",
-                text(Column::Weight)
-            )?;
-        }
-        false => out.push_str("<td>–</td>"),
+    if is_back {
+        let share = format!("{}A {}B", row.number(Column::Act), row.number(Column::Bck));
+        let throttle = match row.get(Column::Throttle) {
+            Some(_) => format!(" at {}", row.number(Column::Throttle)) + " %",
+            None => String::new(),
+        };
+        let share = match row.kind {
+            Kind::Server if row.number(Column::Bck) > 0.0 => "backup".to_owned(),
+            Kind::Server => "active".to_owned(),
+            _ => share,
+        };
+        write!(
+            out,
+            "<td>{}{throttle} <small>{share}</small></td>",
+            text(Column::Weight)
+        )?;
+    } else {
+        out.push_str("<td>–</td>")
     }
     out.push_str("</tr>\n");
     Ok(())

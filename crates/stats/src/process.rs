@@ -147,9 +147,10 @@ impl Fact {
     /// The type of its metric. Some gauges of `show info` only grow; they are counters for Prometheus.
     #[must_use]
     pub fn form(self) -> Form {
-        match self.field().metric.ends_with("_total") {
-            true => Form::Counter,
-            false => Form::Gauge,
+        if self.field().metric.ends_with("_total") {
+            Form::Counter
+        } else {
+            Form::Gauge
         }
     }
 
@@ -217,8 +218,8 @@ impl Facts {
             let field = fact.field();
             let (origin, nature, scope) = field.tags;
             // Writing to memory does not fail.
-            let _ = match typed {
-                true => write!(
+            let _ = if typed {
+                write!(
                     out,
                     "{}.{}.1:{}{}{}V:{}:",
                     field.place,
@@ -227,8 +228,9 @@ impl Facts {
                     nature.letter(),
                     scope.letter(),
                     value.kind(),
-                ),
-                false => write!(out, "{}: ", field.name),
+                )
+            } else {
+                write!(out, "{}: ", field.name)
             };
             let _ = write!(out, "{value}");
             if described {

@@ -169,9 +169,10 @@ fn escape(text: &str, quoted: bool, out: &mut String) {
 
 /// Writes a number in Prometheus's format. Writing to memory does not fail.
 fn number(value: f64, out: &mut String) {
-    let _ = match value.is_nan() {
-        true => write!(out, "NaN"),
-        false => write!(out, "{value}"),
+    let _ = if value.is_nan() {
+        write!(out, "NaN")
+    } else {
+        write!(out, "{value}")
     };
 }
 

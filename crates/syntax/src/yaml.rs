@@ -251,9 +251,10 @@ impl Builder<'_> {
                 let plain = style == ScalarStyle::Plain && !tag.is_some_and(|tag| is_text(&tag));
                 let absent = text.is_empty() && (plain || self.rules.empty_is_absent)
                     || plain && (text == "~" || text.eq_ignore_ascii_case("null"));
-                let value = match absent {
-                    true => Value::Absent,
-                    false => Value::Text(text.into_owned()),
+                let value = if absent {
+                    Value::Absent
+                } else {
+                    Value::Text(text.into_owned())
                 };
                 let mut node = Node::new(at, value, 1);
                 node.plain = plain;

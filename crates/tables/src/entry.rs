@@ -73,9 +73,10 @@ impl Entry<'_> {
             Shape::Rate => {
                 let cells = [self.cells[at], self.cells[at + 1], self.cells[at + 2]];
                 let events = rate::read(&cells, column.period_ms, self.now_ms as u32);
-                let factor = match data.counts_bytes() {
-                    true => self.definition.bytes_factor,
-                    false => 1,
+                let factor = if data.counts_bytes() {
+                    self.definition.bytes_factor
+                } else {
+                    1
                 };
                 i64::from(events) * i64::from(factor)
             }
@@ -98,9 +99,10 @@ impl Entry<'_> {
                 sum as i64
             }
             Shape::Rate => {
-                let events = match data.counts_bytes() {
-                    true => amount.div_ceil(u64::from(self.definition.bytes_factor)),
-                    false => amount,
+                let events = if data.counts_bytes() {
+                    amount.div_ceil(u64::from(self.definition.bytes_factor))
+                } else {
+                    amount
                 };
                 let now_ms = self.now_ms as u32;
                 let cells = self.rate_at(at)?;

@@ -109,9 +109,12 @@ impl Ratio {
 
 impl From<&settings::Sampler> for Sampler {
     fn from(written: &settings::Sampler) -> Sampler {
-        let simple = |keeps: bool| match keeps {
-            true => Simple::AlwaysOn,
-            false => Simple::AlwaysOff,
+        let simple = |keeps: bool| {
+            if keeps {
+                Simple::AlwaysOn
+            } else {
+                Simple::AlwaysOff
+            }
         };
         match written {
             settings::Sampler::AlwaysOn => Sampler::AlwaysOn,

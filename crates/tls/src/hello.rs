@@ -82,9 +82,10 @@ impl HelloReader {
         let Some(Reading::Whole(len)) = self.result else {
             return None;
         };
-        match self.joined.is_empty() {
-            true => bytes.get(RECORD_HEADER_BYTES..)?.get(..len),
-            false => self.joined.get(..len),
+        if self.joined.is_empty() {
+            bytes.get(RECORD_HEADER_BYTES..)?.get(..len)
+        } else {
+            self.joined.get(..len)
         }
     }
 }

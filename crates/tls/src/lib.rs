@@ -194,9 +194,10 @@ impl Offer {
             suites.any(|suite| suite.version().version == row.1.version)
         };
         let versions: Vec<_> = allowed.iter().filter(has_suite).map(|row| row.1).collect();
-        match versions.is_empty() {
-            true => Err(OfferError::NoSuite),
-            false => Ok(versions),
+        if versions.is_empty() {
+            Err(OfferError::NoSuite)
+        } else {
+            Ok(versions)
         }
     }
 }

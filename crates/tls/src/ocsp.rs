@@ -90,9 +90,10 @@ impl CertId {
         let (content, _) = expect(der, SEQUENCE)?;
         let (algorithm, _) = expect(content, SEQUENCE)?;
         let (algorithm, _) = expect(algorithm, OBJECT_ID)?;
-        match algorithm == SHA1 {
-            true => Some(CertId::by_sha1(parts)),
-            false => Some(read),
+        if algorithm == SHA1 {
+            Some(CertId::by_sha1(parts))
+        } else {
+            Some(read)
         }
     }
 
@@ -277,9 +278,10 @@ impl OcspResponse {
                 )
                 && verify(found.key.as_ref(), signed, algorithm, signature)
         });
-        match delegated {
-            true => Ok(()),
-            false => Err(OcspError::Signature),
+        if delegated {
+            Ok(())
+        } else {
+            Err(OcspError::Signature)
         }
     }
 }

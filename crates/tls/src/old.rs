@@ -308,9 +308,10 @@ impl Parts<'_> {
             key.verify_signature(*algorithm, message, signed.signature())
                 .is_ok()
         });
-        match is_good {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => Err(bad),
+        if is_good {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            Err(bad)
         }
     }
 }

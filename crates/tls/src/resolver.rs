@@ -232,9 +232,10 @@ impl Certificates {
         {
             return Some((made.key, made.der));
         }
-        match self.strict {
-            true => None,
-            false => default().map(known),
+        if self.strict {
+            None
+        } else {
+            default().map(known)
         }
     }
 }

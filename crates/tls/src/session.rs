@@ -255,9 +255,10 @@ impl Session {
         let was_established = self.is_established;
         let mut used = 0;
         while !self.pending.is_empty() && used < input.len() && plain.len() < room {
-            let missing = match self.is_established {
-                true => missing_bytes(&self.pending).max(1),
-                false => input.len(),
+            let missing = if self.is_established {
+                missing_bytes(&self.pending).max(1)
+            } else {
+                input.len()
             };
             let count = missing.min(input.len() - used);
             if self.pending.len() + count > PENDING_BYTES_MAX {

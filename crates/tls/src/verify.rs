@@ -45,9 +45,10 @@ impl ClientVerifier {
         Ok(ClientVerifier {
             judge: Judge::new(trusted, algorithms)?,
             trusted: trusted.clone(),
-            hints: match clients.tells_no_names {
-                true => Vec::new(),
-                false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
+            hints: if clients.tells_no_names {
+                Vec::new()
+            } else {
+                clients.hints.as_ref().unwrap_or(trusted).roots.subjects()
             },
             is_optional: clients.is_optional,
             ignores_errors: clients.ignores_errors(),

@@ -84,9 +84,10 @@ impl<'a> Visitor<'a> for Notes<'a> {
         let mut wanted = Wanted::default();
         match span(message, &mut wanted) {
             Ok(span) => {
-                let policy = match wanted.policy.is_empty() {
-                    true => self.current.policy,
-                    false => wanted.policy,
+                let policy = if wanted.policy.is_empty() {
+                    self.current.policy
+                } else {
+                    wanted.policy
                 };
                 self.spans.push(Note {
                     trace: span.trace_id,

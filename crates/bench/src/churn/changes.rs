@@ -165,12 +165,11 @@ impl Subject {
 
     fn says(&self, command: &str, wanted: &str) -> Result<(), Failure> {
         let answer = self.ask(command)?;
-        match answer.contains(wanted) {
-            true => Ok(()),
-            false => {
-                let first = command.lines().next().unwrap_or_default();
-                Err(format!("{first}: {}", answer.trim()).into())
-            }
+        if answer.contains(wanted) {
+            Ok(())
+        } else {
+            let first = command.lines().next().unwrap_or_default();
+            Err(format!("{first}: {}", answer.trim()).into())
         }
     }
 }

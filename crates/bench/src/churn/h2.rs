@@ -52,9 +52,10 @@ impl From<::h2::Error> for Broken {
     fn from(error: ::h2::Error) -> Self {
         let is_refused = error.reason() == Some(::h2::Reason::REFUSED_STREAM);
         let no_error = error.is_go_away() && error.reason() == Some(::h2::Reason::NO_ERROR);
-        match is_refused || no_error {
-            true => Broken::Unprocessed,
-            false => Broken::Failed(error.to_string()),
+        if is_refused || no_error {
+            Broken::Unprocessed
+        } else {
+            Broken::Failed(error.to_string())
         }
     }
 }

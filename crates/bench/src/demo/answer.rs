@@ -89,12 +89,13 @@ impl Site {
     /// The answer to a request with this head.
     pub fn answer(&self, head: &str, plan: &Plan) -> Vec<u8> {
         let plain = plan.route == "/health" || !head.to_ascii_lowercase().contains("text/html");
-        let (kind, body) = match plain {
-            true => (
+        let (kind, body) = if plain {
+            (
                 "text/plain",
                 format!("origin {} · {}\n", self.name, plan.status),
-            ),
-            false => ("text/html", self.html(head.trim_end())),
+            )
+        } else {
+            ("text/html", self.html(head.trim_end()))
         };
         let shown = if head.starts_with("HEAD ") {
             ""

@@ -69,9 +69,12 @@ impl Table {
                 .iter()
                 .zip(&widths)
                 .enumerate()
-                .map(|(place, (cell, &width))| match self.is_text(place) {
-                    true => format!("{cell:<width$}"),
-                    false => format!("{cell:>width$}"),
+                .map(|(place, (cell, &width))| {
+                    if self.is_text(place) {
+                        format!("{cell:<width$}")
+                    } else {
+                        format!("{cell:>width$}")
+                    }
                 })
                 .collect();
             let _ = writeln!(out, "{}", line.join(GAP).trim_end());

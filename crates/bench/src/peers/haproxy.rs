@@ -63,9 +63,10 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
         Servers::Fresh => ("    http-reuse never\n    option http-server-close", ""),
         Servers::Http2 => ("    http-reuse always", " proto h2"),
     };
-    let (observed, check) = match setting.watched {
-        true => (OBSERVED, " check inter 100ms"),
-        false => ("", ""),
+    let (observed, check) = if setting.watched {
+        (OBSERVED, " check inter 100ms")
+    } else {
+        ("", "")
     };
     let choice = match setting.host {
         Some(host) => format!("    use_backend origin if {{ req.hdr(host) -i {host} }}"),

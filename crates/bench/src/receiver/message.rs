@@ -124,17 +124,19 @@ fn piece<S: Read>(stream: &mut BufReader<S>, length: u64, body: &mut Vec<u8>) ->
         return Err(malformed());
     }
     let read = stream.by_ref().take(length).read_to_end(body)?;
-    match read as u64 == length {
-        true => Ok(()),
-        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    if read as u64 == length {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
 
 /// The first line of a head; None at the end of the connection.
 fn first_line<S: Read>(stream: &mut BufReader<S>) -> io::Result<Option<String>> {
-    match stream.fill_buf()?.is_empty() {
-        true => Ok(None),
-        false => line(stream, HEAD_BYTES_MAX).map(Some),
+    if stream.fill_buf()?.is_empty() {
+        Ok(None)
+    } else {
+        line(stream, HEAD_BYTES_MAX).map(Some)
     }
 }
 

@@ -80,9 +80,10 @@ impl Shape {
             _ => return Ok(false),
         };
         *place = findings::value(parser)?;
-        match *place == 0 && !["unique", "down", "limit"].contains(&name) {
-            true => Err(format!("--{name} must be at least 1").into()),
-            false => Ok(true),
+        if *place == 0 && !["unique", "down", "limit"].contains(&name) {
+            Err(format!("--{name} must be at least 1").into())
+        } else {
+            Ok(true)
         }
     }
 

@@ -145,9 +145,10 @@ impl Config {
         let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
         let is_otlp = |one: &&Component<Receiver>| matches!(one.settings, Receiver::Otlp(_));
         let own: Vec<_> = self.receivers.iter().filter(is_proxy).collect();
-        match own.is_empty() {
-            true => self.receivers.iter().find(is_otlp).into_iter().collect(),
-            false => own,
+        if own.is_empty() {
+            self.receivers.iter().find(is_otlp).into_iter().collect()
+        } else {
+            own
         }
     }
 

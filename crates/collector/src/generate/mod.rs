@@ -57,9 +57,10 @@ impl Generator {
     /// Two of the same shape and seed make the same requests.
     #[must_use]
     pub fn new(shape: Shape, seed: u64) -> Generator {
-        let processes = match shape.whole_traces {
-            true => 1,
-            false => shape.services.max(1) * shape.instances.max(1),
+        let processes = if shape.whole_traces {
+            1
+        } else {
+            shape.services.max(1) * shape.instances.max(1)
         };
         let mut random = Ids::new([seed, 2, 3, 4]);
         let mut maker = Maker {

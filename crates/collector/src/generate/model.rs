@@ -103,12 +103,11 @@ impl Maker<'_> {
 
     pub fn trace(&mut self) -> Vec<Model> {
         let failed = self.percent() < self.shape.errors_percent;
-        let lasts_ms = match self.percent() < self.shape.slow_percent {
-            true => self.shape.slow_ms + 1 + self.below(1000),
-            false => {
-                let (percent, random) = (self.percent(), self.random.next_u64());
-                self.shape.latency.draw_ms(percent, random)
-            }
+        let lasts_ms = if self.percent() < self.shape.slow_percent {
+            self.shape.slow_ms + 1 + self.below(1000)
+        } else {
+            let (percent, random) = (self.percent(), self.random.next_u64());
+            self.shape.latency.draw_ms(percent, random)
         };
         let services = u64::from(self.shape.services.max(1));
         let first = self.below(services);

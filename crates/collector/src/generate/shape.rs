@@ -90,9 +90,10 @@ impl Latency {
             return Err("the times must grow".into());
         }
         let sum: f64 = parts.iter().map(|part| part.1).sum();
-        match (sum - 100.0).abs() < 0.01 {
-            true => Ok(Latency(parts)),
-            false => Err(format!("{sum} per cent in all, not 100")),
+        if (sum - 100.0).abs() < 0.01 {
+            Ok(Latency(parts))
+        } else {
+            Err(format!("{sum} per cent in all, not 100"))
         }
     }
 

@@ -219,10 +219,7 @@ impl Consumer for FanOut {
                 Err(refusal) => return Err(refusal),
             }
         }
-        match has_taker {
-            true => Ok(()),
-            false => passed_by,
-        }
+        if has_taker { Ok(()) } else { passed_by }
     }
 
     fn is_failing(&self) -> bool {

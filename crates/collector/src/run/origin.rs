@@ -70,9 +70,10 @@ impl Wanted {
     /// The same for a receiver that keeps header fields (`include_metadata`), or does not; none where nothing is left.
     #[must_use]
     pub fn of_receiver(&self, has_fields: bool) -> Option<Wanted> {
-        let names = match has_fields {
-            true => self.names.clone(),
-            false => Vec::new(),
+        let names = if has_fields {
+            self.names.clone()
+        } else {
+            Vec::new()
         };
         let is_some = !names.is_empty() || self.address || self.identity;
         is_some.then_some(Wanted { names, ..*self })

@@ -77,9 +77,10 @@ impl Sending {
             now_ns: now_unix_ns(),
         };
         let protobuf = metrics::sheet(&self.view).request(&self.view.resource, span);
-        let body = match self.is_json {
-            true => otlp::json::encode(Signal::Metrics, &protobuf),
-            false => protobuf,
+        let body = if self.is_json {
+            otlp::json::encode(Signal::Metrics, &protobuf)
+        } else {
+            protobuf
         };
         let prepared = self.client.prepare(vec![body.into()]);
         let why = match prepared {

@@ -60,9 +60,10 @@ pub fn health(
             return text(StatusCode::NOT_FOUND, "text/plain", String::new());
         }
         let is_ready = health.is_ready.load(Relaxed);
-        let (status, own) = match is_ready {
-            true => (StatusCode::OK, &settings.healthy_body),
-            false => (StatusCode::SERVICE_UNAVAILABLE, &settings.unhealthy_body),
+        let (status, own) = if is_ready {
+            (StatusCode::OK, &settings.healthy_body)
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, &settings.unhealthy_body)
         };
         match own {
             Some(body) => text(status, "text/plain", body.clone()),

@@ -127,9 +127,10 @@ fn what_a_reference_stands_for_is_typed_anew() {
 
 /// A `}` ends a flow map's plain text.
 fn quoted(text: &str) -> String {
-    match text.starts_with('"') || !text.contains('$') {
-        true => text.to_owned(),
-        false => format!("'{text}'"),
+    if text.starts_with('"') || !text.contains('$') {
+        text.to_owned()
+    } else {
+        format!("'{text}'")
     }
 }
 

@@ -62,14 +62,16 @@ pub fn resolved<'l>(
 ) -> Parse<Cow<'l, [u8]>> {
     let written = line.bytes(index);
     let address = shared.environment.expand(written);
-    match address.is_empty() && !written.is_empty() {
-        true => {
-            let word = line.arg(index);
-            Err(line.fault(index, format!(
+    if address.is_empty() && !written.is_empty() {
+        let word = line.arg(index);
+        Err(line.fault(
+            index,
+            format!(
                 "{title} : '{word}' resolves to an empty address (environment variable missing?)."
-            )))
-        }
-        false => Ok(address),
+            ),
+        ))
+    } else {
+        Ok(address)
     }
 }
 

@@ -99,9 +99,10 @@ pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Par
         )));
     }
     // A number with too many digits counts as the limit.
-    let number = integer.parse().unwrap_or(match text.starts_with('-') {
-        true => i64::MIN,
-        false => i64::MAX,
+    let number = integer.parse().unwrap_or(if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
     });
     within(
         cursor,
@@ -116,13 +117,14 @@ pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Par
 }
 
 fn within(cursor: &Cursor<'_>, name: &str, is_within: bool, bounds: impl Fn() -> String) -> Parse {
-    match is_within {
-        true => Ok(()),
-        false => Err(cursor.fault(format!(
+    if is_within {
+        Ok(())
+    } else {
+        Err(cursor.fault(format!(
             "'{name}' expects {}, got '{}'.",
             bounds(),
             cursor.last()
-        ))),
+        )))
     }
 }
 

@@ -123,12 +123,13 @@ fn words(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, kind: &str) ->
     }
     let of_stream = words.default_limit.is_some() || words.default_period.is_some();
     let is_shared = words.limit.is_some() || words.key.is_some() || words.table.is_some();
-    match of_stream && is_shared {
-        true => Err(cursor.line.fault(
+    if of_stream && is_shared {
+        Err(cursor.line.fault(
             3,
             format!("'{kind}' : cannot mix per-stream and shared parameter."),
-        )),
-        false => Ok(words),
+        ))
+    } else {
+        Ok(words)
     }
 }
 

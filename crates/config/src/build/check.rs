@@ -33,9 +33,10 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         match proxy.mode {
             Mode::Tcp => {
                 timeouts(proxy, shared);
-                match may_upgrade(config, proxy) {
-                    true => upgrade(proxy, index, shared),
-                    false => http_only(proxy, index, shared),
+                if may_upgrade(config, proxy) {
+                    upgrade(proxy, index, shared)
+                } else {
+                    http_only(proxy, index, shared)
                 }
             }
             Mode::Http => timeouts(proxy, shared),
@@ -73,9 +74,10 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
 
 /// The message for `mode log` in a frontend or a `listen`.
 pub fn log_frontend(is_listen: bool) -> String {
-    match is_listen {
-        true => super::not_yet("mode log of a listen"),
-        false => "mode syslog is only applicable on proxies with backend capability.".to_owned(),
+    if is_listen {
+        super::not_yet("mode log of a listen")
+    } else {
+        "mode syslog is only applicable on proxies with backend capability.".to_owned()
     }
 }
 

@@ -105,9 +105,10 @@ fn backend(build: &ProxyBuild<'_, '_>, line: &Line<'_>, keyword: &str, name: &st
     build.shared.names.backend(name).ok_or_else(|| {
         let hint = did_you_mean(name, build.shared.names.backends());
         let dot = if hint.is_empty() { "." } else { "" };
-        let of = match build.is_defaults() {
-            true => String::new(),
-            false => format!("Proxy '{}': ", build.proxy.name),
+        let of = if build.is_defaults() {
+            String::new()
+        } else {
+            format!("Proxy '{}': ", build.proxy.name)
         };
         line.fault(
             1,

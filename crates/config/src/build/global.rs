@@ -712,16 +712,17 @@ fn size(line: &Line<'_>, least: usize) -> Parse<usize> {
     let text = one(line, "a size in bytes")?;
     let size = values::size(text)
         .map_err(|bad| line.fault(1, values::size_message(bad, text, line.keyword())))?;
-    match size < least || size > i32::MAX as usize {
-        true => Err(line.fault(
+    if size < least || size > i32::MAX as usize {
+        Err(line.fault(
             1,
             format!(
                 "'{}' expects a size in bytes from {least} to {}.",
                 line.keyword(),
                 i32::MAX
             ),
-        )),
-        false => Ok(size),
+        ))
+    } else {
+        Ok(size)
     }
 }
 

@@ -224,13 +224,12 @@ fn known_slot(
     let fault = cursor.fault(format!(
         "unable to find capture id '{slot}' referenced by this rule."
     ));
-    match build.is_defaults() {
+    if build.is_defaults() {
         // It depends on the user of the `defaults` section.
-        true => {
-            build.missing_captures.push(*fault);
-            Ok(())
-        }
-        false => Err(fault),
+        build.missing_captures.push(*fault);
+        Ok(())
+    } else {
+        Err(fault)
     }
 }
 

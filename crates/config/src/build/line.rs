@@ -153,19 +153,18 @@ impl<'a> Line<'a> {
 
     /// Refuses more than `args` words after word `from`.
     pub fn at_most_after(&self, from: usize, args: usize) -> Parse {
-        match self.count() > from + args + 1 {
-            true => {
-                let extra = from + args + 1;
-                Err(self.fault(
-                    extra,
-                    format!(
-                        "'{}' cannot handle unexpected argument '{}'.",
-                        self.texts(0)[..=from].join(" "),
-                        self.arg(extra)
-                    ),
-                ))
-            }
-            false => Ok(()),
+        if self.count() > from + args + 1 {
+            let extra = from + args + 1;
+            Err(self.fault(
+                extra,
+                format!(
+                    "'{}' cannot handle unexpected argument '{}'.",
+                    self.texts(0)[..=from].join(" "),
+                    self.arg(extra)
+                ),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -182,16 +181,17 @@ impl<'a> Line<'a> {
             .words()
             .get(index)
             .is_some_and(|word| (span.end - span.start) as usize == word.bytes().len());
-        let span = match literal
+        let span = if literal
             && error.start < error.end
             && span.start as usize + error.end <= span.end as usize
         {
-            true => Span {
+            Span {
                 start: span.start + error.start as u32,
                 end: span.start + error.end as u32,
                 ..span
-            },
-            false => span,
+            }
+        } else {
+            span
         };
         let dot = if error.message.ends_with('.') {
             ""

@@ -145,9 +145,10 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
         }
     };
     let addr = SocketAddr::new(ip, port);
-    Ok(match text.starts_with("tcp") {
-        true => LogSink::Tcp(addr),
-        false => LogSink::Udp(Addr::Inet(addr)),
+    Ok(if text.starts_with("tcp") {
+        LogSink::Tcp(addr)
+    } else {
+        LogSink::Udp(Addr::Inet(addr))
     })
 }
 

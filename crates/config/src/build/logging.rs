@@ -50,13 +50,14 @@ pub struct Pending {
 impl Pending {
     /// The formats that a section inherits from this one. Only frontends have log formats.
     pub fn for_section(&self, is_frontend: bool) -> Pending {
-        match is_frontend {
-            true => self.clone(),
-            false => Pending {
+        if is_frontend {
+            self.clone()
+        } else {
+            Pending {
                 unique_id: self.unique_id.clone(),
                 took_global: self.took_global,
                 ..Pending::default()
-            },
+            }
         }
     }
 }
@@ -222,9 +223,10 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     }
     if let Some(statement) = build.logging.unique_id.take() {
         // The id is made when a request is complete, whoever reads it first. A backend needs the format for its health checks.
-        let place = match build.proxy.is_frontend {
-            true => Place::FE_HTTP_REQUEST,
-            false => Place::BE_HTTP_REQUEST,
+        let place = if build.proxy.is_frontend {
+            Place::FE_HTTP_REQUEST
+        } else {
+            Place::BE_HTTP_REQUEST
         };
         build.proxy.unique_id_format = compile(build, &statement, place, Style::UniqueId);
     }

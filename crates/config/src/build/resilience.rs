@@ -151,11 +151,12 @@ fn time(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Duration> {
     let name = cursor.last();
     let text = cursor.value("a time")?;
     let time = shared.time(&cursor.line, cursor.at - 1, name)?;
-    match TIMES.contains(&time) {
-        true => Ok(time),
-        false => Err(cursor.fault(format!(
+    if TIMES.contains(&time) {
+        Ok(time)
+    } else {
+        Err(cursor.fault(format!(
             "'{name}' expects a time from 10ms to 24h, got '{text}'."
-        ))),
+        )))
     }
 }
 

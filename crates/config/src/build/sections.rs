@@ -129,15 +129,17 @@ fn inherited(
 ) -> Option<usize> {
     header(section, shared);
     let named = word_from(section).is_some();
-    let index = match named {
-        true => from(section, defaults, shared)?,
-        false => defaults.len().checked_sub(1)?,
+    let index = if named {
+        from(section, defaults, shared)?
+    } else {
+        defaults.len().checked_sub(1)?
     };
     let parent = &mut defaults[index];
     parent.used_by(section, shared);
-    match named {
-        true => parent.is_named = true,
-        false => parent.is_implied = true,
+    if named {
+        parent.is_named = true
+    } else {
+        parent.is_implied = true
     }
     if parent.is_named && parent.is_implied {
         let message = format!(

@@ -203,14 +203,15 @@ fn http_request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if let Some(rule) = rule {
         build.stats_page().http_request.push(Arc::new(rule));
     }
-    match is_last {
-        true => Err(line
+    if is_last {
+        Err(line
             .fault(
                 0,
                 "previous 'stats' action has no condition attached, further entries are NOOP.",
             )
-            .as_warning()),
-        false => Ok(()),
+            .as_warning())
+    } else {
+        Ok(())
     }
 }
 

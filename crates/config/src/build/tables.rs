@@ -284,9 +284,10 @@ pub fn stick(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         _ => return Err(line.fault(1, "'stick' expects 'on', 'match', or 'store'.")),
     };
     line.need(2, || "'stick' expects a fetch method.".into())?;
-    let place = match on_response {
-        true => Place::BE_STICK_STORE,
-        false => Place::BE_USE_SERVER,
+    let place = if on_response {
+        Place::BE_STICK_STORE
+    } else {
+        Place::BE_USE_SERVER
     };
     let mut cursor = Cursor { line: *line, at: 2 };
     let key = build.shared.next_expr(&mut cursor, place)?;
@@ -327,9 +328,10 @@ pub fn stick(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         table,
         condition,
     };
-    match on_response {
-        true => build.proxy.stick_response.push(rule),
-        false => build.proxy.stick_request.push(rule),
+    if on_response {
+        build.proxy.stick_response.push(rule)
+    } else {
+        build.proxy.stick_request.push(rule)
     }
     Ok(())
 }

@@ -15,9 +15,10 @@ pub fn congestion(cursor: &mut Cursor<'_>) -> Parse<String> {
 /// `namespace`
 pub fn namespace(cursor: &mut Cursor<'_>) -> Parse<String> {
     let name = required(cursor, "missing namespace id")?;
-    match name.contains('/') {
-        true => Err(cursor.fault(format!("Cannot open namespace '{name}'."))),
-        false => Ok(name),
+    if name.contains('/') {
+        Err(cursor.fault(format!("Cannot open namespace '{name}'.")))
+    } else {
+        Ok(name)
     }
 }
 
@@ -25,11 +26,12 @@ pub fn namespace(cursor: &mut Cursor<'_>) -> Parse<String> {
 pub fn md5_key(cursor: &mut Cursor<'_>) -> Parse<Box<[u8]>> {
     required(cursor, "missing TCP MD5 signature password")?;
     let key = cursor.line.bytes(cursor.at - 1);
-    match key.len() > MD5_KEY_BYTES_MAX {
-        true => Err(cursor.fault(format!(
+    if key.len() > MD5_KEY_BYTES_MAX {
+        Err(cursor.fault(format!(
             "'tcp-md5sig' : password too long (at most {MD5_KEY_BYTES_MAX} characters expected)."
-        ))),
-        false => Ok(key.into()),
+        )))
+    } else {
+        Ok(key.into())
     }
 }
 
@@ -60,24 +62,24 @@ fn required(cursor: &mut Cursor<'_>, missing: &str) -> Parse<String> {
 pub fn keepalive(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(0);
     let text = line.need(1, || format!("'{name}' expects an integer value."))?;
-    let value = match name.ends_with("-cnt") {
-        true => text.parse().map_err(|_| {
+    let value = if name.ends_with("-cnt") {
+        text.parse().map_err(|_| {
             let odd = text.chars().find(|c| !c.is_ascii_digit()).unwrap_or(' ');
             line.fault(
                 1,
                 format!("'{name}' : unexpected character '{odd}' in integer value '{text}'."),
             )
-        })?,
-        false => {
-            let time = values::time_in(text, "s", 1_000_000)
-                .map_err(|bad| line.fault(1, values::time_message(bad, text, name)))?;
-            u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
-        }
+        })?
+    } else {
+        let time = values::time_in(text, "s", 1_000_000)
+            .map_err(|bad| line.fault(1, values::time_message(bad, text, name)))?;
+        u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
     };
     let options = &mut build.proxy.options;
-    let keepalive: &mut Keepalive = match name.starts_with("cli") {
-        true => &mut options.client_keepalive,
-        false => &mut options.server_keepalive,
+    let keepalive: &mut Keepalive = if name.starts_with("cli") {
+        &mut options.client_keepalive
+    } else {
+        &mut options.server_keepalive
     };
     let slot = match name.rsplit('-').next() {
         Some("cnt") => &mut keepalive.probes,

@@ -82,16 +82,17 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 fn frontend_only(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    match build.proxy.is_frontend {
-        true => Ok(()),
-        false => Err(line.fault(
+    if build.proxy.is_frontend {
+        Ok(())
+    } else {
+        Err(line.fault(
             1,
             format!(
                 "tcp-request {} is not allowed because {} is not a frontend.",
                 line.arg(1),
                 build.title()
             ),
-        )),
+        ))
     }
 }
 

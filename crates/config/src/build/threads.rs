@@ -44,11 +44,12 @@ fn numbers(cursor: &Cursor<'_>, text: &str) -> Parse {
     let number = |text: &str| text.parse::<u32>().ok();
     let is_known = number(low).is_some_and(|low| (1..=MASK_BITS).contains(&low))
         && (high.is_empty() || number(high).is_some_and(|high| high <= MASK_BITS));
-    match is_known {
-        true => Ok(()),
-        false => Err(cursor.fault(format!(
-            "cpu-map : '{text}' is not a valid number/range. It supports numbers from 1 to {MASK_BITS}."
-        ))),
+    if is_known {
+        Ok(())
+    } else {
+        Err(cursor.fault(format!(
+        "cpu-map : '{text}' is not a valid number/range. It supports numbers from 1 to {MASK_BITS}."
+    )))
     }
 }
 
@@ -193,11 +194,12 @@ pub fn shards(cursor: &mut Cursor<'_>) -> Parse {
     let is_number = text[..end]
         .parse()
         .is_ok_and(|shards| (1..=THREADS_MAX).contains(&shards));
-    match is_number || matches!(text, "by-thread" | "by-group") {
-        true => Ok(()),
-        false => Err(cursor.fault(format!(
+    if is_number || matches!(text, "by-thread" | "by-group") {
+        Ok(())
+    } else {
+        Err(cursor.fault(format!(
             "'shards' : invalid value {text}, allowed range is 1..{THREADS_MAX} or 'by-thread'."
-        ))),
+        )))
     }
 }
 
@@ -254,8 +256,9 @@ pub fn not_zero(cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.take();
     let digits = text.strip_prefix('-').unwrap_or(text);
     let end = digits.bytes().take_while(u8::is_ascii_digit).count();
-    match digits[..end].bytes().any(|digit| digit != b'0') {
-        true => Ok(()),
-        false => Err(cursor.fault(format!("'{name}' expects a positive integer."))),
+    if digits[..end].bytes().any(|digit| digit != b'0') {
+        Ok(())
+    } else {
+        Err(cursor.fault(format!("'{name}' expects a positive integer.")))
     }
 }

@@ -82,9 +82,10 @@ impl StatusSet {
             let Some((word, bit)) = StatusSet::place(status) else {
                 continue;
             };
-            match is_in {
-                true => self.0[word] |= bit,
-                false => self.0[word] &= !bit,
+            if is_in {
+                self.0[word] |= bit
+            } else {
+                self.0[word] &= !bit
             }
         }
     }

@@ -28,12 +28,13 @@ fn verdict(text: &str) -> (&'static str, String) {
         .iter()
         .filter(|item| item.severity == Severity::Alert);
     let messages: Vec<&str> = alerts.map(|item| item.message.as_str()).collect();
-    match messages
+    if messages
         .iter()
         .any(|message| message.contains("not implemented yet"))
     {
-        true => ("not yet", messages.join("\n")),
-        false => ("no", messages.join("\n")),
+        ("not yet", messages.join("\n"))
+    } else {
+        ("no", messages.join("\n"))
     }
 }
 

@@ -198,10 +198,7 @@ impl<W: World> Shared<W> {
                 return found;
             }
         }
-        match is_any_soon {
-            true => Pick::Wait,
-            false => found,
-        }
+        if is_any_soon { Pick::Wait } else { found }
     }
 
     /// Makes failed addresses reconnect at once.

@@ -38,18 +38,20 @@ impl World for Fake {
     async fn ask(&self) -> Result<Vec<SocketAddr>, String> {
         let mut net = self.0.lock().unwrap();
         net.asked += 1;
-        match net.is_unknown {
-            true => Err("no such name".into()),
-            false => Ok(net.addresses.clone()),
+        if net.is_unknown {
+            Err("no such name".into())
+        } else {
+            Ok(net.addresses.clone())
         }
     }
 
     async fn connect(&self, to: SocketAddr) -> Result<SocketAddr, String> {
         let mut net = self.0.lock().unwrap();
         *net.attempts.entry(to).or_default() += 1;
-        match net.dead.contains(&to) {
-            true => Err("refused".into()),
-            false => Ok(to),
+        if net.dead.contains(&to) {
+            Err("refused".into())
+        } else {
+            Ok(to)
         }
     }
 }

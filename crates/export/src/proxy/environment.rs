@@ -46,9 +46,10 @@ impl Proxies {
         let mut proxy = |name: &str| {
             let text = of(name)?;
             // A host without a scheme is an HTTP proxy.
-            let text = match text.contains("://") {
-                true => text,
-                false => format!("http://{text}"),
+            let text = if text.contains("://") {
+                text
+            } else {
+                format!("http://{text}")
             };
             let proxy = Proxy::parse(&text);
             proxy
@@ -152,9 +153,10 @@ fn direct(part: &str) -> Option<Direct> {
         .filter(|it| it.starts_with('.'))
         .unwrap_or(host);
     (!host.is_empty()).then(|| Direct::Domain {
-        suffix: match host.starts_with('.') {
-            true => host.to_owned(),
-            false => format!(".{host}"),
+        suffix: if host.starts_with('.') {
+            host.to_owned()
+        } else {
+            format!(".{host}")
         },
         with_itself: !host.starts_with('.'),
         port,

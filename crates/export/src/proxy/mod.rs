@@ -77,9 +77,10 @@ impl Proxy {
             .path_and_query("/")
             .build()
             .map_err(|error| error.to_string())?;
-        let kind = match is_socks {
-            true => Kind::Socks(user.map(known).transpose()?),
-            false => Kind::Http(user.map(credential).transpose()?),
+        let kind = if is_socks {
+            Kind::Socks(user.map(known).transpose()?)
+        } else {
+            Kind::Http(user.map(credential).transpose()?)
         };
         Ok(Proxy { uri, kind })
     }

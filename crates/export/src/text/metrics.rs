@@ -73,9 +73,10 @@ fn number(point: &View<'_>) -> serde_json::Value {
 /// Appends attributes to the current line.
 fn pairs(out: &mut String, message: &View<'_>) {
     for (key, any) in message.attributes("attributes") {
-        let key = match key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            true => key,
-            false => json!(key).to_string().into(),
+        let key = if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            key
+        } else {
+            json!(key).to_string().into()
         };
         let _ = write!(out, " {key}={}", value(any));
     }

@@ -265,9 +265,12 @@ impl<'a> Records<'a> {
     /// Appends the attributes of a message to the current line, and ends it.
     fn pairs(&mut self, message: &[u8], list: u64) -> Result<(), Malformed> {
         let writer = &mut self.writer;
-        each(message, |number, wire| match number == list {
-            true => writer.pair(" ", wire.message()?),
-            false => Ok(()),
+        each(message, |number, wire| {
+            if number == list {
+                writer.pair(" ", wire.message()?)
+            } else {
+                Ok(())
+            }
         })?;
         self.writer.raw("\n");
         Ok(())

@@ -196,9 +196,10 @@ fn value(any: &Option<AnyValue>) -> Json {
 }
 
 fn key(key: &str) -> String {
-    match key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => key.to_owned(),
-        false => json!(key).to_string(),
+    if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        key.to_owned()
+    } else {
+        json!(key).to_string()
     }
 }
 

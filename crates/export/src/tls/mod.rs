@@ -45,12 +45,13 @@ pub(crate) struct Secure {
 
 impl Secure {
     pub(crate) fn new(tls: &Tls, is_https: bool) -> Result<Secure, String> {
-        let config = match is_https {
-            true => client_config(tls)?,
+        let config = if is_https {
+            client_config(tls)?
+        } else {
             // TLS is not used, so the system's authorities are not read.
-            false => builder(tls)?
+            builder(tls)?
                 .with_root_certificates(RootCertStore::empty())
-                .with_no_client_auth(),
+                .with_no_client_auth()
         };
         let name = tls
             .more
@@ -153,13 +154,12 @@ fn builder(tls: &Tls) -> Result<Builder, String> {
 fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
     let builder = builder(tls)?;
     let provider = Arc::clone(builder.crypto_provider());
-    let builder = match tls.verify {
-        false => builder
+    let builder = if !tls.verify {
+        builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(Arc::clone(&provider)))),
-        true => {
-            builder.with_root_certificates(trusted(tls.ca.as_ref(), tls.more.system_authorities)?)
-        }
+            .with_custom_certificate_verifier(Arc::new(Anyone(Arc::clone(&provider))))
+    } else {
+        builder.with_root_certificates(trusted(tls.ca.as_ref(), tls.more.system_authorities)?)
     };
     let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else {
         return Ok(builder.with_no_client_auth());
@@ -226,9 +226,10 @@ pub fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
         Pem::Text(text) => CertificateDer::pem_slice_iter(text.as_bytes()).collect(),
     };
     let found: Vec<_> = found.map_err(|error| format!("{}: {error}", place(pem)))?;
-    match found.is_empty() {
-        true => Err(format!("{}: no certificate", place(pem))),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(format!("{}: no certificate", place(pem)))
+    } else {
+        Ok(found)
     }
 }
 

@@ -81,10 +81,13 @@ fn items(mut rest: &[u8]) -> Parsed {
             return failed(4);
         };
         match (name, value) {
-            (b"version", Value::Text(text)) => match text.starts_with(b"2.") || text == b"2" {
-                true => version = true,
-                false => return failed(8),
-            },
+            (b"version", Value::Text(text)) => {
+                if text.starts_with(b"2.") || text == b"2" {
+                    version = true
+                } else {
+                    return failed(8);
+                }
+            }
             (b"max-frame-size", Value::Int(number)) => {
                 if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&number) {
                     return failed(9);

@@ -160,9 +160,10 @@ impl<'a> Uri<'a> {
         let Uri {
             authority, path, ..
         } = self;
-        let prefix = match is_for_proxy {
-            true => format!("http://{authority}"),
-            false => String::new(),
+        let prefix = if is_for_proxy {
+            format!("http://{authority}")
+        } else {
+            String::new()
         };
         let encoded = percent(&STANDARD.encode(der));
         let short = format!(
@@ -179,9 +180,10 @@ impl<'a> Uri<'a> {
             headers.push((b"content-type".to_vec(), kind));
         }
         let slash = if path.starts_with('/') { "" } else { "/" };
-        let uri = match is_short {
-            true => short,
-            false => format!("{prefix}{slash}{path}"),
+        let uri = if is_short {
+            short
+        } else {
+            format!("{prefix}{slash}{path}")
         };
         Request {
             method: if is_short { "GET" } else { "POST" }.into(),

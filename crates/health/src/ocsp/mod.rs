@@ -191,8 +191,9 @@ fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u
 }
 
 fn is_about(response: &OcspResponse, id: &CertId) -> Result<(), String> {
-    match response.id == *id {
-        true => Ok(()),
-        false => Err("OCSP response for another certificate".to_owned()),
+    if response.id == *id {
+        Ok(())
+    } else {
+        Err("OCSP response for another certificate".to_owned())
     }
 }

@@ -273,9 +273,10 @@ impl Delays {
     fn next_s(self, subject: &OcspSubject, now_s: u64) -> u64 {
         let expires_s = subject.expires_s.unwrap_or(0);
         let next_s = expires_s.saturating_sub(MARGIN_S).min(now_s + self.max_s);
-        match subject.has_response {
-            true => next_s.max(now_s + self.min_s),
-            false => next_s,
+        if subject.has_response {
+            next_s.max(now_s + self.min_s)
+        } else {
+            next_s
         }
     }
 }

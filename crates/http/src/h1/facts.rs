@@ -193,9 +193,10 @@ impl Facts {
                 7 => (b"upgrade".as_slice(), &mut self.upgrade_option),
                 _ => (b"keep-alive".as_slice(), &mut self.keep_alive),
             };
-            match option.eq_ignore_ascii_case(known.0) {
-                true => *known.1 = true,
-                false => self.names_fields = true,
+            if option.eq_ignore_ascii_case(known.0) {
+                *known.1 = true
+            } else {
+                self.names_fields = true
             }
         }
     }
@@ -203,9 +204,10 @@ impl Facts {
     fn upgrade(&mut self, text: &[u8]) {
         for protocol in list(text).filter(|protocol| !protocol.is_empty()) {
             self.websocket |= protocol.eq_ignore_ascii_case(b"websocket");
-            match is_http2(protocol) {
-                true => self.upgrade_to_http2 = true,
-                false => self.upgrade_field = true,
+            if is_http2(protocol) {
+                self.upgrade_to_http2 = true
+            } else {
+                self.upgrade_field = true
             }
         }
     }

@@ -168,8 +168,9 @@ fn one_transfer_encoding(head: &mut Head, chunked: bool) {
     if one && head.get_all(Name::TransferEncoding).all(is_chunked) {
         return;
     }
-    head.set_framing(match chunked {
-        true => Framing::Chunked,
-        false => Framing::None,
+    head.set_framing(if chunked {
+        Framing::Chunked
+    } else {
+        Framing::None
     });
 }

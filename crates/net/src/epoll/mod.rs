@@ -410,9 +410,10 @@ impl EpollDriver {
             && !entry.queued
         {
             entry.queued = true;
-            match entry.is_bulk() {
-                true => self.bulk.push_back(sock),
-                false => self.ready.push_back(sock),
+            if entry.is_bulk() {
+                self.bulk.push_back(sock)
+            } else {
+                self.ready.push_back(sock)
             }
         }
     }

@@ -67,12 +67,13 @@ impl Out {
     }
 
     fn bounded<E: Error>(&self) -> Result<(), E> {
-        match self.bytes.len() > self.bytes_max {
-            true => Err(E::custom(format!(
+        if self.bytes.len() > self.bytes_max {
+            Err(E::custom(format!(
                 "it is larger than {} bytes",
                 self.bytes_max
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 }
@@ -168,16 +169,18 @@ impl<'de> DeserializeSeed<'de> for FieldValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        match self.field.many {
-            true => json.deserialize_option(List(self)),
-            false => json.deserialize_any(One {
+        if self.field.many {
+            json.deserialize_option(List(self))
+        } else {
+            json.deserialize_any(One {
                 field: self.field,
-                form: match self.keeps_default {
-                    true => Form::Always,
-                    false => Form::UnlessDefault,
+                form: if self.keeps_default {
+                    Form::Always
+                } else {
+                    Form::UnlessDefault
                 },
                 out: self.out,
-            }),
+            })
         }
     }
 }
@@ -214,9 +217,10 @@ impl<'de> Visitor<'de> for List<'_> {
             while items.next_element_seed(One { field, form, out })?.is_some() {}
             Ok(())
         };
-        match is_packed {
-            true => out.nested(field, |out| write(out, Form::Packed)),
-            false => write(out, Form::Always),
+        if is_packed {
+            out.nested(field, |out| write(out, Form::Packed))
+        } else {
+            write(out, Form::Always)
         }
     }
 }
@@ -307,9 +311,10 @@ impl One<'_> {
         if matches!(self.field.kind, Kind::Double) {
             return self.number(FIXED64, value.to_bits());
         }
-        match value.fract() == 0.0 && value.abs() < 1e19 {
-            true => self.whole(value as i128),
-            false => Err(self.wrong(format!("{value} is no whole number"))),
+        if value.fract() == 0.0 && value.abs() < 1e19 {
+            self.whole(value as i128)
+        } else {
+            Err(self.wrong(format!("{value} is no whole number")))
         }
     }
 

@@ -116,9 +116,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn find(name: &str) -> Result<&'static Function, String> {
     let mut all = FUNCTIONS.iter().copied().flatten();
     let found = all.find(|function| function.name == name);
-    found.ok_or_else(|| match MISSING.contains(&name) {
-        true => format!("the function {name} is not supported yet"),
-        false => format!("the function {name} is not supported: there is none of this name"),
+    found.ok_or_else(|| {
+        if MISSING.contains(&name) {
+            format!("the function {name} is not supported yet")
+        } else {
+            format!("the function {name} is not supported: there is none of this name")
+        }
     })
 }
 

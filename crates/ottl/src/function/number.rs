@@ -143,9 +143,10 @@ fn decoded<'a>(bytes: &[u8], encoding: &str) -> Result<Value<'a>, Failure> {
         () if is(ASCII) => bytes.is_ascii(),
         () => false,
     };
-    match is_right {
-        true => Ok(Value::text(bytes)),
-        false => Err(Failure::Syntax),
+    if is_right {
+        Ok(Value::text(bytes))
+    } else {
+        Err(Failure::Syntax)
     }
 }
 
@@ -156,8 +157,9 @@ fn id(value: &Value<'_>, len: usize) -> Result<Value<'static>, Failure> {
         Value::Text(text) => hex::decode(text).ok_or(Failure::Syntax)?,
         _ => return Err(Failure::Type),
     };
-    match bytes.len() == len {
-        true => Ok(Value::Bytes(bytes.into())),
-        false => Err(Failure::Syntax),
+    if bytes.len() == len {
+        Ok(Value::Bytes(bytes.into()))
+    } else {
+        Err(Failure::Syntax)
     }
 }

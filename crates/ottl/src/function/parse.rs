@@ -135,9 +135,10 @@ fn to_key_values<'a>(
     if inner == outer {
         return Err(Failure::Syntax);
     }
-    let entries = match sorted {
-        true => value::sorted(map),
-        false => map.entries().collect(),
+    let entries = if sorted {
+        value::sorted(map)
+    } else {
+        map.entries().collect()
     };
     let quoted = |text: &[u8], out: &mut Vec<u8>| {
         let has = |part: &str| super::text::find(text, part.as_bytes()).is_some();

@@ -41,9 +41,10 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
     let found = table.iter().find(|(known, _)| *known == name);
     let Some((_, root)) = found.copied() else {
         let path = words.join(".");
-        let why = match table::WHOLE.contains(&name.as_str()) {
-            true => format!("the path {path} is no value here: name a part of it"),
-            false => format!("the path {path} is not supported"),
+        let why = if table::WHOLE.contains(&name.as_str()) {
+            format!("the path {path} is no value here: name a part of it")
+        } else {
+            format!("the path {path} is not supported")
         };
         return Err(Error::new(start.at, why));
     };
@@ -103,9 +104,10 @@ impl Path {
         let span = subject.span;
         let hex_or_empty = |id: &[u8]| {
             let empty = id.iter().all(|byte| *byte == 0);
-            Value::text(match empty {
-                true => String::new(),
-                false => syntax::hex::text(id),
+            Value::text(if empty {
+                String::new()
+            } else {
+                syntax::hex::text(id)
             })
         };
         let kind = || {

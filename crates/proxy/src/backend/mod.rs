@@ -217,9 +217,10 @@ impl Backends {
             }
             if sticks {
                 let most = view.servers.at(server).maxqueue;
-                return match most > 0 && shared.servers.waiting(server) >= most {
-                    true => Choice::QueueFull,
-                    false => Choice::Full(Some(server)),
+                return if most > 0 && shared.servers.waiting(server) >= most {
+                    Choice::QueueFull
+                } else {
+                    Choice::Full(Some(server))
                 };
             }
             // Another worker took the slot meanwhile: choose again.

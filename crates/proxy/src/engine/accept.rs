@@ -29,9 +29,10 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
         let admitted = !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind);
-        match admitted {
-            true => self.pass_on(bind),
-            false => self.rest(listener),
+        if admitted {
+            self.pass_on(bind)
+        } else {
+            self.rest(listener)
         }
         admitted
     }
@@ -168,9 +169,10 @@ impl<D: Driver> Turn<'_, D> {
         let client = Client {
             session,
             bind,
-            stage: match accept_proxy {
-                true => Stage::ProxyHeader,
-                false => Stage::Session,
+            stage: if accept_proxy {
+                Stage::ProxyHeader
+            } else {
+                Stage::Session
             },
             hello: None,
             streams: 0,
@@ -181,9 +183,10 @@ impl<D: Driver> Turn<'_, D> {
             request_began: None,
             idle_since: now,
         };
-        let mux = match is_http {
-            true => Mux::Front(Front::default()),
-            false => Mux::Raw(Raw::default()),
+        let mux = if is_http {
+            Mux::Front(Front::default())
+        } else {
+            Mux::Raw(Raw::default())
         };
         let core = &mut *self.cx.core;
         let role = Role::Client(Box::new(client));

@@ -60,9 +60,10 @@ impl Engine {
         if let Some(link) = link.filter(|_| is_dead) {
             let _ = run(|| {
                 let mut turn = self.turn(driver);
-                match turn.cx.core.links.client(link).is_some() {
-                    true => turn.cx.forget_client(link),
-                    false => turn.cx.forget_server(link),
+                if turn.cx.core.links.client(link).is_some() {
+                    turn.cx.forget_client(link)
+                } else {
+                    turn.cx.forget_server(link)
                 }
             });
         }
@@ -98,9 +99,10 @@ impl<D: Driver> Turn<'_, D> {
             .get(link)
             .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
         {
-            match links.is_client(link) {
-                true => self.lose_streams(link),
-                false => return self.server_connection_ended(link),
+            if links.is_client(link) {
+                self.lose_streams(link)
+            } else {
+                return self.server_connection_ended(link);
             }
         }
         let Some(entry) = self.cx.core.links.get_mut(link) else {
@@ -155,9 +157,12 @@ impl<D: Driver> Turn<'_, D> {
                     None if drains && !is_orphan => {}
                     None => self.cx.end_stream_link(link),
                     Some((id, is_client)) if is_orphan => {
-                        self.with_stream(id, |cx, stream| match is_client {
-                            true => cx.client_lost(stream),
-                            false => cx.server_lost(stream, net::Close::Reset, true),
+                        self.with_stream(id, |cx, stream| {
+                            if is_client {
+                                cx.client_lost(stream)
+                            } else {
+                                cx.server_lost(stream, net::Close::Reset, true)
+                            }
                         });
                     }
                     Some(_) => {}

@@ -37,9 +37,10 @@ impl<D: Driver> Turn<'_, D> {
                 self.with_stream(id, |cx, stream| cx.client_ended(stream, has_input));
             }
             (Stage::ProxyHeader, None) => {
-                let (why, silent) = match has_input {
-                    true => (ConnError::ProxyTruncated, false),
-                    false => (ConnError::ProxyEmpty, true),
+                let (why, silent) = if has_input {
+                    (ConnError::ProxyTruncated, false)
+                } else {
+                    (ConnError::ProxyEmpty, true)
                 };
                 self.fail_session(link, why, silent);
             }
@@ -175,9 +176,10 @@ impl<D: Driver> Turn<'_, D> {
         };
         match client.stage {
             Stage::ProxyHeader => {
-                let why = match has_input {
-                    false => ConnError::ProxyTimeout,
-                    true => ConnError::ProxyTruncated,
+                let why = if !has_input {
+                    ConnError::ProxyTimeout
+                } else {
+                    ConnError::ProxyTruncated
                 };
                 self.fail_session(link, why, false);
             }

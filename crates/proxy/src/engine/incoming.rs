@@ -313,22 +313,25 @@ impl<D: Driver> Turn<'_, D> {
         let is_client = matches!(entry.role, Role::Client(_));
         let Some(id) = entry.mux.stream() else {
             // Bytes on a connection without a stream are unexpected.
-            match is_client {
-                true => self.cx.close_client(link),
-                false => self.cx.close_server(link),
+            if is_client {
+                self.cx.close_client(link)
+            } else {
+                self.cx.close_server(link)
             }
             return Feed::Gone;
         };
         let mut used = 0;
         self.with_stream(id, |cx, stream| {
-            used = match is_client {
-                true => take_upload(cx, stream, bytes, 0),
-                false => take_download(cx, stream, bytes, 0),
+            used = if is_client {
+                take_upload(cx, stream, bytes, 0)
+            } else {
+                take_download(cx, stream, bytes, 0)
             };
         });
-        match used == bytes.len() {
-            true => Feed::More(used),
-            false => Feed::Wait(used),
+        if used == bytes.len() {
+            Feed::More(used)
+        } else {
+            Feed::Wait(used)
         }
     }
 
@@ -425,9 +428,10 @@ impl<D: Driver> Turn<'_, D> {
                 self.with_stream(id, |cx, stream| {
                     let has_head = matches!(stream.phase, Phase::RequestHead);
                     cx.note_refused_request(stream, (bytes, error), (rules, has_head));
-                    match has_head {
-                        true => cx.request_refused(stream, bytes.len(), status),
-                        false => cx.upload_broken(stream, status),
+                    if has_head {
+                        cx.request_refused(stream, bytes.len(), status)
+                    } else {
+                        cx.upload_broken(stream, status)
                     }
                 });
                 Feed::Gone
@@ -452,9 +456,10 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(id, |cx, stream| {
             taken = take(cx, stream, data, used - data.len());
             let is_request = stream.client == Some(link);
-            let body = match is_request {
-                true => &mut stream.txn.request_body,
-                false => &mut stream.txn.response_body,
+            let body = if is_request {
+                &mut stream.txn.request_body
+            } else {
+                &mut stream.txn.response_body
             };
             body.announced = announced + (data.len() - taken) as u64;
             if is_last && taken == data.len() {
@@ -593,9 +598,10 @@ impl<D: Driver> Turn<'_, D> {
                 self.with_stream(id, |cx, stream| {
                     let has_head = matches!(stream.phase, Phase::ResponseHead);
                     cx.note_refused_response(stream, (bytes, error), (rules, has_head));
-                    match has_head {
-                        true => cx.response_refused(stream),
-                        false => cx.download_broken(stream),
+                    if has_head {
+                        cx.response_refused(stream)
+                    } else {
+                        cx.download_broken(stream)
                     }
                 });
                 Feed::Gone

@@ -452,9 +452,10 @@ impl<D: Driver> Turn<'_, D> {
         // Sent before the first byte of TLS or HTTP/2.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);
-        match entry.is_some_and(|entry| entry.secure.is_some()) {
-            true => self.begin_server_handshake(link),
-            false => self.server_stands(link),
+        if entry.is_some_and(|entry| entry.secure.is_some()) {
+            self.begin_server_handshake(link)
+        } else {
+            self.server_stands(link)
         }
     }
 

@@ -149,9 +149,10 @@ impl<D: Driver> Turn<'_, D> {
             let mut facts = tls_facts(agreed);
             let is_client = self.cx.core.links.client(link).is_some();
             if !facts.resumed {
-                self.cx.mark(match is_client {
-                    true => Pace::TlsClientKeys,
-                    false => Pace::TlsServerKeys,
+                self.cx.mark(if is_client {
+                    Pace::TlsClientKeys
+                } else {
+                    Pace::TlsServerKeys
                 });
             }
             let links = &mut self.cx.core.links;

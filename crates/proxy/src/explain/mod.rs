@@ -120,9 +120,10 @@ fn frontend(running: &Running, question: &Question) -> Result<(ProxyId, usize, S
         }
     }
     if let Some((id, number, why)) = found {
-        let why = match question.is_tls {
-            true => format!("{why}, although without TLS"),
-            false => format!("{why}, although with TLS"),
+        let why = if question.is_tls {
+            format!("{why}, although without TLS")
+        } else {
+            format!("{why}, although with TLS")
         };
         return Ok((id, number, why));
     }

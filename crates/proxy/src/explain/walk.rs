@@ -160,9 +160,10 @@ impl<'a> Walk<'a> {
             let mut conditions = proxy.monitor_fail.iter();
             conditions.any(|condition| cx.scene.eval.holds(stream, condition))
         });
-        let (status, result) = match fails {
-            true => (503, "answers with 503: a 'monitor fail' condition holds"),
-            false => (200, "answers with 200"),
+        let (status, result) = if fails {
+            (503, "answers with 503: a 'monitor fail' condition holds")
+        } else {
+            (200, "answers with 200")
         };
         let place = proxy.monitor_uri_place;
         self.tell(frontend, "monitor-uri", place, Told::always(result));

@@ -41,17 +41,16 @@ impl Running {
         }
         let var = self.proc_vars_of(&mut compiler, name)?;
         let wrong = |error: sample::ExprError| AssignError::Expression(error.message);
-        let source = match is_format {
-            true => Source::Format(
+        let source = if is_format {
+            Source::Format(
                 compiler
                     .log_format_styled(text, Place::CLI, sample::Style::Plain)
                     .map_err(wrong)?,
-            ),
-            false => {
-                let (expr, used) = compiler.expr(&[text], Place::CLI).map_err(wrong)?;
-                debug_assert_eq!(used, 1);
-                Source::Expr(expr)
-            }
+            )
+        } else {
+            let (expr, used) = compiler.expr(&[text], Place::CLI).map_err(wrong)?;
+            debug_assert_eq!(used, 1);
+            Source::Expr(expr)
         };
         // The slots of new variables do not exist in this configuration.
         if compiler.slots().proc > self.config.slots.proc {

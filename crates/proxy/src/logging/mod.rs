@@ -57,9 +57,10 @@ impl Logging {
             let line = Line {
                 origin: LogOrigin::Unspecified,
                 severity: INFO,
-                text: Text::Format(match eval.session.src.is_unix() {
-                    true => &connect.unix,
-                    false => &connect.inet,
+                text: Text::Format(if eval.session.src.is_unix() {
+                    &connect.unix
+                } else {
+                    &connect.inet
                 }),
                 profile: None,
             };
@@ -201,10 +202,7 @@ fn level(stream: &Stream, error: bool) -> Option<u8> {
 }
 
 fn severity(error: bool) -> u8 {
-    match error {
-        true => ERROR,
-        false => INFO,
-    }
+    if error { ERROR } else { INFO }
 }
 
 /// Whether a stream is an error for `option dontlog-normal` and `log-separate-errors` (manual §8.1).

@@ -216,9 +216,12 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts that a rule ends a stream.
     pub(super) fn tell_end(&self, stream: &Stream, end: End) {
-        let denied = |is_response: bool| match is_response {
-            false => both(FrontCount::DeniedRequests, BackCount::DeniedRequests),
-            true => both(FrontCount::DeniedResponses, BackCount::DeniedResponses),
+        let denied = |is_response: bool| {
+            if !is_response {
+                both(FrontCount::DeniedRequests, BackCount::DeniedRequests)
+            } else {
+                both(FrontCount::DeniedResponses, BackCount::DeniedResponses)
+            }
         };
         if matches!(end, End::Challenge(..) | End::Tarpit(_)) {
             self.tell_tables(stream, Event::ClientError);
@@ -273,9 +276,10 @@ fn bytes(txn: &Txn) -> [u64; 4] {
 fn times(stream: &Stream, now_ms: u64) -> Option<Times<u64>> {
     let timing = &stream.txn.timing;
     let connected_ms = timing.connected_ms?;
-    let answered_ms = match stream.txn.is_http {
-        true => timing.response_start_ms?,
-        false => connected_ms,
+    let answered_ms = if stream.txn.is_http {
+        timing.response_start_ms?
+    } else {
+        connected_ms
     };
     let start_ms = timing.start.ms();
     let requested_ms = timing.request_complete_ms.unwrap_or(start_ms);

@@ -53,9 +53,10 @@ impl<D: Driver> Cx<'_, D> {
     /// Sends payload, if there is any.
     #[inline]
     fn send_part(&mut self, to: LinkId, bytes: &[u8]) -> Wrote {
-        match bytes.is_empty() {
-            true => Wrote::default(),
-            false => self.core.links.send_data(self.io, to, bytes),
+        if bytes.is_empty() {
+            Wrote::default()
+        } else {
+            self.core.links.send_data(self.io, to, bytes)
         }
     }
 
@@ -71,9 +72,10 @@ impl<D: Driver> Cx<'_, D> {
         if is_tunnel {
             return self.tunnel_moved(stream, true);
         }
-        stream.deadlines.client_ms = match wrote.blocked {
-            true => NEVER_MS,
-            false => now.ms().saturating_add(stream.client_ms(self.running)),
+        stream.deadlines.client_ms = if wrote.blocked {
+            NEVER_MS
+        } else {
+            now.ms().saturating_add(stream.client_ms(self.running))
         };
         let independent = self
             .running
@@ -183,9 +185,10 @@ impl<D: Driver> Cx<'_, D> {
         if matches!(stream.phase, Phase::Tunnel(_)) {
             return self.tunnel_moved(stream, false);
         }
-        let server_ms = match wrote.blocked {
-            true => NEVER_MS,
-            false => stream.server_ms(self.running),
+        let server_ms = if wrote.blocked {
+            NEVER_MS
+        } else {
+            stream.server_ms(self.running)
         };
         let frontend = self.running.proxy(stream.frontend);
         if !wrote.blocked && stream.up.done {

@@ -67,9 +67,10 @@ impl<D: Driver> Cx<'_, D> {
         if !is_wanted {
             return 0;
         }
-        let room = match stream.txn.is_http {
-            true => stream.up.room(&stream.request, self.running.bufsize()),
-            false => self.running.bufsize(),
+        let room = if stream.txn.is_http {
+            stream.up.room(&stream.request, self.running.bufsize())
+        } else {
+            self.running.bufsize()
         };
         let count = room
             .saturating_sub(stream.up.waiting.len())

@@ -84,9 +84,12 @@ impl<'a, D: Driver> Cx<'a, D> {
         let session = client.and_then(|client| self.core.links.session(client));
         let asked = session.map(|session| session.dst_of(Some(&stream.txn)));
         // An unspecified address is replaced by the address that the client connected to, if that is an IP address.
-        let ip_or_asked = |ip: IpAddr| match ip.is_unspecified() {
-            true => asked.and_then(Addr::ip).unwrap_or(ip),
-            false => ip,
+        let ip_or_asked = |ip: IpAddr| {
+            if ip.is_unspecified() {
+                asked.and_then(Addr::ip).unwrap_or(ip)
+            } else {
+                ip
+            }
         };
         let (ip, port) = match &self.servers.at(server).address {
             ServerAddress::Fixed(Addr::Inet(addr)) if addr.ip().is_unspecified() => {

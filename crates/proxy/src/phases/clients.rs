@@ -88,9 +88,10 @@ impl<D: Driver> Cx<'_, D> {
         };
         let full = entry.is_full(self.running.bufsize());
         let unread = entry.blocked && !entry.input.is_empty() && entry.mux.is_free();
-        match full || unread {
-            true => self.core.links.hold(self.io, link, Hold::Full),
-            false => self.core.links.release(self.io, link, Hold::Full),
+        if full || unread {
+            self.core.links.hold(self.io, link, Hold::Full)
+        } else {
+            self.core.links.release(self.io, link, Hold::Full)
         }
     }
 
@@ -176,9 +177,10 @@ impl<D: Driver> Cx<'_, D> {
             return self.wait_for_client(link);
         }
         if client.stage != Stage::Closing {
-            return match drains || is_connection {
-                true => self.wait_for_client(link),
-                false => self.await_request(link),
+            return if drains || is_connection {
+                self.wait_for_client(link)
+            } else {
+                self.await_request(link)
             };
         }
         match client.linger {

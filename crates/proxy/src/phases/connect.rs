@@ -164,9 +164,10 @@ impl<D: Driver> Cx<'_, D> {
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
         let options = &self.servers.at(server).options;
         let is_fixed = !self.has_client_ends(stream, server);
-        match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
-            true => Names::default(),
-            false => self.find_server_names(stream, server),
+        if is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
+            Names::default()
+        } else {
+            self.find_server_names(stream, server)
         }
     }
 
@@ -185,9 +186,10 @@ impl<D: Driver> Cx<'_, D> {
         let asked = sni.and_then(&mut value);
         let pool = options.pool_conn_name.as_ref().and_then(value);
         let is_auto = words.is_some_and(|words| words.sni_auto && words.sni.is_none());
-        let asked = match is_auto && stream.txn.is_http {
-            true => asked_host(stream).map(<[u8]>::to_vec),
-            false => asked,
+        let asked = if is_auto && stream.txn.is_http {
+            asked_host(stream).map(<[u8]>::to_vec)
+        } else {
+            asked
         };
         names.asked = asked.map(|name| String::from_utf8_lossy(&name).into());
         names.pool = match (pool, &names.asked) {
@@ -369,9 +371,10 @@ impl<D: Driver> Cx<'_, D> {
             labels,
             socks4: None,
         });
-        let mux = match stream.txn.is_http {
-            true => Mux::Back(Back::default()),
-            false => Mux::Raw(Raw::default()),
+        let mux = if stream.txn.is_http {
+            Mux::Back(Back::default())
+        } else {
+            Mux::Raw(Raw::default())
         };
         let core = &mut *self.core;
         core.ambient.shared.add_server_conn();

@@ -24,9 +24,10 @@ impl<D: Driver> Cx<'_, D> {
         if self.running.sniffs_http(proxy) {
             self.sniff_http(stream);
         }
-        match self.running.proxy(proxy).tcp_request_content.is_empty() {
-            true => stream.go(next),
-            false => self.run_content_rules(stream, proxy, inspection, next),
+        if self.running.proxy(proxy).tcp_request_content.is_empty() {
+            stream.go(next)
+        } else {
+            self.run_content_rules(stream, proxy, inspection, next)
         }
     }
 

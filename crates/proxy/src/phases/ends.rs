@@ -228,9 +228,10 @@ impl<D: Driver> Cx<'_, D> {
     fn client_timeout(&mut self, stream: &mut Stream) {
         let client = stream.client;
         let is_stuck = client.is_some_and(|client| self.core.links.is_blocked(client));
-        match is_stuck {
-            true => self.client_stuck(stream),
-            false => self.fail(stream, Cause::ClientTimeout),
+        if is_stuck {
+            self.client_stuck(stream)
+        } else {
+            self.fail(stream, Cause::ClientTimeout)
         }
     }
 

@@ -196,9 +196,10 @@ fn text_of(eval: &Eval<'_>, stream: &Stream, expr: &sample::Expr) -> Vec<u8> {
 
 /// A token as it is, anything else as a quoted string (RFC 7239 §4).
 fn push_value(text: &[u8], out: &mut Vec<u8>) {
-    match http::is_token(text) {
-        true => out.extend_from_slice(text),
-        false => push_quoted(text, out),
+    if http::is_token(text) {
+        out.extend_from_slice(text)
+    } else {
+        push_quoted(text, out)
     }
 }
 

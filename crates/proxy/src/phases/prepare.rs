@@ -40,9 +40,10 @@ impl<D: Driver> Cx<'_, D> {
         stream.close_client |= frontend.connection_mode == ConnectionMode::Close;
         stream.route.keep = frontend.connection_mode != ConnectionMode::ServerClose
             && backend.connection_mode == ConnectionMode::KeepAlive;
-        stream.request.set_version(match stream.is_old {
-            true => Version::Http10,
-            false => Version::Http11,
+        stream.request.set_version(if stream.is_old {
+            Version::Http10
+        } else {
+            Version::Http11
         });
         stream.up.drops_trailers = backend.options.http_drop_request_trailers;
         stream.replay.retriable =

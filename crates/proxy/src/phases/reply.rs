@@ -100,9 +100,10 @@ impl<D: Driver> Cx<'_, D> {
             Ok(Some(parsed)) => {
                 response.remove_all(b"connection");
                 let length = (raw.len() - parsed.consumed) as u64;
-                response.set_framing(match is_bodiless(response.status()) {
-                    true => Framing::None,
-                    false => Framing::Length(length),
+                response.set_framing(if is_bodiless(response.status()) {
+                    Framing::None
+                } else {
+                    Framing::Length(length)
                 });
                 stream.close_client |= !parsed.keep_alive;
                 self.answer(stream, Body::Kept(Arc::clone(raw), parsed.consumed));
@@ -169,9 +170,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(realm) = stream.challenge.take() else {
             return;
         };
-        let name: &[u8] = match stream.txn.is_proxied {
-            true => b"proxy-authenticate",
-            false => b"www-authenticate",
+        let name: &[u8] = if stream.txn.is_proxied {
+            b"proxy-authenticate"
+        } else {
+            b"www-authenticate"
         };
         stream.response.remove_all(name);
         let challenge = [b"Basic realm=\"", &realm[..], b"\""].concat();
@@ -247,18 +249,13 @@ impl<D: Driver> Cx<'_, D> {
             Body::Growing(_) => Framing::Chunked,
             body => Framing::Length(body.bytes().len() as u64),
         };
-        stream.response.set_framing(match is_bodiless(status) {
-            true => Framing::None,
-            false => framing,
+        stream.response.set_framing(if is_bodiless(status) {
+            Framing::None
+        } else {
+            framing
         });
         stream.close_client |= status < 200;
-        self.send_response_head(
-            stream,
-            match has_body {
-                true => framing,
-                false => Framing::None,
-            },
-        );
+        self.send_response_head(stream, if has_body { framing } else { Framing::None });
         stream.down.is_open = true;
         match body {
             Body::Growing(made) if has_body => {

@@ -23,9 +23,10 @@ pub(crate) fn request_read_rules(running: &Running, frontend: ProxyId) -> ReadRu
     let options = &running.proxy(frontend).options;
     ReadRules {
         limits: running.limits(),
-        strictness: match options.accept_unsafe_violations_in_http_request {
-            true => Strictness::Relaxed,
-            false => Strictness::Strict,
+        strictness: if options.accept_unsafe_violations_in_http_request {
+            Strictness::Relaxed
+        } else {
+            Strictness::Strict
         },
     }
 }
@@ -52,9 +53,10 @@ impl<D: Driver> Cx<'_, D> {
         txn.first_request = client.streams == 1;
         txn.is_http = client.is_http;
         // The time of the first stream includes the handshakes.
-        txn.timing.start = match txn.first_request {
-            true => client.session.accepted,
-            false => client.idle_since,
+        txn.timing.start = if txn.first_request {
+            client.session.accepted
+        } else {
+            client.idle_since
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
         if txn.first_request && txn.is_http && !self.core.links.shares_connection(link) {
@@ -100,12 +102,11 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.request.target().starts_with(b"/")
             && !stream.request.target().starts_with(b"*");
         stream.capture_request_fields(frontend);
-        let next = match stream.was_tcp {
-            true => {
-                self.tell_tables(stream, Tally::Request);
-                Phase::FrontendBody
-            }
-            false => Phase::FrontendContent(Inspection::default()),
+        let next = if stream.was_tcp {
+            self.tell_tables(stream, Tally::Request);
+            Phase::FrontendBody
+        } else {
+            Phase::FrontendContent(Inspection::default())
         };
         stream.phase = next;
         let monitored = frontend.monitor_uri.as_deref();
@@ -226,9 +227,10 @@ impl<D: Driver> Cx<'_, D> {
         let ambient = &self.core.ambient;
         ambient.shared.feed_retries(backend, self.now().ms());
         self.trace_backend(stream);
-        match is_http == backend_is_http {
-            true => self.backend_chosen(stream),
-            false => self.upgrade(stream, None),
+        if is_http == backend_is_http {
+            self.backend_chosen(stream)
+        } else {
+            self.upgrade(stream, None)
         }
     }
 

@@ -27,9 +27,10 @@ pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRu
     let options = &running.proxy(backend).options;
     ReadRules {
         limits: running.limits(),
-        strictness: match options.accept_unsafe_violations_in_http_response {
-            true => Strictness::Relaxed,
-            false => Strictness::Strict,
+        strictness: if options.accept_unsafe_violations_in_http_response {
+            Strictness::Relaxed
+        } else {
+            Strictness::Strict
         },
     }
 }

@@ -62,12 +62,11 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.fresh_only = true;
         let redispatches = self.may_redispatch(stream);
         self.drop_server(stream);
-        stream.phase = match redispatches {
-            true => {
-                self.redispatch(stream);
-                Phase::SelectServer
-            }
-            false => Phase::Connect,
+        stream.phase = if redispatches {
+            self.redispatch(stream);
+            Phase::SelectServer
+        } else {
+            Phase::Connect
         };
         self.run(stream);
         true

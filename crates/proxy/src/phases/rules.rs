@@ -72,9 +72,10 @@ impl<D: Driver> Cx<'_, D> {
         set: RuleSet,
         rules: Rules,
     ) -> Outcome {
-        match set.rules(self.running.proxy(proxy)).is_empty() {
-            true => Outcome::Continue,
-            false => self.run_rules(stream, proxy, set, rules),
+        if set.rules(self.running.proxy(proxy)).is_empty() {
+            Outcome::Continue
+        } else {
+            self.run_rules(stream, proxy, set, rules)
         }
     }
 
@@ -151,9 +152,10 @@ impl<D: Driver> Cx<'_, D> {
             End::Vanished => self.vanish(stream),
             End::Fail(status) => {
                 stream.request_processed(self.now());
-                match stream.txn.is_http && !stream.answered {
-                    true => self.error_page(stream, status),
-                    false => self.cut(stream),
+                if stream.txn.is_http && !stream.answered {
+                    self.error_page(stream, status)
+                } else {
+                    self.cut(stream)
                 }
             }
         }

@@ -72,9 +72,10 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn choose(&mut self, stream: &mut Stream) -> Choice {
         let backend = stream.backend;
-        let key = match self.core.backends.sticks(backend) {
-            true => self.hash_key(stream),
-            false => None,
+        let key = if self.core.backends.sticks(backend) {
+            self.hash_key(stream)
+        } else {
+            None
         };
         let proxy = self.running.proxy(backend);
         if proxy.options.prefer_last_server

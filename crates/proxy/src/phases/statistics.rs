@@ -25,9 +25,10 @@ const POLICY: &[u8] =
 /// Whether a request is for a statistics page.
 pub(crate) fn is_for_page(page: &StatsPage, stream: &Stream) -> bool {
     let is_method = matches!(stream.txn.method, Method::Get | Method::Head | Method::Post);
-    let target = match page.uri.starts_with(b"/") {
-        true => stream.request.path_and_query(),
-        false => stream.request.target(),
+    let target = if page.uri.starts_with(b"/") {
+        stream.request.path_and_query()
+    } else {
+        stream.request.target()
     };
     is_method && target.starts_with(&page.uri)
 }
@@ -67,9 +68,10 @@ impl<D: Driver> Cx<'_, D> {
             self.error_page(stream, 401);
             return Step::Wait;
         }
-        let target = match page.uri.starts_with(b"/") {
-            true => stream.request.path_and_query(),
-            false => stream.request.target(),
+        let target = if page.uri.starts_with(b"/") {
+            stream.request.path_and_query()
+        } else {
+            stream.request.target()
         };
         let asked = Asked::of(&target[page.uri.len()..]);
         let is_admin = self.is_admin(stream, page);
@@ -261,9 +263,10 @@ impl<D: Driver> Cx<'_, D> {
         let known = stats::page::ACTIONS.iter().map(|(name, _)| *name);
         let mut known = known.chain(["disable", "enable", "stop", "start"]);
         if !known.any(|name| name == action.action) {
-            return match action.action.is_empty() {
-                true => Outcome::Nothing,
-                false => Outcome::BadParameters,
+            return if action.action.is_empty() {
+                Outcome::Nothing
+            } else {
+                Outcome::BadParameters
             };
         }
         let shared = std::sync::Arc::clone(&self.core.ambient.shared);

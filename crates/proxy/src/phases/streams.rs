@@ -67,9 +67,10 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
             let wait_ms = self.running.timeouts(client.frontend()).http_keep_alive;
-            let wait_ms = match is_stopping {
-                true => wait_ms.min(DRAIN_IDLE_MS),
-                false => wait_ms,
+            let wait_ms = if is_stopping {
+                wait_ms.min(DRAIN_IDLE_MS)
+            } else {
+                wait_ms
             };
             return self.set_idle_deadline(link, deadline(now, wait_ms));
         }
@@ -101,9 +102,10 @@ impl<D: Driver> Cx<'_, D> {
         links.with_codec(self.io, link, |codec, frames| {
             codec.goaway(Code::NO_ERROR, frames);
         });
-        match links.is_client(link) {
-            true => self.finish_client(link, Linger::Briefly),
-            false => self.close_server(link),
+        if links.is_client(link) {
+            self.finish_client(link, Linger::Briefly)
+        } else {
+            self.close_server(link)
         }
     }
 

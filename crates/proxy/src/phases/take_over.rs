@@ -146,9 +146,10 @@ impl<D: Driver> Cx<'_, D> {
         let shared = &core.ambient.shared;
         let is_good =
             Arc::ptr_eq(self.servers.record(id), &record) && !shared.servers.is_in_maintenance(id);
-        match is_good {
-            true => self.pool(link),
-            false => self.close_server(link),
+        if is_good {
+            self.pool(link)
+        } else {
+            self.close_server(link)
         }
     }
 

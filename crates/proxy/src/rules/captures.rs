@@ -42,9 +42,10 @@ impl Cx<'_> {
         slot: usize,
     ) {
         let frontend = self.eval().running.proxy(stream.frontend);
-        let lines = match of_response {
-            false => &frontend.capture_request,
-            true => &frontend.capture_response,
+        let lines = if !of_response {
+            &frontend.capture_request
+        } else {
+            &frontend.capture_response
         };
         // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
         let Some(line) = lines.get(slot) else { return };
@@ -54,9 +55,10 @@ impl Cx<'_> {
             .with_scope(stream, true, |scope| expr.append_text(scope, &mut text));
         if found {
             let kept = &text[..text.len().min(line.len)];
-            let slots = match of_response {
-                true => &mut stream.txn.captured_response,
-                false => &mut stream.txn.captured_request,
+            let slots = if of_response {
+                &mut stream.txn.captured_response
+            } else {
+                &mut stream.txn.captured_request
             };
             slots.set(slot, kept);
         }

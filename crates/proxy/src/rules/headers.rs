@@ -16,9 +16,10 @@ const FRAME_BYTES: usize = 4;
 impl Stream {
     /// The message of a rule set.
     pub(super) fn head_of(&mut self, set: RuleSet) -> &mut Head {
-        match set.is_response() {
-            false => &mut self.request,
-            true => &mut self.response,
+        if !set.is_response() {
+            &mut self.request
+        } else {
+            &mut self.response
         }
     }
 }
@@ -28,9 +29,10 @@ impl Cx<'_> {
     /// for `tune.maxrewrite` bytes (manual §3.2).
     pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
         let tune = &self.eval().running.config.global.tune;
-        let (head, body) = match set.is_response() {
-            false => (&stream.request, &stream.up),
-            true => (&stream.response, &stream.down),
+        let (head, body) = if !set.is_response() {
+            (&stream.request, &stream.up)
+        } else {
+            (&stream.response, &stream.down)
         };
         let waiting = if body.done { 0 } else { body.waiting.len() };
         let body_max = tune
@@ -123,9 +125,10 @@ impl Cx<'_> {
         while fits && let Some((field, value)) = stream.head_of(set).find_from(name, from) {
             from = FieldId(field.0 + 1);
             out.clear();
-            let rewritten = match rewrite.by_value {
-                false => replace(value, &mut out),
-                true => each_value(value, &mut out, replace),
+            let rewritten = if !rewrite.by_value {
+                replace(value, &mut out)
+            } else {
+                each_value(value, &mut out, replace)
             };
             let before = value.len();
             fits = match rewritten {
@@ -159,9 +162,10 @@ impl Cx<'_> {
     ) -> Flow {
         let mut list = std::mem::take(self.scene.eval.text);
         let found = self.eval().binary(stream, expr, &mut list);
-        let flow = match found {
-            false => Flow::Next,
-            true => self.put_listed(stream, set, (replace, prefix), &list),
+        let flow = if !found {
+            Flow::Next
+        } else {
+            self.put_listed(stream, set, (replace, prefix), &list)
         };
         list.clear();
         *self.scene.eval.text = list;
@@ -175,9 +179,12 @@ impl Cx<'_> {
         (replace, prefix): (bool, &[u8]),
         list: &[u8],
     ) -> Flow {
-        let failed = |stream: &Stream| match stream.soft_rewrites {
-            true => Flow::Next,
-            false => Flow::Failed(500),
+        let failed = |stream: &Stream| {
+            if stream.soft_rewrites {
+                Flow::Next
+            } else {
+                Flow::Failed(500)
+            }
         };
         let fields_max = self.eval().running.limits().fields_max;
         let mut rest = list;

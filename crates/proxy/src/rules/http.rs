@@ -109,9 +109,10 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        match sample::regex::take_undecided() {
-            true => self.undecided(stream, set),
-            false => Outcome::Continue,
+        if sample::regex::take_undecided() {
+            self.undecided(stream, set)
+        } else {
+            Outcome::Continue
         }
     }
 
@@ -230,9 +231,10 @@ impl<'a> Cx<'a> {
                 true
             }
             HttpAction::OtelGroup(group) => {
-                let direction = match set.is_response() {
-                    false => Direction::Request,
-                    true => Direction::Response,
+                let direction = if !set.is_response() {
+                    Direction::Request
+                } else {
+                    Direction::Response
                 };
                 let group = (rule.proxy, *group);
                 self.tracing
@@ -246,12 +248,11 @@ impl<'a> Cx<'a> {
             }
             // Waits.
             HttpAction::WaitForBody { time, at_least } => {
-                return match self.body_is_here(stream, set, *at_least) {
-                    true => Flow::Next,
-                    false => {
-                        let time_ms = waited.is_none().then_some(time.as_millis() as u64);
-                        Flow::Wait(RuleWait::Body, time_ms)
-                    }
+                return if self.body_is_here(stream, set, *at_least) {
+                    Flow::Next
+                } else {
+                    let time_ms = waited.is_none().then_some(time.as_millis() as u64);
+                    Flow::Wait(RuleWait::Body, time_ms)
                 };
             }
             HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
@@ -288,18 +289,18 @@ impl<'a> Cx<'a> {
                 return Flow::End(End::Vanished);
             }
             HttpAction::Redirect(redirect) => {
-                return match self.redirect(stream, redirect) {
-                    true => {
-                        self.decided(stream, b'L', set);
-                        Flow::End(End::Redirect)
-                    }
-                    false => Flow::Next,
+                return if self.redirect(stream, redirect) {
+                    self.decided(stream, b'L', set);
+                    Flow::End(End::Redirect)
+                } else {
+                    Flow::Next
                 };
             }
         };
-        match rewritten || stream.soft_rewrites {
-            true => Flow::Next,
-            false => Flow::Failed(500),
+        if rewritten || stream.soft_rewrites {
+            Flow::Next
+        } else {
+            Flow::Failed(500)
         }
     }
 
@@ -312,9 +313,10 @@ impl<'a> Cx<'a> {
     /// Whether enough of a body has been received (manual §4.4 wait-for-body).
     fn body_is_here(&self, stream: &Stream, set: RuleSet, enough: Option<usize>) -> bool {
         let bufsize = self.eval().running.bufsize();
-        match set.is_response() {
-            false => stream.up.is_here(&stream.request, bufsize, enough),
-            true => stream.down.is_here(&stream.response, bufsize, enough),
+        if !set.is_response() {
+            stream.up.is_here(&stream.request, bufsize, enough)
+        } else {
+            stream.down.is_here(&stream.response, bufsize, enough)
         }
     }
 
@@ -350,9 +352,10 @@ impl<'a> Cx<'a> {
     ) -> Flow {
         let now = self.eval().now;
         if let Some(RuleWait::Pause { until_ms }) = waited {
-            return match now.ms() < until_ms {
-                true => Flow::Wait(RuleWait::Pause { until_ms }, None),
-                false => Flow::Next,
+            return if now.ms() < until_ms {
+                Flow::Wait(RuleWait::Pause { until_ms }, None)
+            } else {
+                Flow::Next
             };
         }
         if set.is_response() && stream.server.link().is_none() {

@@ -76,10 +76,7 @@ impl RuleSet {
 
     /// The termination flag for a stream that a rule of this set ends (manual §8.5).
     fn letter(self) -> u8 {
-        match self.is_response() {
-            false => b'R',
-            true => b'H',
-        }
+        if !self.is_response() { b'R' } else { b'H' }
     }
 
     /// The origin of a log line that a rule of this set requests.

@@ -99,9 +99,10 @@ impl Cx<'_> {
             Err(_) => Flow::Failed(400),
             Ok(()) => {
                 let part = TargetPart::PathAndQuery;
-                match self.put_target(stream, part, &normalized.text) || stream.soft_rewrites {
-                    true => Flow::Next,
-                    false => Flow::Failed(500),
+                if self.put_target(stream, part, &normalized.text) || stream.soft_rewrites {
+                    Flow::Next
+                } else {
+                    Flow::Failed(500)
                 }
             }
         };

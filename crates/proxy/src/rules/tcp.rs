@@ -56,9 +56,12 @@ impl<'a> Cx<'a> {
         connection: bool,
     ) -> Verdict {
         let mut expects_proxy = false;
-        let done = |expects_proxy: bool| match expects_proxy {
-            true => Verdict::ExpectProxy,
-            false => Verdict::Continue,
+        let done = |expects_proxy: bool| {
+            if expects_proxy {
+                Verdict::ExpectProxy
+            } else {
+                Verdict::Continue
+            }
         };
         sample::regex::forget_undecided();
         for rule in rules {
@@ -82,9 +85,10 @@ impl<'a> Cx<'a> {
                 TcpAction::ExpectProxy => expects_proxy = true,
                 TcpAction::Var(assignment) => self.scene.eval.assign_in_session(assignment),
                 TcpAction::DoLog { profile } => {
-                    let origin = match connection {
-                        true => LogOrigin::TcpConnection,
-                        false => LogOrigin::TcpSession,
+                    let origin = if connection {
+                        LogOrigin::TcpConnection
+                    } else {
+                        LogOrigin::TcpSession
                     };
                     let logging = &mut self.scene.logging;
                     logging.do_log_session(&mut self.scene.eval, frontend, origin, *profile);
@@ -183,9 +187,10 @@ impl<'a> Cx<'a> {
                 }
                 TcpAction::Stream(action) => self.stream_action(stream, proxy, action),
                 TcpAction::DoLog { profile } => {
-                    let origin = match is_response {
-                        false => LogOrigin::TcpRequest,
-                        true => LogOrigin::TcpResponse,
+                    let origin = if !is_response {
+                        LogOrigin::TcpRequest
+                    } else {
+                        LogOrigin::TcpResponse
                     };
                     let logging = &mut self.scene.logging;
                     logging.do_log(&mut self.scene.eval, stream, origin, *profile);

@@ -309,9 +309,10 @@ impl Filter {
     /// Counts a fault. Whether it ends the filter's work for the stream.
     pub(crate) fn fault(&self) -> bool {
         let hard = self.switches.hard_errors.load(Relaxed);
-        let counter = match hard {
-            true => &self.counters.hard_errors,
-            false => &self.counters.soft_errors,
+        let counter = if hard {
+            &self.counters.hard_errors
+        } else {
+            &self.counters.soft_errors
         };
         counter.fetch_add(1, Relaxed);
         hard

@@ -53,9 +53,10 @@ impl Plan {
             Mode::Tcp | Mode::Log => LogOrigin::Connect,
         };
         Plan {
-            moments: match early {
-                true => Moments::of(&[first, LogOrigin::Close]),
-                false => Moments::of(&[LogOrigin::Close]),
+            moments: if early {
+                Moments::of(&[first, LogOrigin::Close])
+            } else {
+                Moments::of(&[LogOrigin::Close])
             },
             ..Plan::default()
         }

@@ -76,9 +76,10 @@ struct Ring([AtomicU64; SECONDS as usize]);
 
 /// The count of a cell; 0 where the cell is of an earlier second.
 fn count_in(cell: u64, second: u32) -> u64 {
-    match (cell >> 32) as u32 == second {
-        true => cell & u64::from(u32::MAX),
-        false => 0,
+    if (cell >> 32) as u32 == second {
+        cell & u64::from(u32::MAX)
+    } else {
+        0
     }
 }
 

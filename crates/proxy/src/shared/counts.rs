@@ -180,9 +180,10 @@ impl Places {
     #[inline(always)]
     fn server(&self, server: ServerId) -> usize {
         let configured = self.configured[server.backend.place()];
-        match server.place() < configured.count as usize {
-            true => configured.first as usize + server.place(),
-            false => self.added(server),
+        if server.place() < configured.count as usize {
+            configured.first as usize + server.place()
+        } else {
+            self.added(server)
         }
     }
 

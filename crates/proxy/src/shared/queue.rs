@@ -115,9 +115,10 @@ impl Queues {
 
     fn count(&self, backend: ProxyId, server: Option<ServerId>, one_more: bool, servers: &Servers) {
         let len = &self.0[backend.place()].len;
-        match one_more {
-            true => len.fetch_add(1, Ordering::SeqCst),
-            false => len.fetch_sub(1, Ordering::SeqCst),
+        if one_more {
+            len.fetch_add(1, Ordering::SeqCst)
+        } else {
+            len.fetch_sub(1, Ordering::SeqCst)
         };
         if let Some(server) = server {
             servers.count_waiting(server, one_more);
@@ -207,9 +208,10 @@ impl Queues {
             if !slots.take(server) {
                 return;
             }
-            let line = match is_bound {
-                true => &mut queue.bound[server.place()],
-                false => &mut queue.any,
+            let line = if is_bound {
+                &mut queue.bound[server.place()]
+            } else {
+                &mut queue.any
             };
             let Some(stream) = line.remove(&key) else {
                 return slots.servers().give(server);

@@ -63,9 +63,10 @@ impl Meter {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
         let current = self.current.load(Ordering::Relaxed);
         let follows = now_ms.saturating_sub(began_ms) < 2 * PERIOD_MS;
-        let (previous, begins_ms) = match follows {
-            true => (current, began_ms + PERIOD_MS),
-            false => (0, now_ms),
+        let (previous, begins_ms) = if follows {
+            (current, began_ms + PERIOD_MS)
+        } else {
+            (0, now_ms)
         };
         let earlier = self.earlier.load(Ordering::Relaxed) + u64::from(current);
         self.began_ms.store(CHANGING, Ordering::Release);
@@ -120,18 +121,20 @@ impl Reading {
     /// Events per second. A single event of the previous second counts until that second is over, so that rare events do not make
     /// the rate flicker.
     pub fn per_second(self) -> u32 {
-        let rate = match self.is_lone() {
-            true => self.previous,
-            false => self.weighted / PERIOD_MS,
+        let rate = if self.is_lone() {
+            self.previous
+        } else {
+            self.weighted / PERIOD_MS
         };
         u32::try_from(rate).unwrap_or(u32::MAX)
     }
 
     /// Events per second with a fraction.
     pub fn exact(self) -> f64 {
-        match self.is_lone() {
-            true => self.previous as f64,
-            false => self.weighted as f64 / PERIOD_MS as f64,
+        if self.is_lone() {
+            self.previous as f64
+        } else {
+            self.weighted as f64 / PERIOD_MS as f64
         }
     }
 

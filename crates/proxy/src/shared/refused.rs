@@ -58,9 +58,10 @@ impl Snapshot {
         let mut head = Head::default();
         while fine < refused {
             let middle = fine + (refused - fine) / 2;
-            match self.is_refused(&self.bytes[..=middle], &mut head) {
-                true => refused = middle,
-                false => fine = middle + 1,
+            if self.is_refused(&self.bytes[..=middle], &mut head) {
+                refused = middle
+            } else {
+                fine = middle + 1
             }
         }
         fine

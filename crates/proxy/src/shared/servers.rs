@@ -115,19 +115,16 @@ impl ServerState {
             1 => Observe::Layer4,
             _ => Observe::Layer7,
         };
-        match seen.is_error(observe)? {
-            false => {
+        if !seen.is_error(observe)? {
+            self.errors.store(0, Ordering::Relaxed);
+            None
+        } else {
+            let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
+            let is_limit = errors >= self.error_limit.load(Ordering::Relaxed);
+            is_limit.then(|| {
                 self.errors.store(0, Ordering::Relaxed);
-                None
-            }
-            true => {
-                let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
-                let is_limit = errors >= self.error_limit.load(Ordering::Relaxed);
-                is_limit.then(|| {
-                    self.errors.store(0, Ordering::Relaxed);
-                    errors
-                })
-            }
+                errors
+            })
         }
     }
 
@@ -460,9 +457,10 @@ impl Servers {
 
     pub(super) fn count_waiting(&self, server: ServerId, one_more: bool) {
         let waiting = &self.server(server).waiting;
-        match one_more {
-            true => waiting.fetch_add(1, Ordering::Relaxed),
-            false => waiting.fetch_sub(1, Ordering::Relaxed),
+        if one_more {
+            waiting.fetch_add(1, Ordering::Relaxed)
+        } else {
+            waiting.fetch_sub(1, Ordering::Relaxed)
         };
     }
 

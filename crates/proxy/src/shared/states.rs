@@ -68,9 +68,12 @@ impl Shared {
     ) -> Vec<WorkerId> {
         let id = ServerId::at(ProxyId::at(backend), server);
         self.change_states(|states| {
-            let mut admin = |flag, on| match on {
-                true => states.set_admin(id, flag, ""),
-                false => states.clear_admin(id, flag),
+            let mut admin = |flag, on| {
+                if on {
+                    states.set_admin(id, flag, "")
+                } else {
+                    states.clear_admin(id, flag)
+                }
             };
             match change {
                 ServerChange::Maintenance(on) => admin(Admin::FORCED_MAINTENANCE, on),

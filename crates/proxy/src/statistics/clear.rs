@@ -12,9 +12,10 @@ pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
     shared.clear_process(now.ms());
     for (place, proxy) in running.config.proxies.iter().enumerate() {
         let id = ProxyId::at(place);
-        let binds = match proxy.options.socket_stats {
-            true => proxy.binds.len(),
-            false => 0,
+        let binds = if proxy.options.socket_stats {
+            proxy.binds.len()
+        } else {
+            0
         };
         shared.clear_frontend(id, binds, how);
         for (server, _) in shared.server_tables().of(id) {

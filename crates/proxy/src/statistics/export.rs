@@ -38,9 +38,10 @@ pub(crate) fn format<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Format {
         named.eq_ignore_ascii_case(OPENMETRICS.as_bytes()) && !parts.any(refused)
     };
     let mut ranges = accepted.flat_map(|value| value.split(|byte| *byte == b','));
-    match ranges.any(is_open) {
-        true => Format::OpenMetrics,
-        false => Format::Text,
+    if ranges.any(is_open) {
+        Format::OpenMetrics
+    } else {
+        Format::Text
     }
 }
 
@@ -300,12 +301,13 @@ impl Export {
             self.format.header(metric, out);
         }
         out.push_str(&series);
-        self.state = State::Writing(match place.sample < self.samples.len() {
-            true => place,
-            false => Place {
+        self.state = State::Writing(if place.sample < self.samples.len() {
+            place
+        } else {
+            Place {
                 metric: place.metric + 1,
                 ..Place::default()
-            },
+            }
         });
     }
 }

@@ -221,16 +221,20 @@ impl<'a> View<'a> {
         row.set(Column::Scur, self.shared.count(Count::Bind(id)));
         row.set(Column::Smax, self.shared.most(Count::Bind(id)));
         row.set(Column::Slim, bind.maxconn.unwrap_or(0));
-        let status = match self.shared.is_full(id) {
-            true => "FULL",
-            false => "OPEN",
+        let status = if self.shared.is_full(id) {
+            "FULL"
+        } else {
+            "OPEN"
         };
         row.set(Column::Status, status);
         let (proto, shown) = match &bind.address {
-            BindAddress::Addr(addr @ Addr::Inet(inet)) => match inet.is_ipv4() {
-                true => ("tcpv4", address(addr)),
-                false => ("tcpv6", address(addr)),
-            },
+            BindAddress::Addr(addr @ Addr::Inet(inet)) => {
+                if inet.is_ipv4() {
+                    ("tcpv4", address(addr))
+                } else {
+                    ("tcpv6", address(addr))
+                }
+            }
             BindAddress::Addr(addr @ Addr::Unix(_)) => ("unix_stream", address(addr)),
             BindAddress::Fd(_) => ("tcpv4", String::new()),
         };
@@ -333,10 +337,13 @@ impl<'a> View<'a> {
                 Column::Addr,
                 match &line.address {
                     ServerAddress::Fixed(addr) => address(addr),
-                    ServerAddress::PortOffset { ip, offset } => match ip.is_ipv4() {
-                        true => format!("{ip}:{offset}"),
-                        false => format!("[{ip}]:{offset}"),
-                    },
+                    ServerAddress::PortOffset { ip, offset } => {
+                        if ip.is_ipv4() {
+                            format!("{ip}:{offset}")
+                        } else {
+                            format!("[{ip}]:{offset}")
+                        }
+                    }
                 },
             );
             let cookie = line.cookie.as_ref();

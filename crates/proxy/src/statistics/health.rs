@@ -82,9 +82,10 @@ pub(super) fn fill(row: &mut Row<'_>, view: ServerView) {
 
 fn fill_check(row: &mut Row<'_>, columns: &Columns, check: CheckView, has_duration: bool) {
     let name = check.status.name();
-    match check.is_running {
-        true => row.set(columns.status, format!("* {name}")),
-        false => row.set(columns.status, name),
+    if check.is_running {
+        row.set(columns.status, format!("* {name}"))
+    } else {
+        row.set(columns.status, name)
     }
     if check.status.has_code() {
         // HAProxy shows the low 32 bits.

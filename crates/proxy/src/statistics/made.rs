@@ -79,9 +79,10 @@ impl Made {
 
     /// The whole body, if it fits in one part.
     pub fn into_whole(self) -> Result<Vec<u8>, Made> {
-        match self.is_over {
-            true => Ok(self.part.into_bytes()),
-            false => Err(self),
+        if self.is_over {
+            Ok(self.part.into_bytes())
+        } else {
+            Err(self)
         }
     }
 }
@@ -206,9 +207,10 @@ impl Dump {
             Some(own) => Some(own.to_string()),
             None => config.global.description.as_ref().map(ToString::to_string),
         });
-        let product = match settings.shows_version {
-            true => concat!("Spangate ", env!("CARGO_PKG_VERSION")),
-            false => "Spangate",
+        let product = if settings.shows_version {
+            concat!("Spangate ", env!("CARGO_PKG_VERSION"))
+        } else {
+            "Spangate"
         };
         let uptime_ns = view.now.mono_ns.saturating_sub(process.started.mono_ns);
         page::head(

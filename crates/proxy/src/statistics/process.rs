@@ -95,9 +95,10 @@ impl View<'_> {
             Fact::SslFrontendMaxKeyRate,
             shared.peak_rate(Pace::TlsClientKeys),
         );
-        let reused = match keys < handshakes {
-            true => 100.0 * (1.0 - keys / handshakes),
-            false => 0.0,
+        let reused = if keys < handshakes {
+            100.0 * (1.0 - keys / handshakes)
+        } else {
+            0.0
         };
         facts.set(Fact::SslFrontendSessionReusePct, reused);
         facts.set(Fact::SslBackendKeyRate, rate(Pace::TlsServerKeys));

@@ -308,16 +308,17 @@ fn from_headers(
             head.next_named(&names[place], at + 1)
         };
         let repeats = (0..fields.len()).any(|place| again(place).is_some());
-        let found = match repeats {
-            false => read_w3c(attached, fields.map(|field| Some(field?.1))),
-            true => read(attached, came, Format::W3c, |field, take| {
+        let found = if !repeats {
+            read_w3c(attached, fields.map(|field| Some(field?.1)))
+        } else {
+            read(attached, came, Format::W3c, |field, take| {
                 let Some(place) = place(field) else { return };
                 let mut at = 0;
                 while let Some((found, value)) = head.next_named(&names[place], at) {
                     take(value);
                     at = found + 1;
                 }
-            }),
+            })
         };
         if found.is_some() {
             return found;

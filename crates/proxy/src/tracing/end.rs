@@ -55,9 +55,10 @@ impl Worker {
     #[inline(never)]
     fn end_traces(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         self.trace(scene, stream, Event::ClientSessionEnd);
-        match stream.tracing.server_began {
-            true => self.trace(scene, stream, Event::ServerSessionEnd),
-            false => self.trace(scene, stream, Event::ServerUnavailable),
+        if stream.tracing.server_began {
+            self.trace(scene, stream, Event::ServerSessionEnd)
+        } else {
+            self.trace(scene, stream, Event::ServerUnavailable)
         }
         self.trace(scene, stream, Event::StreamStop);
         stream.tracing.events = 0;
@@ -79,9 +80,10 @@ impl Worker {
 
     fn end_trace(&mut self, scene: &mut Scene<'_>, stream: &Stream, attached: &mut Attached) {
         let program = &scene.eval.running.config.otel[attached.filter].program;
-        let decision = match program.policies.is_empty() {
-            true => Decision::Sampled,
-            false => self.decide(scene, stream, program, attached),
+        let decision = if program.policies.is_empty() {
+            Decision::Sampled
+        } else {
+            self.decide(scene, stream, program, attached)
         };
         if attached.tape.is_on() {
             if matches!(decision, Decision::Dropped) {

@@ -139,9 +139,10 @@ impl Worker {
             attached.requests = Requests::default();
             attached.trace.begin(program);
             attached.tape.begin(program.is_taped);
-            attached.events = match of_backend {
-                true => program.events & !Event::frontends(),
-                false => program.events,
+            attached.events = if of_backend {
+                program.events & !Event::frontends()
+            } else {
+                program.events
             };
             stream.tracing.events |= attached.events;
             stream.tracing.attached.push(Some(attached));
@@ -205,14 +206,13 @@ impl Worker {
             let scope = &program.scopes[*number as usize];
             let is_plain = scope.is_plain && !attached.stopped;
             let is_run = is_plain
-                && match attached.tape.is_on() {
-                    true => attached.tape.run_plain(*number, scope, direction, at),
-                    false => {
-                        let head = scene.eval.running.tracing.filters[attached.filter].head();
-                        let ids = &mut self.ids;
-                        let trace = &mut attached.trace;
-                        trace.run_plain(scope, direction, at, (ids, head))
-                    }
+                && if attached.tape.is_on() {
+                    attached.tape.run_plain(*number, scope, direction, at)
+                } else {
+                    let head = scene.eval.running.tracing.filters[attached.filter].head();
+                    let ids = &mut self.ids;
+                    let trace = &mut attached.trace;
+                    trace.run_plain(scope, direction, at, (ids, head))
                 };
             if !is_run {
                 self.trace_scope(scene, stream, attached, *number, (direction, at));

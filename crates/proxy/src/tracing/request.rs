@@ -110,9 +110,10 @@ impl Worker {
         let began = stream.txn.timing.request_start.unwrap_or(scene.eval.now);
         // An invalid request has no method.
         let was_read = !stream.txn.request_line.is_empty();
-        let method = match was_read {
-            true => stream.request.method_bytes(),
-            false => b"",
+        let method = if was_read {
+            stream.request.method_bytes()
+        } else {
+            b""
         };
         let started = attached.trace.start_span(
             span_name(method),

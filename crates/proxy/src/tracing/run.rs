@@ -74,9 +74,10 @@ impl Worker {
             self.trace_updates(scene, stream, attached, &scope.updates);
         }
         if !scope.logs.is_empty() {
-            match attached.tape.is_on() {
-                true => self.tape_logs(scene, stream, attached, (number, scope), moment),
-                false => self.trace_logs(scene, stream, attached, (number, scope), at),
+            if attached.tape.is_on() {
+                self.tape_logs(scene, stream, attached, (number, scope), moment)
+            } else {
+                self.trace_logs(scene, stream, attached, (number, scope), at)
             }
         }
         for list in &scope.unset_vars {

@@ -410,13 +410,15 @@ impl Driver for SimDriver {
         let mut sent = gone;
         if pipe.backlog.is_empty() {
             let head_done = pipe.take(head);
-            let body_done = match head_done == head.len() {
-                true => pipe.take(body),
-                false => 0,
+            let body_done = if head_done == head.len() {
+                pipe.take(body)
+            } else {
+                0
             };
-            let tail_done = match head_done == head.len() && body_done == body.len() {
-                true => pipe.take(tail),
-                false => 0,
+            let tail_done = if head_done == head.len() && body_done == body.len() {
+                pipe.take(tail)
+            } else {
+                0
             };
             if head_done + body_done + tail_done == bytes {
                 return sent;

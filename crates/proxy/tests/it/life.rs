@@ -84,9 +84,10 @@ impl<'a> Life<'a> {
             })
             .collect();
         for client in (0..count).rev() {
-            let peer = match setup.is_tcp {
-                true => Peer::TcpClient(TcpClient::new(client)),
-                false => Peer::Client(Client::new(client, random.chance(30))),
+            let peer = if setup.is_tcp {
+                Peer::TcpClient(TcpClient::new(client))
+            } else {
+                Peer::Client(Client::new(client, random.chance(30)))
             };
             // Its connection is bound to that worker's socket.
             let at = random.below(workers.len());
@@ -310,9 +311,10 @@ impl<'a> Life<'a> {
             let driver = &worker.driver;
             !worker.coming.is_empty() && !driver.accepting[0] && !driver.unlistened[0]
         };
-        match room && self.workers.iter().any(shut_out) {
-            true => Err("a listener stays closed".into()),
-            false => Ok(()),
+        if room && self.workers.iter().any(shut_out) {
+            Err("a listener stays closed".into())
+        } else {
+            Ok(())
         }
     }
 

@@ -317,9 +317,10 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
             .http_request
             .iter()
             .any(|rule| matches!(rule.action, HttpAction::Deny(_))),
-        sent_again_max: match back.retry_on.keeps_requests() {
-            true => back.retries,
-            false => 0,
+        sent_again_max: if back.retry_on.keeps_requests() {
+            back.retries
+        } else {
+            0
         },
         aborts: proxy.aborts_on_close(),
         backend,

@@ -56,9 +56,10 @@ pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
 
 /// Plays a script; the lines are those of its `listen`, the first filter of it exports.
 pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
-    let server = match lines.contains("\n server ") {
-        true => "",
-        false => "    server one 127.0.0.1:81\n",
+    let server = if lines.contains("\n server ") {
+        ""
+    } else {
+        "    server one 127.0.0.1:81\n"
     };
     let config = format!("{DEFAULTS}    {lines}\n{server}");
     let mut running: Running = load_running(&config);

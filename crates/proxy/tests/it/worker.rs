@@ -355,9 +355,10 @@ impl Worker {
                 pipe.held_until_ms = u64::MAX;
             }
             pipe.wire = server_wire(stage.setup, &mut pipe.inbox);
-            self.peers.push(Some(match stage.setup.is_tcp {
-                true => Peer::TcpServer(TcpServer::new(stage)),
-                false => Peer::Server(Server::new(index, stage)),
+            self.peers.push(Some(if stage.setup.is_tcp {
+                Peer::TcpServer(TcpServer::new(stage))
+            } else {
+                Peer::Server(Server::new(index, stage))
             }));
         }
         if !stage.mood.calm {

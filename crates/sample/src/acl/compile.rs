@@ -410,9 +410,10 @@ fn flags(
                     )));
                 };
                 let wanted = Wanted {
-                    columns: match flags.with_values {
-                        true => Columns::KeysAndValues,
-                        false => Columns::Keys,
+                    columns: if flags.with_values {
+                        Columns::KeysAndValues
+                    } else {
+                        Columns::Keys
                     },
                     how: flags.how(method),
                     values: ValueKinds::default(),

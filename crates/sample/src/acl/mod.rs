@@ -135,9 +135,10 @@ impl Condition {
     #[must_use]
     #[inline]
     pub fn matches(&self, scope: &Scope<'_>) -> bool {
-        let holds = match scope.last_chance {
-            true => self.holds(scope),
-            false => self.evaluate(scope) == Verdict::True,
+        let holds = if scope.last_chance {
+            self.holds(scope)
+        } else {
+            self.evaluate(scope) == Verdict::True
         };
         holds != self.unless
     }

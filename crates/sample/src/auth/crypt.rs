@@ -231,9 +231,10 @@ fn md5_crypt(password: &[u8], salt: &[u8], name: &[u8]) -> [u8; 16] {
     let mut hash: [u8; 16] = hasher.finalize().into();
     for round in 0..MD5_ROUNDS {
         let odd = round % 2 == 1;
-        let (before, after): (&[u8], &[u8]) = match odd {
-            true => (password, &hash),
-            false => (&hash, password),
+        let (before, after): (&[u8], &[u8]) = if odd {
+            (password, &hash)
+        } else {
+            (&hash, password)
         };
         let salted = if round % 3 > 0 { salt } else { b"" };
         let mixed = if round % 7 > 0 { password } else { b"" };

@@ -57,10 +57,11 @@ impl Compiler {
         // HAProxy counts this way.
         let last = spec.kinds.len().max(2) - 1;
         let too_many = extra.map(|extra| unexpected(word, last, extra));
-        let (early, late) = match spec.kinds.iter().any(|kind| kind.needs_text()) {
-            true => (None, too_many),
+        let (early, late) = if spec.kinds.iter().any(|kind| kind.needs_text()) {
+            (None, too_many)
+        } else {
             // Names are resolved only after the whole list was read.
-            false => (too_many, None),
+            (too_many, None)
         };
         early.map_or(Ok(()), Err)?;
         // Faults in the present arguments are reported before missing ones.

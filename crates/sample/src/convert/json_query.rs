@@ -240,10 +240,9 @@ fn verifiable(args: &mut [Arg]) -> Result<(), String> {
         _ => false,
     };
     match key {
-        Arg::Str(path) => token_key::load(path).or_else(|why| match needs_file {
-            true => Err(why),
-            false => Ok(()),
-        }),
+        Arg::Str(path) => {
+            token_key::load(path).or_else(|why| if needs_file { Err(why) } else { Ok(()) })
+        }
         _ => Ok(()),
     }
 }

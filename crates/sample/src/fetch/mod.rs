@@ -279,9 +279,10 @@ fn stream_of<'a>(scope: &Scope<'a>) -> Option<&'a Txn> {
 
 /// The bytes of the inspected buffer.
 fn at_hand<'a>(scope: &Scope<'a>) -> &'a [u8] {
-    match scope.from_server {
-        true => scope.response_data,
-        false => scope.request_data,
+    if scope.from_server {
+        scope.response_data
+    } else {
+        scope.request_data
     }
 }
 

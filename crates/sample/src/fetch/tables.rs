@@ -375,9 +375,12 @@ fn looked_up<'a>(
     let found = if whose == ADDRESS {
         let table = table_at(args, 0)?;
         let address = Value::from(scope.src().ip()?);
-        with_key(address, table.definition(), |key| match creates {
-            true => table.with_new(key, now_ms, work),
-            false => table.with(key, now_ms, work),
+        with_key(address, table.definition(), |key| {
+            if creates {
+                table.with_new(key, now_ms, work)
+            } else {
+                table.with(key, now_ms, work)
+            }
         })
         .flatten()
     } else {

@@ -38,21 +38,24 @@ pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
 
 /// An encoding of the whole format applies to every item; `bin` counts only if it is set for the whole format.
 fn item_flags(flags: Flags, global: Flags) -> Flags {
-    let flags = match global.has(Flags::ENCODING) {
-        true => flags.taking(Flags::ENCODING.with(Flags::BIN, true), global),
-        false => flags.taking(Flags::BIN, global),
+    let flags = if global.has(Flags::ENCODING) {
+        flags.taking(Flags::ENCODING.with(Flags::BIN, true), global)
+    } else {
+        flags.taking(Flags::BIN, global)
     };
     let flags = without_encoding_in_http(flags);
-    match flags.has(Flags::ENCODING) {
-        true => flags.with(Flags::ESCAPE, false),
-        false => flags,
+    if flags.has(Flags::ENCODING) {
+        flags.with(Flags::ESCAPE, false)
+    } else {
+        flags
     }
 }
 
 fn without_encoding_in_http(flags: Flags) -> Flags {
-    match flags.has(Flags::HTTP) {
-        true => flags.with(Flags::ENCODING, false),
-        false => flags,
+    if flags.has(Flags::HTTP) {
+        flags.with(Flags::ENCODING, false)
+    } else {
+        flags
     }
 }
 
@@ -69,9 +72,10 @@ impl Frame {
             flags,
             text: Vec::new(),
         };
-        match flags.has(Flags::JSON) {
-            true => frame.text.push(b'{'),
-            false => frame.cbor().byte(encode::MAP),
+        if flags.has(Flags::JSON) {
+            frame.text.push(b'{')
+        } else {
+            frame.cbor().byte(encode::MAP)
         }
         frame
     }

@@ -320,9 +320,10 @@ impl<'o> Writer<'o> {
             self.chunk(&rest[..at]);
             let [high, low] = hex_digits(rest[at]);
             let sign = [sign, high, low];
-            match self.flags.has(Flags::CBOR) {
-                true => self.chunk(&sign),
-                false => self.out.extend_from_slice(&sign),
+            if self.flags.has(Flags::CBOR) {
+                self.chunk(&sign)
+            } else {
+                self.out.extend_from_slice(&sign)
             }
             rest = &rest[at + 1..];
         }

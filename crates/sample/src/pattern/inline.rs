@@ -210,9 +210,10 @@ impl Edge {
             Edge::Beginning => &text[..pattern.len()],
             Edge::End => &text[rest..],
         };
-        match any_case {
-            true => part.eq_ignore_ascii_case(pattern),
-            false => part == pattern,
+        if any_case {
+            part.eq_ignore_ascii_case(pattern)
+        } else {
+            part == pattern
         }
     }
 }

@@ -183,9 +183,10 @@ impl Reference {
     /// # Errors
     /// No such entry, or a value that is not valid for a converter in use.
     pub fn set(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
-        match self.write(|set| set.set(key, value))? {
-            true => Ok(()),
-            false => Err(EditError::NotFound),
+        if self.write(|set| set.set(key, value))? {
+            Ok(())
+        } else {
+            Err(EditError::NotFound)
         }
     }
 
@@ -229,9 +230,10 @@ impl Reference {
         if self.read(|set| set.find_key(key).is_none()) {
             return Err(EditError::NotFound);
         }
-        match self.write(|set| set.remove(key)) {
-            true => Ok(()),
-            false => Err(EditError::NotFound),
+        if self.write(|set| set.remove(key)) {
+            Ok(())
+        } else {
+            Err(EditError::NotFound)
         }
     }
 

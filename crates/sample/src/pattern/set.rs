@@ -224,12 +224,13 @@ impl Set {
 fn check_value(kinds: ValueKinds, value: &[u8]) -> Result<(), String> {
     let is_int = !kinds.int || int_of(value).is_some();
     let is_ip = !kinds.ip || cast::ip_of(value).is_some();
-    match is_int && is_ip {
-        true => Ok(()),
-        false => Err(format!(
+    if is_int && is_ip {
+        Ok(())
+    } else {
+        Err(format!(
             "unable to parse '{}'",
             String::from_utf8_lossy(value)
-        )),
+        ))
     }
 }
 

@@ -66,9 +66,10 @@ impl Store {
             return Err(format!("more than {ENTRIES_MAX} entries"));
         }
         check_lengths(key, value)?;
-        let place = match of_file {
-            true => self.put_in_block(key, value)?,
-            false => self.put_single(key, value),
+        let place = if of_file {
+            self.put_in_block(key, value)?
+        } else {
+            self.put_single(key, value)
         };
         let entry = Entry {
             order: self.next_order,
@@ -191,9 +192,10 @@ impl Store {
             if self.blocks.len() >= TEXT_BYTES_MAX / BLOCK_BYTES {
                 return Err(format!("more than {TEXT_BYTES_MAX} bytes"));
             }
-            self.blocks.push(match self.blocks.is_empty() {
-                true => Vec::new(),
-                false => Vec::with_capacity(BLOCK_BYTES),
+            self.blocks.push(if self.blocks.is_empty() {
+                Vec::new()
+            } else {
+                Vec::with_capacity(BLOCK_BYTES)
             });
         }
         let number = self.blocks.len() - 1;
@@ -245,9 +247,10 @@ impl<T> Chunked<T> {
     fn push(&mut self, item: T) {
         if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
             // The first chunk grows, so that small sets are small.
-            self.chunks.push(match self.chunks.is_empty() {
-                true => Vec::new(),
-                false => Vec::with_capacity(CHUNK),
+            self.chunks.push(if self.chunks.is_empty() {
+                Vec::new()
+            } else {
+                Vec::with_capacity(CHUNK)
             });
         }
         if let Some(chunk) = self.chunks.last_mut() {

@@ -190,9 +190,10 @@ fn hash_of(key: &[u8], view: View, ignore_case: bool, direction: Direction) -> u
 }
 
 fn same(left: &[u8], right: &[u8], ignore_case: bool) -> bool {
-    match ignore_case {
-        true => left.eq_ignore_ascii_case(right),
-        false => left == right,
+    if ignore_case {
+        left.eq_ignore_ascii_case(right)
+    } else {
+        left == right
     }
 }
 

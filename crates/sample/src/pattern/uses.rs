@@ -77,9 +77,10 @@ impl How {
     }
 
     fn folded(self, key: &[u8]) -> Box<[u8]> {
-        match self.ignore_case {
-            true => key.to_ascii_lowercase().into(),
-            false => key.into(),
+        if self.ignore_case {
+            key.to_ascii_lowercase().into()
+        } else {
+            key.into()
         }
     }
 }

@@ -129,9 +129,10 @@ impl Reference {
 
     /// Removes all entries of a version.
     pub fn clear_version(&self, version: u32) {
-        match version == self.versions().current() {
-            true => self.clear(),
-            false => drop(self.versions().prepared().remove(&version)),
+        if version == self.versions().current() {
+            self.clear()
+        } else {
+            drop(self.versions().prepared().remove(&version))
         }
     }
 
@@ -203,9 +204,12 @@ impl Reference {
     /// No such entry, or a value that is not valid for a converter in use.
     pub fn set_entry(&self, id: EntryId, value: &[u8]) -> Result<(), EditError> {
         let (order, number) = self.entry(id).ok_or(EditError::NotFound)?;
-        self.write(|set| match set.store().is(number, order) {
-            true => Ok(set.set_one(number, value)?),
-            false => Err(EditError::NotFound),
+        self.write(|set| {
+            if set.store().is(number, order) {
+                Ok(set.set_one(number, value)?)
+            } else {
+                Err(EditError::NotFound)
+            }
         })
     }
 
@@ -215,12 +219,13 @@ impl Reference {
     /// No such entry.
     pub fn remove_entry(&self, id: EntryId) -> Result<(), EditError> {
         let (order, number) = self.entry(id).ok_or(EditError::NotFound)?;
-        self.write(|set| match set.store().is(number, order) {
-            true => {
+        self.write(|set| {
+            if set.store().is(number, order) {
                 set.remove_one(number);
                 Ok(())
+            } else {
+                Err(EditError::NotFound)
             }
-            false => Err(EditError::NotFound),
         })
     }
 
@@ -278,12 +283,11 @@ impl Reference {
     }
 
     fn read_version<R>(&self, version: u32, work: impl FnOnce(&Set) -> R) -> Option<R> {
-        match version == self.versions().current() {
-            true => Some(self.read(work)),
-            false => {
-                let prepared = self.versions().prepared();
-                prepared.get(&version).map(|draft| work(&draft.set))
-            }
+        if version == self.versions().current() {
+            Some(self.read(work))
+        } else {
+            let prepared = self.versions().prepared();
+            prepared.get(&version).map(|draft| work(&draft.set))
         }
     }
 }

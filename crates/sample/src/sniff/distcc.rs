@@ -36,9 +36,10 @@ pub fn token<'a>(
             .get(at..)
             .and_then(|rest| rest.first_chunk::<TOKEN_BYTES>())
         else {
-            return match at.saturating_add(TOKEN_BYTES) <= room {
-                true => Sniffed::More,
-                false => Sniffed::No,
+            return if at.saturating_add(TOKEN_BYTES) <= room {
+                Sniffed::More
+            } else {
+                Sniffed::No
             };
         };
         let (found, digits) = head.split_at(4);

@@ -100,12 +100,13 @@ fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
     };
     let tables = asked.subjects.shared.server_tables();
     let mut servers = tables.servers(backend);
-    match servers.any(|(_, record)| record.name == server && record.is_added()) {
-        true => Err(refused(&format!(
+    if servers.any(|(_, record)| record.name == server && record.is_added()) {
+        Err(refused(&format!(
             "unable to use {}/{server} for tracking as it is a dynamic server.",
             proxies[backend].name
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -164,10 +164,13 @@ fn wait(asked: &Asked<'_>) -> Reply {
         return refused("Invalid duration.\n");
     };
     match condition {
-        [] => match asked.client.leaves_within(time) {
-            true => refused("Interrupted.\n"),
-            false => Reply::Said("Done.\n".to_owned()),
-        },
+        [] => {
+            if asked.client.leaves_within(time) {
+                refused("Interrupted.\n")
+            } else {
+                Reply::Said("Done.\n".to_owned())
+            }
+        }
         ["-h", ..] => Reply::Said(WAIT_USAGE.to_owned()),
         ["srv-removable"] => refused("Missing server name (<backend>/<server>).\n"),
         ["srv-removable", name, ..] => wait_until(asked, time, || servers::removable(asked, name)),

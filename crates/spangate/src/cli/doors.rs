@@ -326,9 +326,10 @@ macro_rules! either {
 impl Connection {
     fn new(fd: OwnedFd, listener: &Listener) -> Self {
         Connection {
-            stream: match listener.is_unix {
-                true => Stream::Unix(UnixStream::from(fd)),
-                false => Stream::Tcp(TcpStream::from(fd)),
+            stream: if listener.is_unix {
+                Stream::Unix(UnixStream::from(fd))
+            } else {
+                Stream::Tcp(TcpStream::from(fd))
             },
             exposes_listeners: listener.rights.exposes_listeners,
         }

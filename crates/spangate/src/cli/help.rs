@@ -15,9 +15,10 @@ const ALWAYS: &str = "  help [<command>]                        : list matching 
 /// `help [<command>]`: the commands that begin with these words.
 pub(super) fn help(session: &mut Session, words: &[&str]) -> Reply {
     let known = longest_beginning(session, words);
-    let text = match words.is_empty() || words.len() == known {
-        true => "The following commands are valid at this level:\n".to_owned(),
-        false => unknown_title(words),
+    let text = if words.is_empty() || words.len() == known {
+        "The following commands are valid at this level:\n".to_owned()
+    } else {
+        unknown_title(words)
     };
     Reply::Said(text + &list(session, words, known))
 }

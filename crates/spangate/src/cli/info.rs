@@ -32,8 +32,9 @@ fn show(asked: &Asked<'_>) -> Reply {
     if !wants("float") {
         facts = facts.whole();
     }
-    Reply::Dump(match wants("json") {
-        true => facts.json(),
-        false => facts.lines(wants("typed"), wants("desc")),
+    Reply::Dump(if wants("json") {
+        facts.json()
+    } else {
+        facts.lines(wants("typed"), wants("desc"))
     })
 }

@@ -118,9 +118,10 @@ fn disable(asked: &Asked<'_>, disabled: bool) -> Reply {
 
 /// Whether a filter follows streams.
 pub(super) fn state(filter: &Filter) -> &'static str {
-    match filter.switches.disabled.load(Relaxed) {
-        true => "disabled",
-        false => "enabled",
+    if filter.switches.disabled.load(Relaxed) {
+        "disabled"
+    } else {
+        "enabled"
     }
 }
 
@@ -133,9 +134,10 @@ fn hard(asked: &Asked<'_>, hard: bool) -> Reply {
 
 /// What a filter does after an error.
 pub(super) fn errors(filter: &Filter) -> &'static str {
-    match filter.switches.hard_errors.load(Relaxed) {
-        true => "hard errors",
-        false => "soft errors",
+    if filter.switches.hard_errors.load(Relaxed) {
+        "hard errors"
+    } else {
+        "soft errors"
     }
 }
 
@@ -192,10 +194,7 @@ fn noflush(asked: &Asked<'_>) -> Reply {
 
 /// `on` or `off`.
 pub(super) fn on(is_on: bool) -> &'static str {
-    match is_on {
-        true => "on",
-        false => "off",
-    }
+    if is_on { "on" } else { "off" }
 }
 
 fn flush(asked: &Asked<'_>) -> Reply {
@@ -210,9 +209,10 @@ fn flush(asked: &Asked<'_>) -> Reply {
             .exports
             .as_ref()
             .is_none_or(|exports| exports.flush(&numbers));
-    match done {
-        true => Reply::Said(lines(&filters, |_| "flushed".to_owned())),
-        false => Reply::Refused(lines(&filters, |_| "not flushed in time".to_owned())),
+    if done {
+        Reply::Said(lines(&filters, |_| "flushed".to_owned()))
+    } else {
+        Reply::Refused(lines(&filters, |_| "not flushed in time".to_owned()))
     }
 }
 

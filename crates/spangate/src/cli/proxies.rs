@@ -176,9 +176,10 @@ fn publish(asked: &Asked<'_>, published: bool) -> Reply {
         Some(Some((_, proxy))) if proxy.disabled => refused("No effect on a disabled backend.\n"),
         Some(Some((place, _))) => {
             asked.subjects.shared.publish_backend(place, published);
-            Reply::Said(match published {
-                true => "Backend published.\n".to_owned(),
-                false => "Backend unpublished.\n".to_owned(),
+            Reply::Said(if published {
+                "Backend published.\n".to_owned()
+            } else {
+                "Backend unpublished.\n".to_owned()
             })
         }
         _ => refused("No such backend.\n"),

@@ -157,9 +157,10 @@ impl Input {
             }
         }
         self.searched = at;
-        match at >= self.limits.line_bytes {
-            true => Err(TooLarge::Line),
-            false => Ok(None),
+        if at >= self.limits.line_bytes {
+            Err(TooLarge::Line)
+        } else {
+            Ok(None)
         }
     }
 
@@ -182,10 +183,7 @@ impl Input {
                     break;
                 }
             }
-            let waiting = match ended {
-                true => 0,
-                false => self.bytes.len() - taken,
-            };
+            let waiting = if ended { 0 } else { self.bytes.len() - taken };
             if open.payload.len() + waiting > self.limits.payload_bytes {
                 return Err(TooLarge::Payload);
             }

@@ -107,9 +107,10 @@ fn state(
 ) -> std::fmt::Result {
     let (addr, port) = place(server, hide);
     let check = &view.check;
-    let agent = match view.agent.is_configured {
-        true => flags(&view.agent) | IS_AGENT,
-        false => 0,
+    let agent = if view.agent.is_configured {
+        flags(&view.agent) | IS_AGENT
+    } else {
+        0
     };
     let own = |addr: &Option<Addr>| {
         let ip = addr.as_ref().and_then(Addr::ip);

@@ -64,9 +64,10 @@ pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, 
 /// The reply to the client.
 pub(super) fn find_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
     let found = find_any_server(asked, name)?;
-    match asked.subjects.running.config.proxies[found.backend].disabled {
-        true => Err(refused("Proxy is disabled.\n")),
-        false => Ok(found),
+    if asked.subjects.running.config.proxies[found.backend].disabled {
+        Err(refused("Proxy is disabled.\n"))
+    } else {
+        Ok(found)
     }
 }
 
@@ -345,9 +346,10 @@ impl Port {
     /// Parses a port like HAProxy: a sign makes it an offset.
     fn read(text: &str) -> Option<Self> {
         let (number, _) = leading_number(text)?;
-        Some(match text.starts_with(['+', '-']) {
-            true => Port::Offset(i32::try_from(number).unwrap_or(0)),
-            false => Port::Fixed(number as u16),
+        Some(if text.starts_with(['+', '-']) {
+            Port::Offset(i32::try_from(number).unwrap_or(0))
+        } else {
+            Port::Fixed(number as u16)
         })
     }
 }

@@ -203,9 +203,10 @@ impl Iterator for Streams {
         for stream in streams.filter(|stream| self.wanted.is(stream)) {
             self.found = true;
             // Writing to memory does not fail.
-            let _ = match self.wanted.is_long {
-                true => self.long(stream, &mut lines),
-                false => self.short(stream, &mut lines),
+            let _ = if self.wanted.is_long {
+                self.long(stream, &mut lines)
+            } else {
+                self.short(stream, &mut lines)
             };
         }
         if self.from.is_none() && self.wanted.id.is_some() && !self.found {

@@ -167,9 +167,10 @@ fn scope(out: &mut String, program: &Program, number: usize) -> std::fmt::Result
     let groups = program.groups.iter();
     let groups = groups.filter(|group| group.scopes.iter().any(|place| is(&place)));
     let groups: Vec<&str> = groups.map(|group| &*group.name).collect();
-    let groups = match groups.is_empty() {
-        true => String::new(),
-        false => format!(", of group {}", groups.join(", ")),
+    let groups = if groups.is_empty() {
+        String::new()
+    } else {
+        format!(", of group {}", groups.join(", "))
     };
     let idle = scope
         .idle_ms

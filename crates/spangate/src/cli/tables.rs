@@ -71,11 +71,10 @@ fn show(asked: &Asked<'_>) -> Reply {
                 Ok(filters) => filters,
                 Err(reply) => return reply,
             };
-            match may_see {
-                true => listing(Arc::clone(table), filters),
-                false => Reply::Dump(
-                    head(table) + "# contents not dumped due to insufficient privileges\n",
-                ),
+            if may_see {
+                listing(Arc::clone(table), filters)
+            } else {
+                Reply::Dump(head(table) + "# contents not dumped due to insufficient privileges\n")
             }
         }
         _ => refused(SHOW_USAGE),

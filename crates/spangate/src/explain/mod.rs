@@ -59,9 +59,10 @@ fn answer(options: &Options) -> Result<String, Option<String>> {
     let inputs = load::inputs(&args).map_err(|load::Refused| None)?;
     let loaded = load::load_texts(&args, inputs.clone()).map_err(|load::Refused| None)?;
     let explained = of_config(loaded.config, loaded.tls, &options.asked).map_err(Some)?;
-    Ok(match options.json {
-        true => format!("{:#}\n", shown::json(&explained, &inputs)),
-        false => shown::text(&explained, &inputs),
+    Ok(if options.json {
+        format!("{:#}\n", shown::json(&explained, &inputs))
+    } else {
+        shown::text(&explained, &inputs)
     })
 }
 

@@ -105,9 +105,10 @@ impl Asked {
     fn response(&self) -> Result<Option<Vec<u8>>, String> {
         let text = self.response.trim();
         if text.is_empty() {
-            return match self.response_fields.is_empty() {
-                true => Ok(None),
-                false => Err("fields of a response need its status".to_owned()),
+            return if self.response_fields.is_empty() {
+                Ok(None)
+            } else {
+                Err("fields of a response need its status".to_owned())
             };
         }
         let wrong = || {

@@ -124,13 +124,15 @@ pub(super) fn hide_secrets(explained: &mut Value) {
 /// The heading of the steps of a proxy.
 fn part_of(step: &Step, explained: &Explanation) -> String {
     let is_backend = explained.backend.as_ref() == Some(&step.proxy);
-    let kind = match is_backend && step.proxy != explained.frontend {
-        true => "backend",
-        false => "frontend",
+    let kind = if is_backend && step.proxy != explained.frontend {
+        "backend"
+    } else {
+        "frontend"
     };
-    match step.is_response {
-        true => format!("response, {kind} {}", step.proxy),
-        false => format!("{kind} {}", step.proxy),
+    if step.is_response {
+        format!("response, {kind} {}", step.proxy)
+    } else {
+        format!("{kind} {}", step.proxy)
     }
 }
 

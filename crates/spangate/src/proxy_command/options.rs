@@ -131,13 +131,15 @@ fn is_plain(text: &str) -> bool {
 
 fn listened(text: &str) -> Result<String, String> {
     // A number alone is a port.
-    let text = match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => format!(":{text}"),
-        false => text.to_owned(),
+    let text = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!(":{text}")
+    } else {
+        text.to_owned()
     };
-    match is_plain(&text) {
-        true => Ok(text),
-        false => Err(format!("--from '{text}' is not an address")),
+    if is_plain(&text) {
+        Ok(text)
+    } else {
+        Err(format!("--from '{text}' is not an address"))
     }
 }
 
@@ -176,9 +178,10 @@ fn server(text: &str) -> Result<Server, String> {
 }
 
 fn of_url(text: &str) -> Result<String, String> {
-    match is_plain(text) && text.contains("://") {
-        true => Ok(text.to_owned()),
-        false => Err(format!("--trace '{text}' is not a URL")),
+    if is_plain(text) && text.contains("://") {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("--trace '{text}' is not a URL"))
     }
 }
 

@@ -98,12 +98,13 @@ fn address_in(host: &str) -> Option<std::net::IpAddr> {
 
 /// Quotes a word so that no character in it has a meaning (manual §2.2).
 fn quoted(word: &str) -> String {
-    match word
+    if word
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte))
     {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -87,9 +87,10 @@ fn client(options: &Options) -> Result<Client, String> {
         verify: !options.skip_verify,
         ..settings::Tls::default()
     };
-    let compression = match options.gzip {
-        true => settings::Compression::Gzip,
-        false => settings::Compression::None,
+    let compression = if options.gzip {
+        settings::Compression::Gzip
+    } else {
+        settings::Compression::None
     };
     let endpoint = |default: &str| options.endpoint.clone().unwrap_or(default.to_owned());
     let signal = settings::Signal::Traces;
@@ -139,13 +140,12 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
             || end.is_some_and(|end| Instant::now() >= end);
         let now_ns = now_unix_ns();
         if !enough {
-            let due = match options.rate > 0.0 {
+            let due = if options.rate > 0.0 {
                 // The number of traces that are due by now.
-                true => {
-                    let by_now = (begin.elapsed().as_secs_f64() * options.rate) as u64 + 1;
-                    by_now.saturating_sub(traces)
-                }
-                false => u64::from(options.shape.batch_spans / options.shape.spans.max(1)).max(1),
+                let by_now = (begin.elapsed().as_secs_f64() * options.rate) as u64 + 1;
+                by_now.saturating_sub(traces)
+            } else {
+                u64::from(options.shape.batch_spans / options.shape.spans.max(1)).max(1)
             };
             let left = options.traces.map_or(u64::MAX, |most| most - traces);
             for _ in 0..due.min(left) {
@@ -270,8 +270,9 @@ fn report(totals: &Totals, traces: u64, elapsed: Duration) -> ExitCode {
     if !last.is_empty() {
         crate::say(&format!("last error: {last}\n"));
     }
-    match accepted == sent {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if accepted == sent {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }

@@ -104,9 +104,10 @@ fn zsh() -> String {
             zsh_quoted(about)
         ));
         let own: Vec<&str> = command.words.iter().map(|(word, _)| *word).collect();
-        let own = match own.is_empty() {
-            true => String::new(),
-            false => format!("'1:command:({})' \\\n            ", own.join(" ")),
+        let own = if own.is_empty() {
+            String::new()
+        } else {
+            format!("'1:command:({})' \\\n            ", own.join(" "))
         };
         arms.push_str(&format!(
             "    {})\n        shift words\n        (( CURRENT-- ))\n        _arguments {own}{} ;;\n",
@@ -143,9 +144,10 @@ fn fish_line(condition: &str, option: &Opt) -> String {
 
 fn fish() -> String {
     let names: Vec<&str> = subcommands().map(|command| command.name).collect();
-    let without_command = match names.is_empty() {
-        true => "true".to_owned(),
-        false => format!("not __fish_seen_subcommand_from {}", names.join(" ")),
+    let without_command = if names.is_empty() {
+        "true".to_owned()
+    } else {
+        format!("not __fish_seen_subcommand_from {}", names.join(" "))
     };
     let mut script = "# Completion of spangate for fish.\n".to_owned();
     for option in crate::args::options() {

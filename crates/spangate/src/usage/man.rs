@@ -74,9 +74,10 @@ fn escaped(text: &str) -> String {
 
 /// Protects a line of text that begins with a control character.
 fn protected(line: &str) -> String {
-    match line.starts_with(['.', '\'']) {
-        true => format!("\\&{line}"),
-        false => line.to_owned(),
+    if line.starts_with(['.', '\'']) {
+        format!("\\&{line}")
+    } else {
+        line.to_owned()
     }
 }
 

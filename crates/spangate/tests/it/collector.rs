@@ -349,9 +349,10 @@ fn a_collector_without_room_is_tried_again_and_what_is_lost_is_counted() {
         .lines()
         .find(|line| line.contains("otel : traces collector main"));
     let lost = lost.unwrap_or_else(|| panic!("{}", output.stderr));
-    let accepted = match output.stderr.contains(" accepted = ") {
-        true => number(last_account(&output), "accepted"),
-        false => 0,
+    let accepted = if output.stderr.contains(" accepted = ") {
+        number(last_account(&output), "accepted")
+    } else {
+        0
     };
     let line = lost.split("of ").nth(1).expect("an account");
     let started: u64 = line

@@ -304,9 +304,12 @@ service:
 fn traces_and_sampling_are_served() {
     let folder = Folder::new();
     let yaml = folder.write("collector.yaml", COLLECTOR);
-    let origin = Origin::start(|request| match request.line.contains("/bad") {
-        true => b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n".to_vec(),
-        false => ok("good"),
+    let origin = Origin::start(|request| {
+        if request.line.contains("/bad") {
+            b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n".to_vec()
+        } else {
+            ok("good")
+        }
     });
     let (front, board) = (listener(), listener());
     let config = format!(

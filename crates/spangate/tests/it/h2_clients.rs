@@ -235,9 +235,12 @@ fn a_slow_stream_does_not_hold_up_the_others() {
     }
     let body = vec![b'x'; 3_000_000];
     let small = body.clone();
-    let origin = Origin::start(move |request| match request.line.contains("/big") {
-        true => ok(&body),
-        false => ok(&small[..10]),
+    let origin = Origin::start(move |request| {
+        if request.line.contains("/big") {
+            ok(&body)
+        } else {
+            ok(&small[..10])
+        }
     });
     let (proxy, front) = before(origin.at, "");
     // All requests share one connection; the first response is read slowly.

@@ -46,9 +46,10 @@ fn requests_go_where_checks_pass() {
     let status = Arc::clone(&healthy);
     let checked = Origin::start(move |request| {
         let status = status.load(Ordering::SeqCst);
-        match request.line.starts_with("GET /health ") {
-            true => format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").into_bytes(),
-            false => ok("checked"),
+        if request.line.starts_with("GET /health ") {
+            format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").into_bytes()
+        } else {
+            ok("checked")
         }
     });
     let backup = named("backup");
@@ -237,9 +238,12 @@ fn agents_change_the_weights_of_consistent_hashes() {
 
 #[test]
 fn errors_of_traffic_take_an_observed_server_down() {
-    let failing = Origin::start(|request| match request.line.starts_with("OPTIONS ") {
-        true => ok(""),
-        false => b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n".to_vec(),
+    let failing = Origin::start(|request| {
+        if request.line.starts_with("OPTIONS ") {
+            ok("")
+        } else {
+            b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n".to_vec()
+        }
     });
     let front = listener();
     let config = format!(

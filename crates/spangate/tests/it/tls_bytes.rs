@@ -141,9 +141,12 @@ fn large_bodies_go_both_ways() {
     let body = common::pattern(5_000_000);
     let file = folder.write("body", &body);
     let answer = body.clone();
-    let origin = Origin::start(move |request| match request.line.starts_with("POST") {
-        true => ok(format!("{}", request.body == answer)),
-        false => ok(&answer),
+    let origin = Origin::start(move |request| {
+        if request.line.starts_with("POST") {
+            ok(format!("{}", request.body == answer))
+        } else {
+            ok(&answer)
+        }
     });
     let front = listener();
     let config = format!(

@@ -193,9 +193,10 @@ fn a_name_that_demands_a_certificate_demands_it_from_every_hello() {
                 Arc::new(config)
             };
             let (anyone, known) = (config(None), config(Some(&listed.own)));
-            let cuts = match protocols.is_empty() {
-                true => &[1, 4, 5, 40, 100].map(Cut::At)[..],
-                false => &[Cut::At(16_000)],
+            let cuts = if protocols.is_empty() {
+                &[1, 4, 5, 40, 100].map(Cut::At)[..]
+            } else {
+                &[Cut::At(16_000)]
             };
             // Each record has five bytes of its own, and of all together a limited number is held.
             let each = Cut::Every(if protocols.is_empty() { 1 } else { 7 });

@@ -42,12 +42,13 @@ impl Pushed {
 
     /// The place in the original text.
     pub(super) fn unpushed(&self, at: At) -> At {
-        match self.lines.contains(&at.line) {
-            true => At {
+        if self.lines.contains(&at.line) {
+            At {
                 column: at.column.saturating_sub(PUSH_COLUMNS).max(1),
                 ..at
-            },
-            false => at,
+            }
+        } else {
+            at
         }
     }
 

@@ -274,12 +274,11 @@ impl Compiler {
     /// What sets the bits of the current word.
     fn word(&mut self) -> &mut Matcher {
         let Matcher { more, .. } = &mut self.matcher;
-        match more.is_empty() {
-            true => &mut self.matcher,
-            false => {
-                let last = self.matcher.more.len() - 1;
-                &mut self.matcher.more[last]
-            }
+        if more.is_empty() {
+            &mut self.matcher
+        } else {
+            let last = self.matcher.more.len() - 1;
+            &mut self.matcher.more[last]
         }
     }
 

@@ -49,9 +49,10 @@ impl Passed {
 
     /// The bits with this number, if that is larger.
     fn raised(self, bits: u64, number: u64) -> u64 {
-        match number > self.of(bits) {
-            true => bits << self.width >> self.width | number << (BITS_MAX - self.width),
-            false => bits,
+        if number > self.of(bits) {
+            bits << self.width >> self.width | number << (BITS_MAX - self.width)
+        } else {
+            bits
         }
     }
 }

@@ -189,9 +189,10 @@ impl Shard {
                 program.decide(&trace(entry, &self.scratch.words), self.now_ns)
             }
             Decider::Group(..) => Decision {
-                fate: match entry.bits & self.root_bit == self.root_bit {
-                    true => Fate::Sampled,
-                    false => Fate::NotSampled,
+                fate: if entry.bits & self.root_bit == self.root_bit {
+                    Fate::Sampled
+                } else {
+                    Fate::NotSampled
                 },
                 policy: None,
                 sub: None,

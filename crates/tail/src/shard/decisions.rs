@@ -59,10 +59,13 @@ impl Decisions {
     pub fn remember(&mut self, hash: u64, is_kept: bool, policy: Option<u16>, now_ns: u64) {
         let memory = match self {
             Decisions::Together(memory) => memory,
-            Decisions::Apart { kept, not_kept } => match is_kept {
-                true => kept,
-                false => not_kept,
-            },
+            Decisions::Apart { kept, not_kept } => {
+                if is_kept {
+                    kept
+                } else {
+                    not_kept
+                }
+            }
         };
         memory.remember(hash, is_kept, policy, now_ns);
     }

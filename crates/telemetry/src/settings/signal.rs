@@ -188,9 +188,12 @@ impl<'a> File<'a> {
             .collect();
         options.end();
         let readers = readers.into_iter().collect::<Option<Vec<_>>>()?;
-        let paired = |at: usize| match is_list && is_lone {
-            true => Reader::default(),
-            false => nth(&readers, at).unwrap_or_default(),
+        let paired = |at: usize| {
+            if is_list && is_lone {
+                Reader::default()
+            } else {
+                nth(&readers, at).unwrap_or_default()
+            }
         };
         let pipelines = exporters?.into_iter().enumerate();
         let pipelines = pipelines.map(|(at, exporter)| MetricPipeline {

@@ -67,9 +67,10 @@ fn pem(label: &str, der: &[u8]) -> String {
                 .fold(0, |word, byte| word << 8 | u32::from(*byte));
             let word = word << (8 * (3 - three.len()));
             for nth in 0..4 {
-                text.push(match nth <= three.len() {
-                    true => char::from(DIGITS[(word >> (18 - 6 * nth)) as usize & 63]),
-                    false => '=',
+                text.push(if nth <= three.len() {
+                    char::from(DIGITS[(word >> (18 - 6 * nth)) as usize & 63])
+                } else {
+                    '='
                 });
             }
         }

@@ -125,9 +125,10 @@ impl Held {
         if !decision.kept && !self.index.contains_key(&decision.id) {
             return;
         }
-        let fate = match decision.kept {
-            true => Fate::Kept,
-            false => Fate::NotKept,
+        let fate = if decision.kept {
+            Fate::Kept
+        } else {
+            Fate::NotKept
         };
         let policy = decision.policy.map(|policy| shortened(policy.as_bytes()));
         self.change(decision.id, now_ms, |trace, shared| {

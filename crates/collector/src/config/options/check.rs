@@ -99,9 +99,10 @@ impl Check<'_> {
             }),
             Kind::Number(low, high) => value::number(node).and_then(|value| {
                 let end = (high < f64::MAX).then_some(high);
-                match (low..=high).contains(&value) {
-                    true => Ok(()),
-                    false => Err(out_of_range(value, low, end)),
+                if (low..=high).contains(&value) {
+                    Ok(())
+                } else {
+                    Err(out_of_range(value, low, end))
                 }
             }),
             Kind::Duration => value::duration_ns(node).map(drop),
@@ -171,9 +172,10 @@ pub(super) fn is_off(node: &Node) -> bool {
 fn within(value: i128, low: i64, high: i64) -> Result<(), String> {
     let range = i128::from(low)..=i128::from(high);
     let end = (high < i64::MAX).then_some(high);
-    match range.contains(&value) {
-        true => Ok(()),
-        false => Err(out_of_range(value, low, end)),
+    if range.contains(&value) {
+        Ok(())
+    } else {
+        Err(out_of_range(value, low, end))
     }
 }
 

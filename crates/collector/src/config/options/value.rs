@@ -86,9 +86,12 @@ pub(crate) fn texts(node: &Node) -> Result<Vec<(&Node, String)>, String> {
 
 /// Pairs of texts.
 pub(crate) fn pairs(node: &Node) -> Result<Vec<(String, String)>, String> {
-    let value = |node: &Node| match node.is_null() {
-        true => Ok(String::new()),
-        false => text(node).map(str::to_owned),
+    let value = |node: &Node| {
+        if node.is_null() {
+            Ok(String::new())
+        } else {
+            text(node).map(str::to_owned)
+        }
     };
     let of = |name: &str, node: &Node| {
         let value = value(node).map_err(|reason| format!("'{name}' {reason}"))?;

@@ -30,9 +30,10 @@ pub(super) fn check(definitions: &Definitions, running: &[ComponentId], notes: &
             let path = format!("{}::{}", definition.role.key(), definition.id);
             let message = format!("{path}: auth: '{}' {reason}", asked.id);
             // A component that does not run needs nobody.
-            match definition.used.get() {
-                true => notes.error(definition.at, message),
-                false => notes.warn(definition.at, message),
+            if definition.used.get() {
+                notes.error(definition.at, message)
+            } else {
+                notes.warn(definition.at, message)
             }
         }
     }
@@ -63,10 +64,11 @@ fn judge(
             "asks for what an authenticator found, which a queue with 'storage' does not keep",
         );
     }
-    match asked.is_plain_grpc && is_secret(extension) {
+    if asked.is_plain_grpc && is_secret(extension) {
         // As in gRPC: a secret does not go in plain text.
-        true => Err("needs TLS over gRPC"),
-        false => Ok(()),
+        Err("needs TLS over gRPC")
+    } else {
+        Ok(())
     }
 }
 

@@ -51,9 +51,10 @@ pub(super) fn pipelines(
         let is_map = node.is_none_or(|node| matches!(node.value, Value::Map(_)));
         service.error(
             "pipelines",
-            match is_map {
-                true => "there are none: nothing would run",
-                false => "must be a map of pipelines",
+            if is_map {
+                "there are none: nothing would run"
+            } else {
+                "must be a map of pipelines"
             },
         );
         return (started, not_started);

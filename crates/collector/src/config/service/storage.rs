@@ -26,9 +26,10 @@ pub(super) fn check(definitions: &Definitions, running: &[ComponentId], notes: &
         if let Err((path, why)) = wrong {
             let message = format!("{path}: {why}");
             // A component that does not run needs no storage.
-            match definition.used.get() {
-                true => notes.error(definition.at, message),
-                false => notes.warn(definition.at, message),
+            if definition.used.get() {
+                notes.error(definition.at, message)
+            } else {
+                notes.warn(definition.at, message)
             }
         }
     }

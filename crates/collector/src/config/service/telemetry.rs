@@ -295,12 +295,13 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
     let endpoint = whole_url(&endpoint, is_grpc, otlp.flag("insecure"));
     let headers = Headers(headers::headers(&otlp, "headers"));
     let timeout_ms = u32::try_from(periodic.int::<u64>("timeout")).unwrap_or(u32::MAX);
-    let compression = match otlp.text("compression") == "gzip" {
-        true => Compression::Gzip,
-        false => Compression::None,
+    let compression = if otlp.text("compression") == "gzip" {
+        Compression::Gzip
+    } else {
+        Compression::None
     };
-    let to = match is_grpc {
-        true => Server::Grpc(OtlpGrpc {
+    let to = if is_grpc {
+        Server::Grpc(OtlpGrpc {
             endpoint,
             headers,
             timeout_ms,
@@ -308,19 +309,21 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
             compression,
             user_agent: None,
             tls,
-        }),
-        false => Server::Http(OtlpHttp {
+        })
+    } else {
+        Server::Http(OtlpHttp {
             endpoint,
-            encoding: match protocol == "http/json" {
-                true => Encoding::Json,
-                false => Encoding::Protobuf,
+            encoding: if protocol == "http/json" {
+                Encoding::Json
+            } else {
+                Encoding::Protobuf
             },
             headers,
             timeout_ms,
             requests_max: 0,
             compression,
             tls,
-        }),
+        })
     };
     Some(Reader::Otlp(Box::new(OtlpReader {
         interval_ms: periodic.int("interval"),

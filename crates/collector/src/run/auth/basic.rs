@@ -155,9 +155,10 @@ fn sent(headers: &HeaderMap) -> Result<&[u8], Denied> {
     let sent = headers.get(AUTHORIZATION).ok_or(Denied::Missing)?;
     let sent = sent.as_bytes();
     let is_basic = sent.len() > 6 && sent[..6].eq_ignore_ascii_case(b"basic ");
-    match is_basic && sent.len() <= SENT_BYTES_MAX {
-        true => Ok(&sent[6..]),
-        false => Err(Denied::Wrong),
+    if is_basic && sent.len() <= SENT_BYTES_MAX {
+        Ok(&sent[6..])
+    } else {
+        Err(Denied::Wrong)
     }
 }
 

@@ -34,9 +34,10 @@ impl Tokens {
                     values.push(value(&scheme, line)?);
                 }
             }
-            match values.is_empty() {
-                true => Err("there is no token".to_owned()),
-                false => Ok(values),
+            if values.is_empty() {
+                Err("there is no token".to_owned())
+            } else {
+                Ok(values)
             }
         };
         let every = has_file.then_some(FILE_EVERY);

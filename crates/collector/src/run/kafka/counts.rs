@@ -65,9 +65,10 @@ impl Counts {
         if let Some(known) = partitions.and_then(|all| all.get_mut(&number)) {
             return count(known);
         }
-        let (topic, number) = match state.known < PARTITIONS_MAX {
-            true => (topic, number),
-            false => ("", -1),
+        let (topic, number) = if state.known < PARTITIONS_MAX {
+            (topic, number)
+        } else {
+            ("", -1)
         };
         let partitions = state.topics.entry(topic.to_owned()).or_default();
         let before = partitions.len();

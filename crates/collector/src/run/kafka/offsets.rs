@@ -170,9 +170,10 @@ impl Offsets {
         let is_due = |open: &mut Open| {
             now.duration_since(open.since) >= TOKEN_AGE || open.bytes >= TOKEN_BYTES_MAX
         };
-        let done = match is_full {
-            true => None,
-            false => state.open.take_if(is_due),
+        let done = if is_full {
+            None
+        } else {
+            state.open.take_if(is_due)
         };
         drop(state);
         // Dropping the token may settle it, which takes the lock.

@@ -40,9 +40,10 @@ pub fn consumer(settings: &KafkaReceiver) -> Properties {
         ),
         ("queued.max.messages.kbytes", FETCHED_KIB_MAX.to_string()),
     ]);
-    let offset = match group.from_beginning {
-        true => "earliest",
-        false => "latest",
+    let offset = if group.from_beginning {
+        "earliest"
+    } else {
+        "latest"
     };
     all.push(("auto.offset.reset", offset.to_owned()));
     match settings.commit_interval_ns {
@@ -101,9 +102,10 @@ pub fn producer(settings: &KafkaExporter) -> Properties {
 }
 
 fn client(settings: &KafkaClient) -> Properties {
-    let lookup = match settings.canonical_names {
-        true => "resolve_canonical_bootstrap_servers_only",
-        false => "use_all_dns_ips",
+    let lookup = if settings.canonical_names {
+        "resolve_canonical_bootstrap_servers_only"
+    } else {
+        "use_all_dns_ips"
     };
     let mut all = vec![
         ("bootstrap.servers", settings.brokers.join(",")),

@@ -24,9 +24,10 @@ fn passages(view: &View, page: &mut Sheet) {
         let name = format!("otelcol_processor_{name}_items");
         page.about(Kind::Counter, &name, "{item}", &help);
         for passage in &view.processors {
-            let count = match is_in {
-                true => passage.incoming(),
-                false => passage.outgoing(),
+            let count = if is_in {
+                passage.incoming()
+            } else {
+                passage.outgoing()
             };
             let signal = passage.signal.to_string();
             let labels = [
@@ -49,9 +50,10 @@ fn limiters(view: &View, page: &mut Sheet) {
             let own = view.processors.iter();
             let own = own.filter(|one| one.signal == signal && is_limiter(&one.processor));
             for passage in own {
-                let count = match is_taken {
-                    true => passage.incoming(),
-                    false => passage.refused(),
+                let count = if is_taken {
+                    passage.incoming()
+                } else {
+                    passage.refused()
                 };
                 page.point(&[("processor", &passage.processor)], count);
             }

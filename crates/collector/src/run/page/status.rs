@@ -60,9 +60,10 @@ impl State {
     /// The graver of two.
     fn and(self, other: State) -> State {
         let grave = |state: &State| (!state.is_healthy, state.error.is_some(), state.since_ns);
-        match grave(&other) > grave(&self) {
-            true => other,
-            false => self,
+        if grave(&other) > grave(&self) {
+            other
+        } else {
+            self
         }
     }
 }
@@ -145,9 +146,10 @@ impl Status {
                 (state, Value::Object(shown))
             }
         };
-        let status = match state.is_healthy {
-            true => StatusCode::OK,
-            false => StatusCode::INTERNAL_SERVER_ERROR,
+        let status = if state.is_healthy {
+            StatusCode::OK
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
         };
         text(status, JSON, body.to_string())
     }

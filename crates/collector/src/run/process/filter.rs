@@ -206,13 +206,12 @@ impl<'a> Walk<'_, 'a> {
         self.count_around(around.resource.len() + around.scope.len())?;
         self.slots.clear();
         let span = span(message, &mut self.slots)?;
-        let is_dropped = match self.rules.has(Context::Span) {
-            true => {
-                let subject = subject(&span, &self.slots, around);
-                let outcome = self.rules.is_true(Context::Span, &subject);
-                self.settled(outcome)?
-            }
-            false => !self.is_matched(around, message)?,
+        let is_dropped = if self.rules.has(Context::Span) {
+            let subject = subject(&span, &self.slots, around);
+            let outcome = self.rules.is_true(Context::Span, &subject);
+            self.settled(outcome)?
+        } else {
+            !self.is_matched(around, message)?
         };
         if is_dropped {
             self.dropped += 1;
@@ -229,9 +228,10 @@ impl<'a> Walk<'_, 'a> {
             subject.event = Some((event(bytes_of_event), index));
             let outcome = self.rules.is_true(Context::SpanEvent, &subject);
             index += 1;
-            Ok(match self.settled(outcome)? {
-                true => Outcome::Gone,
-                false => Outcome::Same,
+            Ok(if self.settled(outcome)? {
+                Outcome::Gone
+            } else {
+                Outcome::Same
             })
         })?;
         // A span stays without its events.
@@ -269,9 +269,10 @@ impl<'a> Walk<'_, 'a> {
         if bytes > AROUND_BYTES_FREE {
             self.around_bytes += bytes;
         }
-        match self.around_bytes > AROUND_BYTES_MAX {
-            true => Err(Malformed::TooLarge),
-            false => Ok(()),
+        if self.around_bytes > AROUND_BYTES_MAX {
+            Err(Malformed::TooLarge)
+        } else {
+            Ok(())
         }
     }
 
@@ -320,9 +321,10 @@ fn inner(message: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// What was empty when it came goes as well.
 fn emptied(outcome: Outcome, message: &[u8]) -> Outcome {
-    match outcome == Outcome::Same && inner(message).next().is_none() {
-        true => Outcome::Gone,
-        false => outcome,
+    if outcome == Outcome::Same && inner(message).next().is_none() {
+        Outcome::Gone
+    } else {
+        outcome
     }
 }
 

@@ -58,9 +58,10 @@ const SCOPE_VERSION: u32 = 2 << 3 | 2;
 
 impl Texts {
     fn new(texts: &[String], regex: bool) -> Result<Texts, String> {
-        Ok(match regex {
-            true => Texts::Regex(pattern::compile_any(texts)?),
-            false => Texts::Exact(texts.iter().map(|text| text.as_bytes().into()).collect()),
+        Ok(if regex {
+            Texts::Regex(pattern::compile_any(texts)?)
+        } else {
+            Texts::Exact(texts.iter().map(|text| text.as_bytes().into()).collect())
         })
     }
 

@@ -73,9 +73,10 @@ pub fn start(
 
 impl Consumer for Limiter {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        match self.over.load(Relaxed) {
-            true => refused(batch, Refusal::busy(self.again, &self.full)),
-            false => self.next.consume(batch),
+        if self.over.load(Relaxed) {
+            refused(batch, Refusal::busy(self.again, &self.full))
+        } else {
+            self.next.consume(batch)
         }
     }
 
@@ -84,9 +85,10 @@ impl Consumer for Limiter {
     }
 
     fn room(&self) -> Result<(), Refusal> {
-        match self.over.load(Relaxed) {
-            true => Err(Refusal::busy(self.again, &self.full)),
-            false => self.next.room(),
+        if self.over.load(Relaxed) {
+            Err(Refusal::busy(self.again, &self.full))
+        } else {
+            self.next.room()
         }
     }
 }

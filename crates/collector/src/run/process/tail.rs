@@ -305,12 +305,11 @@ impl Tail {
         for place in 0..chunks.len() {
             let refusal = {
                 let mut state = self.shards[place].state();
-                match state.closing {
-                    true => Some(Refusal::Closing),
-                    false => {
-                        let reserved = state.shard.reserve_chunk(&mut chunks[place], now_ns);
-                        reserved.err().map(|no_room| self.busy(no_room))
-                    }
+                if state.closing {
+                    Some(Refusal::Closing)
+                } else {
+                    let reserved = state.shard.reserve_chunk(&mut chunks[place], now_ns);
+                    reserved.err().map(|no_room| self.busy(no_room))
                 }
             };
             if let Some(refusal) = refusal {
@@ -455,9 +454,12 @@ impl Tail {
         for owned in &self.shards {
             let mut ready = std::mem::take(&mut owned.state().left);
             loop {
-                let work = |shard: &mut Shard| match is_kept {
-                    true => shard.tick(self.now_ns(), 0),
-                    false => shard.shutdown(self.now_ns(), TICK_TRACES_MAX),
+                let work = |shard: &mut Shard| {
+                    if is_kept {
+                        shard.tick(self.now_ns(), 0)
+                    } else {
+                        shard.shutdown(self.now_ns(), TICK_TRACES_MAX)
+                    }
                 };
                 let more = self.decide(owned, work, &mut ready) && !is_kept;
                 self.hand_on(&mut ready, log);
@@ -547,9 +549,10 @@ async fn drive(tail: Weak<Tail>, place: usize, log: Log) {
         tail.hand_on(&mut ready, &log);
         tail.warn_once(owned, &log);
         drop(tail);
-        match more && ready.is_empty() {
-            true => tokio::task::yield_now().await,
-            false => tokio::time::sleep(TICK).await,
+        if more && ready.is_empty() {
+            tokio::task::yield_now().await
+        } else {
+            tokio::time::sleep(TICK).await
         }
     }
 }

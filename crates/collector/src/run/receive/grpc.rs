@@ -82,9 +82,10 @@ pub(super) async fn message(
     let mut bounds = Bounds::of(&body, bytes_max + PREFIX_ROOM_BYTES);
     bounds.begins = framed_bytes;
     let mut whole = body::read(intake, body, bounds).await?;
-    match unframe(&mut whole.bytes)? {
-        true => body::decode(whole, coding, bytes_max),
-        false => Ok(whole),
+    if unframe(&mut whole.bytes)? {
+        body::decode(whole, coding, bytes_max)
+    } else {
+        Ok(whole)
     }
 }
 

@@ -210,11 +210,12 @@ fn coding(headers: &HeaderMap, taken: &[Compression]) -> Result<Compression, Fau
             )));
         }
     };
-    match taken.contains(&coding) {
-        true => Ok(coding),
-        false => Err(Fault::Encoding(
+    if taken.contains(&coding) {
+        Ok(coding)
+    } else {
+        Err(Fault::Encoding(
             "this content-encoding is turned off".into(),
-        )),
+        ))
     }
 }
 

@@ -350,9 +350,10 @@ impl Intake {
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Ok(());
         };
-        let mut receipt = match self.is_of_proxy {
-            true => account.accept_of_proxy(records, Some(charge)),
-            false => account.accept_charged(records, charge),
+        let mut receipt = if self.is_of_proxy {
+            account.accept_of_proxy(records, Some(charge))
+        } else {
+            account.accept_charged(records, charge)
         };
         receipt.custody = custody;
         let batch = Batch {

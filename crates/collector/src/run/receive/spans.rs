@@ -86,9 +86,10 @@ fn body(format: Format, path: &str, content: &str) -> Option<Result<Body, Fault>
     };
     match (format, path) {
         (Format::Zipkin { parse_tags }, "/api/v2/spans" | "/") => {
-            let form = match is("application/x-protobuf") {
-                true => Form::V2Protobuf,
-                false => Form::V2Json,
+            let form = if is("application/x-protobuf") {
+                Form::V2Protobuf
+            } else {
+                Form::V2Json
             };
             Some(Ok(Body::Zipkin(form, parse_tags)))
         }
@@ -104,12 +105,13 @@ fn body(format: Format, path: &str, content: &str) -> Option<Result<Body, Fault>
                 "application/x-thrift",
                 "application/vnd.apache.thrift.binary",
             ];
-            Some(match taken.into_iter().any(is) {
-                true => Ok(Body::Jaeger),
-                false => Err(Fault::Invalid(format!(
+            Some(if taken.into_iter().any(is) {
+                Ok(Body::Jaeger)
+            } else {
+                Err(Fault::Invalid(format!(
                     "the content must be {} or {}",
                     taken[0], taken[1]
-                ))),
+                )))
             })
         }
         _ => None,

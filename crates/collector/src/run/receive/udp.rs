@@ -100,9 +100,10 @@ async fn take(
     bytes_max: usize,
     is_compact: bool,
 ) -> Result<(), Fault> {
-    let request = match datagram.len() > bytes_max {
-        true => Err("the datagram is too long".to_owned()),
-        false => jaeger::from_datagram(datagram, is_compact),
+    let request = if datagram.len() > bytes_max {
+        Err("the datagram is too long".to_owned())
+    } else {
+        jaeger::from_datagram(datagram, is_compact)
     };
     let bytes = intake.translated(request)?;
     // Nobody is told what becomes of it.

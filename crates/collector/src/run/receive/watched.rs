@@ -41,9 +41,10 @@ struct Pings {
 impl Pings {
     /// One more; whether it is one too many.
     fn ping(&mut self, now: Instant, has_streams: bool) -> bool {
-        let min = match has_streams || self.policy.without_stream {
-            true => self.policy.min_time,
-            false => IDLE_PING_MIN,
+        let min = if has_streams || self.policy.without_stream {
+            self.policy.min_time
+        } else {
+            IDLE_PING_MIN
         };
         if self.last.is_some_and(|last| now - last < min) {
             self.strikes += 1;
@@ -163,9 +164,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<S> {
         if !came.is_empty() {
             self.came(came);
         }
-        match self.is_going() {
-            true => self.poll_goaway(context).map(Err),
-            false => Poll::Ready(Ok(())),
+        if self.is_going() {
+            self.poll_goaway(context).map(Err)
+        } else {
+            Poll::Ready(Ok(()))
         }
     }
 }

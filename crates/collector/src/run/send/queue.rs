@@ -348,9 +348,10 @@ impl Consumer for Sender {
         }
         match &shared.stored {
             None => {
-                let pledge = match shared.waits {
-                    true => batch.receipt.custody.pledge(),
-                    false => Pledge::default(),
+                let pledge = if shared.waits {
+                    batch.receipt.custody.pledge()
+                } else {
+                    Pledge::default()
                 };
                 let place = None;
                 let waiting = Waiting {
@@ -378,9 +379,10 @@ impl Consumer for Sender {
             state.size >= self.shared.size_max || state.bytes >= self.shared.share.bytes_max();
         // Whether anyone waits is not known yet.
         let may_block = self.shared.blocks && state.blocked.len() < BLOCKED_MAX;
-        match is_full && !may_block && !state.waiting.is_empty() {
-            true => Err(Refusal::busy(ROOM_AFTER, &self.shared.full)),
-            false => Ok(()),
+        if is_full && !may_block && !state.waiting.is_empty() {
+            Err(Refusal::busy(ROOM_AFTER, &self.shared.full))
+        } else {
+            Ok(())
         }
     }
 

@@ -97,9 +97,10 @@ pub(super) fn write(
         let mut state = waits.state();
         state.writing -= 1;
         waits.push(state, waiting);
-        pledge.end(match is_written {
-            true => Ending::Done,
-            false => Ending::Failed,
+        pledge.end(if is_written {
+            Ending::Done
+        } else {
+            Ending::Failed
         });
     };
     let Err(given_back) = stored.write(batch, written) else {

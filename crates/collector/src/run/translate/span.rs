@@ -76,12 +76,11 @@ impl<'a> Attributes<'a> {
         let is_large = all.len() > FEW;
         for (key, value) in all {
             let next = self.0.len();
-            let place = match is_large {
-                true => *places.entry(key.clone()).or_insert(next),
-                false => {
-                    let same = self.0.iter().position(|(own, _)| *own == key);
-                    same.unwrap_or(next)
-                }
+            let place = if is_large {
+                *places.entry(key.clone()).or_insert(next)
+            } else {
+                let same = self.0.iter().position(|(own, _)| *own == key);
+                same.unwrap_or(next)
             };
             match self.0.get_mut(place) {
                 Some((_, own)) => *own = value,

@@ -156,9 +156,10 @@ impl<'a> Reader<'a> {
             Protocol::Binary => usize::try_from(self.number(4)?).map_err(|_| Fault::Number)?,
             Protocol::Compact => usize::try_from(self.varint()?).map_err(|_| Fault::Number)?,
         };
-        match len > self.rest.len() {
-            true => Err(Fault::Truncated),
-            false => Ok(len),
+        if len > self.rest.len() {
+            Err(Fault::Truncated)
+        } else {
+            Ok(len)
         }
     }
 
@@ -252,9 +253,10 @@ impl<'a> Reader<'a> {
     pub fn parts(&mut self) -> Result<usize, Fault> {
         let len = self.structs()?;
         self.parts += len;
-        match self.parts > SPAN_PARTS_MAX {
-            true => Err(Fault::TooMany),
-            false => Ok(len),
+        if self.parts > SPAN_PARTS_MAX {
+            Err(Fault::TooMany)
+        } else {
+            Ok(len)
         }
     }
 

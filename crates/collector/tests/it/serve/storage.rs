@@ -40,10 +40,11 @@ fn copy_all(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let to = to.join(entry.file_name());
-        match entry.file_type().expect("a type").is_dir() {
-            true => copy_all(&entry.path(), &to),
+        if entry.file_type().expect("a type").is_dir() {
+            copy_all(&entry.path(), &to);
+        } else {
             // A segment may go meanwhile.
-            false => drop(std::fs::copy(entry.path(), to)),
+            drop(std::fs::copy(entry.path(), to));
         }
     }
 }

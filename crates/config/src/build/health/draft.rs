@@ -176,9 +176,10 @@ impl Draft {
             action,
             comment,
         };
-        match rules == Rules::Http && is_chosen {
-            true => self.push_http(line, rule)?,
-            false => self.steps.push(Step::Rule(rule)),
+        if rules == Rules::Http && is_chosen {
+            self.push_http(line, rule)?
+        } else {
+            self.steps.push(Step::Rule(rule))
         }
         Ok(true)
     }

@@ -333,11 +333,10 @@ fn header_pattern(
         "reg" => HeaderMatch::Regex(regex(rule, cursor, &octets, is_name)?),
         _ => HeaderMatch::Whole,
     };
-    let text = match is_format {
-        true => {
-            CheckText::Format(shared.plain_format(&cursor.line, cursor.at - 1, Place::CHECK)?)
-        }
-        false => CheckText::Fixed(octets),
+    let text = if is_format {
+        CheckText::Format(shared.plain_format(&cursor.line, cursor.at - 1, Place::CHECK)?)
+    } else {
+        CheckText::Fixed(octets)
     };
     Ok(HeaderPattern { method, text })
 }

@@ -84,11 +84,12 @@ fn option(cursor: &mut Cursor<'_>, name: &str) -> Parse<bool> {
         "" | "if" | "unless" => Ok(false),
         word => {
             cursor.take();
-            match word == name {
-                true => Ok(true),
-                false => Err(cursor.fault(format!(
+            if word == name {
+                Ok(true)
+            } else {
+                Err(cursor.fault(format!(
                     "unknown argument '{word}' for '{normalizer}' normalizer."
-                ))),
+                )))
             }
         }
     }

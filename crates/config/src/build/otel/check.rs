@@ -285,15 +285,12 @@ fn injects<'t>(
         }
         let place = (declared.id.clone(), line.span(1).line);
         let known = seen.names.insert(name.to_ascii_lowercase(), place);
-        faults.extend(known.map(|(id, at)| match id == declared.id {
-            true => {
-                let message = format!("'inject' : '{name}' is already injected at line {at}; the last that runs counts.");
-                line.fault(1, message).as_warning()
-            }
-            false => {
-                let message = format!("'inject' : '{name}' is already injected by filter '{id}' of this proxy.");
-                line.fault(1, message)
-            }
+        faults.extend(known.map(|(id, at)| if id == declared.id {
+            let message = format!("'inject' : '{name}' is already injected at line {at}; the last that runs counts.");
+            line.fault(1, message).as_warning()
+        } else {
+            let message = format!("'inject' : '{name}' is already injected by filter '{id}' of this proxy.");
+            line.fault(1, message)
         }));
     }
 }

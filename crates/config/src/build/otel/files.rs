@@ -108,9 +108,10 @@ impl Files {
         let mut errors: Vec<_> = errors.collect();
         errors.sort_by_key(|error| (error.line, error.column));
         errors.dedup();
-        match errors.is_empty() {
-            true => Ok(parsed),
-            false => Err(errors),
+        if errors.is_empty() {
+            Ok(parsed)
+        } else {
+            Err(errors)
         }
     }
 
@@ -181,8 +182,9 @@ pub fn bounded(name: &str) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
     read.map_err(|error| error.to_string())?;
-    match text.len() as u64 > FILE_BYTES_MAX {
-        true => Err(format!("larger than {FILE_BYTES_MAX} bytes")),
-        false => Ok(text),
+    if text.len() as u64 > FILE_BYTES_MAX {
+        Err(format!("larger than {FILE_BYTES_MAX} bytes"))
+    } else {
+        Ok(text)
     }
 }

@@ -67,9 +67,10 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
     let mut at = 3;
     while at < end {
         let word = line.arg(at);
-        let text = match at + 1 < end {
-            true => line.arg(at + 1),
-            false => return Err(line.fault(at + 1, format!("'{word}' expects an argument."))),
+        let text = if at + 1 < end {
+            line.arg(at + 1)
+        } else {
+            return Err(line.fault(at + 1, format!("'{word}' expects an argument.")));
         };
         let twice = match word {
             "aggr" => aggregation
@@ -146,17 +147,18 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
 fn instrument_name<'a>(line: &Line<'a>) -> Parse<&'a str> {
     let name = line.arg(2);
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
-    match name.starts_with(|c: char| c.is_ascii_alphabetic())
+    if name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(allowed)
         && name.len() <= NAME_BYTES_MAX
     {
-        true => Ok(name),
-        false => Err(line.fault(
+        Ok(name)
+    } else {
+        Err(line.fault(
             2,
             format!(
                 "invalid name '{name}' of an instrument: a letter, then letters, digits and '_.-/'."
             ),
-        )),
+        ))
     }
 }
 

@@ -135,9 +135,10 @@ fn statuses(line: &Line<'_>, end: usize) -> Parse<Rule> {
             }
         }
     }
-    match ranges.is_empty() {
-        true => Err(line.fault(end, "'status' expects at least one status.")),
-        false => Ok(Rule::Status(ranges)),
+    if ranges.is_empty() {
+        Err(line.fault(end, "'status' expects at least one status."))
+    } else {
+        Ok(Rule::Status(ranges))
     }
 }
 
@@ -155,16 +156,17 @@ fn terminations(line: &Line<'_>, end: usize) -> Parse<Rule> {
             }
         }
     }
-    match patterns.is_empty() {
-        true => Err(line.fault(end, "'termination-state' expects at least one state.")),
-        false => Ok(Rule::Termination(patterns)),
+    if patterns.is_empty() {
+        Err(line.fault(end, "'termination-state' expects at least one state."))
+    } else {
+        Ok(Rule::Termination(patterns))
     }
 }
 
 /// `first-seen <sample> … [max <keys>]`
 fn first_seen(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, end: usize) -> Parse<Rule> {
-    let (end, keys) = match end > 5 && line.arg(end - 2) == "max" {
-        true => match line.arg(end - 1).parse::<usize>() {
+    let (end, keys) = if end > 5 && line.arg(end - 2) == "max" {
+        match line.arg(end - 1).parse::<usize>() {
             Ok(keys) if (1..=KEYS_MAX).contains(&keys) => (end - 2, keys),
             _ => {
                 return Err(line.fault(
@@ -172,8 +174,9 @@ fn first_seen(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, end: usize) 
                     format!("'max' expects a number from 1 to {KEYS_MAX}."),
                 ));
             }
-        },
-        false => (end, KEYS_DEFAULT),
+        }
+    } else {
+        (end, KEYS_DEFAULT)
     };
     let value: Value = build.value(line, 3, end)?;
     Ok(Rule::FirstSeen(value, Seen::new(keys)))

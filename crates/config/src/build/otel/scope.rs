@@ -160,9 +160,10 @@ fn set_var(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
 
 /// A sample in the syntax of a log format.
 fn as_format(word: &[u8]) -> Vec<u8> {
-    match memchr::memmem::find(word, b"%[").is_some() {
-        true => word.to_owned(),
-        false => [b"%[", word, b"]"].concat(),
+    if memchr::memmem::find(word, b"%[").is_some() {
+        word.to_owned()
+    } else {
+        [b"%[", word, b"]"].concat()
     }
 }
 

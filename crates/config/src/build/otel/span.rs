@@ -200,9 +200,10 @@ pub fn status(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         }
     };
     let end = FilterBuild::end(line, 2);
-    let description = match end > 2 {
-        true => Some(build.value(line, 2, end)?),
-        false => None,
+    let description = if end > 2 {
+        Some(build.value(line, 2, end)?)
+    } else {
+        None
     };
     let condition = build.condition(line, end)?;
     let status = Status { code, description };

@@ -139,9 +139,10 @@ impl FilterBuild<'_, '_, '_> {
             name: name.to_ascii_lowercase().into(),
             headers: prefixed.then(|| KEYS.map(key)),
             formats,
-            vars: match vars {
-                true => Some(self.context_vars(line, name)?),
-                false => None,
+            vars: if vars {
+                Some(self.context_vars(line, name)?)
+            } else {
+                None
             },
         })
     }

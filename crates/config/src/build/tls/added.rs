@@ -52,9 +52,10 @@ impl AddedLine {
             }
         })?;
         let line = Line::new(&entry.certificate);
-        let path = match line.keyword().starts_with('@') {
-            true => line.path(0).to_owned(),
-            false => from_base(line.path(0), global.crt_base.as_ref()),
+        let path = if line.keyword().starts_with('@') {
+            line.path(0).to_owned()
+        } else {
+            from_base(line.path(0), global.crt_base.as_ref())
         };
         let source = CertificateSource {
             name: path.to_string_lossy().into_owned(),

@@ -119,9 +119,10 @@ pub fn finish_proxy(proxy: &str, binds: &mut [Bind], uses: &[Pending], shared: &
         };
         let tls = &*tls;
         if tls.certificates.is_empty() {
-            let (severity, then) = match tls.strict_sni {
-                true => (Severity::Warning, ", ssl connections will fail"),
-                false => (Severity::Alert, ""),
+            let (severity, then) = if tls.strict_sni {
+                (Severity::Warning, ", ssl connections will fail")
+            } else {
+                (Severity::Alert, "")
             };
             let message = format!(
                 "{of}no SSL certificate specified for {}{then} (use 'crt').",
@@ -289,12 +290,13 @@ fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<
         let name = std::mem::take(&mut source.name);
         let origin = std::mem::take(&mut source.origin);
         let found = std::mem::take(source);
-        let rest = match loads.is_explicit {
-            true => loads.source,
-            false => CertificateSource {
+        let rest = if loads.is_explicit {
+            loads.source
+        } else {
+            CertificateSource {
                 ocsp_update: loads.source.ocsp_update,
                 ..found
-            },
+            }
         };
         *source = CertificateSource {
             path,

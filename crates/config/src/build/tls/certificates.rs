@@ -75,9 +75,10 @@ pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateS
     if let Some(known) = shared.tls.stores.get(cursor.last()) {
         return Ok(vec![known.clone()]);
     }
-    let path = match cursor.last().starts_with('@') {
-        true => word.to_owned(),
-        false => from_base(word, shared.tls.crt_base.as_ref()),
+    let path = if cursor.last().starts_with('@') {
+        word.to_owned()
+    } else {
+        from_base(word, shared.tls.crt_base.as_ref())
     };
     if let Some(known) = path.to_str().and_then(|path| shared.tls.stores.get(path)) {
         return Ok(vec![known.clone()]);

@@ -262,11 +262,10 @@ pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let file = std::fs::File::open(path)?;
     file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
-    match text.len() as u64 > BYTES_MAX {
-        true => {
-            let message = format!("it is larger than {} MiB", BYTES_MAX >> 20);
-            Err(std::io::Error::other(message))
-        }
-        false => Ok(text),
+    if text.len() as u64 > BYTES_MAX {
+        let message = format!("it is larger than {} MiB", BYTES_MAX >> 20);
+        Err(std::io::Error::other(message))
+    } else {
+        Ok(text)
     }
 }

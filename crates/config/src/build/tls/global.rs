@@ -49,13 +49,14 @@ pub fn dh_param_file(cursor: &mut Cursor<'_>) -> Parse {
     let file = std::fs::File::open(path);
     let read = file.and_then(|file| file.take(DH_FILE_BYTES_MAX).read_to_end(&mut text));
     let label = b"-----BEGIN DH PARAMETERS-----";
-    match read.is_ok() && memchr::memmem::find(&text, label).is_some() {
-        true => Ok(()),
-        false => Err(cursor.fault(format!(
+    if read.is_ok() && memchr::memmem::find(&text, label).is_some() {
+        Ok(())
+    } else {
+        Err(cursor.fault(format!(
             "'{}': unable to load DH parameters from file <{}>.",
             line.keyword(),
             path.display()
-        ))),
+        )))
     }
 }
 

@@ -210,9 +210,10 @@ pub fn protocols(cursor: &mut Cursor<'_>) -> Parse<Vec<Vec<u8>>> {
     // HAProxy ignores empty names.
     let names = text.split(|byte| *byte == b',').filter(|n| !n.is_empty());
     let names: Vec<Vec<u8>> = names.map(<[u8]>::to_vec).collect();
-    match names.iter().any(|name| name.len() > usize::from(u8::MAX)) {
-        true => Err(cursor.fault("ALPN protocol name is longer than 255 bytes.")),
-        false => Ok(names),
+    if names.iter().any(|name| name.len() > usize::from(u8::MAX)) {
+        Err(cursor.fault("ALPN protocol name is longer than 255 bytes."))
+    } else {
+        Ok(names)
     }
 }
 

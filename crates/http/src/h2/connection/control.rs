@@ -270,8 +270,9 @@ impl Connection {
 
 /// Checks the first field of a priority: a stream may not depend on itself (RFC 7540 §5.3.1).
 pub(super) fn depends_on_other(stream: StreamId, priority: &[u8]) -> Result<(), Error> {
-    match StreamId(number(priority) & StreamId::MAX.0) == stream {
-        true => Err(Error::protocol("a stream that depends on itself")),
-        false => Ok(()),
+    if StreamId(number(priority) & StreamId::MAX.0) == stream {
+        Err(Error::protocol("a stream that depends on itself"))
+    } else {
+        Ok(())
     }
 }

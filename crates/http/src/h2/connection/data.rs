@@ -107,12 +107,11 @@ impl Connection {
             end_stream,
         };
         if data_len == 0 {
-            let step = match end_stream {
-                true => self.data_piece(data, &[], 0, out),
-                false => {
-                    self.skip(u32::from(padding));
-                    Step::Used(0)
-                }
+            let step = if end_stream {
+                self.data_piece(data, &[], 0, out)
+            } else {
+                self.skip(u32::from(padding));
+                Step::Used(0)
             };
             return Ok(match step {
                 Step::Tell(_, event) => Step::Tell(used, event),
@@ -127,9 +126,10 @@ impl Connection {
     fn admit(&mut self, frame: FrameHead, data_len: u32) -> Result<(), Refusal> {
         let needs_head = self.role == Role::Client;
         // Before the peer knows our settings it assumes the default.
-        let more = match self.has_ack {
-            true => 0,
-            false => WINDOW_DEFAULT.saturating_sub(self.limits.stream_window_bytes) as i32,
+        let more = if self.has_ack {
+            0
+        } else {
+            WINDOW_DEFAULT.saturating_sub(self.limits.stream_window_bytes) as i32
         };
         let Some(stream) = self.streams.get_mut(frame.stream) else {
             let error = match (

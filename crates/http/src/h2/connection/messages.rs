@@ -131,11 +131,12 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, Error> {
         let is_too_many = self.streams.len() >= self.limits.streams_max as usize;
-        let part = match is_too_many {
-            true => Part::Nothing,
-            false => Part::Request {
+        let part = if is_too_many {
+            Part::Nothing
+        } else {
+            Part::Request {
                 extended_connect: self.limits.extended_connect,
-            },
+            }
         };
         let parsed = self.decode(block, part, head)?;
         self.last_stream = id;

@@ -253,9 +253,10 @@ impl Life {
 
     /// Gives some of what one end sent to the other, which reads it.
     fn deliver(&mut self, to_server: bool) {
-        let (from, to) = match to_server {
-            true => (&mut self.client, &mut self.server),
-            false => (&mut self.server, &mut self.client),
+        let (from, to) = if to_server {
+            (&mut self.client, &mut self.server)
+        } else {
+            (&mut self.server, &mut self.client)
         };
         let len = match self.random.below(3) {
             0 => from.out.len(),

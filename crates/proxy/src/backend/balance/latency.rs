@@ -42,9 +42,10 @@ impl Latency {
     fn observe(&mut self, observed: Observed) {
         let latency_ns = observed.latency_ns as f64;
         let left = self.weight(observed.at_ns);
-        self.average_ns = match latency_ns > self.average_ns {
-            true => latency_ns,
-            false => self.average_ns * left + latency_ns * (1.0 - left),
+        self.average_ns = if latency_ns > self.average_ns {
+            latency_ns
+        } else {
+            self.average_ns * left + latency_ns * (1.0 - left)
         };
         self.at_ns = observed.at_ns;
     }

@@ -138,9 +138,12 @@ fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
         .map(|weight| u64::from(*weight))
         .fold(0, gcd)
         .max(1);
-    let weight = |index: usize| match usable[index] {
-        true => (u64::from(weights[index]) / divisor) as i64,
-        false => 0,
+    let weight = |index: usize| {
+        if usable[index] {
+            (u64::from(weights[index]) / divisor) as i64
+        } else {
+            0
+        }
     };
     let total: i64 = (0..weights.len()).map(weight).sum();
     let mut scores = vec![0_i64; weights.len()];

@@ -20,9 +20,10 @@ impl RoundRobin {
     pub fn new(weights: &[u32], usable: &[bool]) -> Self {
         let equal = weights.windows(2).all(|pair| pair[0] == pair[1]);
         RoundRobin {
-            map: match equal {
-                true => (0..weights.len()).collect(),
-                false => spread(weights, usable),
+            map: if equal {
+                (0..weights.len()).collect()
+            } else {
+                spread(weights, usable)
             },
         }
     }
@@ -30,9 +31,12 @@ impl RoundRobin {
 
 /// Turns in proportion to weights; those of each server are as far apart as possible.
 fn spread(weights: &[u32], usable: &[bool]) -> Vec<usize> {
-    let weight = |server: usize| match usable[server] {
-        true => u64::from(weights[server]),
-        false => 0,
+    let weight = |server: usize| {
+        if usable[server] {
+            u64::from(weights[server])
+        } else {
+            0
+        }
     };
     let servers = || (0..weights.len()).filter(|server| weight(*server) > 0);
     let total: u64 = servers().map(weight).sum();

@@ -71,12 +71,11 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The peer violated the protocol; the connection ends, and the codec has notified the peer.
     pub(super) fn connection_failed(&mut self, link: LinkId) {
-        match self.cx.core.links.is_client(link) {
-            true => {
-                self.lose_streams(link);
-                self.cx.finish_client(link, Linger::Briefly);
-            }
-            false => self.server_connection_ended(link),
+        if self.cx.core.links.is_client(link) {
+            self.lose_streams(link);
+            self.cx.finish_client(link, Linger::Briefly);
+        } else {
+            self.server_connection_ended(link)
         }
     }
 
@@ -127,11 +126,12 @@ impl<D: Driver> Turn<'_, D> {
             let (Mux::Stream(end), Some(stream)) = (&entry.mux, entry.mux.stream()) else {
                 continue;
             };
-            match end.has_ended {
-                true => waits = true,
-                false => self.with_stream(stream, |cx, stream| {
+            if end.has_ended {
+                waits = true
+            } else {
+                self.with_stream(stream, |cx, stream| {
                     cx.server_lost(stream, Close::Reset, began);
-                }),
+                })
             }
         }
         if !waits {
@@ -156,9 +156,12 @@ impl<D: Driver> Turn<'_, D> {
             };
             // No credit follows, so that a response which needs more can never be complete.
             let is_stuck = self.cx.core.links.awaits_credit(child);
-            self.with_stream(stream, |cx, stream| match has_ended && !is_stuck {
-                true => cx.client_ended(stream, true),
-                false => cx.client_lost(stream),
+            self.with_stream(stream, |cx, stream| {
+                if has_ended && !is_stuck {
+                    cx.client_ended(stream, true)
+                } else {
+                    cx.client_lost(stream)
+                }
             });
         }
     }
@@ -200,9 +203,10 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A peer has not answered a ping: closes without GOAWAY, which the peer would not read.
     fn is_silent(&mut self, link: LinkId) {
-        match self.cx.core.links.is_client(link) {
-            true => self.cx.close_client(link),
-            false => self.cx.close_server(link),
+        if self.cx.core.links.is_client(link) {
+            self.cx.close_client(link)
+        } else {
+            self.cx.close_server(link)
         }
     }
 

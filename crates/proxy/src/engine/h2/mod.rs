@@ -162,9 +162,10 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let mut out = std::mem::take(&mut core.out);
-        let limits = match is_client {
-            true => &self.cx.running.h2.clients,
-            false => &self.cx.running.h2.servers,
+        let limits = if is_client {
+            &self.cx.running.h2.clients
+        } else {
+            &self.cx.running.h2.servers
         };
         if connection.is_odd(limits.glitches_max) {
             connection.is_ending = true;
@@ -440,12 +441,13 @@ impl<D: Driver> Turn<'_, D> {
             stream_end.announced = stream_end.announced.saturating_sub(bytes.len() as u64);
         }
         let waits = links.has_input(child);
-        let used = match waits {
-            true => 0,
-            false => match self.feed_stream(child, bytes) {
+        let used = if waits {
+            0
+        } else {
+            match self.feed_stream(child, bytes) {
                 Feed::More(used) | Feed::Wait(used) | Feed::Used(used) => used,
                 Feed::Gone => bytes.len(),
-            },
+            }
         };
         if let Some(entry) = self.cx.core.links.get_mut(child) {
             entry.input.extend_from_slice(&bytes[used..]);
@@ -463,9 +465,10 @@ impl<D: Driver> Turn<'_, D> {
         let mut used = 0;
         if !bytes.is_empty() {
             self.with_stream(id, |cx, stream| {
-                used = match is_client {
-                    true => take_upload(cx, stream, bytes, 0),
-                    false => take_download(cx, stream, bytes, 0),
+                used = if is_client {
+                    take_upload(cx, stream, bytes, 0)
+                } else {
+                    take_download(cx, stream, bytes, 0)
                 };
             });
         }
@@ -498,16 +501,18 @@ impl<D: Driver> Turn<'_, D> {
                 (true, false) => return cx.tunnel_server_ended(stream),
                 (false, _) => {}
             }
-            let channel = match is_client {
-                true => &mut stream.up,
-                false => &mut stream.down,
+            let channel = if is_client {
+                &mut stream.up
+            } else {
+                &mut stream.down
             };
             if let Some(trailers) = trailers {
                 channel.trailers = *trailers;
             }
-            match is_client {
-                true => end_upload(cx, stream),
-                false => end_download(cx, stream),
+            if is_client {
+                end_upload(cx, stream)
+            } else {
+                end_download(cx, stream)
             }
         });
     }

@@ -50,9 +50,10 @@ impl Walk<'_> {
         let holds = condition.is_none_or(|condition| {
             self.with_rules(|cx, stream| cx.scene.eval.holds(stream, condition))
         });
-        let (switch, result) = match holds {
-            false => (Switch::Next, "does not match".to_owned()),
-            true => self.target(&rule.target),
+        let (switch, result) = if !holds {
+            (Switch::Next, "does not match".to_owned())
+        } else {
+            self.target(&rule.target)
         };
         let told = Told {
             matches: holds,
@@ -150,12 +151,11 @@ impl Walk<'_> {
             None => format!("'balance {algorithm}' chooses the server."),
         };
         let has_server = !self.told.servers.is_empty();
-        self.told.outcome = match has_server {
-            true => format!("It goes to backend '{}'. {choice}", proxy.name),
-            false => {
-                self.answer_with(503);
-                "The backend has no server: the client gets 503.".to_owned()
-            }
+        self.told.outcome = if has_server {
+            format!("It goes to backend '{}'. {choice}", proxy.name)
+        } else {
+            self.answer_with(503);
+            "The backend has no server: the client gets 503.".to_owned()
         };
         self.told.server_choice = Some(choice);
         has_server
@@ -185,9 +185,10 @@ impl Walk<'_> {
             }
             ServerTarget::Dynamic(_) => "the server that its format names".to_owned(),
         };
-        let result = match holds {
-            true => format!("binds it to {server}"),
-            false => "does not match".to_owned(),
+        let result = if holds {
+            format!("binds it to {server}")
+        } else {
+            "does not match".to_owned()
         };
         let told = Told {
             matches: holds,

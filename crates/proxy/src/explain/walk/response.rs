@@ -25,15 +25,12 @@ impl Walk<'_> {
         }
         let request_outcome = std::mem::take(&mut self.told.outcome);
         self.is_response = true;
-        let ended = match is_sent {
-            true => {
-                self.read_response(head)?;
-                self.response_rules().is_err()
-            }
-            false => {
-                self.told.outcome = "The assumed response is not read.".to_owned();
-                true
-            }
+        let ended = if is_sent {
+            self.read_response(head)?;
+            self.response_rules().is_err()
+        } else {
+            self.told.outcome = "The assumed response is not read.".to_owned();
+            true
         };
         if !ended || self.is_answered {
             self.after_response();
@@ -72,9 +69,10 @@ impl Walk<'_> {
     fn for_both(&mut self, (set, keyword): (RuleSet, &'static str)) -> Result<(), Ended> {
         let (backend, frontend) = (self.stream.backend, self.stream.frontend);
         self.rule_set(backend, keyword, set)?;
-        match backend == frontend {
-            true => Ok(()),
-            false => self.rule_set(frontend, keyword, set),
+        if backend == frontend {
+            Ok(())
+        } else {
+            self.rule_set(frontend, keyword, set)
         }
     }
 

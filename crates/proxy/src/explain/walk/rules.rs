@@ -114,9 +114,10 @@ impl Walk<'_> {
 
     fn statistics(&mut self, proxy: ProxyId, page: &StatsPage) -> Result<(), Ended> {
         self.rule_set(proxy, "stats http-request", RuleSet::Statistics)?;
-        let result = match page.users.is_empty() {
-            true => "answers with the statistics page",
-            false => "answers with the statistics page, or asks for user and password",
+        let result = if page.users.is_empty() {
+            "answers with the statistics page"
+        } else {
+            "answers with the statistics page, or asks for user and password"
         };
         self.tell(proxy, "stats", page.place, Told::always(result));
         self.told.outcome = "The proxy answers by itself: the statistics page.".to_owned();

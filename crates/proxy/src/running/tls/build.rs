@@ -127,9 +127,10 @@ impl Files {
             resumption_scope: recipe.frontend.clone(),
             sessions: self.sessions.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
-            early_data_bytes_max: match options.allow_0rtt {
-                true => EARLY_DATA_BYTES_MAX,
-                false => 0,
+            early_data_bytes_max: if options.allow_0rtt {
+                EARLY_DATA_BYTES_MAX
+            } else {
+                0
             },
             record_bytes_max: record_bytes_max(&self.global),
         };
@@ -205,9 +206,10 @@ impl Files {
             offer: offer(&words.options, &protocols),
             verification,
             identity,
-            sessions_max: match words.reuses_sessions {
-                true => SERVER_SESSIONS_MAX,
-                false => 0,
+            sessions_max: if words.reuses_sessions {
+                SERVER_SESSIONS_MAX
+            } else {
+                0
             },
             no_tickets: words.options.tickets == Some(false),
         };

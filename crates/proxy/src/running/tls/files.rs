@@ -126,13 +126,12 @@ impl Stored {
             self.chain_file = Some(file.to_owned());
         }
         let path = &self.source.path;
-        let identity = match global.skips_self_issued_ca {
-            false => self.material.identity(path),
-            true => {
-                let mut sent = self.material.clone();
-                sent.drop_roots();
-                sent.identity(path)
-            }
+        let identity = if !global.skips_self_issued_ca {
+            self.material.identity(path)
+        } else {
+            let mut sent = self.material.clone();
+            sent.drop_roots();
+            sent.identity(path)
         };
         self.identity = Some(identity?);
         Ok(())

@@ -94,9 +94,10 @@ impl Tls {
     #[must_use]
     pub fn certificate(&self, name: &str, is_draft: bool) -> Option<CertificateView> {
         let files = self.files();
-        let stored = match is_draft {
-            true => files.certificates.draft_of(name)?,
-            false => files.certificates.files.get(name)?,
+        let stored = if is_draft {
+            files.certificates.draft_of(name)?
+        } else {
+            files.certificates.files.get(name)?
         };
         Some(certificate_view(&files, name, stored, is_draft))
     }
@@ -218,9 +219,10 @@ fn trust_view<T: Clone>(
     dependency: Dependency<'_>,
     (name, is_draft): (&str, bool),
 ) -> Option<TrustView<T>> {
-    let content = match is_draft {
-        true => kind.draft_of(name)?,
-        false => kind.files.get(name)?,
+    let content = if is_draft {
+        kind.draft_of(name)?
+    } else {
+        kind.files.get(name)?
     };
     Some(TrustView {
         status: match content {
@@ -268,9 +270,10 @@ fn names_of(files: &Files, recipe: &BindRecipe) -> Vec<NameView> {
             names.push("*".to_owned());
         }
         for name in names {
-            match name.starts_with('*') {
-                true => wildcards.push(view(name, &except)),
-                false => exact.push(view(name, &[])),
+            if name.starts_with('*') {
+                wildcards.push(view(name, &except))
+            } else {
+                exact.push(view(name, &[]))
             }
         }
     }

@@ -198,9 +198,10 @@ impl CheckState {
 
     /// The two numbers of `1/3` in the status: the progress towards the next state.
     pub fn progress(&self) -> (u32, u32) {
-        match self.is_up() {
-            true => (self.health - self.rise + 1, self.fall),
-            false => (self.health, self.rise),
+        if self.is_up() {
+            (self.health - self.rise + 1, self.fall)
+        } else {
+            (self.health, self.rise)
         }
     }
 }

@@ -55,9 +55,10 @@ impl Ejection {
     fn leave(&mut self, now_ms: u64) -> u64 {
         let is_in_a_row =
             self.place == Place::Probed || now_ms.saturating_sub(self.back_ms) < self.length_ms;
-        self.lengths = match is_in_a_row {
-            true => (self.lengths + 1).min(LENGTHS_MAX),
-            false => 1,
+        self.lengths = if is_in_a_row {
+            (self.lengths + 1).min(LENGTHS_MAX)
+        } else {
+            1
         };
         let first_ms = self.rules.ejection.as_millis() as u64;
         self.length_ms = first_ms * u64::from(self.lengths);

@@ -50,26 +50,28 @@ impl Numbers {
             _ => "",
         };
         // Writing to a string cannot fail.
-        let _ = match is_down {
-            true => write!(
+        let _ = if is_down {
+            write!(
                 text,
                 ". {active} active and {backup} backup servers left.{on_backup} {sessions} sessions active, {requeued} requeued, \
-                 {queued} remaining in queue"
-            ),
-            false => write!(
+             {queued} remaining in queue"
+            )
+        } else {
+            write!(
                 text,
                 ". {active} active and {backup} backup servers online.{on_backup} {requeued} sessions requeued, {queued} total in \
-                 queue"
-            ),
+             queue"
+            )
         };
     }
 }
 
 /// `Server b/s`
 pub(super) fn title(states: &States, id: ServerId) -> String {
-    let backup = match states.of(id).is_backup {
-        true => "Backup ",
-        false => "",
+    let backup = if states.of(id).is_backup {
+        "Backup "
+    } else {
+        ""
     };
     format!("{backup}Server {}", full_name(states, id))
 }
@@ -117,9 +119,10 @@ pub(super) fn leaves_maintenance(
         OpState::Stopped => "DOWN",
         _ => "UP",
     };
-    let drain = match next.has(Admin::DRAIN) {
-        true => "DRAIN",
-        false => "READY",
+    let drain = if next.has(Admin::DRAIN) {
+        "DRAIN"
+    } else {
+        "READY"
     };
     let how = if before.has(Admin::FORCED_MAINTENANCE) {
         "leaving forced maintenance"
@@ -188,10 +191,7 @@ pub(super) fn check(states: &States, id: ServerId, checker: Checker) -> String {
         Checker::Health => &server.check,
         Checker::Agent => &server.agent,
     };
-    let backup = match server.is_backup {
-        true => "backup ",
-        false => "",
-    };
+    let backup = if server.is_backup { "backup " } else { "" };
     let how = match check.result {
         CheckResult::PassedConditionally => "conditionally succeeded",
         CheckResult::Passed => "succeeded",

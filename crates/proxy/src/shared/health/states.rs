@@ -228,13 +228,12 @@ impl ServerHealth {
         if line.unresolved {
             server.admin = server.admin.with(Admin::UNRESOLVED);
         }
-        match server.admin.has(Admin::MAINTENANCE) {
-            true => {
-                server.state = OpState::Stopped;
-                server.check.is_paused = true;
-                server.check.health = 0;
-            }
-            false => server.set_initial(),
+        if server.admin.has(Admin::MAINTENANCE) {
+            server.state = OpState::Stopped;
+            server.check.is_paused = true;
+            server.check.health = 0;
+        } else {
+            server.set_initial()
         }
         server
     }
@@ -808,9 +807,10 @@ impl States {
     /// The cause in the message of a change. It is left out where every check result is logged.
     fn cause(&self, id: ServerId, checker: Checker) -> Cause {
         let is_told = self.backend(id.backend).logs_checks || self.of(id).track.is_some();
-        match is_told {
-            true => Cause::Untold,
-            false => Cause::Check(checker),
+        if is_told {
+            Cause::Untold
+        } else {
+            Cause::Check(checker)
         }
     }
 

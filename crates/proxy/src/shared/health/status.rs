@@ -61,9 +61,10 @@ impl States {
             }
             OpState::Stopping => {
                 let is_checked = server.check.is_enabled || server.track.is_some();
-                match is_checked && !is_full {
-                    true => format!("NOLB {}", progress()),
-                    false => "NOLB".to_owned(),
+                if is_checked && !is_full {
+                    format!("NOLB {}", progress())
+                } else {
+                    "NOLB".to_owned()
                 }
             }
             OpState::Stopped => {

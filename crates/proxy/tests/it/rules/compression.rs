@@ -28,9 +28,10 @@ fn exchange(lines: &str, asked: &str, response: &str) -> (String, Vec<u8>) {
     let end = sent.windows(4).position(|window| window == b"\r\n\r\n");
     let end = end.expect("a head") + 4;
     let head = String::from_utf8(sent[..end].to_vec()).expect("text");
-    let payload = match head.contains("chunked") {
-        true => chunks(&sent[end..]),
-        false => sent[end..].to_vec(),
+    let payload = if head.contains("chunked") {
+        chunks(&sent[end..])
+    } else {
+        sent[end..].to_vec()
     };
     (head, payload)
 }

@@ -78,9 +78,10 @@ fn http_is_found_in_tcp() {
         ("GET / HTTP/1.1|host: a.com||", false),
         ("SSH-2.0-x|", false),
     ] {
-        let outcome = match passes {
-            true => format!("s1 ok\ns1 < {request}"),
-            false => "s1 none\nc1 end".into(),
+        let outcome = if passes {
+            format!("s1 ok\ns1 < {request}")
+        } else {
+            "s1 none\nc1 end".into()
         };
         play(request, &lines, &format!("c1 > {request}\n{outcome}"));
     }

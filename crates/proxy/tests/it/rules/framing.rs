@@ -106,9 +106,10 @@ fn rule(random: &mut Random, side: &str, own: &[&str]) -> String {
     // After a response only its fields and its status can be changed.
     let is_answer =
         text.starts_with("return") || text.starts_with("deny") || text.starts_with("wait");
-    match side == "http-after-response" && is_answer {
-        true => String::new(),
-        false => format!("    {side} {text}\n"),
+    if side == "http-after-response" && is_answer {
+        String::new()
+    } else {
+        format!("    {side} {text}\n")
     }
 }
 

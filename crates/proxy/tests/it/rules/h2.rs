@@ -297,9 +297,10 @@ fn websocket_to_a_server_of_http1() {
         );
         let key = asked.split("sec-websocket-key: ").nth(1);
         let key = key.and_then(|rest| rest.split('|').next()).expect("a key");
-        let accept = match is_good {
-            true => accept(key),
-            false => wrong.to_owned(),
+        let accept = if is_good {
+            accept(key)
+        } else {
+            wrong.to_owned()
         };
         client.line(&format!(
             "s1 > HTTP/1.1 101 Switching|connection: upgrade|upgrade: websocket|sec-websocket-accept: {accept}||PONG"

@@ -6,11 +6,10 @@ const OK: &str = "HTTP/1.1 200 OK|content-length: 0||";
 
 /// What a server gets of a request, by rules. The last line of `rules` stands in section `global` where it says so.
 fn request(rules: &str, sent: &str, forwarded: &str) {
-    let lines = match rules.contains("normalize-uri") {
-        true => {
-            format!("{rules}\n server one 127.0.0.1:81\nglobal\n expose-experimental-directives")
-        }
-        false => rules.to_string(),
+    let lines = if rules.contains("normalize-uri") {
+        format!("{rules}\n server one 127.0.0.1:81\nglobal\n expose-experimental-directives")
+    } else {
+        rules.to_string()
     };
     // The server of the script's own stands in `listen`.
     let lines = lines.replace("\n server", "\nserver");

@@ -206,26 +206,38 @@ impl Play {
                 self.engine.on_order(&mut self.driver, order);
                 Ok(())
             }
-            "unfinished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
-                true => Err("it has finished".into()),
-                false => Ok(()),
-            },
+            "unfinished" => {
+                if net::Engine::<SimDriver>::is_finished(&self.engine) {
+                    Err("it has finished".into())
+                } else {
+                    Ok(())
+                }
+            }
             "stop" => {
                 self.engine.on_order(&mut self.driver, Order::Stop);
                 Ok(())
             }
-            "accepts" | "refrains" => match self.accepts() == (first == "accepts") {
-                true => Ok(()),
-                false => Err("it is not so".into()),
-            },
-            "listens" => match self.driver.unlistened[0] {
-                true => Err("the listener is closed".into()),
-                false => Ok(()),
-            },
-            "finished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
-                true => Ok(()),
-                false => Err("it goes on".into()),
-            },
+            "accepts" | "refrains" => {
+                if self.accepts() == (first == "accepts") {
+                    Ok(())
+                } else {
+                    Err("it is not so".into())
+                }
+            }
+            "listens" => {
+                if self.driver.unlistened[0] {
+                    Err("the listener is closed".into())
+                } else {
+                    Ok(())
+                }
+            }
+            "finished" => {
+                if net::Engine::<SimDriver>::is_finished(&self.engine) {
+                    Ok(())
+                } else {
+                    Err("it goes on".into())
+                }
+            }
             "quiet" => match self.engine.streams_in_use() {
                 0 => Ok(()),
                 left => Err(format!("{left} streams")),
@@ -283,9 +295,10 @@ impl Play {
                     shown(labels.mark),
                     shown(labels.tos.map(u32::from))
                 );
-                match found == text {
-                    true => Ok(()),
-                    false => Err(format!("found {found:?}")),
+                if found == text {
+                    Ok(())
+                } else {
+                    Err(format!("found {found:?}"))
                 }
             }
             ("held", _) => self.state(place, |pipe| pipe.paused),
@@ -369,13 +382,14 @@ impl Play {
         let outbox = &mut self.driver.pipes[place].outbox;
         let found = outbox.peek().to_vec();
         outbox.clear();
-        match if whole {
+        if if whole {
             found == wanted
         } else {
             found.starts_with(&wanted)
         } {
-            true => Ok(()),
-            false => Err(format!("found {:?}", shown(&found))),
+            Ok(())
+        } else {
+            Err(format!("found {:?}", shown(&found)))
         }
     }
 
@@ -385,14 +399,15 @@ impl Play {
         holds: impl Fn(&crate::driver::Pipe) -> bool,
     ) -> Result<(), String> {
         let pipe = &self.driver.pipes[place];
-        match holds(pipe) {
-            true => Ok(()),
-            false => Err(format!(
+        if holds(pipe) {
+            Ok(())
+        } else {
+            Err(format!(
                 "it has {:?}, ended: {}, reset: {}",
                 shown(pipe.outbox.peek()),
                 pipe.ended,
                 pipe.reset
-            )),
+            ))
         }
     }
 

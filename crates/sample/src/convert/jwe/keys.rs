@@ -163,9 +163,10 @@ pub(super) fn content_key(
             let bytes = encryption.key_bytes;
             let mut random = vec![0; bytes];
             rand::fill(&mut random).ok()?;
-            match length == Ok(bytes) {
-                true => Some(out[..bytes].to_vec()),
-                false => Some(random),
+            if length == Ok(bytes) {
+                Some(out[..bytes].to_vec())
+            } else {
+                Some(random)
             }
         }
         (Management::Oaep(algorithm), PrivateKey::Rsa(key)) => {

@@ -101,10 +101,7 @@ fn parse(list: &[(&str, bool)], text: &str) -> Result<u32, String> {
         }
         let place = list.iter().position(|(known, _)| *known == name);
         let bit = 1 << place.ok_or_else(|| name.to_owned())?;
-        match is_on {
-            true => bits |= bit,
-            false => bits &= !bit,
-        }
+        if is_on { bits |= bit } else { bits &= !bit }
     }
     Ok(bits)
 }

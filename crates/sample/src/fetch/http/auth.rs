@@ -112,9 +112,10 @@ impl Credentials {
 
 /// The name of the field with the credentials.
 fn field_name(scope: &Scope<'_>) -> &'static [u8] {
-    match scope.txn.is_some_and(|txn| txn.is_proxied) {
-        true => b"proxy-authorization",
-        false => b"authorization",
+    if scope.txn.is_some_and(|txn| txn.is_proxied) {
+        b"proxy-authorization"
+    } else {
+        b"authorization"
     }
 }
 

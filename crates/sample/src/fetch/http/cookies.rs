@@ -34,9 +34,12 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &ANY_HEAD,
         "as req.cook, on the response's way as res.cook",
-        |args, scope, cursor| match scope.from_server {
-            true => response_cookie(args, scope, cursor),
-            false => request_cookie(args, scope, cursor),
+        |args, scope, cursor| {
+            if scope.from_server {
+                response_cookie(args, scope, cursor)
+            } else {
+                request_cookie(args, scope, cursor)
+            }
         },
     ),
     fetch(
@@ -192,9 +195,10 @@ fn next_cookie<'a>(
 }
 
 fn cookie_lines(head: &Head, is_request: bool) -> impl Iterator<Item = &[u8]> {
-    let name = match is_request {
-        true => Name::Cookie,
-        false => Name::SetCookie,
+    let name = if is_request {
+        Name::Cookie
+    } else {
+        Name::SetCookie
     };
     lines(head, name)
 }

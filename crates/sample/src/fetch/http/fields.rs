@@ -20,9 +20,12 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &ANY_HEAD,
         "as req.hdr, on the response's way as res.hdr",
-        |args, scope, cursor| match scope.from_server {
-            true => response_value(args, scope, cursor),
-            false => request_value(args, scope, cursor),
+        |args, scope, cursor| {
+            if scope.from_server {
+                response_value(args, scope, cursor)
+            } else {
+                request_value(args, scope, cursor)
+            }
         },
     )
     .checked(name_and_occurrence),

@@ -149,8 +149,9 @@ fn name<'a>(
         b"rfc2253" => name.written(NameFormat::Rfc2253),
         _ => name.written(NameFormat::OneLine),
     };
-    match written.is_empty() {
-        true => None,
-        false => copied(&written).map(Value::Str),
+    if written.is_empty() {
+        None
+    } else {
+        copied(&written).map(Value::Str)
     }
 }

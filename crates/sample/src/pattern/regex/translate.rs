@@ -38,9 +38,10 @@ pub(super) fn translate(pattern: &[u8]) -> Result<String, Fault> {
     while let Some(byte) = reader.take() {
         reader.item(byte)?;
     }
-    match reader.groups.is_empty() {
-        true => Ok(reader.out),
-        false => Err(invalid("missing closing parenthesis", pattern.len())),
+    if reader.groups.is_empty() {
+        Ok(reader.out)
+    } else {
+        Err(invalid("missing closing parenthesis", pattern.len()))
     }
 }
 
@@ -485,9 +486,10 @@ impl<'p> Reader<'p> {
         }
         self.at += length + 3;
         let known = POSIX_CLASSES.contains(&name.trim_start_matches('^'));
-        Some(match known {
-            true => Ok(Member::Set(format!("[:{name}:]"))),
-            false => Err(invalid("unknown POSIX class name", place + 1)),
+        Some(if known {
+            Ok(Member::Set(format!("[:{name}:]")))
+        } else {
+            Err(invalid("unknown POSIX class name", place + 1))
         })
     }
 
@@ -520,9 +522,10 @@ impl<'p> Reader<'p> {
 
 /// Writes a literal byte, in a class and outside.
 fn push_byte(out: &mut String, byte: u8) {
-    match byte.is_ascii_alphanumeric() {
-        true => out.push(char::from(byte)),
+    if byte.is_ascii_alphanumeric() {
+        out.push(char::from(byte));
+    } else {
         // Writing to a string cannot fail.
-        false => drop(write!(out, "\\x{byte:02X}")),
+        let _ = write!(out, "\\x{byte:02X}");
     }
 }

@@ -112,9 +112,10 @@ fn add(asked: &Asked<'_>) -> Reply {
         }
     };
     let list = without_slashes(list);
-    let added = match line.trim_end_matches('\n').contains('\n') {
-        true => Err("only one line of payload is supported!".to_owned()),
-        false => tls(asked).add_to_list(list, line.trim_end_matches('\n')),
+    let added = if line.trim_end_matches('\n').contains('\n') {
+        Err("only one line of payload is supported!".to_owned())
+    } else {
+        tls(asked).add_to_list(list, line.trim_end_matches('\n'))
     };
     match certificates_changed(asked, added) {
         Ok((certificate, count)) => {

@@ -47,9 +47,10 @@ pub(super) fn revocations(der: &[u8]) -> String {
         shown.last_update,
         shown.next_update.as_deref().unwrap_or("NONE")
     );
-    out += match shown.revoked.is_empty() {
-        true => "No Revoked Certificates.\n",
-        false => "Revoked Certificates:\n",
+    out += if shown.revoked.is_empty() {
+        "No Revoked Certificates.\n"
+    } else {
+        "Revoked Certificates:\n"
     };
     for (serial, since) in shown.revoked {
         let _ = writeln!(

@@ -76,8 +76,9 @@ fn set(asked: &Asked<'_>) -> Reply {
     let Ok(key) = STANDARD.decode(key) else {
         return refused("'set ssl tls-key' received invalid base64 encoded TLS key.\n");
     };
-    match keys.rotate(&key) {
-        true => Reply::Said("TLS ticket key updated!\n".to_owned()),
-        false => refused("'set ssl tls-key' received a key of wrong size.\n"),
+    if keys.rotate(&key) {
+        Reply::Said("TLS ticket key updated!\n".to_owned())
+    } else {
+        refused("'set ssl tls-key' received a key of wrong size.\n")
     }
 }

@@ -103,9 +103,10 @@ fn scenarios_go_as_with_haproxy() {
         let answers = play_all(&scenarios, &|scenario| {
             let first = play(&program, scenario, None);
             let again = |_| play(&program, scenario, Some(logged(&first))) == first;
-            match (1..PLAYED_MAX).all(again) {
-                true => first,
-                false => vec![VARIES.to_owned()],
+            if (1..PLAYED_MAX).all(again) {
+                first
+            } else {
+                vec![VARIES.to_owned()]
             }
         });
         recorded::write("scenarios", &version, &answers);
@@ -198,10 +199,7 @@ fn parse() -> Vec<Scenario> {
         if scenario.config.is_empty() {
             scenario.config = USUAL.to_owned();
         }
-        scenario.origins = Arc::new(match origins.is_empty() {
-            true => usual(),
-            false => origins,
-        });
+        scenario.origins = Arc::new(if origins.is_empty() { usual() } else { origins });
     };
     for line in SCENARIOS.lines().filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix('[') {
@@ -523,9 +521,10 @@ fn logged_line(line: &str, with_header: bool) -> String {
         let is_http = parts.len() >= 5;
         words[at] = parts.join("/");
         if is_http && let Some(bytes) = words.get_mut(at + 2) {
-            *bytes = match bytes.starts_with('+') {
-                true => "+B".to_owned(),
-                false => "B".to_owned(),
+            *bytes = if bytes.starts_with('+') {
+                "+B".to_owned()
+            } else {
+                "B".to_owned()
             };
         }
     }

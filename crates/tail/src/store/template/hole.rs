@@ -163,9 +163,10 @@ impl Hole {
             out.byte(0)?;
         } else {
             self.others = self.others.saturating_add(1);
-            match self.is_worn() {
-                false => self.look_up(attribute, mark, learn, out)?,
-                true => self.keep_checked(attribute, out)?,
+            if !self.is_worn() {
+                self.look_up(attribute, mark, learn, out)?
+            } else {
+                self.keep_checked(attribute, out)?
             }
         }
         if let Some(place) = self.place {
@@ -182,9 +183,10 @@ impl Hole {
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         self.others = self.others.saturating_add(1);
-        match self.is_worn() {
-            false => self.look_up(attribute, mark(attribute), learn, out),
-            true => keep(attribute.get(usize::from(self.key_end)..)?, out),
+        if !self.is_worn() {
+            self.look_up(attribute, mark(attribute), learn, out)
+        } else {
+            keep(attribute.get(usize::from(self.key_end)..)?, out)
         }
     }
 

@@ -176,9 +176,10 @@ fn destination(section: &Section<'_>) -> Destination {
         key.map(|key| key.to_ascii_lowercase())
     };
     let old = |name: &str| section.has(name) && !traces.has(name);
-    let topic = match old("topic") {
-        true => section.text("topic"),
-        false => traces.text("topic"),
+    let topic = if old("topic") {
+        section.text("topic")
+    } else {
+        traces.text("topic")
     };
     if topic.is_empty() {
         traces.error("topic", "must not be empty");

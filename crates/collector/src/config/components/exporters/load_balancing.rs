@@ -135,9 +135,10 @@ fn parse(section: &Section<'_>) -> Exporter {
         "" | "traceID" => Routing::TraceId,
         "service" => Routing::Service,
         key => {
-            let why = match KEYS_LACKING.contains(&key) {
-                true => format!("'{key}' is not supported yet: traceID and service are"),
-                false => format!("must be traceID or service, not '{key}'"),
+            let why = if KEYS_LACKING.contains(&key) {
+                format!("'{key}' is not supported yet: traceID and service are")
+            } else {
+                format!("must be traceID or service, not '{key}'")
             };
             section.error("routing_key", &why);
             Routing::TraceId
@@ -173,9 +174,10 @@ fn hostnames(section: &Section<'_>) -> Vec<String> {
         section.error("hostnames", "must name a backend at least");
     }
     for name in &names {
-        let wrong = match name.contains(':') && !name.ends_with(']') {
-            true => host_port(name).err(),
-            false => name.is_empty().then_some("is no host"),
+        let wrong = if name.contains(':') && !name.ends_with(']') {
+            host_port(name).err()
+        } else {
+            name.is_empty().then_some("is no host")
         };
         if let Some(why) = wrong {
             section.error("hostnames", &format!("'{name}' {why}"));

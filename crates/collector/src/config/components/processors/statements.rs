@@ -90,9 +90,10 @@ pub(crate) fn conditions(
         statements: Vec::new(),
         shares_cache: false,
     };
-    match group.conditions.is_empty() {
-        true => None,
-        false => group.read(section),
+    if group.conditions.is_empty() {
+        None
+    } else {
+        group.read(section)
     }
 }
 
@@ -111,13 +112,15 @@ fn written(group: &Section<'_>, default: ErrorMode) -> Written {
     let context = Context::ALL
         .into_iter()
         .find(|context| context.to_string() == word);
-    let statements = match group.knows("statements") {
-        true => group.whole_texts_at("statements"),
-        false => Vec::new(),
+    let statements = if group.knows("statements") {
+        group.whole_texts_at("statements")
+    } else {
+        Vec::new()
     };
-    let own = match group.knows("statements") {
-        true => "statements",
-        false => "conditions",
+    let own = if group.knows("statements") {
+        "statements"
+    } else {
+        "conditions"
     };
     if group.written(own).is_none() {
         group.warn(own, "is empty: nothing is done");
@@ -170,9 +173,10 @@ impl Written {
     fn outcomes(&self, context: Context) -> impl Iterator<Item = (&str, At, Result<(), Error>)> {
         let prefixed = self.context.is_none();
         let conditions = self.conditions.iter().map(move |(text, at)| {
-            let parsed = match prefixed {
-                true => Condition::prefixed(text, context),
-                false => Condition::parse(text, context, &mut Keys::default()),
+            let parsed = if prefixed {
+                Condition::prefixed(text, context)
+            } else {
+                Condition::parse(text, context, &mut Keys::default())
             };
             (text.as_str(), *at, parsed.map(drop))
         });

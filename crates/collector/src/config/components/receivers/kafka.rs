@@ -164,9 +164,10 @@ fn parse(section: &Section<'_>) -> Receiver {
         fetch: fetch(section),
         commit_interval_ns: autocommit.flag("enable").then_some(commit_interval_ns),
         marking: marking(&section.section("message_marking")),
-        extracted_headers: match extraction.flag("extract_headers") {
-            true => extraction.texts("headers"),
-            false => Vec::new(),
+        extracted_headers: if extraction.flag("extract_headers") {
+            extraction.texts("headers")
+        } else {
+            Vec::new()
         },
         error_backoff: retry::retry(&section.section("error_backoff")),
     }))
@@ -279,9 +280,10 @@ fn strategies(section: &Section<'_>) -> Vec<&'static str> {
 const COOPERATIVE: &str = "cooperative-sticky";
 
 fn fetch(section: &Section<'_>) -> Fetch {
-    let name = match section.has("default_fetch_size") && !section.has("max_partition_fetch_size") {
-        true => "default_fetch_size",
-        false => "max_partition_fetch_size",
+    let name = if section.has("default_fetch_size") && !section.has("max_partition_fetch_size") {
+        "default_fetch_size"
+    } else {
+        "max_partition_fetch_size"
     };
     Fetch {
         bytes_min: section.int("min_fetch_size"),
@@ -301,9 +303,10 @@ fn marking(section: &Section<'_>) -> Marking {
     let failed = section.flag("on_error");
     Marking {
         failed,
-        refused: match section.has("on_permanent_error") {
-            true => section.flag("on_permanent_error"),
-            false => failed,
+        refused: if section.has("on_permanent_error") {
+            section.flag("on_permanent_error")
+        } else {
+            failed
         },
     }
 }

@@ -95,8 +95,9 @@ fn path(section: &Section<'_>, name: &str) -> String {
     if path.contains(['?', '#']) || path.contains(char::is_whitespace) {
         section.error(name, &format!("'{path}' is no path"));
     }
-    match path.starts_with('/') {
-        true => path,
-        false => format!("/{path}"),
+    if path.starts_with('/') {
+        path
+    } else {
+        format!("/{path}")
     }
 }

@@ -80,8 +80,9 @@ pub(crate) fn host_port(text: &str) -> Result<(String, u16), &'static str> {
         None => host,
     };
     let is_name = |c: char| !c.is_whitespace() && !c.is_control() && !"/@?#".contains(c);
-    match host.chars().all(is_name) {
-        true => Ok((host.to_owned(), port)),
-        false => Err("is no address: write host:port"),
+    if host.chars().all(is_name) {
+        Ok((host.to_owned(), port))
+    } else {
+        Err("is no address: write host:port")
     }
 }

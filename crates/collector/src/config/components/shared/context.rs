@@ -37,9 +37,10 @@ pub(crate) fn keys(section: &Section<'_>, name: &str) -> Vec<String> {
     let mut keys = Vec::new();
     for key in section.texts(name) {
         let key = key.to_ascii_lowercase();
-        match keys.contains(&key) {
-            true => section.error(name, &format!("'{key}' is there twice")),
-            false => keys.push(key),
+        if keys.contains(&key) {
+            section.error(name, &format!("'{key}' is there twice"))
+        } else {
+            keys.push(key)
         }
     }
     keys

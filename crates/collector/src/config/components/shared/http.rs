@@ -268,11 +268,12 @@ fn connections(section: &Section<'_>) -> Connections {
     let idle_timeout = Duration::from_nanos(section.duration_ns("idle_conn_timeout"));
     Connections {
         max: section.int_unless_zero("max_conns_per_host"),
-        idle_max: match section.flag("disable_keep_alives") {
-            true => 0,
-            false => section
+        idle_max: if section.flag("disable_keep_alives") {
+            0
+        } else {
+            section
                 .int_unless_zero("max_idle_conns")
-                .unwrap_or(usize::MAX),
+                .unwrap_or(usize::MAX)
         },
         idle_timeout: (!idle_timeout.is_zero()).then_some(idle_timeout),
     }

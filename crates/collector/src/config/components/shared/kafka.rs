@@ -178,9 +178,10 @@ fn sasl(auth: &Section<'_>) -> Option<Sasl> {
         "SCRAM-SHA-512" => Mechanism::Scram512,
         other => {
             let lacking = ["AWS_MSK_IAM_OAUTHBEARER", "OAUTHBEARER", "OIDCFILE"];
-            let why = match lacking.contains(&other) {
-                true => format!("'{other}' is not supported: PLAIN and SCRAM are"),
-                false => format!("must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, not '{other}'"),
+            let why = if lacking.contains(&other) {
+                format!("'{other}' is not supported: PLAIN and SCRAM are")
+            } else {
+                format!("must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, not '{other}'")
             };
             sasl.error("mechanism", &why);
             return None;

@@ -141,9 +141,10 @@ fn queue_batch(batch: &Section<'_>, queue: &Section<'_>, queue_sizer: Sizer) -> 
     let is_filled = queue.written("batch").is_some();
     let made = QueueBatch {
         flush_timeout_ns: batch.duration_ns("flush_timeout"),
-        sizer: match inherits && is_filled {
-            true => queue_sizer,
-            false => batch.choice("sizer", &SIZERS),
+        sizer: if inherits && is_filled {
+            queue_sizer
+        } else {
+            batch.choice("sizer", &SIZERS)
         },
         size_min: batch.int("min_size"),
         size_max: batch.int("max_size"),

@@ -56,9 +56,10 @@ impl Batcher {
     /// Combinations of metadata that have batches of their own; 1 where they are not told apart.
     #[must_use]
     pub fn combinations(&self) -> u64 {
-        match self.rules.tells_apart() {
-            true => self.state().combinations(&self.rules) as u64,
-            false => 1,
+        if self.rules.tells_apart() {
+            self.state().combinations(&self.rules) as u64
+        } else {
+            1
         }
     }
 

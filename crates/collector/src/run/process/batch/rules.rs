@@ -84,9 +84,10 @@ impl Rules {
     /// What tells the data of an origin apart from others, and is known of their batch.
     #[must_use]
     pub fn key(&self, origin: Option<&Origin>) -> Option<Arc<Origin>> {
-        match self.keys.is_empty() {
-            true => None,
-            false => origin?.only(&self.keys).map(Arc::new),
+        if self.keys.is_empty() {
+            None
+        } else {
+            origin?.only(&self.keys).map(Arc::new)
         }
     }
 }

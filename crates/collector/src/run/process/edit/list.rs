@@ -200,9 +200,10 @@ impl<'a> List<'a> {
         let start = out.len();
         self.write_fields(record, key, out);
         // Something may have been done and undone.
-        match out.get(start..) == Some(record) {
-            true => Outcome::Same,
-            false => Outcome::Changed,
+        if out.get(start..) == Some(record) {
+            Outcome::Same
+        } else {
+            Outcome::Changed
         }
     }
 

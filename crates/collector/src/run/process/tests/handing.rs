@@ -43,9 +43,10 @@ impl Consumer for Next {
     }
 
     fn room(&self) -> Result<(), Refusal> {
-        match self.full.load(Relaxed) {
-            true => Err(Refusal::busy(Duration::from_millis(7), &"full".into())),
-            false => Ok(()),
+        if self.full.load(Relaxed) {
+            Err(Refusal::busy(Duration::from_millis(7), &"full".into()))
+        } else {
+            Ok(())
         }
     }
 }

@@ -222,10 +222,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn count_around(&mut self) -> Result<(), Malformed> {
         let context = self.group.context;
-        let bytes = |held: &Held<'_>, of: Context| match context > of {
-            true => held.bytes.len(),
-            false => 0,
-        };
+        let bytes = |held: &Held<'_>, of: Context| if context > of { held.bytes.len() } else { 0 };
         let around = bytes(&self.resource, Context::Resource)
             + bytes(&self.scope, Context::Scope)
             + bytes(&self.span, Context::Span)
@@ -233,9 +230,10 @@ impl<'a> Walk<'_, 'a> {
         if around > AROUND_BYTES_FREE {
             self.around_bytes += around;
         }
-        match self.around_bytes > AROUND_BYTES_MAX {
-            true => Err(Malformed::TooLarge),
-            false => Ok(()),
+        if self.around_bytes > AROUND_BYTES_MAX {
+            Err(Malformed::TooLarge)
+        } else {
+            Ok(())
         }
     }
 

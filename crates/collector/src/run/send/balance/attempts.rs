@@ -31,9 +31,10 @@ impl Attempts {
     /// One more.
     pub fn add(&self, took: Duration, is_success: bool) {
         self.times_ms.add(took.as_millis() as u64);
-        let outcome = match is_success {
-            true => &self.succeeded,
-            false => &self.failed,
+        let outcome = if is_success {
+            &self.succeeded
+        } else {
+            &self.failed
         };
         outcome.fetch_add(1, Relaxed);
     }

@@ -16,9 +16,10 @@ const PORT: u16 = 4317;
 #[must_use]
 pub fn with_port(name: &str) -> String {
     // An address of version 6 has colons of its own.
-    match name.ends_with(']') || !name.contains(':') {
-        true => format!("{name}:{PORT}"),
-        false => name.to_owned(),
+    if name.ends_with(']') || !name.contains(':') {
+        format!("{name}:{PORT}")
+    } else {
+        name.to_owned()
     }
 }
 

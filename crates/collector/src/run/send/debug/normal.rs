@@ -55,9 +55,10 @@ fn schema(message: &View<'_>) -> String {
 
 /// Attributes behind a space, where there are some.
 fn spaced(message: &View<'_>) -> String {
-    match message.has("attributes") {
-        true => format!(" {}", pairs(message, " ")),
-        false => String::new(),
+    if message.has("attributes") {
+        format!(" {}", pairs(message, " "))
+    } else {
+        String::new()
     }
 }
 

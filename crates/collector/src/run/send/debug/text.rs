@@ -39,9 +39,10 @@ pub(super) fn pairs(message: &View<'_>, between: &str) -> String {
 
 /// An identifier; nothing where it is all zeros.
 pub(super) fn id(bytes: &[u8]) -> String {
-    match bytes.iter().all(|byte| *byte == 0) {
-        true => String::new(),
-        false => hex::text(bytes),
+    if bytes.iter().all(|byte| *byte == 0) {
+        String::new()
+    } else {
+        hex::text(bytes)
     }
 }
 
@@ -72,9 +73,10 @@ pub(super) fn number(value: f64) -> String {
 
 /// A number as Go's `%f` writes it.
 pub(super) fn fixed(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.6}"),
-        false => not_finite(value),
+    if value.is_finite() {
+        format!("{value:.6}")
+    } else {
+        not_finite(value)
     }
 }
 

@@ -96,11 +96,10 @@ impl File {
             }
             Format::Proto => bytes.to_vec(),
         };
-        let encoded = match self.zstd {
-            true => {
-                zstd::bulk::compress(&encoded, ZSTD_LEVEL).map_err(|error| error.to_string())?
-            }
-            false => encoded,
+        let encoded = if self.zstd {
+            zstd::bulk::compress(&encoded, ZSTD_LEVEL).map_err(|error| error.to_string())?
+        } else {
+            encoded
         };
         let len = u32::try_from(encoded.len()).map_err(|error| error.to_string())?;
         Ok([&len.to_be_bytes()[..], &encoded].concat())

@@ -85,9 +85,10 @@ fn bytes_max(rotation: &Rotation) -> u64 {
 }
 
 fn stamp(rotation: &Rotation, moment: Timestamp) -> String {
-    let zone = match rotation.local_time {
-        true => TimeZone::system(),
-        false => TimeZone::UTC,
+    let zone = if rotation.local_time {
+        TimeZone::system()
+    } else {
+        TimeZone::UTC
     };
     moment.to_zoned(zone).strftime(STAMP).to_string()
 }

@@ -32,9 +32,10 @@ pub fn from_http(body: &[u8]) -> Result<Vec<u8>, String> {
 /// # Errors
 /// What is wrong with it.
 pub fn from_datagram(datagram: &[u8], is_compact: bool) -> Result<Vec<u8>, String> {
-    let protocol = match is_compact {
-        true => Protocol::Compact,
-        false => Protocol::Binary,
+    let protocol = if is_compact {
+        Protocol::Compact
+    } else {
+        Protocol::Binary
     };
     thrift::message(datagram, protocol).map_err(|fault| fault.to_string())
 }

@@ -190,9 +190,10 @@ fn links(references: &[Reference], parent_id: [u8; 8]) -> Vec<Link<'static>> {
     let others = references.iter().filter(|one| !is_parent(one));
     let link = |one: &Reference| {
         let mut attributes = Attributes::default();
-        let kind = match one.follows_from {
-            true => "follows_from",
-            false => "child_of",
+        let kind = if one.follows_from {
+            "follows_from"
+        } else {
+            "child_of"
         };
         attributes.add(REFERENCE_TYPE, Any::Text(kind.into()));
         Link {

@@ -49,11 +49,12 @@ fn batch(message: &[u8], request: &mut Request) -> Result<(), String> {
 /// Counts an element of a span or a process.
 fn count(parts: &mut usize) -> Result<(), String> {
     *parts += 1;
-    match *parts > SPAN_PARTS_MAX {
-        true => Err(format!(
+    if *parts > SPAN_PARTS_MAX {
+        Err(format!(
             "a span has more than {SPAN_PARTS_MAX} tags and logs"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -108,12 +109,11 @@ fn trace_id(bytes: &[u8]) -> Result<[u8; 16], String> {
 }
 
 fn span_id(bytes: &[u8]) -> Result<[u8; 8], String> {
-    match bytes.is_empty() {
-        true => Ok([0; 8]),
-        false => {
-            let id = bytes.try_into();
-            id.map_err(|_| "a span's identifier has not 8 bytes".to_owned())
-        }
+    if bytes.is_empty() {
+        Ok([0; 8])
+    } else {
+        let id = bytes.try_into();
+        id.map_err(|_| "a span's identifier has not 8 bytes".to_owned())
     }
 }
 

@@ -224,18 +224,19 @@ impl Thrift {
     }
 
     fn number(&mut self, value: i64, bytes: usize) {
-        match self.is_compact {
-            true => write::varint(&mut self.out, ((value << 1) ^ (value >> 63)) as u64),
-            false => self
-                .out
-                .extend_from_slice(&value.to_be_bytes()[8 - bytes..]),
+        if self.is_compact {
+            write::varint(&mut self.out, ((value << 1) ^ (value >> 63)) as u64)
+        } else {
+            self.out
+                .extend_from_slice(&value.to_be_bytes()[8 - bytes..])
         }
     }
 
     fn length(&mut self, len: usize) {
-        match self.is_compact {
-            true => write::varint(&mut self.out, len as u64),
-            false => self.number(len as i64, 4),
+        if self.is_compact {
+            write::varint(&mut self.out, len as u64)
+        } else {
+            self.number(len as i64, 4)
         }
     }
 
@@ -314,9 +315,10 @@ impl Thrift {
                 self.i32(2, 1);
                 self.field(4, 4, 7);
                 let bits = double.to_bits();
-                match self.is_compact {
-                    true => self.out.extend_from_slice(&bits.to_le_bytes()),
-                    false => self.out.extend_from_slice(&bits.to_be_bytes()),
+                if self.is_compact {
+                    self.out.extend_from_slice(&bits.to_le_bytes())
+                } else {
+                    self.out.extend_from_slice(&bits.to_be_bytes())
                 }
             }
             Tag::Bool(flag) => {
@@ -393,10 +395,11 @@ impl Thrift {
 
 fn datagram(is_compact: bool, name: &[u8]) -> Vec<u8> {
     let mut thrift = Thrift::new(is_compact);
-    match is_compact {
+    if is_compact {
         // A oneway call, version 1.
-        true => thrift.out.extend_from_slice(&[0x82, 0x81, 0x00]),
-        false => thrift.out.extend_from_slice(&[0x80, 0x01, 0x00, 0x04]),
+        thrift.out.extend_from_slice(&[0x82, 0x81, 0x00]);
+    } else {
+        thrift.out.extend_from_slice(&[0x80, 0x01, 0x00, 0x04]);
     }
     thrift.length(name.len());
     thrift.out.extend_from_slice(name);

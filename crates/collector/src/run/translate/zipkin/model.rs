@@ -91,9 +91,10 @@ impl<'a> Span<'a> {
     fn scope(&mut self) -> Vec<u8> {
         let mut tag = |key| self.tags.take(key).map(Any::into_text).unwrap_or_default();
         let (name, version) = (tag("otel.library.name"), tag("otel.library.version"));
-        match name.is_empty() {
-            true => Vec::new(),
-            false => span::scope(&name, &version),
+        if name.is_empty() {
+            Vec::new()
+        } else {
+            span::scope(&name, &version)
         }
     }
 

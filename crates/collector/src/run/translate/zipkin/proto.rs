@@ -48,16 +48,18 @@ fn span(message: &[u8]) -> Result<Span<'_>, String> {
             (1..=13, _) => return Err("a field has the wrong type".to_owned()),
             _ => {}
         }
-        match span.annotations.len().max(span.tags.0.len()) > SPAN_PARTS_MAX {
-            true => Err(format!(
+        if span.annotations.len().max(span.tags.0.len()) > SPAN_PARTS_MAX {
+            Err(format!(
                 "a span has more than {SPAN_PARTS_MAX} tags or annotations"
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     })?;
-    match has_trace && has_id {
-        true => Ok(span),
-        false => Err("a span has no identifiers".to_owned()),
+    if has_trace && has_id {
+        Ok(span)
+    } else {
+        Err("a span has no identifiers".to_owned())
     }
 }
 

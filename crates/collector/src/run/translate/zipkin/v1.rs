@@ -163,9 +163,10 @@ fn read_binary<'a>(
     }
     span.attributes.unique();
     status.set(span);
-    match service.is_empty() {
-        true => component,
-        false => service,
+    if service.is_empty() {
+        component
+    } else {
+        service
     }
 }
 

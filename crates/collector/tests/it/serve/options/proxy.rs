@@ -68,9 +68,10 @@ async fn pass(
     heads.lock().expect("nobody panics").push(text);
     let address = address.unwrap_or(named);
     let mut server = TcpStream::connect(address).await.expect("the server");
-    match is_tunnel {
-        true => client.write_all(b"HTTP/1.1 200 x\r\n\r\n").await,
-        false => server.write_all(&head).await,
+    if is_tunnel {
+        client.write_all(b"HTTP/1.1 200 x\r\n\r\n").await
+    } else {
+        server.write_all(&head).await
     }
     .expect("both are there");
     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;

@@ -125,9 +125,10 @@ impl Front {
             Framing::None | Framing::Length(_) => {}
         }
         let is_old = head.version() == Version::Http10;
-        let connection = match self.lives {
-            false => (!is_old).then_some(Connection::Close),
-            true => (is_old || self.is_old).then_some(Connection::KeepAlive),
+        let connection = if !self.lives {
+            (!is_old).then_some(Connection::Close)
+        } else {
+            (is_old || self.is_old).then_some(Connection::KeepAlive)
         };
         h1::write_response(head, connection, out);
         self.write = Writer::of(framing);
@@ -167,9 +168,10 @@ impl Front {
                 After::Drain
             }
             (false, false) => After::End(Linger::WhileItSends),
-            (false, true) => After::End(match self.asked_end {
-                true => Linger::No,
-                false => Linger::Briefly,
+            (false, true) => After::End(if self.asked_end {
+                Linger::No
+            } else {
+                Linger::Briefly
             }),
         }
     }

@@ -295,9 +295,10 @@ impl Links {
         }
         let ends = left_after == Some(0);
         if let Some(end) = self.stream_end_mut(id) {
-            end.sending = match ends {
-                true => Sending::Over,
-                false => Sending::Body { left: left_after },
+            end.sending = if ends {
+                Sending::Over
+            } else {
+                Sending::Body { left: left_after }
             };
             if let Turn::Woken { left } = &mut end.turn {
                 *left -= count;
@@ -415,13 +416,10 @@ impl Links {
         };
         end.sending = Sending::Over;
         self.with_way(io, id, |way, frames| {
-            match !has_payload || trailers.fields().next().is_none() {
-                true => {
-                    way.codec.send_data_head(way.number, 0, true, frames);
-                }
-                false => {
-                    way.codec.send_trailers(way.number, trailers, frames);
-                }
+            if !has_payload || trailers.fields().next().is_none() {
+                way.codec.send_data_head(way.number, 0, true, frames);
+            } else {
+                way.codec.send_trailers(way.number, trailers, frames);
             }
         })
     }

@@ -47,16 +47,18 @@ impl Turns {
 
     /// The streams to wake in this round, and their turns: at most `most`.
     pub fn next_round(&mut self, most: usize) -> impl Iterator<Item = (LinkId, Turn)> + use<> {
-        let queue = match self.unserved.is_empty() {
-            true => &mut self.served,
-            false => &mut self.unserved,
+        let queue = if self.unserved.is_empty() {
+            &mut self.served
+        } else {
+            &mut self.unserved
         };
         let woken: Vec<_> = queue.drain(..most.min(queue.len())).collect();
         let is_alone = self.is_empty() && woken.len() == 1 && self.last == woken.first().copied();
         self.last = woken.last().copied();
-        let turn = match is_alone {
-            true => Turn::Free,
-            false => Turn::Woken { left: TURN_BYTES },
+        let turn = if is_alone {
+            Turn::Free
+        } else {
+            Turn::Woken { left: TURN_BYTES }
         };
         woken.into_iter().map(move |id| (id, turn))
     }

@@ -57,9 +57,10 @@ impl Tls {
             }
         }
         let last = known.entries.iter().map(|entry| entry.line).max();
-        let number = match known.is_directory {
-            true => 0,
-            false => last.unwrap_or(0) + 1,
+        let number = if known.is_directory {
+            0
+        } else {
+            last.unwrap_or(0) + 1
         };
         let place = ListLine {
             list: list.into(),

@@ -147,9 +147,10 @@ impl Files {
     fn check_trust_name(&self, name: &str) -> Result<(), EditError> {
         let is_known =
             self.authorities.files.contains_key(name) || self.revocations.files.contains_key(name);
-        match is_known {
-            true => Err(EditError::Exists),
-            false => Ok(()),
+        if is_known {
+            Err(EditError::Exists)
+        } else {
+            Ok(())
         }
     }
 }

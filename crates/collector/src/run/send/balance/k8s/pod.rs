@@ -140,9 +140,10 @@ impl Api {
     ) -> Vec<String> {
         let mut names = Vec::new();
         for host in hosts {
-            let host = match settings.return_hostnames {
-                true => format!("{host}.{}.{}", self.service, self.namespace),
-                false => bracketed(host),
+            let host = if settings.return_hostnames {
+                format!("{host}.{}.{}", self.service, self.namespace)
+            } else {
+                bracketed(host)
             };
             match &settings.ports[..] {
                 [] => names.push(host),

@@ -176,9 +176,10 @@ impl Slices {
             conditions.and_then(|conditions| conditions.ready) != Some(false)
         };
         for endpoint in slice.endpoints.into_iter().filter(is_ready) {
-            let own = match self.by_hostname {
-                true => vec![endpoint.hostname.unwrap_or_default()],
-                false => endpoint.addresses,
+            let own = if self.by_hostname {
+                vec![endpoint.hostname.unwrap_or_default()]
+            } else {
+                endpoint.addresses
             };
             for host in own {
                 match is_host(&host) {
@@ -207,9 +208,10 @@ fn version(text: Option<String>) -> Result<Option<String>, Fault> {
         return Ok(None);
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    match text.len() <= NAME_BYTES_MAX && text.bytes().all(is_plain) {
-        true => Ok(Some(text)),
-        false => Err(Fault::Wrong("a version that is none".to_owned())),
+    if text.len() <= NAME_BYTES_MAX && text.bytes().all(is_plain) {
+        Ok(Some(text))
+    } else {
+        Err(Fault::Wrong("a version that is none".to_owned()))
     }
 }
 
@@ -293,9 +295,10 @@ impl Lines {
                 return Ok(Some(line));
             }
         }
-        match self.rest.len() > EVENT_BYTES_MAX {
-            true => Err(too_long()),
-            false => Ok(None),
+        if self.rest.len() > EVENT_BYTES_MAX {
+            Err(too_long())
+        } else {
+            Ok(None)
         }
     }
 }

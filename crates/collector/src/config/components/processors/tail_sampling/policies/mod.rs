@@ -79,9 +79,10 @@ const fn leaves_and<const M: usize, const N: usize>(more: [Type; M]) -> [Type; N
     let mut types = [more[0]; N];
     let mut at = 0;
     while at < N {
-        types[at] = match at < LEAVES.len() {
-            true => LEAVES[at],
-            false => more[at - LEAVES.len()],
+        types[at] = if at < LEAVES.len() {
+            LEAVES[at]
+        } else {
+            more[at - LEAVES.len()]
         };
         at += 1;
     }
@@ -146,9 +147,10 @@ pub(super) fn policy(section: &Section<'_>) -> Option<Policy> {
         }
     }
     let found = find(&name).filter(|_| section.knows(&name))?;
-    let options = match has_block(found) {
-        true => section.section(&name),
-        false => section.clone(),
+    let options = if has_block(found) {
+        section.section(&name)
+    } else {
+        section.clone()
     };
     Some(Policy {
         name: section.text("name"),

@@ -28,12 +28,13 @@ fn read(options: &Section<'_>) -> Option<PolicyKind> {
             _ => {
                 let upper = text.to_ascii_uppercase();
                 let known = ["OK", "ERROR", "UNSET"].contains(&upper.as_str());
-                let message = match known {
-                    true => format!("'{text}' is written {upper}"),
-                    false => format!(
+                let message = if known {
+                    format!("'{text}' is written {upper}")
+                } else {
+                    format!(
                         "'{}' is no status: OK, ERROR and UNSET are",
                         shortened(&text)
-                    ),
+                    )
                 };
                 let path = &options.path;
                 options
