@@ -1,5 +1,5 @@
-//! A certificate authority for this machine (ECDSA P-256), and its server certificates: for the demo, the bench, and
-//! `spangate proxy --tls internal`.
+//! A certificate authority for this machine (ECDSA P-256), and its server certificates: for the
+//! demo, the bench, and `spangate proxy --tls internal`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -16,7 +16,8 @@ use rcgen::{
 const PRIVATE: u32 = 0o600;
 /// A certificate is valid from this long before its creation, because clocks differ.
 const BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The validity of a server's certificate from its creation. Apple's systems refuse more than 825 days.
+/// The validity of a server's certificate from its creation. Apple's systems refuse more than 825
+/// days.
 const HOLDS: Duration = Duration::from_secs(800 * 24 * 60 * 60);
 /// The file of the authority's certificate in its folder.
 const CERTIFICATE_FILE: &str = "ca.pem";
@@ -50,8 +51,8 @@ impl Authority {
         Ok(Authority { issuer, pem })
     }
 
-    /// The authority in a folder. If there is none, creates one with this name and stores it there. Creates the folder if it is
-    /// missing. Only the owner of the files can read the key.
+    /// The authority in a folder. If there is none, creates one with this name and stores it there.
+    /// Creates the folder if it is missing. Only the owner of the files can read the key.
     ///
     /// # Errors
     /// The files cannot be read or written, or this function did not write them.
@@ -89,8 +90,8 @@ impl Authority {
         &self.pem
     }
 
-    /// A server's certificate for these names and addresses, followed by its private key, in the format of HAProxy's `crt`.
-    /// `since_epoch`: the current time.
+    /// A server's certificate for these names and addresses, followed by its private key, in the
+    /// format of HAProxy's `crt`. `since_epoch`: the current time.
     ///
     /// # Errors
     /// A name is invalid, or the certificate cannot be created.
@@ -120,7 +121,8 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
-/// Writes a file that only its owner can read, and replaces an existing one. A reader sees the old file or the new one.
+/// Writes a file that only its owner can read, and replaces an existing one. A reader sees the old
+/// file or the new one.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,4 +1,5 @@
-//! The cases of the load benchmark: body size × connections × keep-alive or close × workers × logs × checks and statistics.
+//! The cases of the load benchmark: body size × connections × keep-alive or close × workers × logs
+//! × checks and statistics.
 
 use crate::report::Shape;
 
@@ -85,7 +86,8 @@ impl Case {
     }
 }
 
-/// The cases for each of `workers` whose name contains one of `filters`. Without filters, the default set, or all.
+/// The cases for each of `workers` whose name contains one of `filters`. Without filters, the
+/// default set, or all.
 pub fn select(workers: &[u32], filters: &[String], all: bool) -> Vec<Case> {
     let wanted = |case: &Case| match filters {
         [] => all || case.by_default(),

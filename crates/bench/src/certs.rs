@@ -1,4 +1,5 @@
-//! A certificate authority that is created at each start, and a server certificate from it for names of this machine.
+//! A certificate authority that is created at each start, and a server certificate from it for
+//! names of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Creates an authority and a certificate, and writes them into `dir`. The authority's key is not stored.
+    /// Creates an authority and a certificate, and writes them into `dir`. The authority's key is
+    /// not stored.
     ///
     /// # Errors
     /// Random numbers are not available, or a file cannot be written.

@@ -1,5 +1,5 @@
-//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything that can be changed at run time is changed. Counts the
-//! requests that failed.
+//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything that can be changed at
+//! run time is changed. Counts the requests that failed.
 
 mod changes;
 mod h1;

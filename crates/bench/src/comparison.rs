@@ -1,4 +1,5 @@
-//! Spangate and HAProxy with the same lines in the frontend: CPU per request, in turn, with fresh processes in each round.
+//! Spangate and HAProxy with the same lines in the frontend: CPU per request, in turn, with fresh
+//! processes in each round.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `demo`: the whole product in one process tree: two origins, Spangate with a collector and the dashboard in front of them, and
-//! a light load.
+//! `demo`: the whole product in one process tree: two origins, Spangate with a collector and the
+//! dashboard in front of them, and a light load.
 
 mod answer;
 mod load;
@@ -33,7 +33,8 @@ pub const HELP: &str = "[OPTIONS]: runs Spangate with two demo origins, a load a
 --load RATE        requests per second that the demo sends, 0 for none (30)
 --subject PATH     the Spangate to start (beside this program)";
 
-/// The origins: the displayed name, the variable with its address for the configuration, and the factor of its response times.
+/// The origins: the displayed name, the variable with its address for the configuration, and the
+/// factor of its response times.
 const ORIGINS: &[(&str, &str, f64)] = &[
     ("A", "SPANGATE_ORIGIN_A", 1.0),
     ("B", "SPANGATE_ORIGIN_B", 1.6),

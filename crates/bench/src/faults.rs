@@ -39,7 +39,8 @@ struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// An option is invalid, a program is missing, a proxy fails, or Spangate gives clients a result that is not permitted.
+/// An option is invalid, a program is missing, a proxy fails, or Spangate gives clients a result
+/// that is not permitted.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let programs = peers::subject_and_named(options.subject.clone(), options.haproxy.clone())?;

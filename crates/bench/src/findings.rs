@@ -1,8 +1,8 @@
-//! The results of an experiment, and the folder `report/` that shows them: text, JSON and plots of each experiment, and one page
-//! of all.
+//! The results of an experiment, and the folder `report/` that shows them: text, JSON and plots of
+//! each experiment, and one page of all.
 //!
-//! An experiment fills in [`Findings`]; all files are generated from it. The page is assembled from parts that earlier runs left,
-//! so that experiments can run one at a time.
+//! An experiment fills in [`Findings`]; all files are generated from it. The page is assembled from
+//! parts that earlier runs left, so that experiments can run one at a time.
 
 mod folder;
 mod html;
@@ -182,7 +182,8 @@ impl Findings {
     }
 }
 
-/// The note for an omitted program: the first line of the problem that says more than that the program ended.
+/// The note for an omitted program: the first line of the problem that says more than that the
+/// program ended.
 pub fn skipped(name: &str, problem: &Failure) -> String {
     let problem = problem.to_string();
     let mut lines = problem.lines().filter(|line| !line.trim().is_empty());

@@ -125,8 +125,8 @@ struct Place {
 }
 
 impl Place {
-    /// Measures the proxies that support the case, and reports the others. None if only the subject remains, or the subject does
-    /// not support it.
+    /// Measures the proxies that support the case, and reports the others. None if only the subject
+    /// remains, or the subject does not support it.
     fn measure(&self, case: &Case) -> Result<Option<Row>, Failure> {
         let mut able = Vec::new();
         for program in &self.bench.programs {
@@ -204,7 +204,8 @@ impl Place {
     }
 }
 
-/// The line in which a proxy that did not start refuses the HTTP/2 keywords; None if it did not start for another reason.
+/// The line in which a proxy that did not start refuses the HTTP/2 keywords; None if it did not
+/// start for another reason.
 fn refusal(printed: &str) -> Option<&str> {
     const WORDS: &[&str] = &["proto h2", "'proto'", "alpn", "http2"];
     let names = |line: &&str| WORDS.iter().any(|word| line.contains(word));

@@ -10,8 +10,9 @@ use crate::https::{CIPHER, GROUP};
 use crate::sys;
 use crate::wrk::Outcome;
 
-/// Loads `url` for `seconds` over `connections` HTTP/2 connections with `streams` requests at a time on each, from one thread.
-/// Without TLS, it uses HTTP/2 with prior knowledge. `log` is a file for the time of each request.
+/// Loads `url` for `seconds` over `connections` HTTP/2 connections with `streams` requests at a
+/// time on each, from one thread. Without TLS, it uses HTTP/2 with prior knowledge. `log` is a file
+/// for the time of each request.
 ///
 /// # Errors
 /// `h2load` cannot be run, fails, or prints unexpected text, or HTTP/2 was not negotiated.
@@ -113,7 +114,8 @@ fn sum(words: &[&str]) -> Option<u64> {
     words.iter().map(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// The times of the answered requests: the third column, in microseconds. The second column is the status.
+/// The times of the answered requests: the third column, in microseconds. The second column is the
+/// status.
 fn times(log: &str) -> Option<Latencies> {
     let mut latencies = Latencies::default();
     for line in log.lines() {

@@ -1,10 +1,11 @@
 //! `instructions`: user instructions per request, counted by callgrind.
 //!
-//! The subject serves N requests over one keep-alive connection in one run, and 2N in another. The difference is the cost of N
-//! requests, without the start, the first connection and the end. Unlike a time, this count can be a gate in CI.
+//! The subject serves N requests over one keep-alive connection in one run, and 2N in another. The
+//! difference is the cost of N requests, without the start, the first connection and the end.
+//! Unlike a time, this count can be a gate in CI.
 //!
-//! The limit applies to the instructions of the program itself. Callgrind assigns each instruction to the object that contains
-//! it; those of the C library and the loader depend on the machine.
+//! The limit applies to the instructions of the program itself. Callgrind assigns each instruction
+//! to the object that contains it; those of the C library and the loader depend on the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -72,7 +73,8 @@ struct Traced {
 /// Runs the command.
 ///
 /// # Errors
-/// An option is invalid, valgrind is missing, the subject fails, or a request takes more than `--max`.
+/// An option is invalid, valgrind is missing, the subject fails, or a request takes more than
+/// `--max`.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let origin = origin::start_here(1, Bodies::new())?.address;
@@ -264,9 +266,9 @@ fn summary(report: &str) -> Option<u64> {
     find("summary:").or_else(|| find("totals:"))
 }
 
-/// The instructions in the object with this path. In callgrind's format, an object has a number, and its name where it is first
-/// mentioned. A line of a position and a count belongs to the object named last, except for the line after `calls=`, which
-/// repeats the count of the called function.
+/// The instructions in the object with this path. In callgrind's format, an object has a number,
+/// and its name where it is first mentioned. A line of a position and a count belongs to the object
+/// named last, except for the line after `calls=`, which repeats the count of the called function.
 fn instructions_of(report: &str, object: &str) -> u64 {
     let (mut number, mut current) = (None, None);
     let mut sum = 0;

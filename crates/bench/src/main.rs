@@ -1,7 +1,8 @@
-//! `spangate-bench`: measures Spangate and its peers on this machine, and demonstrates Spangate to newcomers.
+//! `spangate-bench`: measures Spangate and its peers on this machine, and demonstrates Spangate to
+//! newcomers.
 //!
-//! Every command starts its programs on loopback, in a separate folder, and ends them by process id: at the end, on an error, on
-//! Ctrl-C, and through the kernel if this program dies.
+//! Every command starts its programs on loopback, in a separate folder, and ends them by process
+//! id: at the end, on an error, on Ctrl-C, and through the kernel if this program dies.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

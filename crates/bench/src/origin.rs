@@ -1,8 +1,10 @@
-//! The origin: an HTTP/1.1 server that costs less than any proxy in front of it, so that the measurement shows the proxy.
+//! The origin: an HTTP/1.1 server that costs less than any proxy in front of it, so that the
+//! measurement shows the proxy.
 //!
-//! Each thread has an edge-triggered epoll loop, all share one listener, and answers are built in advance. It supports
-//! keep-alive, `Connection: close` and request bodies with a Content-Length, which are discarded. It does not support pipelining:
-//! bytes that follow a request before its answer are refused. A head has at most [`HEAD_BYTES_MAX`].
+//! Each thread has an edge-triggered epoll loop, all share one listener, and answers are built in
+//! advance. It supports keep-alive, `Connection: close` and request bodies with a Content-Length,
+//! which are discarded. It does not support pipelining: bytes that follow a request before its
+//! answer are refused. A head has at most [`HEAD_BYTES_MAX`].
 
 mod conn;
 mod site;

@@ -1,7 +1,7 @@
 //! `patterns`: the load time of pattern sets, their size, and the time of a lookup.
 //!
-//! It measures only the library, in CPU time of one thread. It looks up existing and missing keys, in an order in which no lookup
-//! profits from the previous one.
+//! It measures only the library, in CPU time of one thread. It looks up existing and missing keys,
+//! in an order in which no lookup profits from the previous one.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The compared proxies: how each is found, configured and started. One file per proxy, one table of all.
+//! The compared proxies: how each is found, configured and started. One file per proxy, one table
+//! of all.
 
 mod caddy;
 mod envoy;
@@ -52,7 +53,8 @@ pub struct Peer {
     version: fn(&Path) -> String,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
-    /// Writes its configuration into a folder and returns the command that serves it in the foreground.
+    /// Writes its configuration into a folder and returns the command that serves it in the
+    /// foreground.
     command: fn(&Path, &Setting, &Path) -> io::Result<Command>,
 }
 
@@ -69,7 +71,8 @@ pub struct Setting {
     pub host: Option<&'static str>,
     /// The UDP address for access logs; None: no logs.
     pub log: Option<SocketAddr>,
-    /// The server is checked ten times per second; statistics of all kinds are counted and exported.
+    /// The server is checked ten times per second; statistics of all kinds are counted and
+    /// exported.
     pub watched: bool,
     /// The protocol of clients.
     pub listener: Listener,
@@ -86,7 +89,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Plain HTTP/1 between `listen` and `origin`, with one worker, room for 1,000 connections, and nothing else.
+    /// Plain HTTP/1 between `listen` and `origin`, with one worker, room for 1,000 connections, and
+    /// nothing else.
     pub fn between(listen: SocketAddr, origin: SocketAddr) -> Self {
         Self {
             listen,
@@ -188,7 +192,8 @@ impl Running {
     }
 }
 
-/// The installed proxies, the subject first. `subject` names its program if it is not beside this one.
+/// The installed proxies, the subject first. `subject` names its program if it is not beside this
+/// one.
 ///
 /// # Errors
 /// There is no subject.
@@ -264,7 +269,8 @@ impl Installed {
     }
 }
 
-/// Starts `command` and waits until it listens. Its output goes to `dir/NAME.out`. Returns also the first connection to it.
+/// Starts `command` and waits until it listens. Its output goes to `dir/NAME.out`. Returns also the
+/// first connection to it.
 ///
 /// # Errors
 /// It does not start; its output is part of the message.

@@ -21,7 +21,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` in a separate process group, so that Ctrl-C reaches it only through this program.
+    /// Starts `command` in a separate process group, so that Ctrl-C reaches it only through this
+    /// program.
     ///
     /// # Errors
     /// It cannot be started.
@@ -147,8 +148,8 @@ impl Usage {
         }
     }
 
-    /// The use since `earlier`: total microseconds, and those in user mode. The total is as exact as the kernel's record; the
-    /// share in user mode comes from clock ticks.
+    /// The use since `earlier`: total microseconds, and those in user mode. The total is as exact
+    /// as the kernel's record; the share in user mode comes from clock ticks.
     pub fn since(self, earlier: Self) -> (f64, f64) {
         let total_us = self.run_ns.saturating_sub(earlier.run_ns) as f64 / 1000.0;
         let user = self.user_ticks.saturating_sub(earlier.user_ticks) as f64;
@@ -178,8 +179,8 @@ impl Machine {
         Self::parse(&text).unwrap_or_default()
     }
 
-    /// Parses the first line: user, nice, system, idle, waiting for I/O, interrupts, soft interrupts, stolen. Guest time is
-    /// included in user time.
+    /// Parses the first line: user, nice, system, idle, waiting for I/O, interrupts, soft
+    /// interrupts, stolen. Guest time is included in user time.
     fn parse(stat: &str) -> Option<Self> {
         let words = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = words
@@ -258,7 +259,8 @@ fn tree(root: u32) -> Vec<u32> {
     all
 }
 
-/// User and system ticks of `/proc/PID/stat`; the command's name may hold anything, so fields count from the last `)`.
+/// User and system ticks of `/proc/PID/stat`; the command's name may hold anything, so fields count
+/// from the last `)`.
 fn stat_ticks(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))

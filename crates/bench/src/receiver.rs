@@ -1,7 +1,8 @@
 //! `receiver`: an OTLP/HTTP endpoint that counts what it receives, and discards it.
 //!
-//! One blocking thread per connection: exporters have few. Messages are read completely, and parsed only as far as needed to
-//! count records. So the receiver takes little CPU from the machine on which a proxy is measured.
+//! One blocking thread per connection: exporters have few. Messages are read completely, and parsed
+//! only as far as needed to count records. So the receiver takes little CPU from the machine on
+//! which a proxy is measured.
 
 mod json;
 mod message;

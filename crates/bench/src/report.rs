@@ -104,7 +104,8 @@ impl Medians {
 }
 
 impl Row {
-    /// The medians of each proxy, and the CPU of the best peer without errors (the first proxy is not a peer).
+    /// The medians of each proxy, and the CPU of the best peer without errors (the first proxy is
+    /// not a peer).
     fn medians(&self) -> (Vec<(&'static str, Medians)>, Option<f64>) {
         let all: Vec<_> = self
             .proxies

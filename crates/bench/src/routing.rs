@@ -1,4 +1,5 @@
-//! `routing`: requests that are routed by `Host` to two origins, from many threads over many connections.
+//! `routing`: requests that are routed by `Host` to two origins, from many threads over many
+//! connections.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
-//! Shared parts of the commands that run the proxies side by side under one load: options, programs that are started once, and
-//! the rounds.
+//! Shared parts of the commands that run the proxies side by side under one load: options, programs
+//! that are started once, and the rounds.
 //!
-//! All proxies of a case run all the time (an idle one costs nothing), so that each round has the same conditions. The report has
-//! the medians over the rounds.
+//! All proxies of a case run all the time (an idle one costs nothing), so that each round has the
+//! same conditions. The report has the medians over the rounds.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,8 @@ use crate::sys;
 use crate::workdir::Workdir;
 use crate::wrk::Outcome;
 
-/// The help text of a command: the measured quantity, the options of every such command, then its own.
+/// The help text of a command: the measured quantity, the options of every such command, then its
+/// own.
 macro_rules! help {
     ($what:literal, $all:literal, $workers:literal, $json:literal) => {
         concat!(
@@ -40,8 +41,9 @@ macro_rules! help {
 }
 pub(crate) use help;
 
-/// The files that a proxy should be able to open. HAProxy closes idle server connections when a quarter of its files is in use
-/// (`tune.pool-high-fd-ratio`). With a low limit, 512 connections would measure this effect.
+/// The files that a proxy should be able to open. HAProxy closes idle server connections when a
+/// quarter of its files is in use (`tune.pool-high-fd-ratio`). With a low limit, 512 connections
+/// would measure this effect.
 const FILES_WANTED: u32 = 20_000;
 /// The files among them that are not for connections.
 const FILES_SPARE: u32 = 200;
@@ -173,9 +175,9 @@ impl Bench {
         })
     }
 
-    /// Runs `programs` in turn, round after round; `load` loads one for a number of seconds. Each round has fresh processes: the
-    /// kernel's placement of a process and its pooled connections is random and lasts as long as the process, and the median must
-    /// cover it.
+    /// Runs `programs` in turn, round after round; `load` loads one for a number of seconds. Each
+    /// round has fresh processes: the kernel's placement of a process and its pooled connections is
+    /// random and lasts as long as the process, and the median must cover it.
     ///
     /// # Errors
     /// A proxy does not start, the load fails, or this program is interrupted.

@@ -1,4 +1,5 @@
-//! The only module of this crate with `unsafe` code: epoll, signals and resource limits, each in a safe function.
+//! The only module of this crate with `unsafe` code: epoll, signals and resource limits, each in a
+//! safe function.
 //!
 //! The only state here is the flag that an interrupt sets.
 
@@ -26,7 +27,8 @@ pub fn catch_interrupts() {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = note_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = libc::SA_RESETHAND;
-        // SAFETY: the handler only stores to an atomic, which is async-signal-safe; both pointers are valid.
+        // SAFETY: the handler only stores to an atomic, which is async-signal-safe; both pointers
+        // are valid.
         unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
     }
 }
@@ -55,7 +57,8 @@ pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
 
 /// Makes the child of `command` get SIGTERM when the thread that starts it ends, however that ends.
 pub fn die_with_parent(command: &mut Command) {
-    // SAFETY: the closure runs between fork and exec and makes one system call that takes integers only.
+    // SAFETY: the closure runs between fork and exec and makes one system call that takes integers
+    // only.
     unsafe {
         command.pre_exec(|| check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM)).map(drop));
     }
@@ -141,8 +144,8 @@ impl Timer {
             },
         };
         let (fd, old) = (self.0.get_ref().as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: the pointer is to a valid itimerspec; the old value is not requested. Setting the timer clears an unread
-        // expiry.
+        // SAFETY: the pointer is to a valid itimerspec; the old value is not requested. Setting the
+        // timer clears an unread expiry.
         check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, old) })?;
         self.0.readable().await?.clear_ready();
         Ok(())

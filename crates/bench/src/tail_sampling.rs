@@ -1,7 +1,9 @@
-//! `tail-sampling`: the cost of sampling decisions for a collector: CPU and memory per span, and the spans that arrive.
+//! `tail-sampling`: the cost of sampling decisions for a collector: CPU and memory per span, and
+//! the spans that arrive.
 //!
-//! The same traces go to each collector in turn, round after round, with a fresh process each time. Kept traces go to a receiver
-//! in a separate process, which counts them. The number of accepted spans is the sender's.
+//! The same traces go to each collector in turn, round after round, with a fresh process each time.
+//! Kept traces go to a receiver in a separate process, which counts them. The number of accepted
+//! spans is the sender's.
 
 mod arms;
 mod shape;
@@ -151,7 +153,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// One row for each collector in each arm whose configuration it accepts; otherwise, a note has the reason.
+    /// One row for each collector in each arm whose configuration it accepts; otherwise, a note has
+    /// the reason.
     fn able(&self, subjects: &[Subject], notes: &mut Vec<String>) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         for (place, subject) in subjects.iter().enumerate() {
@@ -232,8 +235,9 @@ impl Bench {
         sender
     }
 
-    /// Waits for the sender and for the last decision, while the receiver is down for its configured time. Returns the maximum
-    /// memory and the course of the run. `before` is the number of spans that the receiver had counted.
+    /// Waits for the sender and for the last decision, while the receiver is down for its
+    /// configured time. Returns the maximum memory and the course of the run. `before` is the
+    /// number of spans that the receiver had counted.
     fn watch(
         &mut self,
         mut sender: Process,

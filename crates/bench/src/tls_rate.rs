@@ -1,5 +1,5 @@
-//! `tls-rate`: a constant rate of HTTPS requests through each proxy with its defaults, increased step by step until it no longer
-//! serves 99 of 100.
+//! `tls-rate`: a constant rate of HTTPS requests through each proxy with its defaults, increased
+//! step by step until it no longer serves 99 of 100.
 
 mod table;
 
@@ -186,8 +186,8 @@ impl Place {
         program.start(&setting, self.workdir.path())
     }
 
-    /// The proxies that start and negotiate. The clients offer what OpenSSL's clients offer; each proxy's choice is noted beside
-    /// its version. Other peers are omitted, with a note.
+    /// The proxies that start and negotiate. The clients offer what OpenSSL's clients offer; each
+    /// proxy's choice is noted beside its version. Other peers are omitted, with a note.
     fn able(
         &self,
         programs: Vec<Installed>,

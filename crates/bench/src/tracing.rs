@@ -1,8 +1,9 @@
 //! `tracing`: the cost of the filter `opentelemetry` at several levels.
 //!
-//! A proxy runs at every level of a configuration in turn, round after round, with a fresh process each time. Telemetry goes to a
-//! receiver in a separate process. A run is over only when all telemetry has arrived. So the figures include the cost of
-//! exporting, and missing spans are visible.
+//! A proxy runs at every level of a configuration in turn, round after round, with a fresh process
+//! each time. Telemetry goes to a receiver in a separate process. A run is over only when all
+//! telemetry has arrived. So the figures include the cost of exporting, and missing spans are
+//! visible.
 
 mod cases;
 mod chain;
@@ -53,13 +54,15 @@ pub const HELP: &str = findings::help!(
 const EXACT_REQUESTS: u64 = 200;
 /// The requested path.
 const PATH: &str = "/50";
-/// Most time to wait for text that is not in the file yet: a multiple of the time that records wait.
+/// Most time to wait for text that is not in the file yet: a multiple of the time that records
+/// wait.
 const TEXT_PATIENCE: Duration = Duration::from_millis(4 * chain::DELAY_MS as u64);
 
 /// Runs the command.
 ///
 /// # Errors
-/// An option is invalid, a program is missing, a proxy fails, or spans of single requests do not arrive.
+/// An option is invalid, a program is missing, a proxy fails, or spans of single requests do not
+/// arrive.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let (options, shape) = Options::parse(parser, Shape::default(), Shape::quick, Shape::take)?;
     let mut findings = Findings::begin(
@@ -110,7 +113,8 @@ fn select<T>(
         .collect())
 }
 
-/// The frontend lines with the filter of a configuration's only proxy at a level; its files are in `dir`.
+/// The frontend lines with the filter of a configuration's only proxy at a level; its files are in
+/// `dir`.
 ///
 /// # Errors
 /// There is no such configuration or level, or the files cannot be written.
@@ -195,8 +199,8 @@ impl Bench {
         Ok((chain, listen))
     }
 
-    /// Single requests at the fullest level: checks that the promised telemetry arrives. Returns the number of programs that
-    /// fail, which are noted.
+    /// Single requests at the fullest level: checks that the promised telemetry arrives. Returns
+    /// the number of programs that fail, which are noted.
     fn exact(
         &mut self,
         config: &Config,
@@ -241,7 +245,8 @@ impl Bench {
         Ok(faults)
     }
 
-    /// The receiver's counts after everything has arrived; zero if the exporter does not send to it.
+    /// The receiver's counts after everything has arrived; zero if the exporter does not send to
+    /// it.
     fn settled(&mut self, exporter: Exporter) -> Result<Counts, Failure> {
         if exporter.is_received() {
             return self.collector.settled();

@@ -21,7 +21,8 @@ pub struct Outcome {
     pub errors: u64,
 }
 
-/// Loads `url` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
+/// Loads `url` for `seconds` over `connections` connections from one thread; each of `headers` is
+/// `name: value`.
 ///
 /// # Errors
 /// `wrk` cannot be run, fails, or prints unexpected text.
@@ -42,7 +43,8 @@ pub fn load(
     outcome(command.arg(url))
 }
 
-/// The same over TLS, with kept connections and without headers. `openssl_conf` determines the client's offer.
+/// The same over TLS, with kept connections and without headers. `openssl_conf` determines the
+/// client's offer.
 ///
 /// # Errors
 /// Those of [`load`].

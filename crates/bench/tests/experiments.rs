@@ -1,4 +1,5 @@
-//! Each experiment with the smallest options, run like a user: with the Spangate beside the program, and the installed peers.
+//! Each experiment with the smallest options, run like a user: with the Spangate beside the
+//! program, and the installed peers.
 #![expect(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::fs;
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_spangate-bench");
 
-/// Runs an experiment with these options. Returns its JSON; None if a program is missing, which `make test` counts.
+/// Runs an experiment with these options. Returns its JSON; None if a program is missing, which
+/// `make test` counts.
 fn run(name: &str, options: &str, needs: &[&str]) -> Option<Value> {
     let beside = Path::new(BENCH).with_file_name("spangate");
     let on_path = |program: &str| {

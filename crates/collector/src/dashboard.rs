@@ -15,8 +15,8 @@ use crate::run::View;
 use crate::run::account::Balance;
 use crate::run::metrics::Sum;
 
-/// The store that the exporters `dashboard` of a process's configurations share; none where there are none. Where one was
-/// there before, it goes on, with the limits of now.
+/// The store that the exporters `dashboard` of a process's configurations share; none where there
+/// are none. Where one was there before, it goes on, with the limits of now.
 #[must_use]
 pub fn store_for<'c>(
     configs: impl IntoIterator<Item = &'c Config>,
@@ -227,7 +227,8 @@ pub struct Warning {
     pub column: u32,
 }
 
-/// Evaluates the policies of a text over the traces of a store; see [`policies`] and [`Store::dry_run`].
+/// Evaluates the policies of a text over the traces of a store; see [`policies`] and
+/// [`Store::dry_run`].
 ///
 /// # Errors
 /// The first thing that is wrong with the text.

@@ -1,8 +1,8 @@
-//! Replaces names and addresses by hashes, so that a dump can be shown to third parties: `-dC`, `set anon` (management guide §3,
-//! §9.3).
+//! Replaces names and addresses by hashes, so that a dump can be shown to third parties: `-dC`,
+//! `set anon` (management guide §3, §9.3).
 //!
-//! The hashes are HAProxy's (24 bits of XXH32, seeded with the key), so that its dumps and ours with the same key can be
-//! compared.
+//! The hashes are HAProxy's (24 bits of XXH32, seeded with the key), so that its dumps and ours
+//! with the same key can be compared.
 
 use crate::build::address::{self, Ports};
 use std::borrow::Cow;
@@ -65,8 +65,8 @@ impl Anonymiser {
         }
     }
 
-    /// An address as lines write it, with its port. Addresses that reveal no network are shown: loopback, any address,
-    /// descriptors.
+    /// An address as lines write it, with its port. Addresses that reveal no network are shown:
+    /// loopback, any address, descriptors.
     #[must_use]
     pub fn address(self, written: &str) -> Cow<'_, str> {
         let is_plain = matches!(written, "localhost" | "stdout" | "stderr")

@@ -1,8 +1,9 @@
-//! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with errors is not used.
+//! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with
+//! errors is not used.
 //!
-//! The order: the names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy
-//! consists of the result of its `defaults`, which is built once, and of its own statements. There is one parser per keyword, and
-//! values are not merged.
+//! The order: the names of proxies and servers (expressions name them), `global`, `http-errors`,
+//! then each proxy. A proxy consists of the result of its `defaults`, which is built once, and of
+//! its own statements. There is one parser per keyword, and values are not merged.
 
 pub mod address;
 pub mod arguments;
@@ -134,7 +135,8 @@ pub struct Shared<'a> {
     pub edited_patterns: Vec<(String, Span)>,
     /// The files that contain rules.
     pub files: Vec<String>,
-    /// For each proxy, the number of rules of `http-request`, `http-response` and `http-after-response` from its `defaults`.
+    /// For each proxy, the number of rules of `http-request`, `http-response` and
+    /// `http-after-response` from its `defaults`.
     pub inherited_rules: Vec<[usize; 3]>,
     /// The number of rewrites with a regular expression.
     pub rewrites: usize,
@@ -366,7 +368,8 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -
         })
 }
 
-/// Evaluates the state of the keyword at word `at`: returns its parser, None if there is nothing to do, or a fault.
+/// Evaluates the state of the keyword at word `at`: returns its parser, None if there is nothing to
+/// do, or a fault.
 pub fn parser_of<P: Copy>(
     keyword: &Keyword<P>,
     line: &Line<'_>,
@@ -386,8 +389,8 @@ pub fn parser_of<P: Copy>(
     Ok(None)
 }
 
-/// Handles the use of a keyword without a parser; the words up to the last one taken are its name. Either it is a fault, or its
-/// arguments are consumed and it has no effect.
+/// Handles the use of a keyword without a parser; the words up to the last one taken are its name.
+/// Either it is a fault, or its arguments are consumed and it has no effect.
 pub fn without_parser<P: Copy>(
     keyword: &Keyword<P>,
     cursor: &mut Cursor<'_>,
@@ -413,7 +416,8 @@ pub fn without_parser<P: Copy>(
     }
 }
 
-/// Handles a word without a parser in a line of options. `kind` is the name of such lines in messages.
+/// Handles a word without a parser in a line of options. `kind` is the name of such lines in
+/// messages.
 pub fn option_without_parser<P: Copy>(
     keyword: &Keyword<P>,
     kind: &str,
@@ -444,8 +448,8 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
-    /// The parser of the option that the cursor took last; None if its arguments were consumed here. `kind` is the name of such
-    /// lines in messages.
+    /// The parser of the option that the cursor took last; None if its arguments were consumed
+    /// here. `kind` is the name of such lines in messages.
     pub fn use_of<P: Copy>(
         &mut self,
         keyword: &Keyword<P>,
@@ -506,8 +510,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Records a parser's fault, unless the same line already has it. A log format in `defaults` is compiled for every frontend,
-    /// and all uses of a broken condition have its fault.
+    /// Records a parser's fault, unless the same line already has it. A log format in `defaults` is
+    /// compiled for every frontend, and all uses of a broken condition have its fault.
     pub fn settle(&mut self, result: Parse) {
         if let Err(fault) = result {
             let is_new = self

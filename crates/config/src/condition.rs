@@ -1,8 +1,10 @@
-//! Conditions of `.if`, `.elif` and `-cc` (manual §2.4), evaluated against a [`BuildInfo`] and an [`Environment`].
+//! Conditions of `.if`, `.elif` and `-cc` (manual §2.4), evaluated against a [`BuildInfo`] and an
+//! [`Environment`].
 //!
-//! `expression := and { "||" and }`, `and := term { "&&" term }`, `term := { "!" } ( number | "(" expression ")" | predicate )`.
-//! A condition is first parsed as a whole, so that a syntax error is always found. Then it is evaluated from left to right, only
-//! as far as needed. Chains are loops; only parentheses recurse, at most [`MAX_CONDITION_DEPTH`] deep.
+//! `expression := and { "||" and }`, `and := term { "&&" term }`, `term := { "!" } ( number | "("
+//! expression ")" | predicate )`. A condition is first parsed as a whole, so that a syntax error is
+//! always found. Then it is evaluated from left to right, only as far as needed. Chains are loops;
+//! only parentheses recurse, at most [`MAX_CONDITION_DEPTH`] deep.
 
 mod parse;
 mod predicate;
@@ -24,10 +26,11 @@ pub struct BuildInfo {
     pub version: String,
     /// Names with `+` (present) or `-` (absent), as in `-vv`: `+OPENSSL -LUA …`.
     pub features: String,
-    /// The OpenSSL version for `openssl_version_*`, in its format (`3.0.13`, `1.1.1w`). None: not OpenSSL; the predicate is an
-    /// error.
+    /// The OpenSSL version for `openssl_version_*`, in its format (`3.0.13`, `1.1.1w`). None: not
+    /// OpenSSL; the predicate is an error.
     pub openssl_version: Option<String>,
-    /// The full name of the TLS library, for `ssllib_name_startswith`: `OpenSSL 3.0.13 …`, `AWS-LC 1.32.0`.
+    /// The full name of the TLS library, for `ssllib_name_startswith`: `OpenSSL 3.0.13 …`, `AWS-LC
+    /// 1.32.0`.
     pub ssllib_name: Option<String>,
     /// The AWS-LC API number. None: not AWS-LC; the predicate is an error.
     pub awslc_api: Option<i64>,
@@ -46,7 +49,8 @@ pub struct ConditionError {
     pub message: String,
 }
 
-/// Evaluates `expr`, whose words are already resolved and joined by single spaces. The empty expression is false.
+/// Evaluates `expr`, whose words are already resolved and joined by single spaces. The empty
+/// expression is false.
 pub fn evaluate(
     expr: &[u8],
     build: &BuildInfo,
@@ -64,8 +68,9 @@ pub fn evaluate(
         })
 }
 
-/// Like [`evaluate`], for the argument of `-cc`: it is first split into words, and its quotes, escapes and variables are
-/// resolved; comments are not supported. The exit code is 0 for true, 1 for false and 2 for an error.
+/// Like [`evaluate`], for the argument of `-cc`: it is first split into words, and its quotes,
+/// escapes and variables are resolved; comments are not supported. The exit code is 0 for true, 1
+/// for false and 2 for an error.
 pub fn evaluate_argument(
     argument: &[u8],
     build: &BuildInfo,

@@ -1,9 +1,9 @@
-//! Diagnostics: faults of a configuration. They are collected as values while all of it is read, and rendered in HAProxy's
-//! format.
+//! Diagnostics: faults of a configuration. They are collected as values while all of it is read,
+//! and rendered in HAProxy's format.
 //!
-//! Nothing here prints. The place of a message (`parsing [file:line] : `) comes from its span, never from its text, and the text
-//! has no line feed. The source line follows, with a caret below the word. The number of stored diagnostics is limited; all of
-//! them are counted.
+//! Nothing here prints. The place of a message (`parsing [file:line] : `) comes from its span,
+//! never from its text, and the text has no line feed. The source line follows, with a caret below
+//! the word. The number of stored diagnostics is limited; all of them are counted.
 
 use crate::tree::Span;
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use syntax::octets::readable;
 
-/// Most diagnostics of each severity that are stored; further ones are only counted. Less severe ones never displace an error.
+/// Most diagnostics of each severity that are stored; further ones are only counted. Less severe
+/// ones never displace an error.
 pub const MAX_DIAGNOSTICS: usize = 1000;
 
 /// Most stored messages without a place that differ only in names, such as one per proxy.
@@ -30,7 +31,8 @@ pub enum Severity {
     Diag,
     /// Information.
     Notice,
-    /// The configuration works, but may not do what its author expects. Fatal with `-dW` and `zero-warning`.
+    /// The configuration works, but may not do what its author expects. Fatal with `-dW` and
+    /// `zero-warning`.
     Warning,
     /// The configuration is refused.
     Alert,
@@ -134,7 +136,8 @@ impl Diagnostics {
         self.add(Severity::Diag, Some(span), message)
     }
 
-    /// Adds a message of any severity. A message about the whole configuration or a missing file has no place.
+    /// Adds a message of any severity. A message about the whole configuration or a missing file
+    /// has no place.
     pub fn add(
         &mut self,
         severity: Severity,
@@ -158,7 +161,8 @@ impl Diagnostics {
         self
     }
 
-    /// Like [`Diagnostics::add`], unless the same message was added for this place before. Returns whether it is new.
+    /// Like [`Diagnostics::add`], unless the same message was added for this place before. Returns
+    /// whether it is new.
     pub fn add_once(&mut self, severity: Severity, span: &Span, message: String) -> bool {
         let place = (
             Arc::as_ptr(&span.source).addr(),
@@ -173,7 +177,8 @@ impl Diagnostics {
         is_new
     }
 
-    /// Counts messages that differ only in the text between quotes. Returns whether the limit is exceeded.
+    /// Counts messages that differ only in the text between quotes. Returns whether the limit is
+    /// exceeded.
     fn is_one_of_many(&mut self, severity: Severity, message: &str) -> bool {
         let shape: Vec<&str> = message.split('\'').step_by(2).collect();
         let alike = self
@@ -189,7 +194,8 @@ impl Diagnostics {
         alike.count > MAX_ALIKE
     }
 
-    /// Adds a line of advice to the message added last: `diagnostics.alert(span, "…").help("Did you mean …?")`.
+    /// Adds a line of advice to the message added last: `diagnostics.alert(span, "…").help("Did you
+    /// mean …?")`.
     pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
         if self.last_is_kept
             && let Some(last) = self.items.last_mut()
@@ -223,7 +229,8 @@ impl Diagnostics {
         self.found[Severity::Warning as usize]
     }
 
-    /// Whether the configuration must be refused. `zero_warning`: warnings count too (`-dW`, `zero-warning`).
+    /// Whether the configuration must be refused. `zero_warning`: warnings count too (`-dW`,
+    /// `zero-warning`).
     pub fn refuses(&self, zero_warning: bool) -> bool {
         self.alerts() > 0 || (zero_warning && self.warnings() > 0)
     }
@@ -270,8 +277,8 @@ impl Diagnostics {
         out
     }
 
-    /// The final lines of HAProxy for a refused configuration: each file with errors, and that they are fatal. Empty if the
-    /// configuration is not refused.
+    /// The final lines of HAProxy for a refused configuration: each file with errors, and that they
+    /// are fatal. Empty if the configuration is not refused.
     pub fn render_closing(&self, how: &Rendering, zero_warning: bool) -> String {
         let mut out = String::new();
         if how.quiet || !self.refuses(zero_warning) {

@@ -1,7 +1,8 @@
-//! Nesting of `.if`, `.elif`, `.else` and `.endif` (manual §2.4), which determines the lines that are read.
+//! Nesting of `.if`, `.elif`, `.else` and `.endif` (manual §2.4), which determines the lines that
+//! are read.
 //!
-//! The caller reports a misplaced directive (a second `.else`, an extra `.endif`). It changes nothing here, so that the rest of
-//! the file can still be read.
+//! The caller reports a misplaced directive (a second `.else`, an extra `.endif`). It changes
+//! nothing here, so that the rest of the file can still be read.
 
 use crate::tree::Span;
 
@@ -31,7 +32,8 @@ enum Branch {
     Taken,
     /// Its lines are skipped; a later branch may be taken.
     Waiting,
-    /// No later branch is taken: one was, or the surrounding lines are skipped, or the condition could not be evaluated.
+    /// No later branch is taken: one was, or the surrounding lines are skipped, or the condition
+    /// could not be evaluated.
     Done,
 }
 
@@ -54,8 +56,8 @@ impl Blocks {
                 .is_none_or(|block| block.branch == Branch::Taken)
     }
 
-    /// Opens a block at `start`. `condition` is evaluated only if the current lines are read; None means that it could not be
-    /// evaluated. False if the nesting is too deep.
+    /// Opens a block at `start`. `condition` is evaluated only if the current lines are read; None
+    /// means that it could not be evaluated. False if the nesting is too deep.
     pub fn enter(&mut self, start: &Span, condition: impl FnOnce() -> Option<bool>) -> bool {
         if self.open.len() == MAX_NESTED_BLOCKS {
             self.beyond += 1;

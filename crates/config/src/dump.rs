@@ -1,7 +1,8 @@
-//! `-dK<class>[,…]`: the implemented keywords, in the format of HAProxy's listings (management guide §3, `-dK`).
+//! `-dK<class>[,…]`: the implemented keywords, in the format of HAProxy's listings (management
+//! guide §3, `-dK`).
 //!
-//! A keyword of HAProxy that this version lacks is listed in its place after `NOT_YET`. Tools that skip comments only see the
-//! usable ones.
+//! A keyword of HAProxy that this version lacks is listed in its place after `NOT_YET`. Tools that
+//! skip comments only see the usable ones.
 
 use crate::keywords::{
     self, Keyword, Places, State, actions, bind, checks, global, proxy, server, tls,
@@ -27,8 +28,8 @@ const CLASSES: &[Class] = &[
     ("svc", "service names", Some(String::new)),
 ];
 
-/// The listing of classes, such as `acl,smp`, `all` or `help`. `commands` are the lines of the runtime interface. An unknown
-/// class lists nothing, as in HAProxy.
+/// The listing of classes, such as `acl,smp`, `all` or `help`. `commands` are the lines of the
+/// runtime interface. An unknown class lists nothing, as in HAProxy.
 #[must_use]
 pub fn keywords(classes: &str, commands: &str) -> String {
     let mut out = String::new();

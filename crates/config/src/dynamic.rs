@@ -1,8 +1,9 @@
-//! Changes at run time: server lines that are added (management guide §9.3 "add server"), and weights.
+//! Changes at run time: server lines that are added (management guide §9.3 "add server"), and
+//! weights.
 //!
-//! An added line is parsed as a line of its backend, after the `global` and `default-server` lines with the defaults of servers.
-//! The configuration keeps those lines for this purpose ([`crate::model::Global::server_lines`],
-//! [`crate::model::Proxy::default_server_lines`]).
+//! An added line is parsed as a line of its backend, after the `global` and `default-server` lines
+//! with the defaults of servers. The configuration keeps those lines for this purpose
+//! ([`crate::model::Global::server_lines`], [`crate::model::Proxy::default_server_lines`]).
 
 use crate::build::Settings;
 pub use crate::build::cookie::dynamic_value as cookie_value;
@@ -60,8 +61,8 @@ pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
 /// The weight that a command or an agent asks for: a number, or a percentage of the `initial` one.
 ///
 /// # Errors
-/// The reason in HAProxy's words (`server_parse_weight_change_request`): the text is no weight, or the proxy's balance
-/// algorithm does not allow this one.
+/// The reason in HAProxy's words (`server_parse_weight_change_request`): the text is no weight, or
+/// the proxy's balance algorithm does not allow this one.
 pub fn weight(proxy: &Proxy, initial: u32, text: &str) -> Result<u32, &'static str> {
     if text.is_empty() {
         return Err("Require <weight> or <weight%>.\n");
@@ -105,8 +106,9 @@ pub fn leading_number(text: &str) -> Option<(i64, &str)> {
     Some((number.parse().unwrap_or(limit), &text[end..]))
 }
 
-/// Parses a server of the proxy at this index: its name, and the words that follow it. As in HAProxy, variables in its address
-/// are expanded from `environment`. Host names are not resolved. A server without an id of its own has the id 0.
+/// Parses a server of the proxy at this index: its name, and the words that follow it. As in
+/// HAProxy, variables in its address are expanded from `environment`. Host names are not resolved.
+/// A server without an id of its own has the id 0.
 ///
 /// # Errors
 /// All faults.

@@ -1,5 +1,6 @@
-//! The environment in which a configuration is read (manual §2.3): a copy of the process's environment, which `setenv` and
-//! related keywords change. The process's own environment never changes.
+//! The environment in which a configuration is read (manual §2.3): a copy of the process's
+//! environment, which `setenv` and related keywords change. The process's own environment never
+//! changes.
 
 use crate::suggest;
 use crate::tree::{Span, Statement};
@@ -25,7 +26,8 @@ pub const TCP_LOG_FORMAT: &str =
 pub const TCP_CLF_LOG_FORMAT: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U %ts-- \
      %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
 
-/// The lines of a TLS key log: label and fetch of its secret. Client side and server side differ in the prefix of the fetches.
+/// The lines of a TLS key log: label and fetch of its secret. Client side and server side differ in
+/// the prefix of the fetches.
 const KEYLOG_LINES: [(&str, &str); 8] = [
     ("CLIENT_RANDOM", "session_key,hex"),
     ("CLIENT_EARLY_TRAFFIC_SECRET", "client_early_traffic_secret"),
@@ -110,7 +112,8 @@ impl Environment {
             .insert(name.as_ref().to_vec(), value.as_ref().to_vec());
     }
 
-    /// `text` with every `$NAME` and `${NAME}` replaced by its value; an unset name is replaced by nothing.
+    /// `text` with every `$NAME` and `${NAME}` replaced by its value; an unset name is replaced by
+    /// nothing.
     pub fn expand<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let mut rest = text;
         let mut out = Vec::new();
@@ -162,8 +165,8 @@ impl Environment {
         )
     }
 
-    /// Executes `setenv`, `presetenv`, `unsetenv` and `resetenv` (manual §3.1); other statements do nothing. The error is a place
-    /// and a message.
+    /// Executes `setenv`, `presetenv`, `unsetenv` and `resetenv` (manual §3.1); other statements do
+    /// nothing. The error is a place and a message.
     pub(crate) fn apply(&mut self, statement: &Statement) -> Result<(), (Span, String)> {
         match statement.keyword() {
             "setenv" => self.apply_set(statement, true),

@@ -1,8 +1,10 @@
-//! The keyword table: every section and keyword of HAProxy 3.5, once. The parser, the generated reference ([`crate::docs`]) and
-//! "did you mean" read it. Adding a keyword changes one entry and its parser.
+//! The keyword table: every section and keyword of HAProxy 3.5, once. The parser, the generated
+//! reference ([`crate::docs`]) and "did you mean" read it. Adding a keyword changes one entry and
+//! its parser.
 //!
-//! The state of an entry determines the result of a use, so that nothing is silently ignored. A keyword is parsed, refused as not
-//! implemented yet, checked and reported to have no effect, or refused as removed.
+//! The state of an entry determines the result of a use, so that nothing is silently ignored. A
+//! keyword is parsed, refused as not implemented yet, checked and reported to have no effect, or
+//! refused as removed.
 
 pub mod actions;
 pub mod arguments;
@@ -22,8 +24,8 @@ use crate::build::legacy::Rewrite;
 use arguments::Args;
 use features::Feature;
 
-/// The places where a keyword is valid: a set of section kinds, of rule sets or of kinds of lines. Each table uses one of the
-/// three.
+/// The places where a keyword is valid: a set of section kinds, of rule sets or of kinds of lines.
+/// Each table uses one of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places(u32);
 
@@ -118,7 +120,8 @@ pub enum State<P> {
     Partly(P, &'static str),
     /// Known and refused: this version does not implement it.
     NotYet,
-    /// Parsed into the model. A notice says that it has no effect, because the feature that would use it does not exist yet.
+    /// Parsed into the model. A notice says that it has no effect, because the feature that would
+    /// use it does not exist yet.
     Ahead(P, Feature),
     /// Its arguments are checked. A notice says that it has no effect.
     NoEffect(Why),
@@ -142,7 +145,8 @@ pub enum Elsewhere {
 /// Why a keyword has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It configures a feature that does not exist here yet. The keyword that enables the feature is refused ([`State::NotYet`]).
+    /// It configures a feature that does not exist here yet. The keyword that enables the feature
+    /// is refused ([`State::NotYet`]).
     Absent(Feature),
     /// It configures something that only HAProxy has. The text is the reason, as a clause.
     Foreign(&'static str),
@@ -164,7 +168,8 @@ impl<P: Copy> State<P> {
 /// One keyword.
 #[derive(Clone, Copy, Debug)]
 pub struct Keyword<P> {
-    /// The name in the file. A name that ends in `*` is followed by parentheses or a number, as in `set-var(txn.x)`.
+    /// The name in the file. A name that ends in `*` is followed by parentheses or a number, as in
+    /// `set-var(txn.x)`.
     pub name: &'static str,
     /// The places where it is valid.
     pub places: Places,
@@ -174,7 +179,8 @@ pub struct Keyword<P> {
     pub state: State<P>,
     /// The result of using it in a section for which it is not valid.
     pub elsewhere: Elsewhere,
-    /// For a removed directive: writes the replacement of a line, if it can be derived automatically.
+    /// For a removed directive: writes the replacement of a line, if it can be derived
+    /// automatically.
     pub instead: Option<Rewrite>,
     /// Which of its arguments hold a secret. They are hidden where the file is shown.
     pub secret: Secret,
@@ -182,11 +188,12 @@ pub struct Keyword<P> {
     pub doc: &'static str,
 }
 
-/// The arguments of a keyword that hold a secret: a password or a key. Without data, so that each entry of the large tables of
-/// keywords has a byte of it.
+/// The arguments of a keyword that hold a secret: a password or a key. Without data, so that each
+/// entry of the large tables of keywords has a byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// None that the keyword determines. [`crate::secrets`] still hides what has the name of a secret.
+    /// None that the keyword determines. [`crate::secrets`] still hides what has the name of a
+    /// secret.
     No,
     /// All. An option of a line has only one.
     All,

@@ -1,8 +1,10 @@
-//! Splits a line of a configuration into words: quotes, escapes, comments and environment variables (manual §2.2, §2.3).
+//! Splits a line of a configuration into words: quotes, escapes, comments and environment variables
+//! (manual §2.2, §2.3).
 //!
-//! It follows HAProxy byte for byte, also in surprising cases. There is no line continuation (a backslash at the end of a line is
-//! literal). A backslash before a tab is literal. A carriage return after a word ends the line. Variables are expanded inside
-//! double quotes only. A default value (`${X-default}`) is literal up to the brace. Work and memory are linear in the line and
+//! It follows HAProxy byte for byte, also in surprising cases. There is no line continuation (a
+//! backslash at the end of a line is literal). A backslash before a tab is literal. A carriage
+//! return after a word ends the line. Variables are expanded inside double quotes only. A default
+//! value (`${X-default}`) is literal up to the brace. Work and memory are linear in the line and
 //! its expansion; both are limited by [`MAX_LINE_BYTES`].
 
 use crate::environment::Environment;
@@ -16,7 +18,8 @@ mod tests;
 /// Most words in a line; a line with more is refused (HAProxy has the same limit).
 pub const MAX_LINE_ARGS: usize = 64;
 
-/// Most bytes of a line as written, and of all its words after expansion. HAProxy is limited only by memory.
+/// Most bytes of a line as written, and of all its words after expansion. HAProxy is limited only
+/// by memory.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The inputs for reading a line, other than the line.
@@ -28,7 +31,8 @@ pub struct Context<'a> {
     pub file: &'a str,
     /// `${.LINE}`
     pub line: u32,
-    /// `${.SECTION}`: the name of the section, or its kind if it has none; None before the first section.
+    /// `${.SECTION}`: the name of the section, or its kind if it has none; None before the first
+    /// section.
     pub section: Option<&'a [u8]>,
     /// Whether `#` starts a comment: in files, not in the expression of `-cc`.
     pub comments: bool,
@@ -214,7 +218,8 @@ impl Lexer<'_> {
         self.in_word |= self.empty_quote;
     }
 
-    /// A carriage return among other white space is white space; only one directly after a word ends the line.
+    /// A carriage return among other white space is white space; only one directly after a word
+    /// ends the line.
     fn skip_space(&mut self) {
         while is_space(self.peek(0)) {
             self.at += 1;
@@ -378,7 +383,8 @@ impl Lexer<'_> {
         Ok(has_default.then_some(start..end))
     }
 
-    /// Adds `value`, split at white space. Its first and last word are joined with the text around the variable.
+    /// Adds `value`, split at white space. Its first and last word are joined with the text around
+    /// the variable.
     fn emit_words(&mut self, value: &[u8], from: usize) -> Result<(), LexError> {
         for &byte in value {
             if is_space(byte) {

@@ -1,8 +1,9 @@
-//! The configuration language: words become a tree with source places, then a typed configuration. One run reports every error of
-//! every file.
+//! The configuration language: words become a tree with source places, then a typed configuration.
+//! One run reports every error of every file.
 //!
-//! [`lexer`] and [`reader`] build the tree. [`condition`] and [`environment`] determine which parts of the files apply.
-//! [`keywords`] lists the keywords, [`build`] parses them, and [`model`] is the result.
+//! [`lexer`] and [`reader`] build the tree. [`condition`] and [`environment`] determine which parts
+//! of the files apply. [`keywords`] lists the keywords, [`build`] parses them, and [`model`] is the
+//! result.
 pub mod anonymise;
 pub mod build;
 pub mod condition;

@@ -1,7 +1,8 @@
 //! `-dC[key][,line]`: prints the files without comments (management guide §3).
 //!
-//! Lines are split into words, without further processing: `.if` blocks are not evaluated, and `setenv` is not executed. With a
-//! key, names, addresses and paths become hashes, and text that may be confidential is omitted.
+//! Lines are split into words, without further processing: `.if` blocks are not evaluated, and
+//! `setenv` is not executed. With a key, names, addresses and paths become hashes, and text that
+//! may be confidential is omitted.
 
 use crate::anonymise::Anonymiser;
 use crate::diagnostic::Diagnostics;

@@ -19,11 +19,12 @@ pub struct LoadOptions<'a> {
     pub zero_warning: bool,
 }
 
-/// Reads and builds `inputs` as one configuration. `environment` is the process's environment; afterwards, it contains the
-/// changes by `setenv` and related keywords.
+/// Reads and builds `inputs` as one configuration. `environment` is the process's environment;
+/// afterwards, it contains the changes by `setenv` and related keywords.
 ///
 /// # Errors
-/// All diagnostics, if there is an alert, or a warning where warnings are errors (`-dW`, `zero-warning`).
+/// All diagnostics, if there is an alert, or a warning where warnings are errors (`-dW`,
+/// `zero-warning`).
 pub fn load(
     inputs: &[Input],
     options: LoadOptions<'_>,

@@ -1,5 +1,5 @@
-//! The typed configuration, which runs. It does not change after the build. Names are resolved to indexes, settings of `defaults`
-//! are copied and their rules shared, and expressions are compiled.
+//! The typed configuration, which runs. It does not change after the build. Names are resolved to
+//! indexes, settings of `defaults` are copied and their rules shared, and expressions are compiled.
 
 mod balance;
 mod bandwidth;

@@ -1,9 +1,10 @@
-//! Reads texts into a [`Tree`]: splits lines into words, assigns words to sections, executes directives, and collects every
-//! error.
+//! Reads texts into a [`Tree`]: splits lines into words, assigns words to sections, executes
+//! directives, and collects every error.
 //!
-//! It follows HAProxy line by line, but continues after every error, so that one run shows all of them. If a broken line makes
-//! the meaning of other lines uncertain (a section whose header is invalid, a block whose condition cannot be evaluated), those
-//! lines are skipped. There is one pass: `setenv` and related keywords apply to the lines after them.
+//! It follows HAProxy line by line, but continues after every error, so that one run shows all of
+//! them. If a broken line makes the meaning of other lines uncertain (a section whose header is
+//! invalid, a block whose condition cannot be evaluated), those lines are skipped. There is one
+//! pass: `setenv` and related keywords apply to the lines after them.
 
 use crate::condition::{self, BuildInfo};
 use crate::diagnostic::{Diagnostics, Severity};
@@ -58,8 +59,9 @@ pub struct Options<'a> {
     pub build: &'a BuildInfo,
 }
 
-/// Reads `inputs` in order as one configuration. `environment` is the initial environment; afterwards, it contains the changes by
-/// `setenv` and related keywords. Continues after errors: the diagnostics contain those of all texts.
+/// Reads `inputs` in order as one configuration. `environment` is the initial environment;
+/// afterwards, it contains the changes by `setenv` and related keywords. Continues after errors:
+/// the diagnostics contain those of all texts.
 pub fn read(
     inputs: &[Input],
     options: &Options<'_>,
@@ -349,7 +351,8 @@ impl Reader<'_> {
             Err(error) => error,
         };
         let written = words[1].range.start..words[words.len() - 1].range.end;
-        // Offsets in the expression equal those in the line, unless quotes, variables or blanks were resolved.
+        // Offsets in the expression equal those in the line, unless quotes, variables or blanks
+        // were resolved.
         let as_written = self.written.get(written.clone()) == Some(&expression);
         let at = written.start + error.offset;
         let span = self.span(if as_written { at..at + 1 } else { written });

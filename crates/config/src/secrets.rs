@@ -1,9 +1,10 @@
 //! Hides the secrets in a line of a configuration, for pages that show the files.
 //!
 //! Hidden are: arguments that the keyword table or the table of converters marks
-//! ([`crate::keywords::Secret`]), the values of headers, variables and parameters with the name of a
-//! secret, the patterns that such values are compared with, `name: value` and `name=value` in texts,
-//! passwords in URLs, and all of this in comments. A line that cannot be read hides more, not less.
+//! ([`crate::keywords::Secret`]), the values of headers, variables and parameters with the name of
+//! a secret, the patterns that such values are compared with, `name: value` and `name=value` in
+//! texts, passwords in URLs, and all of this in comments. A line that cannot be read hides more,
+//! not less.
 
 mod names;
 #[cfg(test)]
@@ -40,7 +41,8 @@ const ENTITIES: &[&str] = &[
     "use_backend",
     "user",
 ];
-/// Parts of the names of fetches that have the argument of a header, a cookie, a parameter or a variable.
+/// Parts of the names of fetches that have the argument of a header, a cookie, a parameter or a
+/// variable.
 const FETCHES_BY_NAME: &[&str] = &["cook", "env", "hdr", "json", "param", "var"];
 /// Functions whose arguments are constants.
 const CONSTANTS: &[&str] = &["bin(", "int(", "str("];
@@ -95,8 +97,9 @@ pub fn hide(line: &str) -> Shown {
     shown
 }
 
-/// Hides the rest of a text after the name of a secret: `name: value`, `name=value`, and after the user in a
-/// URL. For texts that are not lines of a configuration, such as header fields and messages.
+/// Hides the rest of a text after the name of a secret: `name: value`, `name=value`, and after the
+/// user in a URL. For texts that are not lines of a configuration, such as header fields and
+/// messages.
 #[must_use]
 pub fn hide_text(text: &str) -> String {
     match secret_in_text(text) {

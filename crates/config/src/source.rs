@@ -1,4 +1,5 @@
-//! The files of a configuration: `-f` files and directories, and the arguments after `--` (management guide §3).
+//! The files of a configuration: `-f` files and directories, and the arguments after `--`
+//! (management guide §3).
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::reader::Input;
@@ -8,15 +9,17 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes from a file that is not regular (a pipe, `/dev/stdin`) and may never end; HAProxy's limit.
+/// Most bytes from a file that is not regular (a pipe, `/dev/stdin`) and may never end; HAProxy's
+/// limit.
 pub const MAX_STREAM_BYTES: u64 = 10 << 20;
 
 /// Most bytes from a regular file.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Reads every file of `paths` in order. A directory stands for its regular files named `*.cfg` that are not hidden, sorted by
-/// bytes. Each file that cannot be read is an alert; the others are still read. No paths, or only empty directories, result in no
-/// input: as in HAProxy, the caller prints its usage.
+/// Reads every file of `paths` in order. A directory stands for its regular files named `*.cfg`
+/// that are not hidden, sorted by bytes. Each file that cannot be read is an alert; the others are
+/// still read. No paths, or only empty directories, result in no input: as in HAProxy, the caller
+/// prints its usage.
 pub fn load(paths: &[impl AsRef<Path>], diagnostics: &mut Diagnostics) -> Vec<Input> {
     let mut inputs = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
@@ -63,7 +66,8 @@ fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether the name is not hidden and its first `.cfg` is at its end (not `a.cfg.cfg`, as in HAProxy).
+/// Whether the name is not hidden and its first `.cfg` is at its end (not `a.cfg.cfg`, as in
+/// HAProxy).
 fn is_configuration(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let extension = name.windows(4).position(|part| part == b".cfg");

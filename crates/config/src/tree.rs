@@ -1,8 +1,8 @@
 //! The tree with source places: the text of each section, before its meaning is known.
 //!
-//! A configuration file consists of bytes, and so does a word: `caf\xe9` is four bytes. [`Text`] reads as the text for messages
-//! and comparisons with keywords. Its exact bytes ([`Text::bytes`]) are used for values that are sent, for expressions and for
-//! files.
+//! A configuration file consists of bytes, and so does a word: `caf\xe9` is four bytes. [`Text`]
+//! reads as the text for messages and comparisons with keywords. Its exact bytes ([`Text::bytes`])
+//! are used for values that are sent, for expressions and for files.
 
 use std::fmt;
 use std::ops::Deref;
@@ -99,7 +99,8 @@ impl Span {
         None
     }
 
-    /// One character of a source, by line and column counted from 1; if it does not exist, the line's end.
+    /// One character of a source, by line and column counted from 1; if it does not exist, the
+    /// line's end.
     pub fn of_character(source: Arc<Source>, line: u32, column: u32) -> Span {
         let mut at = 0;
         let mut len = 0;
@@ -147,8 +148,8 @@ impl fmt::Debug for Span {
     }
 }
 
-/// The resolved bytes of a word. It reads as `str`: the text itself if it is UTF-8, otherwise with its other bytes escaped by
-/// [`readable`], which equals no keyword.
+/// The resolved bytes of a word. It reads as `str`: the text itself if it is UTF-8, otherwise with
+/// its other bytes escaped by [`readable`], which equals no keyword.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     readable: Box<str>,
@@ -165,7 +166,8 @@ impl Text {
         }
     }
 
-    /// The text for comparisons with keywords, names, numbers and messages; never for a value that is sent.
+    /// The text for comparisons with keywords, names, numbers and messages; never for a value that
+    /// is sent.
     pub fn as_str(&self) -> &str {
         &self.readable
     }
@@ -223,7 +225,8 @@ impl fmt::Debug for Text {
 pub struct Word {
     /// The resolved text.
     pub text: Text,
-    /// The place as written, including quotes and variables. The words of one `"${X[*]}"` share a place.
+    /// The place as written, including quotes and variables. The words of one `"${X[*]}"` share a
+    /// place.
     pub span: Span,
 }
 
@@ -237,7 +240,8 @@ impl Word {
 /// One line of a section, without the prefixes `no` and `default`. It always has words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The keyword and its arguments; at least one word, at most [`crate::lexer::MAX_LINE_ARGS`], none of them empty.
+    /// The keyword and its arguments; at least one word, at most [`crate::lexer::MAX_LINE_ARGS`],
+    /// none of them empty.
     pub words: Vec<Word>,
     /// The prefix before the keyword.
     pub prefix: Prefix,
@@ -254,7 +258,8 @@ impl Statement {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The text of argument `index`; the keyword is 0. Empty if there is none, as in HAProxy's parsers.
+    /// The text of argument `index`; the keyword is 0. Empty if there is none, as in HAProxy's
+    /// parsers.
     pub fn arg(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |word| word.text.as_str())
     }
@@ -277,13 +282,15 @@ pub enum Prefix {
     Default,
 }
 
-/// A section: its header line and its statements. Sections with the same kind and name are still separate.
+/// A section: its header line and its statements. Sections with the same kind and name are still
+/// separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The line that opens the section; its keyword is one of the section names given to the reader.
+    /// The line that opens the section; its keyword is one of the section names given to the
+    /// reader.
     pub header: Statement,
-    /// The lines of the section in order. They include `setenv`, `presetenv`, `unsetenv` and `resetenv` of `global`, which the
-    /// reader has already executed and checked.
+    /// The lines of the section in order. They include `setenv`, `presetenv`, `unsetenv` and
+    /// `resetenv` of `global`, which the reader has already executed and checked.
     pub statements: Vec<Statement>,
     /// The `[scope]` that applies to the header, in the files of filters with scopes.
     pub scope: Option<Arc<str>>,

@@ -17,7 +17,8 @@ pub enum Action {
     Health(bool),
 }
 
-/// Applies an action to a server of a backend. Returns the message of the command, or why it was refused.
+/// Applies an action to a server of a backend. Returns the message of the command, or why it was
+/// refused.
 pub type Change = dyn Fn(&str, &str, &Action) -> Result<String, String> + Send + Sync;
 
 /// Most bytes of a weight.

@@ -1,4 +1,5 @@
-//! `GET /api/config`: the files of the running configuration, and the messages about them at the start.
+//! `GET /api/config`: the files of the running configuration, and the messages about them at the
+//! start.
 
 use config::secrets;
 use serde_json::{Value, json};

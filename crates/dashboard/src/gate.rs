@@ -16,7 +16,8 @@ const TOKEN: HeaderName = HeaderName::from_static("x-spangate-token");
 pub struct Gate {
     /// `user:password` of every permitted user; empty if no password is asked for.
     accounts: Vec<Vec<u8>>,
-    /// The token that every action must carry. Pages of the dashboard receive it with their data; other sites cannot read it.
+    /// The token that every action must carry. Pages of the dashboard receive it with their data;
+    /// other sites cannot read it.
     token: String,
 }
 
@@ -66,14 +67,15 @@ impl Gate {
         }
     }
 
-    /// Whether a request for data comes from the page of another site, according to the browser (`Sec-Fetch-Site`).
+    /// Whether a request for data comes from the page of another site, according to the browser
+    /// (`Sec-Fetch-Site`).
     pub fn is_foreign(fields: &HeaderMap) -> bool {
         let site = fields.get("sec-fetch-site");
         site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
     }
 
-    /// Checks that a request with a change comes from one of our pages: its origin is the address to which it was sent, and it
-    /// carries the token.
+    /// Checks that a request with a change comes from one of our pages: its origin is the address
+    /// to which it was sent, and it carries the token.
     ///
     /// # Errors
     /// It does not.
@@ -116,7 +118,8 @@ fn host(fields: &HeaderMap) -> Option<&str> {
     fields.get(HOST).and_then(|host| host.to_str().ok())
 }
 
-/// Whether another site cannot have made this name point here (DNS rebinding): it is an address, or a name of this machine.
+/// Whether another site cannot have made this name point here (DNS rebinding): it is an address, or
+/// a name of this machine.
 fn is_ours(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

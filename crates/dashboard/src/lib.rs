@@ -1,7 +1,8 @@
 //! The dashboard: pages and a JSON API about the process that serves them (section `dashboard`).
 //!
-//! One control thread with its own runtime serves everything over HTTP/1.1. No worker ever waits for it. It reads the state that
-//! workers share, like `show stat`. It changes servers only through commands of the runtime interface.
+//! One control thread with its own runtime serves everything over HTTP/1.1. No worker ever waits
+//! for it. It reads the state that workers share, like `show stat`. It changes servers only through
+//! commands of the runtime interface.
 //!
 //! | file | holds |
 //! |---|---|

@@ -177,7 +177,8 @@ fn value(value: &stats::Value<'_>) -> Value {
     }
 }
 
-/// Percentiles of the total time since the start, and the buckets. Differences of the buckets give the percentiles of any period.
+/// Percentiles of the total time since the start, and the buckets. Differences of the buckets give
+/// the percentiles of any period.
 fn latency(latency: Option<&Latency>) -> Value {
     let Some(latency) = latency else {
         return Value::Null;

@@ -2,8 +2,9 @@
 
 use stats::latency::{BOUNDS_MS, Histogram};
 
-/// The time in milliseconds below which this share of the streams was; None if there were no streams. Times are assumed to be
-/// spread evenly within a bucket. For the last bucket, which has no upper bound, the result is its lower bound.
+/// The time in milliseconds below which this share of the streams was; None if there were no
+/// streams. Times are assumed to be spread evenly within a bucket. For the last bucket, which has
+/// no upper bound, the result is its lower bound.
 pub fn percentile(histogram: &Histogram, share: f64) -> Option<f64> {
     let all = histogram.count();
     if all == 0 {

@@ -3,7 +3,8 @@
 /// Most parameters of a query.
 const PAIRS_MAX: usize = 128;
 
-/// The names and values of a query, decoded (`application/x-www-form-urlencoded`). Bytes that are not UTF-8 are replaced.
+/// The names and values of a query, decoded (`application/x-www-form-urlencoded`). Bytes that are
+/// not UTF-8 are replaced.
 pub fn pairs(query: &str) -> Vec<(String, String)> {
     let parts = query.split('&').filter(|part| !part.is_empty());
     let pairs = parts.take(PAIRS_MAX).map(|part| {

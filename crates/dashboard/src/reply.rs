@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// An answer.
 pub type Reply = Response<Full<Bytes>>;
 
-/// Scripts, styles and data come only from here. Other sites can neither embed the pages nor learn their addresses.
+/// Scripts, styles and data come only from here. Other sites can neither embed the pages nor learn
+/// their addresses.
 const FIELDS: [(header::HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,

@@ -1,4 +1,5 @@
-//! `GET /api/sampling` and `POST /api/dry-run`: the sampling of collectors, and the results of other policies.
+//! `GET /api/sampling` and `POST /api/dry-run`: the sampling of collectors, and the results of
+//! other policies.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};

@@ -190,8 +190,8 @@ impl Server {
             () = sleep(CONNECTION_TIME_MAX) => {}
             () = over(self.ended) => {}
         }
-        // The graceful shutdown closes a connection that waits for its first request. No other process
-        // can answer that request, so it is answered here.
+        // The graceful shutdown closes a connection that waits for its first request. No other
+        // process can answer that request, so it is answered here.
         tokio::select! {
             _ = connection.as_mut() => return,
             () = asked.notified() => {}

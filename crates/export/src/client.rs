@@ -17,7 +17,8 @@ pub struct Client(Kind);
 /// Options of a client over gRPC besides its settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrpcOptions {
-    /// The value of `:authority`, and the name that the certificate must have; by default the host and port of the endpoint.
+    /// The value of `:authority`, and the name that the certificate must have; by default the host
+    /// and port of the endpoint.
     pub authority: Option<String>,
     /// Path of a Unix socket to use instead of the endpoint's host.
     pub unix: Option<String>,
@@ -25,7 +26,8 @@ pub struct GrpcOptions {
     pub keepalive: Option<Keepalive>,
     /// A proxy through which connections are tunnelled.
     pub proxy: Option<Proxy>,
-    /// Use all addresses of the endpoint's host in turn; otherwise one connection to the first address that accepts.
+    /// Use all addresses of the endpoint's host in turn; otherwise one connection to the first
+    /// address that accepts.
     pub is_balanced: bool,
 }
 
@@ -125,7 +127,8 @@ impl Client {
         Ok(Client(Kind::Grpc(Box::new(grpc))))
     }
 
-    /// Prepares a request for sending: in the encoding of the settings, compressed if they require it.
+    /// Prepares a request for sending: in the encoding of the settings, compressed if they require
+    /// it.
     ///
     /// # Errors
     /// Compression failed.

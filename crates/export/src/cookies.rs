@@ -47,8 +47,8 @@ impl Jar {
         }
     }
 
-    /// Keeps the cookies that a response sets; `now_s` is in seconds of the UNIX epoch. Ignores malformed cookies and those that
-    /// the receiver may not set.
+    /// Keeps the cookies that a response sets; `now_s` is in seconds of the UNIX epoch. Ignores
+    /// malformed cookies and those that the receiver may not set.
     pub fn keep(&mut self, headers: &HeaderMap, now_s: i64) {
         for field in headers.get_all(SET_COOKIE) {
             let cookie = field.to_str().ok().and_then(|text| self.read(text, now_s));

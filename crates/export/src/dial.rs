@@ -1,4 +1,5 @@
-//! Connections to receivers: over TCP, through a proxy, or to a configured Unix socket or address instead of the URL's.
+//! Connections to receivers: over TCP, through a proxy, or to a configured Unix socket or address
+//! instead of the URL's.
 
 use std::future::Future;
 use std::io;
@@ -49,8 +50,8 @@ pub(crate) enum Dial {
 pub(crate) type Hop = HttpsConnector<HttpConnector>;
 
 impl Dial {
-    /// Connects through a proxy, with a time limit for the connection to it: with a tunnel or, otherwise, by requests to an HTTP
-    /// proxy.
+    /// Connects through a proxy, with a time limit for the connection to it: with a tunnel or,
+    /// otherwise, by requests to an HTTP proxy.
     pub(crate) fn through(
         proxy: &Proxy,
         is_tunnel: bool,

@@ -64,8 +64,9 @@ impl std::fmt::Debug for Exporters {
 }
 
 impl Exporters {
-    /// Starts the exporters: opens files and reads certificates; connections are opened with the first records. Call this in the
-    /// process that continues (after a fork), and before it drops privileges that the files need.
+    /// Starts the exporters: opens files and reads certificates; connections are opened with the
+    /// first records. Call this in the process that continues (after a fork), and before it drops
+    /// privileges that the files need.
     ///
     /// The error says which pipeline cannot work, and why.
     pub fn start(plan: Plan) -> Result<Exporters, String> {
@@ -108,8 +109,8 @@ impl Exporters {
         &self.pipelines
     }
 
-    /// Exports everything that waits now, including metrics collected now. Waits at most `budget`; returns whether all of it was
-    /// exported, or lost and counted.
+    /// Exports everything that waits now, including metrics collected now. Waits at most `budget`;
+    /// returns whether all of it was exported, or lost and counted.
     pub fn flush(&self, budget: Duration) -> bool {
         self.flush_these(self.pipelines.iter(), budget)
     }
@@ -144,8 +145,9 @@ impl Exporters {
         })
     }
 
-    /// Exports everything that waits, within `budget` (each pipeline within its own `flush_timeout`), and ends the thread.
-    /// Remaining records, and those that workers offer later, are lost ([`Loss::Shutdown`]).
+    /// Exports everything that waits, within `budget` (each pipeline within its own
+    /// `flush_timeout`), and ends the thread. Remaining records, and those that workers offer
+    /// later, are lost ([`Loss::Shutdown`]).
     pub fn shutdown(&self, budget: Duration) {
         for pipeline in &self.pipelines {
             let end = Instant::now() + budget.min(pipeline.flush_timeout());
@@ -202,7 +204,8 @@ fn run(runtime: Runtime, pumps: Vec<Pump>) {
 }
 
 impl Pipeline {
-    /// Sets whether records that wait at the end of the process are dropped and counted, or exported.
+    /// Sets whether records that wait at the end of the process are dropped and counted, or
+    /// exported.
     pub fn drop_at_end(&self, drops: bool) {
         self.drops_at_end.store(drops, Relaxed);
     }

@@ -1,4 +1,5 @@
-//! GET requests whose responses are read piece by piece, for listing and watching objects over HTTP/1.1.
+//! GET requests whose responses are read piece by piece, for listing and watching objects over
+//! HTTP/1.1.
 
 use std::time::Duration;
 

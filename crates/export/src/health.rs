@@ -11,7 +11,8 @@ use crate::plan::Log;
 
 /// The most characters of an error that are kept.
 const ERROR_CHARS_MAX: usize = 300;
-/// The most log lines of one pipeline within [`LINES_WINDOW`]: a receiver that fails every other request must not fill the log.
+/// The most log lines of one pipeline within [`LINES_WINDOW`]: a receiver that fails every other
+/// request must not fill the log.
 const LINES_MAX: u32 = 3;
 /// See [`LINES_MAX`].
 const LINES_WINDOW: Duration = Duration::from_secs(10);
@@ -32,7 +33,8 @@ pub struct Health {
 struct State {
     last_taken: Option<Instant>,
     last_error: String,
-    /// The start of the window, its lines, and the lines suppressed since the last one that was logged.
+    /// The start of the window, its lines, and the lines suppressed since the last one that was
+    /// logged.
     window: Option<Instant>,
     lines: u32,
     untold: u32,

@@ -1,10 +1,11 @@
 //! The exporters: they send what workers encoded to receivers of telemetry.
 //!
-//! Workers put batches of encoded records into bounded queues ([`telemetry::queue`]). One thread with its own asynchronous
-//! runtime takes the batches out, adds OTLP's envelope without decoding them, and sends them; requests that a receiver cannot
-//! accept are retried for a while. Whatever a receiver does (refuse, hang, respond slowly), workers never wait: queues fill up,
-//! and records that no longer fit are counted. At every moment, for each queue, the records started equal those exported, lost by
-//! some cause, waiting or in flight ([`telemetry::account`]).
+//! Workers put batches of encoded records into bounded queues ([`telemetry::queue`]). One thread
+//! with its own asynchronous runtime takes the batches out, adds OTLP's envelope without decoding
+//! them, and sends them; requests that a receiver cannot accept are retried for a while. Whatever a
+//! receiver does (refuse, hang, respond slowly), workers never wait: queues fill up, and records
+//! that no longer fit are counted. At every moment, for each queue, the records started equal those
+//! exported, lost by some cause, waiting or in flight ([`telemetry::account`]).
 #![forbid(unsafe_code)]
 
 mod causes;

@@ -1,6 +1,7 @@
 //! The exporters `otlp_file` and `ostream`: write lines to a file or a standard stream.
 //!
-//! Writing may block (a full pipe, a slow disk), so it runs on a thread where it delays no other exporter.
+//! Writing may block (a full pipe, a slow disk), so it runs on a thread where it delays no other
+//! exporter.
 
 use std::fs::File;
 use std::io::{self, Write};

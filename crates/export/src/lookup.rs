@@ -11,7 +11,8 @@ use tokio::task::JoinHandle;
 pub struct Lookup(Option<JoinHandle<io::Result<Vec<SocketAddr>>>>);
 
 impl Lookup {
-    /// The addresses of a host and port, within a time. A result that arrives later is returned by the next call.
+    /// The addresses of a host and port, within a time. A result that arrives later is returned by
+    /// the next call.
     ///
     /// # Errors
     /// There are no addresses.

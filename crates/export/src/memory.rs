@@ -23,7 +23,8 @@ impl Memory {
         }
     }
 
-    /// Takes all records, the oldest first: each is an OTLP message `Span`, `Metric` or `LogRecord`.
+    /// Takes all records, the oldest first: each is an OTLP message `Span`, `Metric` or
+    /// `LogRecord`.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         let mut ring = lock(&self.ring);

@@ -9,22 +9,24 @@ use telemetry::settings::{Exporter, Pipeline, Processor, Provider, Settings, Sig
 use crate::retry::Retry;
 use crate::sink::Collectors;
 
-/// The most bytes of encoded records that wait in one queue; also the most that are in flight from it.
+/// The most bytes of encoded records that wait in one queue; also the most that are in flight from
+/// it.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// A source of metric data points.
 pub trait MetricSource: Send + Sync {
-    /// The current `Metric` messages, each with the key and the length of field 2 of `ScopeMetrics`; `records` is the number of
-    /// data points.
+    /// The current `Metric` messages, each with the key and the length of field 2 of
+    /// `ScopeMetrics`; `records` is the number of data points.
     ///
-    /// `pipeline` is the index of the pipeline in [`Metrics::pipelines`](telemetry::settings::Metrics::pipelines): with delta
-    /// temporality each has its own last time. `now_unix_ns` is the time of the collection. Called on the exporters' thread, so
-    /// it must not block.
+    /// `pipeline` is the index of the pipeline in
+    /// [`Metrics::pipelines`](telemetry::settings::Metrics::pipelines): with delta temporality each
+    /// has its own last time. `now_unix_ns` is the time of the collection. Called on the exporters'
+    /// thread, so it must not block.
     fn collect(&self, pipeline: usize, now_unix_ns: u64) -> Batch;
 }
 
-/// Logs a line about a change: a pipeline starts to fail, or works again. At most a few lines per pipeline in ten seconds; called
-/// on the exporters' thread.
+/// Logs a line about a change: a pipeline starts to fail, or works again. At most a few lines per
+/// pipeline in ten seconds; called on the exporters' thread.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// All pipelines of a process.
@@ -100,7 +102,8 @@ impl Plan {
         }
     }
 
-    /// Adds the pipelines of some settings, and returns their positions. Without a `source` no metrics are collected.
+    /// Adds the pipelines of some settings, and returns their positions. Without a `source` no
+    /// metrics are collected.
     pub fn add(&mut self, settings: &Settings, source: Option<Arc<dyn MetricSource>>) -> Places {
         let mut places = Places::default();
         if let Some(traces) = &settings.traces {

@@ -1,5 +1,5 @@
-//! Parses responses of receivers: how many records they rejected, and why. An invalid response does not make an accepted export
-//! fail.
+//! Parses responses of receivers: how many records they rejected, and why. An invalid response does
+//! not make an accepted export fail.
 
 use otlp::wire::{Value as Wire, fields, last_bytes};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Export requests: workers' records, concatenated, in OTLP's envelope.
 //!
-//! Nothing is decoded or copied: a request is a list of pieces, and a worker's buffer returns to its queue when its last piece is
-//! dropped.
+//! Nothing is decoded or copied: a request is a list of pieces, and a worker's buffer returns to
+//! its queue when its last piece is dropped.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ impl Piece {
         }
     }
 
-    /// Splits off the first records: as many as the limits allow, and at least one. Bytes that are not valid fields stay
-    /// together.
+    /// Splits off the first records: as many as the limits allow, and at least one. Bytes that are
+    /// not valid fields stay together.
     pub(crate) fn split(&mut self, records_max: usize, bytes_max: usize) -> Piece {
         let (mut at, mut records) = (0, 0);
         while records < records_max.max(1) {
@@ -96,7 +96,8 @@ pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The envelope around the records of a request. The messages of the three signals have the same field numbers.
+/// The envelope around the records of a request. The messages of the three signals have the same
+/// field numbers.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     /// `ResourceSpans.resource`: an encoded field.

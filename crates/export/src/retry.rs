@@ -8,8 +8,9 @@ use tokio::time::Instant;
 use crate::health::Health;
 use crate::sink::Outcome;
 
-/// When a request is retried. The delay grows each time, and is drawn from around its length, so that the requests of many
-/// processes do not arrive at the same time. A delay requested by the receiver (`Retry-After`, `RetryInfo`) is respected.
+/// When a request is retried. The delay grows each time, and is drawn from around its length, so
+/// that the requests of many processes do not arrive at the same time. A delay requested by the
+/// receiver (`Retry-After`, `RetryInfo`) is respected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     /// The delay before the second attempt.
@@ -58,7 +59,8 @@ impl Delays {
         }
     }
 
-    /// How long to wait before the next attempt, at least as the receiver `asked`; none if no time is left.
+    /// How long to wait before the next attempt, at least as the receiver `asked`; none if no time
+    /// is left.
     pub fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let retry = self.retry?;
         let asked = asked.unwrap_or_default().min(retry.asked_max);
@@ -83,7 +85,8 @@ pub(crate) enum End {
 }
 
 impl Retry {
-    /// Calls `send` until the receiver accepts the request or refuses it permanently, or no time is left.
+    /// Calls `send` until the receiver accepts the request or refuses it permanently, or no time is
+    /// left.
     pub(crate) async fn deliver<F>(self, mut send: impl FnMut() -> F, health: &Health) -> End
     where
         F: Future<Output = Outcome>,

@@ -11,8 +11,9 @@ use crate::clock::now_unix_ns;
 
 /// The current file among those that a pattern names.
 ///
-/// A file that would exceed its size limit is followed by the file with the next number, which is emptied first; after the last
-/// number follows the first. A new file is also begun when a time field of the pattern changes, for instance on a new day.
+/// A file that would exceed its size limit is followed by the file with the next number, which is
+/// emptied first; after the last number follows the first. A new file is also begun when a time
+/// field of the pattern changes, for instance on a new day.
 pub(crate) struct Rotating {
     settings: OtlpFile,
     number: u32,

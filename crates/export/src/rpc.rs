@@ -1,4 +1,5 @@
-//! gRPC errors as messages (`google/rpc/status.proto`, `google/rpc/error_details.proto`), which OTLP over HTTP uses too.
+//! gRPC errors as messages (`google/rpc/status.proto`, `google/rpc/error_details.proto`), which
+//! OTLP over HTTP uses too.
 
 use std::time::Duration;
 

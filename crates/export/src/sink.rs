@@ -74,7 +74,8 @@ impl Outcome {
 }
 
 impl Sink {
-    /// Makes an exporter from its settings. Opens files, but no connections; must be called within the runtime.
+    /// Makes an exporter from its settings. Opens files, but no connections; must be called within
+    /// the runtime.
     pub(crate) fn open(
         exporter: &Exporter,
         signal: Signal,

@@ -1,7 +1,8 @@
-//! The form of `ostream`: records as human-readable text. Untrusted text is quoted as in JSON, so that it cannot forge a line.
+//! The form of `ostream`: records as human-readable text. Untrusted text is quoted as in JSON, so
+//! that it cannot forge a line.
 //!
-//! Spans and log records are written while their protobuf is read: no message is built, and only the text is allocated. Metrics
-//! are few and are decoded with a library.
+//! Spans and log records are written while their protobuf is read: no message is built, and only
+//! the text is allocated. Metrics are few and are decoded with a library.
 
 mod metrics;
 mod records;

@@ -1,5 +1,5 @@
-//! The exporter `zipkin`: spans as Zipkin's JSON, version 2 (OpenTelemetry specification, "OpenTelemetry to Zipkin
-//! Transformation").
+//! The exporter `zipkin`: spans as Zipkin's JSON, version 2 (OpenTelemetry specification,
+//! "OpenTelemetry to Zipkin Transformation").
 
 use std::net::IpAddr;
 

@@ -14,11 +14,13 @@ const LIMITS: Limits = Limits {
 #[derive(Debug, PartialEq)]
 struct Outcome {
     data: Vec<u8>,
-    /// The trailers as written, and how much of the input was left. None while the body is incomplete.
+    /// The trailers as written, and how much of the input was left. None while the body is
+    /// incomplete.
     end: Option<(Vec<u8>, usize)>,
 }
 
-/// A chunked body: wherever the input is cut, the result is the same; and it is the same again when it is encoded.
+/// A chunked body: wherever the input is cut, the result is the same; and it is the same again when
+/// it is encoded.
 pub fn h1_body(data: &[u8]) {
     for strictness in [Strictness::Strict, Strictness::Relaxed] {
         let whole = decode(data, &[], strictness);

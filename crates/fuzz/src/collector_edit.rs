@@ -103,8 +103,8 @@ fn sampler(mode: Mode) -> Sampler {
     })
 }
 
-/// Whatever the bytes are, they are refused or become a request with as many records, less what was dropped; and setting
-/// what is set already changes nothing.
+/// Whatever the bytes are, they are refused or become a request with as many records, less what was
+/// dropped; and setting what is set already changes nothing.
 pub fn collector_edit(data: &[u8]) {
     let editors = &*EDITORS;
     for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
@@ -134,7 +134,8 @@ fn holds(before: &[u8], edited: &Edited) {
     assert_eq!(records(after) + edited.dropped, records(before));
 }
 
-/// Spans, log records or metrics: fields 2 in fields 2 in fields 1. What is malformed where nobody looks ends a message.
+/// Spans, log records or metrics: fields 2 in fields 2 in fields 1. What is malformed where nobody
+/// looks ends a message.
 fn records(request: &[u8]) -> u64 {
     let inner = |message, number| {
         let fields = Fields::new(message).map_while(Result::ok);

@@ -1,4 +1,5 @@
-//! Statements and conditions that are carried out on requests: a line of OTTL, and the bytes of a request behind it.
+//! Statements and conditions that are carried out on requests: a line of OTTL, and the bytes of a
+//! request behind it.
 
 use collector::config::components::processors::filter::Filter;
 use collector::config::components::processors::statements::Group;
@@ -33,8 +34,8 @@ fn spans(request: &[u8]) -> Result<u64, Malformed> {
     Ok(count.0)
 }
 
-/// What a request that is whole becomes is a request that is whole: a statement leaves every span, and a condition drops
-/// as many as are told. What is not whole is refused, or becomes something.
+/// What a request that is whole becomes is a request that is whole: a statement leaves every span,
+/// and a condition drops as many as are told. What is not whole is refused, or becomes something.
 pub fn collector_statements(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, request) = data.split_at(end.unwrap_or(data.len()));

@@ -25,8 +25,9 @@ pub fn read(data: &[u8], sources: &[&str]) -> Result<Config, Vec<Diagnostic>> {
     load(sources, &Options::default(), outside)
 }
 
-/// Whatever a file is, it is a configuration whose parts are all there, or diagnostics of which one is an error; and the
-/// same each time. References in it lead to a variable that holds a part of it, and to itself.
+/// Whatever a file is, it is a configuration whose parts are all there, or diagnostics of which one
+/// is an error; and the same each time. References in it lead to a variable that holds a part of
+/// it, and to itself.
 pub fn collector_yaml(data: &[u8]) {
     let result = read(data, &["a.yaml"]);
     assert_eq!(
@@ -36,7 +37,8 @@ pub fn collector_yaml(data: &[u8]) {
     match &result {
         Ok(config) => {
             config_holds(config);
-            // An overlay of itself changes no verdict: maps merge, and the rest is replaced by the same.
+            // An overlay of itself changes no verdict: maps merge, and the rest is replaced by the
+            // same.
             let twice = read(data, &["a.yaml", "a.yaml"]);
             assert!(twice.is_ok(), "{twice:?}");
         }

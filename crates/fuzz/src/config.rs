@@ -8,8 +8,8 @@ use config::lexer::{Context, MAX_LINE_ARGS, split};
 use config::reader::{Options, read_text};
 use config::tree::Span;
 
-/// A text of any bytes is read to its end: what is wrong has a place in it, every word stands where its span says, and the
-/// words of a line, written again byte for byte, are read again as the same.
+/// A text of any bytes is read to its end: what is wrong has a place in it, every word stands where
+/// its span says, and the words of a line, written again byte for byte, are read again as the same.
 pub fn config_text(data: &[u8]) {
     let build = BuildInfo {
         version: "3.5".into(),

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use export::cookies::{COOKIES_BYTES_MAX, COOKIES_MAX, Jar};
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 
-/// Whatever answers set, line by line, what is sent back has its bounds and can be sent; and what is set again changes nothing.
+/// Whatever answers set, line by line, what is sent back has its bounds and can be sent; and what
+/// is set again changes nothing.
 pub fn set_cookie(data: &[u8]) {
     let mut headers = HeaderMap::new();
     for line in data.split(|byte| *byte == b'\n').take(4096) {

@@ -1,4 +1,5 @@
-//! Expressions, conditions and log formats: arbitrary text compiled, and evaluated for an arbitrary request.
+//! Expressions, conditions and log formats: arbitrary text compiled, and evaluated for an arbitrary
+//! request.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
@@ -15,9 +16,10 @@ use sample::{
 /// What one sample may become in a log line: six bytes each, as JSON escapes them.
 const WRITTEN_BYTES_MAX: usize = 6 * SAMPLE_BYTES_MAX + 64;
 
-/// The first line is compiled as an expression, as the words of a condition and as a log format; the rest is what comes
-/// on the connection. What compiles is evaluated with and without a request's head, in the middle and at the end:
-/// values are bounded, a condition decides at the end, and a fault lies in the words.
+/// The first line is compiled as an expression, as the words of a condition and as a log format;
+/// the rest is what comes on the connection. What compiles is evaluated with and without a
+/// request's head, in the middle and at the end: values are bounded, a condition decides at the
+/// end, and a fault lies in the words.
 pub fn expression(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, rest) = match end {

@@ -61,8 +61,9 @@ struct Outcome {
     error: Option<Code>,
 }
 
-/// Frames for either end: wherever the input is cut, the events and the answers are the same, and the answers are not much more than
-/// what came. The first byte says whether a legal beginning goes before.
+/// Frames for either end: wherever the input is cut, the events and the answers are the same, and
+/// the answers are not much more than what came. The first byte says whether a legal beginning goes
+/// before.
 pub fn h2_frames(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -171,8 +172,8 @@ fn wire(head: &Head) -> String {
     String::from_utf8_lossy(&wire).into_owned()
 }
 
-/// Header blocks of requests, each behind a byte with its length: what is accepted is sent by our client so that it is accepted again as
-/// the same, and an HTTP/1 parser takes it.
+/// Header blocks of requests, each behind a byte with its length: what is accepted is sent by our
+/// client so that it is accepted again as the same, and an HTTP/1 parser takes it.
 pub fn hpack(data: &[u8]) {
     let (mut to_server, mut out) = (PREFACE.to_vec(), Vec::new());
     let mut server = Connection::server(limits(), &mut out);
@@ -224,7 +225,8 @@ pub fn hpack(data: &[u8]) {
     }
 }
 
-/// The lines of a head in the order of their text: `Host` comes first from `:authority`; an empty one does not come.
+/// The lines of a head in the order of their text: `Host` comes first from `:authority`; an empty
+/// one does not come.
 fn lines(head: &Head) -> Vec<String> {
     let text = wire(head);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -23,8 +23,8 @@ struct Codec<Parse> {
     write: fn(&Head, &mut Vec<u8>),
 }
 
-/// A request head: a shorter input is incomplete or has the same result; what is accepted is written so that it is
-/// accepted again as the same.
+/// A request head: a shorter input is incomplete or has the same result; what is accepted is
+/// written so that it is accepted again as the same.
 pub fn h1_request(data: &[u8]) {
     for strictness in [Strictness::Strict, Strictness::Relaxed] {
         check(

@@ -1,4 +1,5 @@
-//! Files of a journal: written from the input and damaged as it says, and the input itself as a file.
+//! Files of a journal: written from the input and damaged as it says, and the input itself as a
+//! file.
 
 use bytes::Bytes;
 use collector::run::storage::entry;
@@ -9,8 +10,8 @@ use journal::format::{
 /// The segment.
 const NUMBER: u64 = 3;
 
-/// The input as a file; and as what is written to one, cut and changed: first how many bytes are cut off, where one is changed
-/// and how, then payloads, each behind its kind and length.
+/// The input as a file; and as what is written to one, cut and changed: first how many bytes are
+/// cut off, where one is changed and how, then payloads, each behind its kind and length.
 pub fn journal_file(data: &[u8]) {
     walk(data);
     let Some((&[cut, at, change], payloads)) = data.split_first_chunk() else {

@@ -2,8 +2,8 @@
 
 use collector::run::send::{K8sFault, K8sLines, K8sSlices};
 
-/// A stream of events in pieces of some size, and the same as a list: whatever it is, hosts are hosts, and the version can
-/// stand in a URL.
+/// A stream of events in pieces of some size, and the same as a list: whatever it is, hosts are
+/// hosts, and the version can stand in a URL.
 pub fn k8s_events(data: &[u8]) {
     let Some((size, data)) = data.split_first() else {
         return;

@@ -1,8 +1,10 @@
-//! What is fuzzed: one function for each parser of foreign bytes, which asserts what must hold for any input.
+//! What is fuzzed: one function for each parser of foreign bytes, which asserts what must hold for
+//! any input.
 //!
-//! The ordinary tests run each over its kept corpus (`corpus/<name>/`) and over mutations of it; the folder `fuzz` at
-//! the root of the repository runs the same functions under libFuzzer. A target is one row of [`for_each_target`],
-//! one corpus folder and one wrapper there. An input that ever failed is kept in the corpus.
+//! The ordinary tests run each over its kept corpus (`corpus/<name>/`) and over mutations of it;
+//! the folder `fuzz` at the root of the repository runs the same functions under libFuzzer. A
+//! target is one row of [`for_each_target`], one corpus folder and one wrapper there. An input that
+//! ever failed is kept in the corpus.
 #![forbid(unsafe_code)]
 
 mod body;
@@ -71,7 +73,8 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-/// Gives every target to the macro `$each`, as `name WORDS,`: the function of that name, and the words of its language.
+/// Gives every target to the macro `$each`, as `name WORDS,`: the function of that name, and the
+/// words of its language.
 #[macro_export]
 macro_rules! for_each_target {
     ($each:ident) => {

@@ -4,8 +4,9 @@ use net::{Addr, Now};
 use sample::facts::Nowhere;
 use sample::{Compiler, LogFormat, Place, Scope, Session, Style, Txn};
 
-/// The first line is a format, the rest what a client sent. Whatever a format is, reading it ends in a format or in a fault
-/// within it; whatever it is written about, the text is the same each time, and one that is encoded is whole.
+/// The first line is a format, the rest what a client sent. Whatever a format is, reading it ends
+/// in a format or in a fault within it; whatever it is written about, the text is the same each
+/// time, and one that is encoded is whole.
 pub fn log_format(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (text, request) = data.split_at(end.unwrap_or(data.len()));

@@ -23,7 +23,8 @@ impl Random {
     }
 }
 
-/// Changes an input in one to four places: a bit, a byte, a word, something less, something twice, another's end.
+/// Changes an input in one to four places: a bit, a byte, a word, something less, something twice,
+/// another's end.
 pub fn mutate(input: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(input.len() + 1);

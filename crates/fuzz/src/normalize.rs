@@ -16,7 +16,8 @@ const STEPS: [Normalizer; 11] = [
     Normalizer::QuerySortByName,
 ];
 
-/// Each step: it ends, its output is bounded, and what it has normalised it leaves alone the second time.
+/// Each step: it ends, its output is bounded, and what it has normalised it leaves alone the second
+/// time.
 pub fn normalize_uri(data: &[u8]) {
     let path = [b"/", data].concat();
     let (mut once, mut twice) = (Normalized::default(), Normalized::default());
@@ -32,7 +33,8 @@ pub fn normalize_uri(data: &[u8]) {
         };
         assert!(once.text.len() <= longest, "{step:?} is bounded");
         assert!(once.text.starts_with(b"/"), "{step:?} leaves a path");
-        // Two that are not, as in HAProxy: `/%%36%36` (the manual's own example), and `?&&`, whose last empty parameter goes.
+        // Two that are not, as in HAProxy: `/%%36%36` (the manual's own example), and `?&&`, whose
+        // last empty parameter goes.
         let again_other = match step {
             Normalizer::PercentDecodeUnreserved { strict } => !strict,
             Normalizer::QuerySortByName => path.windows(2).any(|two| matches!(two, b"?&" | b"&&")),

@@ -44,8 +44,8 @@ signals:
   metrics: { default: { scope_name: s, exporters: e } }
 ";
 
-/// Whatever a filter's file is, it is a program or errors within its lines; a program's numbers lead to what it has, and
-/// the same comes of it each time.
+/// Whatever a filter's file is, it is a program or errors within its lines; a program's numbers
+/// lead to what it has, and the same comes of it each time.
 pub fn otel_cfg(data: &[u8]) {
     // Files of patterns are none of this, nor are tables of millions of keys.
     let has = |word: &[u8]| data.windows(word.len()).any(|window| window == word);

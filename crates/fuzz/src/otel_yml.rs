@@ -2,8 +2,8 @@
 
 use telemetry::settings::{Exporter, Processor, Settings, parse};
 
-/// Whatever a file is, it is settings that can be run or errors in the order of their places within it; and the same
-/// each time.
+/// Whatever a file is, it is settings that can be run or errors in the order of their places within
+/// it; and the same each time.
 pub fn otel_yml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

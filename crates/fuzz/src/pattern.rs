@@ -15,8 +15,8 @@ const CONVERTERS: &[&str] = &[
     "ipv4(0.0.0.0),map_ip(virt@f)",
 ];
 
-/// Every line of a file of any bytes is an entry or nothing; an entry that a set takes is found by its key, edited and taken
-/// out again, and what it refuses changes nothing.
+/// Every line of a file of any bytes is an entry or nothing; an entry that a set takes is found by
+/// its key, edited and taken out again, and what it refuses changes nothing.
 pub fn pattern_file(data: &[u8]) {
     for columns in [Columns::Keys, Columns::KeysAndValues] {
         let mut last = 0;

@@ -23,8 +23,8 @@ pub fn traceparent(data: &[u8]) {
     }
 }
 
-/// `tracestate`, each line of the input one of the field: what is accepted is within the limits and is accepted again, and
-/// a threshold that is set can be read, while other members stay.
+/// `tracestate`, each line of the input one of the field: what is accepted is within the limits and
+/// is accepted again, and a threshold that is set can be read, while other members stay.
 pub fn tracestate(data: &[u8]) {
     let mut read = Vec::new();
     if !state::read(data.split(|byte| *byte == b'\n'), &mut read) {
@@ -59,7 +59,8 @@ fn set_threshold(from: &[u8], threshold: Option<u64>) {
     }
 }
 
-/// `baggage`: a line is the list, the last line a value to set. What is set is got, others stay, and limits hold.
+/// `baggage`: a line is the list, the last line a value to set. What is set is got, others stay,
+/// and limits hold.
 pub fn baggage(data: &[u8]) {
     let (from, value) = match data.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => (&data[..at], &data[at + 1..]),

@@ -5,8 +5,8 @@ use net::proxy_protocol::{
     Addresses, Header, Tlv, V2_HEADER_BYTES_MAX, kind, parse, write_v1, write_v2,
 };
 
-/// A header of either version: a shorter input is incomplete or has the same result; what is accepted is written so
-/// that it is accepted again as the same.
+/// A header of either version: a shorter input is incomplete or has the same result; what is
+/// accepted is written so that it is accepted again as the same.
 pub fn proxy_protocol(data: &[u8]) {
     let whole = parse(data);
     for cut in crate::cuts(data.len()) {

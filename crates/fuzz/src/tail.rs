@@ -43,7 +43,8 @@ fn count(request: &[u8]) -> Result<u64, Malformed> {
     Ok(count.spans)
 }
 
-/// The walk over a request: it ends, and two requests one after the other are a request with the spans of both.
+/// The walk over a request: it ends, and two requests one after the other are a request with the
+/// spans of both.
 pub fn tail_scan(data: &[u8]) {
     let spans = count(data);
     if let Ok(spans) = spans {
@@ -82,8 +83,9 @@ fn settings() -> TailSampling {
     }
 }
 
-/// A shard that is sent requests while time passes: a byte says what comes next, and for a request two more its length.
-/// The account adds up after every step, kept spans are a request again, and in the end nothing is left.
+/// A shard that is sent requests while time passes: a byte says what comes next, and for a request
+/// two more its length. The account adds up after every step, kept spans are a request again, and
+/// in the end nothing is left.
 pub fn tail_shard(data: &[u8]) {
     let options = Options {
         segment_bytes: 1024,

@@ -1,4 +1,5 @@
-//! Lists of certificates, of ciphers, of curves and of signature algorithms; what is kept of client hellos; the status of certificates.
+//! Lists of certificates, of ciphers, of curves and of signature algorithms; what is kept of client
+//! hellos; the status of certificates.
 
 use std::time::Duration;
 
@@ -109,7 +110,8 @@ pub fn client_hello(data: &[u8]) {
     }
 }
 
-/// A response is read or refused. What it says of its certificate can be asked for again, and nobody signed it whose key is not known.
+/// A response is read or refused. What it says of its certificate can be asked for again, and
+/// nobody signed it whose key is not known.
 pub fn ocsp_response(data: &[u8]) {
     let Ok(response) = OcspResponse::parse(data) else {
         return;

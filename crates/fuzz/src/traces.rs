@@ -7,8 +7,9 @@ use collector::dashboard::dry_run;
 
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// A store that is sent requests, decisions and queries while time passes: a byte says what comes next, two more how long
-/// it is. What it holds is what it counts after every step, within its bounds, and in the end nothing is left.
+/// A store that is sent requests, decisions and queries while time passes: a byte says what comes
+/// next, two more how long it is. What it holds is what it counts after every step, within its
+/// bounds, and in the end nothing is left.
 pub fn traces_store(data: &[u8]) {
     let store = Store::new(Limits {
         bytes_max: BYTES_MIN,
@@ -82,7 +83,8 @@ fn ask(store: &Store, bytes: &[u8], now_ms: u64) {
     serde_json::to_vec(&store.services(now_ms)).expect("JSON");
 }
 
-/// The policies of a dry run: they are read, and written they are read as the same; or the place of a fault is told.
+/// The policies of a dry run: they are read, and written they are read as the same; or the place of
+/// a fault is told.
 pub fn policies_yaml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match policies(&text) {

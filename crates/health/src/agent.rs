@@ -8,8 +8,8 @@ use crate::Control;
 use crate::run;
 use crate::target::Target;
 
-/// The agent's line without its line end; none while it is incomplete. Text before the end of the connection is a line only if it
-/// has a line end.
+/// The agent's line without its line end; none while it is incomplete. Text before the end of the
+/// connection is a line only if it has a line end.
 pub(crate) fn line(input: &[u8], at_end: bool) -> Option<Vec<u8>> {
     let end = input
         .iter()

@@ -1,4 +1,5 @@
-//! Connections of checks: over TCP or UNIX sockets, through a SOCKS4 proxy, with a PROXY header, in plain text or over TLS.
+//! Connections of checks: over TCP or UNIX sockets, through a SOCKS4 proxy, with a PROXY header, in
+//! plain text or over TLS.
 
 use std::ffi::OsStr;
 use std::io;
@@ -243,8 +244,8 @@ impl Conn {
 
 type Opened = (Box<dyn Stream>, Option<(SocketAddr, SocketAddr)>);
 
-/// Connects from the source address of the server's connections. Unless it lingers, closing the connection sends a reset, so that
-/// neither a peer nor a port waits for its end.
+/// Connects from the source address of the server's connections. Unless it lingers, closing the
+/// connection sends a reset, so that neither a peer nor a port waits for its end.
 async fn connect(to: &Addr, source: Option<&Source>, lingers: bool) -> io::Result<Opened> {
     let to = match to {
         Addr::Inet(to) => *to,

@@ -1,4 +1,5 @@
-//! Evaluates replies against the expectations of rules (manual §4.2 http-check expect, tcp-check expect).
+//! Evaluates replies against the expectations of rules (manual §4.2 http-check expect, tcp-check
+//! expect).
 
 use config::model::{
     CheckExpect, CheckKind, CheckRule, CheckStatus, CheckText, CustomExpect, ExpectHeader,

@@ -1,5 +1,5 @@
-//! Checks by an external program (manual §4.2 option external-check). It gets the addresses as arguments and more in its
-//! environment; exit status 0 passes.
+//! Checks by an external program (manual §4.2 option external-check). It gets the addresses as
+//! arguments and more in its environment; exit status 0 passes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,4 +1,5 @@
-//! The exchange of an HTTP check over HTTP/1 or HTTP/2: encodes its request and parses the response.
+//! The exchange of an HTTP check over HTTP/1 or HTTP/2: encodes its request and parses the
+//! response.
 
 use config::model::CheckProto;
 use http::h1::{self, BodyDecoder, Framing, Piece, Strictness};
@@ -115,8 +116,8 @@ impl Exchange {
 
     // ---- the response
 
-    /// Processes input; bytes of a later response stay in `input`. Returns bytes to be sent in reply. `max`: the most bytes of a
-    /// body.
+    /// Processes input; bytes of a later response stay in `input`. Returns bytes to be sent in
+    /// reply. `max`: the most bytes of a body.
     pub fn take(&mut self, input: &mut Vec<u8>, at_end: bool, max: usize) -> Vec<u8> {
         let used = match &self.wire {
             Wire::H1(_) => self.take_h1(input, at_end),
@@ -284,7 +285,8 @@ impl H2 {
     }
 }
 
-/// The length that a request announces; none if it has neither a body nor a method that implies one.
+/// The length that a request announces; none if it has neither a body nor a method that implies
+/// one.
 fn length_of(request: &Request) -> Option<usize> {
     let body = request.body.as_ref().map_or(0, Vec::len);
     let without = [&b"OPTIONS"[..], b"GET", b"HEAD", b"DELETE"];

@@ -1,9 +1,10 @@
-//! Health checks and agent checks of servers (manual §5.2 check, agent-check; §4.2 option httpchk and its kin).
+//! Health checks and agent checks of servers (manual §5.2 check, agent-check; §4.2 option httpchk
+//! and its kin).
 //!
-//! One thread with its own runtime, and one small task per check of a server. [`watch`] schedules checks and reports their
-//! outcomes, [`run`] runs a check's script over a [`conn`], [`expect`] evaluates replies, [`external`] runs a program.
-//! [`proxy::Shared`] decides what an outcome means for the server; [`warm_up`] raises the weights of servers during their slow
-//! start.
+//! One thread with its own runtime, and one small task per check of a server. [`watch`] schedules
+//! checks and reports their outcomes, [`run`] runs a check's script over a [`conn`], [`expect`]
+//! evaluates replies, [`external`] runs a program. [`proxy::Shared`] decides what an outcome means
+//! for the server; [`warm_up`] raises the weights of servers during their slow start.
 //!
 //! The same thread requests the status of certificates ([`ocsp`]).
 //!

@@ -78,7 +78,8 @@ pub(crate) async fn script(control: &Control, target: &Target, script: &CheckScr
         control,
         target,
         script,
-        // Expressions that name a frontend refer to the backend here, because it has the format of unique ids.
+        // Expressions that name a frontend refer to the backend here, because it has the format of
+        // unique ids.
         session: Session::new(now, nobody.clone(), nobody, backend, 0),
         txn: Txn {
             backend: Some(backend),

@@ -24,7 +24,8 @@ pub(crate) struct Target {
     pub line: Arc<Server>,
     /// The server's current address.
     address: ServerAddress,
-    /// The server was added at run time: its checks use TLS and PROXY only if configured, as in HAProxy.
+    /// The server was added at run time: its checks use TLS and PROXY only if configured, as in
+    /// HAProxy.
     is_added: bool,
     pub timeouts: Timeouts,
     pub source: Option<Source>,
@@ -181,7 +182,8 @@ impl Target {
         }
     }
 
-    /// Whether checks connect as traffic does: a check with its own address or port goes to another service.
+    /// Whether checks connect as traffic does: a check with its own address or port goes to another
+    /// service.
     fn is_as_traffic(&self) -> bool {
         let checks = &self.line.checks;
         !self.is_added && checks.port == 0 && checks.addr.is_none()
@@ -214,8 +216,8 @@ impl Target {
         self.line.checks.proto.or(of_traffic)
     }
 
-    /// How to make a connection that a rule opens. `port`: the value of the rule's expression. `host`: the name in the request
-    /// that follows.
+    /// How to make a connection that a rule opens. `port`: the value of the rule's expression.
+    /// `host`: the name in the request that follows.
     pub fn way(&self, connect: &CheckConnect, port: Option<u16>, host: Option<String>) -> Way {
         let checks = &self.line.checks;
         let words = self.line.tls_words.as_deref();

@@ -38,7 +38,8 @@ pub(crate) fn step(rule: &CheckRule) -> u32 {
     }
 }
 
-/// ` at step 2 of tcp-check (expect string 'x') comment: 'y'`: the position in a `tcp-check` script; empty for other checks.
+/// ` at step 2 of tcp-check (expect string 'x') comment: 'y'`: the position in a `tcp-check`
+/// script; empty for other checks.
 pub(crate) fn place(script: &CheckScript, rule: &CheckRule) -> String {
     if script.kind != config::model::CheckKind::Tcp {
         return String::new();

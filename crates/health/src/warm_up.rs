@@ -1,4 +1,5 @@
-//! `slowstart`: raises the weights of servers that come up. `outlier-ejection`: probes servers whose ejection time is over.
+//! `slowstart`: raises the weights of servers that come up. `outlier-ejection`: probes servers
+//! whose ejection time is over.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Schedules checks. Each check has a task, which sleeps, checks, reports the outcome, and repeats. First checks are spread over
-//! the shortest interval, as in HAProxy.
+//! Schedules checks. Each check has a task, which sleeps, checks, reports the outcome, and repeats.
+//! First checks are spread over the shortest interval, as in HAProxy.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -158,7 +158,8 @@ async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
     }
 }
 
-/// A running check, which statistics show until this value is dropped, even if its task is cancelled.
+/// A running check, which statistics show until this value is dropped, even if its task is
+/// cancelled.
 struct UnderWay<'a> {
     control: &'a Control,
     target: &'a Target,

@@ -1,7 +1,7 @@
 //! Byte classes, and scans that process eight bytes at a time.
 //!
-//! A scan reads up to [`PAD`] bytes beyond the byte where it stops, so the caller pads its buffer with that many zeros; a zero
-//! belongs to no class and stops every scan.
+//! A scan reads up to [`PAD`] bytes beyond the byte where it stops, so the caller pads its buffer
+//! with that many zeros; a zero belongs to no class and stops every scan.
 
 /// Zero bytes that pad a buffer to be scanned.
 pub(crate) const PAD: usize = 8;
@@ -12,14 +12,15 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// The lower-case form of a token character (RFC 9110 §5.6.2), 0 for any other byte.
 pub(crate) static TOKEN_LOWER: [u8; 256] = token_lower();
 
-/// Whether the bytes are a token (RFC 9110 §5.6.2): at least one character, all of them token characters.
+/// Whether the bytes are a token (RFC 9110 §5.6.2): at least one character, all of them token
+/// characters.
 #[must_use]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| TOKEN_LOWER[byte as usize] != 0)
 }
 
-/// Replaces with spaces the bytes that end a field's value or that parsers interpret in different ways: CR, LF, NUL (RFC 9110
-/// §5.5).
+/// Replaces with spaces the bytes that end a field's value or that parsers interpret in different
+/// ways: CR, LF, NUL (RFC 9110 §5.5).
 #[inline]
 pub fn plain_text(text: &mut [u8]) {
     let mut from = 0;
@@ -118,8 +119,8 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Lower-cases letters from `at` on, up to the first byte that is neither a letter nor a hyphen, and returns that byte's
-/// position. The byte may still be a token character; `buf` is padded.
+/// Lower-cases letters from `at` on, up to the first byte that is neither a letter nor a hyphen,
+/// and returns that byte's position. The byte may still be a token character; `buf` is padded.
 #[inline]
 pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
     while let Some(word) = load(buf, at) {
@@ -143,7 +144,8 @@ pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
     at
 }
 
-/// The first and the last eight bytes of the text at `at`, in the form that [`crate::Name::from_words`] takes; `buf` is padded.
+/// The first and the last eight bytes of the text at `at`, in the form that
+/// [`crate::Name::from_words`] takes; `buf` is padded.
 #[inline]
 pub(crate) fn words(buf: &[u8], at: usize, len: usize) -> (u64, u64) {
     let first = load(buf, at).unwrap_or(0);
@@ -166,7 +168,8 @@ fn load(buf: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Sets the high bit of each byte below `limit` (at most 0x80). Bits above the first one may be false positives.
+/// Sets the high bit of each byte below `limit` (at most 0x80). Bits above the first one may be
+/// false positives.
 #[inline]
 const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * limit as u64) & !word & HIGH

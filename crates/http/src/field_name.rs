@@ -10,7 +10,8 @@ pub struct FieldName {
     mark: u8,
 }
 
-/// The number of a bit (of 64) that a name without a table entry sets in its head; several names may share a bit.
+/// The number of a bit (of 64) that a name without a table entry sets in its head; several names
+/// may share a bit.
 #[inline]
 pub(crate) fn mark(name: &[u8]) -> u8 {
     // Many names share their beginning or their end, few share both.

@@ -1,8 +1,9 @@
 //! Sans-IO HTTP/1 (RFC 9112): heads, body framing, chunked coding in both directions.
 //!
-//! A head is parsed in one pass over a copy in the [`Head`]'s buffer, which then serves as its storage: `parse` knows the grammar
-//! of lines, `facts` what single fields mean for the framing and the connection, `request` and `response` the rules of whole
-//! messages. Each refusal names one rule of [`ParseError`].
+//! A head is parsed in one pass over a copy in the [`Head`]'s buffer, which then serves as its
+//! storage: `parse` knows the grammar of lines, `facts` what single fields mean for the framing and
+//! the connection, `request` and `response` the rules of whole messages. Each refusal names one
+//! rule of [`ParseError`].
 
 pub mod body;
 pub mod chunk;
@@ -45,13 +46,15 @@ impl Default for Limits {
     }
 }
 
-/// How far a message may break the grammar (`option accept-unsafe-violations-in-http-request/response`).
+/// How far a message may break the grammar (`option
+/// accept-unsafe-violations-in-http-request/response`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// RFC 9112 to the letter; the default.
     #[default]
     Strict,
-    /// Accepts what the options above permit, and a lone LF as line end, obsolete folding, control characters in values.
+    /// Accepts what the options above permit, and a lone LF as line end, obsolete folding, control
+    /// characters in values.
     Relaxed,
 }
 
@@ -69,16 +72,18 @@ pub enum Framing {
     UntilClose,
 }
 
-/// Facts of a parsed head that the parser found on the way, so that they need not be searched for again.
+/// Facts of a parsed head that the parser found on the way, so that they need not be searched for
+/// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Bytes of the input that belong to the head, including leading empty lines.
     pub consumed: usize,
     /// How the body is delimited.
     pub framing: Framing,
-    /// Whether the peer permits the connection to persist: by version and `Connection` (RFC 9112 §9.3) and, for a response, by a
-    /// body that does not end with the connection. Also false if both `Content-Length` and `Transfer-Encoding` were present, or
-    /// the latter in HTTP/1.0 (RFC 9112 §6.1).
+    /// Whether the peer permits the connection to persist: by version and `Connection` (RFC 9112
+    /// §9.3) and, for a response, by a body that does not end with the connection. Also false if
+    /// both `Content-Length` and `Transfer-Encoding` were present, or the latter in HTTP/1.0 (RFC
+    /// 9112 §6.1).
     pub keep_alive: bool,
     /// `Connection: keep-alive` was present.
     pub keep_alive_asked: bool,
@@ -90,17 +95,20 @@ pub struct Parsed {
 
 /// Parses a request head into `head` (cleared first).
 ///
-/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing restarts, and fails with
-/// `TooLarge` or `TargetTooLong` if that many bytes do not contain a whole head. [`Resume`] says when another call is worthwhile,
-/// so that a head that arrives byte by byte costs linear time.
+/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing
+/// restarts, and fails with `TooLarge` or `TargetTooLong` if that many bytes do not contain a whole
+/// head. [`Resume`] says when another call is worthwhile, so that a head that arrives byte by byte
+/// costs linear time.
 ///
-/// The head is normalised as HAProxy does it: field names in lower case; `close` and `keep-alive` removed from `Connection` (they
-/// are in [`Parsed`]); `Upgrade` only together with `Connection: upgrade` and never to HTTP/2; one `Content-Length` with one
-/// number and none beside `Transfer-Encoding`; one `Host`; default ports removed from an absolute target and its `Host`; `TE`
-/// reduced to `trailers`.
+/// The head is normalised as HAProxy does it: field names in lower case; `close` and `keep-alive`
+/// removed from `Connection` (they are in [`Parsed`]); `Upgrade` only together with `Connection:
+/// upgrade` and never to HTTP/2; one `Content-Length` with one number and none beside
+/// `Transfer-Encoding`; one `Host`; default ports removed from an absolute target and its `Host`;
+/// `TE` reduced to `trailers`.
 ///
 /// # Errors
-/// The head breaks RFC 9112 or a limit. [`ParseError::status`] is the status to send. The head is empty then.
+/// The head breaks RFC 9112 or a limit. [`ParseError::status`] is the status to send. The head is
+/// empty then.
 pub fn parse_request(
     input: &[u8],
     limits: Limits,
@@ -110,10 +118,11 @@ pub fn parse_request(
     parse::run(input, limits, strictness, head, request::parse)
 }
 
-/// Parses a response head. `to` is the method of the request it answers (HEAD, CONNECT decide the framing).
+/// Parses a response head. `to` is the method of the request it answers (HEAD, CONNECT decide the
+/// framing).
 ///
-/// A response that has no body by its status (1xx, 204, or 2xx to CONNECT) loses `Content-Length` and `Transfer-Encoding`. The
-/// caller must know what follows a 101 or a 2xx to CONNECT.
+/// A response that has no body by its status (1xx, 204, or 2xx to CONNECT) loses `Content-Length`
+/// and `Transfer-Encoding`. The caller must know what follows a 101 or a 2xx to CONNECT.
 ///
 /// # Errors
 /// As [`parse_request`].

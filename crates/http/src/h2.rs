@@ -1,13 +1,16 @@
-//! Sans-IO HTTP/2 (RFC 9113) with header compression (RFC 7541) and the extended CONNECT (RFC 8441).
+//! Sans-IO HTTP/2 (RFC 9113) with header compression (RFC 7541) and the extended CONNECT (RFC
+//! 8441).
 //!
-//! A [`Connection`] is the state of one connection, of a server or of a client. It does no I/O, reads no clock and keeps no
-//! payload:
+//! A [`Connection`] is the state of one connection, of a server or of a client. It does no I/O,
+//! reads no clock and keeps no payload:
 //!
-//! - [`Connection::read`] takes bytes from the wire and returns one [`Event`] at a time. Payload is lent as a range of those
-//!   bytes, even of a frame that is not complete. Automatic replies (acknowledgements, resets, GOAWAY) are appended to `out`.
-//! - The `send_*` functions append frames to `out`. For payload they append only the frame header; the caller asks
-//!   [`Connection::data_room`] first and appends the payload after the header.
-//! - Flow control: [`Connection::consumed`] credits the peer for payload that the caller has finished with.
+//! - [`Connection::read`] takes bytes from the wire and returns one [`Event`] at a time. Payload is
+//!   lent as a range of those bytes, even of a frame that is not complete. Automatic replies
+//!   (acknowledgements, resets, GOAWAY) are appended to `out`.
+//! - The `send_*` functions append frames to `out`. For payload they append only the frame header;
+//!   the caller asks [`Connection::data_room`] first and appends the payload after the header.
+//! - Flow control: [`Connection::consumed`] credits the peer for payload that the caller has
+//!   finished with.
 //!
 //! # Use
 //! ```text
@@ -23,15 +26,17 @@
 //! }
 //! ```
 //!
-//! The caller bounds `out`: while its peer does not accept what was sent, it stops calling `read` (RFC 9113 §10.5). It also
-//! bounds the payload that it keeps; the windows do this if `consumed` is called late.
+//! The caller bounds `out`: while its peer does not accept what was sent, it stops calling `read`
+//! (RFC 9113 §10.5). It also bounds the payload that it keeps; the windows do this if `consumed` is
+//! called late.
 //!
-//! A stream is known from its head to its end or reset. After that the `send_*` functions do nothing and return false, so that
-//! the caller needs no copy of the state. `token` is the caller's name for the stream; events carry it.
+//! A stream is known from its head to its end or reset. After that the `send_*` functions do
+//! nothing and return false, so that the caller needs no copy of the state. `token` is the caller's
+//! name for the stream; events carry it.
 //!
-//! Heads: a request's target is the origin form of `:path` (authority form for CONNECT, `*` for OPTIONS), its `Host` is
-//! `:authority`, its version [`crate::Version::Http2`]; the HTTP/1 writers send it as HTTP/1.1. A head of HTTP/1 is sent without
-//! its hop-by-hop fields.
+//! Heads: a request's target is the origin form of `:path` (authority form for CONNECT, `*` for
+//! OPTIONS), its `Host` is `:authority`, its version [`crate::Version::Http2`]; the HTTP/1 writers
+//! send it as HTTP/1.1. A head of HTTP/1 is sent without its hop-by-hop fields.
 
 mod connection;
 mod error;

@@ -1,11 +1,13 @@
 //! The version-agnostic message head: a start line and a header block in one buffer with an index.
 //!
-//! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked `line` is in the buffer in
-//! wire form (`name: value CRLF`), so that runs of such fields are written in one copy.
+//! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked
+//! `line` is in the buffer in wire form (`name: value CRLF`), so that runs of such fields are
+//! written in one copy.
 //!
-//! The fields that frame a body, `Content-Length` and `Transfer-Encoding`, belong to the codec: they can be read like all others,
-//! but the functions that add, change or remove fields skip them. Only [`Head::set_framing`] writes them, so that no edit gives a
-//! message a length that differs from its body.
+//! The fields that frame a body, `Content-Length` and `Transfer-Encoding`, belong to the codec:
+//! they can be read like all others, but the functions that add, change or remove fields skip them.
+//! Only [`Head::set_framing`] writes them, so that no edit gives a message a length that differs
+//! from its body.
 
 use crate::bytes::{is_token, plain_text, trim};
 use crate::field_name;
@@ -17,14 +19,15 @@ use crate::{FieldName, Method, Name, Version, target};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldId(pub u32);
 
-/// A request's or a response's start line and fields. One byte buffer, one index; edits append to the buffer.
-/// `clear` keeps the memory, so a reused head allocates nothing in the steady state.
+/// A request's or a response's start line and fields. One byte buffer, one index; edits append to
+/// the buffer. `clear` keeps the memory, so a reused head allocates nothing in the steady state.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     pub(crate) buf: Vec<u8>,
     pub(crate) fields: Vec<Field>,
     pub(crate) start: StartLine,
-    /// The names of all fields that were ever added: if a name's bit is clear, a search ends at once.
+    /// The names of all fields that were ever added: if a name's bit is clear, a search ends at
+    /// once.
     present: NameSet,
     /// The marks of names without a table entry.
     others: u64,
@@ -110,13 +113,15 @@ impl Head {
         }
     }
 
-    /// The request target as it was written (RFC 9112 §3.2): origin, absolute, authority or asterisk form.
+    /// The request target as it was written (RFC 9112 §3.2): origin, absolute, authority or
+    /// asterisk form.
     #[must_use]
     pub fn target(&self) -> &[u8] {
         self.slice(self.start.target)
     }
 
-    /// The target as an HTTP/1 server receives it: without the scheme and the authority that HTTP/2 sends with every request.
+    /// The target as an HTTP/1 server receives it: without the scheme and the authority that HTTP/2
+    /// sends with every request.
     pub(crate) fn line_target(&self) -> &[u8] {
         if self.start.is_composed && self.start.path.len > 0 {
             self.path_and_query()
@@ -125,14 +130,15 @@ impl Head {
         }
     }
 
-    /// The client sent scheme, authority and path separately, as HTTP/2 does; the target was made from them.
+    /// The client sent scheme, authority and path separately, as HTTP/2 does; the target was made
+    /// from them.
     #[must_use]
     pub fn has_composed_target(&self) -> bool {
         self.start.is_composed
     }
 
-    /// Path with the query, without scheme and authority. For origin form the whole target; empty for authority and
-    /// asterisk form.
+    /// Path with the query, without scheme and authority. For origin form the whole target; empty
+    /// for authority and asterisk form.
     #[must_use]
     pub fn path_and_query(&self) -> &[u8] {
         self.slice(self.start.path)
@@ -182,8 +188,9 @@ impl Head {
         true
     }
 
-    /// Sets the request target, in any of its forms. White space and control characters are percent-encoded (RFC 3986 §2.1), and
-    /// an empty target becomes `/`, so the target cannot end early within its line.
+    /// Sets the request target, in any of its forms. White space and control characters are
+    /// percent-encoded (RFC 3986 §2.1), and an empty target becomes `/`, so the target cannot end
+    /// early within its line.
     pub fn set_target(&mut self, target: &[u8]) {
         let at = self.buf.len();
         let target = if target.is_empty() { b"/" } else { target };
@@ -201,8 +208,8 @@ impl Head {
         self.locate_target(span);
     }
 
-    /// Replaces the target's authority; user information before it stays. Does nothing if the target has no authority, or the new
-    /// one contains a byte that a target must not.
+    /// Replaces the target's authority; user information before it stays. Does nothing if the
+    /// target has no authority, or the new one contains a byte that a target must not.
     pub fn set_authority(&mut self, authority: &[u8]) {
         let (target, old) = (self.start.target, self.start.authority);
         if old.len == 0 || authority.iter().any(|byte| ends_target(*byte)) {
@@ -264,14 +271,15 @@ impl Head {
         self.start.version_text = Span::default();
     }
 
-    /// The protocol of an extended CONNECT (RFC 8441 §4), for instance `websocket`. HTTP/1 sends it in `Upgrade`.
+    /// The protocol of an extended CONNECT (RFC 8441 §4), for instance `websocket`. HTTP/1 sends it
+    /// in `Upgrade`.
     #[must_use]
     pub fn protocol(&self) -> Option<&[u8]> {
         (self.start.protocol.len > 0).then(|| self.slice(self.start.protocol))
     }
 
-    /// Sets the protocol of an extended CONNECT; an empty one makes it a plain CONNECT. If it is not a token, the protocol stays
-    /// and the result is false.
+    /// Sets the protocol of an extended CONNECT; an empty one makes it a plain CONNECT. If it is
+    /// not a token, the protocol stays and the result is false.
     #[must_use]
     pub fn set_protocol(&mut self, protocol: &[u8]) -> bool {
         if !protocol.is_empty() && !is_token(protocol) {
@@ -349,7 +357,8 @@ impl Head {
             .map(|(at, field)| (field_id(at), self.slice(field.value)))
     }
 
-    /// The first live field of a name, given in any case, from position `from` on; for callers that change fields one by one.
+    /// The first live field of a name, given in any case, from position `from` on; for callers that
+    /// change fields one by one.
     #[must_use]
     pub fn find_from(&self, name: &[u8], from: FieldId) -> Option<(FieldId, &[u8])> {
         let id = Name::from_any(name);
@@ -398,8 +407,8 @@ impl Head {
             .map(|(at, field)| (from + at, self.slice(field.value)))
     }
 
-    /// Removes every field of a name looked up before, and invalidates every [`FieldId`]. Repeated adding and removing leaves no
-    /// dead entries to search.
+    /// Removes every field of a name looked up before, and invalidates every [`FieldId`]. Repeated
+    /// adding and removing leaves no dead entries to search.
     pub fn remove_named(&mut self, name: &FieldName) {
         if !self.may_have(name) {
             return;
@@ -432,8 +441,8 @@ impl Head {
         self.append_value(at, name.id(), value);
     }
 
-    /// Adds a field at the end, unless it frames the body or its name contains a byte that would end it early. The name may be in
-    /// any case. CR, LF and NUL in the value become spaces.
+    /// Adds a field at the end, unless it frames the body or its name contains a byte that would
+    /// end it early. The name may be in any case. CR, LF and NUL in the value become spaces.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let ends_name = |byte: &u8| ends_target(*byte) || *byte == b':';
         if name.is_empty() || name.iter().any(ends_name) {
@@ -450,8 +459,8 @@ impl Head {
         self.append_value(at, id, value);
     }
 
-    /// Writes the field for this framing of the body and removes the framing fields that were there. If the body ends with the
-    /// connection, or there is none, there is no such field.
+    /// Writes the field for this framing of the body and removes the framing fields that were
+    /// there. If the body ends with the connection, or there is none, there is no such field.
     pub fn set_framing(&mut self, framing: Framing) {
         if self.is_framed_so(framing) {
             return;
@@ -514,8 +523,8 @@ impl Head {
         self.count_in(field);
     }
 
-    /// Changes the value of a live field; does nothing for a removed one or one that frames the body. CR, LF and NUL become
-    /// spaces.
+    /// Changes the value of a live field; does nothing for a removed one or one that frames the
+    /// body. CR, LF and NUL become spaces.
     pub fn set_value(&mut self, field: FieldId, value: &[u8]) {
         let is_open = |field: &&Field| field.live && !field.id.is_framing();
         let Some(&old) = self.fields.get(field.0 as usize).filter(is_open) else {
@@ -614,8 +623,8 @@ impl Head {
         line + self.fields_bytes + CRLF
     }
 
-    /// Removes user information from an absolute target: no server behind a proxy needs it, and some parsers mistake it for the
-    /// host (RFC 9110 §4.2.4).
+    /// Removes user information from an absolute target: no server behind a proxy needs it, and
+    /// some parsers mistake it for the host (RFC 9110 §4.2.4).
     pub fn drop_user_info(&mut self) {
         let (target, authority) = (self.start.target, self.start.authority);
         if authority.len == 0 || self.buf[..authority.at as usize].last() != Some(&b'@') {
@@ -632,7 +641,8 @@ impl Head {
         }
     }
 
-    /// Removes the options that `keep` rejects from `Connection`; a field that becomes empty is removed.
+    /// Removes the options that `keep` rejects from `Connection`; a field that becomes empty is
+    /// removed.
     pub fn filter_connection(&mut self, keep: impl Fn(&[u8]) -> bool) {
         self.filter_list(Name::Connection, keep);
     }
@@ -669,8 +679,8 @@ impl Head {
         self.fields.push(field);
     }
 
-    /// Joins a value to that of the last field. The field's line ends at `at`; there another line begins, whose value is the rest
-    /// of the buffer without its CRLF.
+    /// Joins a value to that of the last field. The field's line ends at `at`; there another line
+    /// begins, whose value is the rest of the buffer without its CRLF.
     pub(crate) fn join_line(&mut self, at: usize, value: usize, separator: [u8; 2]) {
         let Some(field) = self.fields.last_mut() else {
             return;
@@ -720,8 +730,8 @@ impl Head {
         }
     }
 
-    /// Removes the elements that `keep` rejects, and empty ones, from the comma-separated lists of a name; a field that becomes
-    /// empty is removed.
+    /// Removes the elements that `keep` rejects, and empty ones, from the comma-separated lists of
+    /// a name; a field that becomes empty is removed.
     pub(crate) fn filter_list(&mut self, name: Name, keep: impl Fn(&[u8]) -> bool) {
         for at in 0..self.fields.len() {
             let Field {

@@ -1,4 +1,5 @@
-//! HTTP: one version-agnostic message head, and the sans-IO codecs that turn wire bytes into it and back.
+//! HTTP: one version-agnostic message head, and the sans-IO codecs that turn wire bytes into it and
+//! back.
 #![forbid(unsafe_code)]
 
 mod bytes;

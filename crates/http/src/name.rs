@@ -131,7 +131,8 @@ const _: () = assert!(ALL.len() <= 128 && ALL.len() * 4 <= SLOTS);
 /// The longest interned name.
 const BYTES_MAX: usize = 32;
 
-/// A name in the form that the lookup compares: its first and its last eight bytes; a shorter one is padded with zeros.
+/// A name in the form that the lookup compares: its first and its last eight bytes; a shorter one
+/// is padded with zeros.
 struct Entry {
     first: u64,
     last: u64,
@@ -171,7 +172,8 @@ impl Name {
         Name::from_lower(lower)
     }
 
-    /// Finds the entry of a name in lower case whose first and last eight bytes the caller has loaded, little-endian.
+    /// Finds the entry of a name in lower case whose first and last eight bytes the caller has
+    /// loaded, little-endian.
     #[inline]
     pub(crate) fn from_words(first: u64, last: u64, name: &[u8]) -> Name {
         let mut slot = hash(first, last, name.len());
@@ -275,7 +277,8 @@ const fn word(text: &[u8], at: usize) -> u64 {
     word
 }
 
-/// Open addressing: a name is in the first free slot from its hash on, so a free slot ends a search.
+/// Open addressing: a name is in the first free slot from its hash on, so a free slot ends a
+/// search.
 const fn table() -> [Name; SLOTS] {
     let entries = entries();
     let mut table = [Name::Other; SLOTS];

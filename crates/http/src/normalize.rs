@@ -1,7 +1,9 @@
-//! Normalisation of a request's path and query (RFC 3986 §6.2; manual §4.4 normalize-uri), in single steps.
+//! Normalisation of a request's path and query (RFC 3986 §6.2; manual §4.4 normalize-uri), in
+//! single steps.
 //!
-//! Pure text: path and query in, path and query out. Every step takes time linear in its input (sorting: n log n in the number of
-//! parameters) and never makes it longer, except that `#` becomes three characters.
+//! Pure text: path and query in, path and query out. Every step takes time linear in its input
+//! (sorting: n log n in the number of parameters) and never makes it longer, except that `#`
+//! becomes three characters.
 
 use crate::bytes::hex_byte;
 use std::ops::Range;
@@ -17,7 +19,8 @@ pub enum Normalizer {
     PathMergeSlashes,
     /// Removes the segments `.` of the path.
     PathStripDot,
-    /// Removes each segment `..` of the path together with the one before it. `full`: also removes those that have none before.
+    /// Removes each segment `..` of the path together with the one before it. `full`: also removes
+    /// those that have none before.
     PathStripDotdot {
         /// `full`
         full: bool,
@@ -100,7 +103,8 @@ fn encode_fragment(input: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Copies the input and passes each escape to `write`; an incomplete escape is kept, or is an error.
+/// Copies the input and passes each escape to `write`; an incomplete escape is kept, or is an
+/// error.
 fn escapes(
     input: &[u8],
     strict: bool,
@@ -155,7 +159,8 @@ fn strip_dot(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the segments one by one; `..` removes the last one. Those that find none come before all others.
+/// Appends the segments one by one; `..` removes the last one. Those that find none come before all
+/// others.
 fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     let Some(segments) = path.strip_prefix(b"/") else {
         return out.extend_from_slice(path);
@@ -180,7 +185,8 @@ fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// `query` begins with its question mark, or is empty. An empty last parameter is dropped, as in HAProxy.
+/// `query` begins with its question mark, or is empty. An empty last parameter is dropped, as in
+/// HAProxy.
 fn sort_query(query: &[u8], out: &mut Vec<u8>, parameters: &mut Vec<Range<usize>>) {
     let Some(list) = query.strip_prefix(b"?") else {
         return;

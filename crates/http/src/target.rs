@@ -56,8 +56,9 @@ pub(crate) fn split(target: &[u8]) -> Parts {
     }
 }
 
-/// A host and its port, if the host is followed by a colon and only digits; the port may be empty. A host that itself contains a
-/// colon but is no IP literal has no port, since the parts would be ambiguous.
+/// A host and its port, if the host is followed by a colon and only digits; the port may be empty.
+/// A host that itself contains a colon but is no IP literal has no port, since the parts would be
+/// ambiguous.
 pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     let digits = authority
         .iter()
@@ -72,7 +73,8 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether the port is the scheme's default; an empty port always is, and without a scheme both 80 and 443 are.
+/// Whether the port is the scheme's default; an empty port always is, and without a scheme both 80
+/// and 443 are.
 pub(crate) fn is_default_port(scheme: &[u8], port: &[u8]) -> bool {
     match port {
         b"" => true,
@@ -93,7 +95,8 @@ pub(crate) fn is_same_host(scheme: &[u8], authority: &[u8], host: &[u8]) -> bool
     default(port) && default(host_given) && name.eq_ignore_ascii_case(host_name)
 }
 
-/// Whether an authority contains a character that a host and port must not (RFC 3986 §3.2), or an invalid port.
+/// Whether an authority contains a character that a host and port must not (RFC 3986 §3.2), or an
+/// invalid port.
 #[inline]
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
     is_bad_host(authority, false)
@@ -116,7 +119,8 @@ fn is_bad_port(port: &[u8], relaxed: bool) -> bool {
         && (!relaxed || port.iter().any(|byte| NOT_HOST[*byte as usize]))
 }
 
-/// Square brackets may only enclose an IP literal. A comma is refused because the host is also a field's value.
+/// Square brackets may only enclose an IP literal. A comma is refused because the host is also a
+/// field's value.
 #[cold]
 fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
     let Some(end) = authority.iter().position(|byte| *byte == b']') else {

@@ -1,10 +1,12 @@
-//! Converts between upgrades of HTTP/1 (RFC 9110 §7.8) and the extended CONNECT of HTTP/2 (RFC 8441). Inside the proxy, an
-//! upgrade has the form of HTTP/1: GET with `Upgrade`, answered with 101.
+//! Converts between upgrades of HTTP/1 (RFC 9110 §7.8) and the extended CONNECT of HTTP/2 (RFC
+//! 8441). Inside the proxy, an upgrade has the form of HTTP/1: GET with `Upgrade`, answered with
+//! 101.
 
 use crate::{Head, Name};
 
 impl Head {
-    /// Converts an extended CONNECT to an HTTP/1 request with `Upgrade`. False if it is not an extended CONNECT.
+    /// Converts an extended CONNECT to an HTTP/1 request with `Upgrade`. False if it is not an
+    /// extended CONNECT.
     pub fn make_upgrade(&mut self) -> bool {
         let Some(protocol) = self.protocol().map(<[u8]>::to_vec) else {
             return false;
@@ -15,8 +17,8 @@ impl Head {
         is_done
     }
 
-    /// Converts an HTTP/1 request with `Upgrade` to an extended CONNECT for the first protocol that it names. False if it names
-    /// none, or one that is forbidden (RFC 9113 §8.6, §3.1).
+    /// Converts an HTTP/1 request with `Upgrade` to an extended CONNECT for the first protocol that
+    /// it names. False if it names none, or one that is forbidden (RFC 9113 §8.6, §3.1).
     pub fn make_extended_connect(&mut self) -> bool {
         let Some(protocol) = self.upgrade_protocol().map(<[u8]>::to_vec) else {
             return false;
@@ -46,8 +48,8 @@ impl Head {
         self.remove_id(Name::SecWebsocketAccept);
     }
 
-    /// Converts the response to an extended CONNECT to one of HTTP/1. `accept`: for WebSocket, the proof that the server saw the
-    /// key.
+    /// Converts the response to an extended CONNECT to one of HTTP/1. `accept`: for WebSocket, the
+    /// proof that the server saw the key.
     pub fn make_switched(&mut self, protocol: &[u8], accept: Option<&[u8]>) {
         self.set_status(101, b"Switching Protocols");
         self.append(b"connection", b"upgrade");

@@ -1,4 +1,5 @@
-//! What a journal costs: requests of 512 spans of 457 bytes, by so many senders, each of which waits for its own.
+//! What a journal costs: requests of 512 spans of 457 bytes, by so many senders, each of which
+//! waits for its own.
 //!
 //! `append FOLDER [requests] [senders] [fsync]`
 #![allow(

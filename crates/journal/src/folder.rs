@@ -21,7 +21,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks a folder, and makes it with the given permissions if it does not exist. Waits at most `wait` for another process.
+    /// Locks a folder, and makes it with the given permissions if it does not exist. Waits at most
+    /// `wait` for another process.
     ///
     /// # Errors
     /// The folder cannot be made or locked.

@@ -1,8 +1,9 @@
 //! The bytes of a segment.
 //!
-//! A file begins with [`MAGIC`], a version and the segment's number. An entry is a head of 24 bytes and a payload. The head
-//! consists of the payload's length (4 bytes; all numbers are little-endian), its kind (1), zeros (3), the payload's checksum (8)
-//! and the checksum of these 16 bytes (8). Both checksums are XXH3 with a seed of the segment's number and the entry's position,
+//! A file begins with [`MAGIC`], a version and the segment's number. An entry is a head of 24 bytes
+//! and a payload. The head consists of the payload's length (4 bytes; all numbers are
+//! little-endian), its kind (1), zeros (3), the payload's checksum (8) and the checksum of these 16
+//! bytes (8). Both checksums are XXH3 with a seed of the segment's number and the entry's position,
 //! so that an entry is valid only where it was written.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
@@ -107,8 +108,9 @@ pub enum Item<'a> {
     Damaged(u64, u64),
 }
 
-/// The entries of a segment's file, in order. Damage is skipped: an entry with a wrong payload is left out, and after an invalid
-/// head the search continues to the next valid one. The work is linear in the bytes, whatever they are.
+/// The entries of a segment's file, in order. Damage is skipped: an entry with a wrong payload is
+/// left out, and after an invalid head the search continues to the next valid one. The work is
+/// linear in the bytes, whatever they are.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     file: &'a [u8],

@@ -16,18 +16,20 @@ use crate::left::Left;
 use crate::writer::Writer;
 use crate::{Failed, Space};
 
-/// The most bytes of data that may wait to be written; a larger entry is accepted when nothing waits.
+/// The most bytes of data that may wait to be written; a larger entry is accepted when nothing
+/// waits.
 pub const WAITING_BYTES_MAX: u64 = 64 << 20;
 
 /// The settings of a journal.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Entries are acknowledged once they are on the disk; otherwise once the kernel has them, so that they survive the process
-    /// but not a loss of power.
+    /// Entries are acknowledged once they are on the disk; otherwise once the kernel has them, so
+    /// that they survive the process but not a loss of power.
     pub fsync: bool,
     /// A segment that has reached this size is followed by the next one.
     pub segment_bytes: u64,
-    /// A segment that has reached this age is followed by the next one, so that finished data is removed soon.
+    /// A segment that has reached this age is followed by the next one, so that finished data is
+    /// removed soon.
     pub segment_age: Duration,
     /// A file with a damaged start is set aside; otherwise the journal is not opened.
     pub recreate: bool,
@@ -86,8 +88,8 @@ impl Waiting {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, which is made if it does not exist. The caller must own the folder exclusively (see
-    /// [`Lock`](crate::Lock)).
+    /// Opens the journal of a folder, which is made if it does not exist. The caller must own the
+    /// folder exclusively (see [`Lock`](crate::Lock)).
     ///
     /// # Errors
     /// The journal cannot be opened.
@@ -116,7 +118,8 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Appends an entry of data, made of two parts. `written` is called with its place once it is written.
+    /// Appends an entry of data, made of two parts. `written` is called with its place once it is
+    /// written.
     ///
     /// # Errors
     /// The entry is not accepted; `written` is not called then.
@@ -150,7 +153,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a note. It is written in its turn even beyond the room limit, because notes are what makes room.
+    /// Appends a note. It is written in its turn even beyond the room limit, because notes are what
+    /// makes room.
     pub fn note(&self, note: Vec<u8>) {
         self.control(Kind::Note, note);
     }

@@ -14,7 +14,8 @@ use crate::hold::{Hold, Place};
 /// The most bytes of a segment's file that are read.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// The entries and notes that an earlier process left in a journal's folder. Segments whose holds are all dropped are removed.
+/// The entries and notes that an earlier process left in a journal's folder. Segments whose holds
+/// are all dropped are removed.
 #[derive(Debug, Default)]
 pub struct Left {
     /// All notes, in the order in which they were made.
@@ -121,8 +122,8 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// Reads a segment: its notes, and which entries are done. The last segment written may be truncated, because a process may have
-/// ended within a write: its incomplete end is cut off.
+/// Reads a segment: its notes, and which entries are done. The last segment written may be
+/// truncated, because a process may have ended within a write: its incomplete end is cut off.
 pub(crate) fn look(
     left: &mut Left,
     number: u64,

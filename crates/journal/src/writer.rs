@@ -109,7 +109,8 @@ impl Writer {
             entries.extend(came);
             let is_written = entries.is_empty() || self.commit(entries);
             if is_written {
-                // Released segments are removed only now, when the notes made before their release are written.
+                // Released segments are removed only now, when the notes made before their release
+                // are written.
                 self.seal_old();
                 self.remove();
             }
@@ -209,7 +210,8 @@ impl Writer {
 
     fn write(&mut self, entries: &[Waiting]) -> io::Result<Vec<Place>> {
         let fsync = self.settings.fsync;
-        // The holders of a segment's entries decide when it is removed; a full segment is no longer current.
+        // The holders of a segment's entries decide when it is removed; a full segment is no longer
+        // current.
         let bytes_max = self.settings.segment_bytes;
         self.current.take_if(|current| current.bytes >= bytes_max);
         let current = match &mut self.current {
@@ -285,15 +287,18 @@ impl Writer {
         self.current.take_if(is_old);
     }
 
-    /// Abandons the current segment after a failed write: cuts off what was not acknowledged, and appends nothing more.
+    /// Abandons the current segment after a failed write: cuts off what was not acknowledged, and
+    /// appends nothing more.
     fn give_up_current(&mut self) {
         if let Some(current) = self.current.take() {
-            // If that fails too, refused entries may be read again: at worst they are delivered twice.
+            // If that fails too, refused entries may be read again: at worst they are delivered
+            // twice.
             let _ = current.file.set_len(current.bytes);
         }
     }
 
-    /// Removes segments without holds, the oldest first and without a gap: the notes in a segment refer to older ones.
+    /// Removes segments without holds, the oldest first and without a gap: the notes in a segment
+    /// refer to older ones.
     fn remove(&mut self) {
         for number in self.let_go.drain(..) {
             if let Some(known) = self.segments.get_mut(&number) {

@@ -1,22 +1,23 @@
 //! The boundary: what a driver reports to the engine, and what the engine requests from a driver.
 //!
 //! Rules for both sides:
-//! - Slices are lent for the call only. The engine copies what it cannot use yet (a partial head); the driver copies what the
-//!   kernel does not take of a message.
+//! - Slices are lent for the call only. The engine copies what it cannot use yet (a partial head);
+//!   the driver copies what the kernel does not take of a message.
 //! - No method of [`Driver`] calls back into the engine: entry points never re-enter.
-//! - A [`SockId`] carries a generation; after [`Driver::close`] or [`Engine::on_close`] it names nothing, and a
-//!   driver ignores every request for it.
-//! - A driver delivers nothing for a paused socket but [`Engine::on_writable`], [`Engine::on_broken`] and a fatal
-//!   [`Engine::on_close`].
-//! - Unsent bytes wait only in the driver, which bounds them: [`Driver::send`] returns how much of a body the driver took.
-//!   Undelivered bytes wait in the kernel, except the few that the engine holds: [`Engine::on_data`] returns how much the engine
-//!   took.
+//! - A [`SockId`] carries a generation; after [`Driver::close`] or [`Engine::on_close`] it names
+//!   nothing, and a driver ignores every request for it.
+//! - A driver delivers nothing for a paused socket but [`Engine::on_writable`],
+//!   [`Engine::on_broken`] and a fatal [`Engine::on_close`].
+//! - Unsent bytes wait only in the driver, which bounds them: [`Driver::send`] returns how much of
+//!   a body the driver took. Undelivered bytes wait in the kernel, except the few that the engine
+//!   holds: [`Engine::on_data`] returns how much the engine took.
 
 use std::any::Any;
 
 use crate::{Addr, Keepalive, Sockets, TcpOptions};
 
-/// The name of a socket, shared by driver and engine: a slot and the generation of the socket in it.
+/// The name of a socket, shared by driver and engine: a slot and the generation of the socket in
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SockId {
     /// The slot, dense from 0: both sides index their own tables with it.
@@ -57,30 +58,34 @@ pub struct Message<'a> {
     pub head: &'a [u8],
     /// Payload: taken as far as the kernel and the driver's queue have room.
     pub body: &'a [u8],
-    /// Taken whole once all of the body was taken, otherwise not at all: the sender bounds its size.
+    /// Taken whole once all of the body was taken, otherwise not at all: the sender bounds its
+    /// size.
     pub tail: &'a [u8],
 }
 
 /// The result of [`Driver::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Bytes of the body that the driver took. The sender keeps the rest and may offer it again after [`Engine::on_writable`]. If
-    /// the socket is dead, the driver takes the whole body and discards it.
+    /// Bytes of the body that the driver took. The sender keeps the rest and may offer it again
+    /// after [`Engine::on_writable`]. If the socket is dead, the driver takes the whole body and
+    /// discards it.
     pub taken: usize,
-    /// The kernel did not take everything: [`Engine::on_writable`] follows at each progress. A driver may put off small messages
-    /// to the end of the round and learns only then that the kernel is full; it then reports progress although `blocked` was
-    /// false.
+    /// The kernel did not take everything: [`Engine::on_writable`] follows at each progress. A
+    /// driver may put off small messages to the end of the round and learns only then that the
+    /// kernel is full; it then reports progress although `blocked` was false.
     pub blocked: bool,
 }
 
 /// What the engine did with the bytes of [`Engine::on_data`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Took {
-    /// Bytes that the engine used or copied. If these are fewer than it was given, the engine has paused the socket, and the
-    /// driver offers the rest again after [`Driver::resume`], which may come within the same call. The engine must take a
-    /// delivery whole if it is no longer than [`Driver::read_bytes`] minus what the engine holds.
+    /// Bytes that the engine used or copied. If these are fewer than it was given, the engine has
+    /// paused the socket, and the driver offers the rest again after [`Driver::resume`], which may
+    /// come within the same call. The engine must take a delivery whole if it is no longer than
+    /// [`Driver::read_bytes`] minus what the engine holds.
     pub bytes: usize,
-    /// Bytes of this socket that the engine holds unused; the driver reads that much less at a time.
+    /// Bytes of this socket that the engine holds unused; the driver reads that much less at a
+    /// time.
     pub held: usize,
 }
 
@@ -100,7 +105,8 @@ pub struct Accepted {
     pub listener: ListenerId,
     /// The peer's address.
     pub peer: Addr,
-    /// The local address of the connection; the listener's address unless [`crate::epoll::Setup::local_addrs`] is set.
+    /// The local address of the connection; the listener's address unless
+    /// [`crate::epoll::Setup::local_addrs`] is set.
     pub local: Addr,
 }
 
@@ -125,7 +131,8 @@ pub struct Connect<'a> {
     pub labels: Labels,
 }
 
-/// Labels of a connection's packets for the packet filter and for routers, as far as the system permits.
+/// Labels of a connection's packets for the packet filter and for routers, as far as the system
+/// permits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The mark that the packet filter of this machine sees (`SO_MARK`).
@@ -134,7 +141,8 @@ pub struct Labels {
     pub tos: Option<u8>,
 }
 
-/// The error of an outgoing connection that could not start: the engine treats the connection as refused at once.
+/// The error of an outgoing connection that could not start: the engine treats the connection as
+/// refused at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// Refused or unreachable.
@@ -171,33 +179,37 @@ pub trait Driver: Sockets {
     fn clock(&self) -> Now {
         self.now()
     }
-    /// The largest delivery that the engine must take whole, and the most bytes of a body that wait in the driver.
+    /// The largest delivery that the engine must take whole, and the most bytes of a body that wait
+    /// in the driver.
     fn read_bytes(&self) -> usize;
     /// Sends a message.
     fn send(&mut self, sock: SockId, message: Message<'_>) -> Sent;
-    /// Starts an outgoing connection; [`Engine::on_connected`] or [`Engine::on_close`] follows from the loop.
+    /// Starts an outgoing connection; [`Engine::on_connected`] or [`Engine::on_close`] follows from
+    /// the loop.
     ///
     /// # Errors
     /// The connection could not start.
     fn connect(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError>;
     /// Sends a FIN after all bytes taken so far.
     fn shutdown(&mut self, sock: SockId);
-    /// Closes the socket when all bytes taken have left, or after a bounded time. The engine makes no further call for the
-    /// socket.
+    /// Closes the socket when all bytes taken have left, or after a bounded time. The engine makes
+    /// no further call for the socket.
     fn close(&mut self, sock: SockId);
     /// Closes with a RST (`option nolinger`, aborted transfers).
     fn abort(&mut self, sock: SockId);
-    /// Closes without notifying the peer, as far as the system permits (`silent-drop`); with `rst_ttl`, closes with a RST that
-    /// has this hop limit.
+    /// Closes without notifying the peer, as far as the system permits (`silent-drop`); with
+    /// `rst_ttl`, closes with a RST that has this hop limit.
     fn vanish(&mut self, sock: SockId, rst_ttl: Option<u8>);
     /// Labels the connection's packets from now on. A label that is `None` stays as it is.
     fn label(&mut self, sock: SockId, labels: Labels);
-    /// Gives a socket up, so that the driver of another worker can adopt it ([`Driver::take_in`]). None if bytes of the socket
-    /// wait in this driver or its peer has ended; the socket then stays with this driver.
+    /// Gives a socket up, so that the driver of another worker can adopt it ([`Driver::take_in`]).
+    /// None if bytes of the socket wait in this driver or its peer has ended; the socket then stays
+    /// with this driver.
     fn give_up(&mut self, _sock: SockId) -> Option<Parcel> {
         None
     }
-    /// Adopts a socket that the driver of another worker gave up. None if that fails; the socket is then closed.
+    /// Adopts a socket that the driver of another worker gave up. None if that fails; the socket is
+    /// then closed.
     fn take_in(&mut self, _parcel: Parcel) -> Option<SockId> {
         None
     }
@@ -211,7 +223,8 @@ pub trait Driver: Sockets {
     fn unlisten(&mut self, listener: ListenerId);
     /// Wakes another worker, which has work to do.
     fn wake(&mut self, worker: WorkerId);
-    /// Hands a finished log message, terminated as its target needs, to log target `target`. Never blocks.
+    /// Hands a finished log message, terminated as its target needs, to log target `target`. Never
+    /// blocks.
     fn log(&mut self, target: usize, message: &[u8]);
 }
 
@@ -223,7 +236,8 @@ pub trait Engine<D: Driver> {
     fn on_order(&mut self, driver: &mut D, order: Self::Order);
     /// An order told the engine to stop, and no work is left: the driver's loop ends.
     fn is_finished(&self) -> bool;
-    /// Whether one more connection may be accepted. If so, [`Engine::on_accept`] or [`Engine::retract`] follows.
+    /// Whether one more connection may be accepted. If so, [`Engine::on_accept`] or
+    /// [`Engine::retract`] follows.
     fn admit(&mut self, driver: &mut D, listener: ListenerId) -> bool;
     /// No connection was waiting after [`Engine::admit`] had reserved a place.
     fn retract(&mut self, driver: &mut D, listener: ListenerId);
@@ -237,7 +251,8 @@ pub trait Engine<D: Driver> {
     fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool);
     /// The peer will send no more. It may still receive.
     fn on_eof(&mut self, driver: &mut D, sock: SockId);
-    /// The peer accepts no more data. What the peer sent before is still delivered; [`Engine::on_close`] follows.
+    /// The peer accepts no more data. What the peer sent before is still delivered;
+    /// [`Engine::on_close`] follows.
     fn on_broken(&mut self, driver: &mut D, sock: SockId);
     /// The connection is dead.
     fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close);

@@ -1,7 +1,8 @@
 //! The boundary between the engine and its I/O, and the drivers behind it.
 //!
-//! The data path is a sans-IO [`Engine`]: pure state, without a system call, a clock, a thread or randomness. A [`Driver`] does
-//! the I/O and calls the engine. The drivers are [`epoll`] and the simulated driver of the engine's tests.
+//! The data path is a sans-IO [`Engine`]: pure state, without a system call, a clock, a thread or
+//! randomness. A [`Driver`] does the I/O and calls the engine. The drivers are [`epoll`] and the
+//! simulated driver of the engine's tests.
 
 pub mod addr;
 pub mod boundary;

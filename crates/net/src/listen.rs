@@ -21,7 +21,8 @@ pub enum ListenAddr {
 pub struct ListenOptions {
     /// Length of the kernel's accept queue.
     pub backlog: i32,
-    /// Whether an IPv6 wildcard refuses IPv4 (`v6only`) or accepts it too (`v4v6`); `None` keeps the system's default.
+    /// Whether an IPv6 wildcard refuses IPv4 (`v6only`) or accepts it too (`v4v6`); `None` keeps
+    /// the system's default.
     pub v6only: Option<bool>,
     /// Accept only from this interface.
     pub interface: Option<String>,
@@ -158,7 +159,8 @@ pub fn is_socket(path: &[u8]) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// Sets the options that accepted connections inherit from their listener, so that they need no system call per connection.
+/// Sets the options that accepted connections inherit from their listener, so that they need no
+/// system call per connection.
 fn tcp_options(raw: RawFd, local: &Addr, options: &ListenOptions) -> io::Result<()> {
     if options.defer_accept {
         sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
@@ -193,7 +195,8 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
         return sys::bind(fd, addr).map_err(|error| step("cannot bind UNIX socket", error));
     }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-    // The socket is bound under another name first, so that a client never finds the path without a socket behind it.
+    // The socket is bound under another name first, so that a client never finds the path without a
+    // socket behind it.
     let suffix = format!(".{}.tmp", std::process::id());
     let bytes_max = sys::UNIX_PATH_BYTES_MAX - suffix.len();
     if path.as_os_str().len() > bytes_max {

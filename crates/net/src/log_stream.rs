@@ -1,7 +1,7 @@
 //! Log lines over TCP: one connection per writer thread, reopened when it is lost.
 //!
-//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). After a lost connection, the lines that the
-//! server had not taken whole are sent again.
+//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). After a lost
+//! connection, the lines that the server had not taken whole are sent again.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,8 +27,8 @@ impl LogStream {
         LogStream { to, stream: None }
     }
 
-    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again. Returns the lines that were
-    /// not sent.
+    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again.
+    /// Returns the lines that were not sent.
     pub fn send<'a>(
         &mut self,
         mut lines: &'a [u8],
@@ -48,7 +48,8 @@ impl LogStream {
         }
     }
 
-    /// Sends what can be sent now. Returns the bytes of the whole lines that were sent, and why the others were not.
+    /// Sends what can be sent now. Returns the bytes of the whole lines that were sent, and why the
+    /// others were not.
     fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> (usize, io::Result<()>) {
         let stream = self.stream.take().filter(is_open);
         let mut stream = match stream.map_or_else(|| connect(self.to), Ok) {
@@ -79,7 +80,8 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the server still has the connection open. A log server sends nothing, so readable input is its end.
+/// Whether the server still has the connection open. A log server sends nothing, so readable input
+/// is its end.
 fn is_open(stream: &TcpStream) -> bool {
     let mut said = [0; 512];
     let is_open = stream.set_nonblocking(true).is_ok()

@@ -1,8 +1,8 @@
 //! Log targets: they take finished messages and never block the data path.
 //!
-//! Datagrams are batched and sent at the end of a round, many in one system call. Messages for a file descriptor or a TCP server
-//! are handed to a writer thread, since a pipe, a terminal or a server may block. Both are bounded; messages that do not fit are
-//! dropped and counted.
+//! Datagrams are batched and sent at the end of a round, many in one system call. Messages for a
+//! file descriptor or a TCP server are handed to a writer thread, since a pipe, a terminal or a
+//! server may block. Both are bounded; messages that do not fit are dropped and counted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,8 @@ use crate::log_stream::LogStream;
 pub use crate::reach::{Dropped, News, Reach};
 use crate::{Addr, sys};
 
-/// A UDP server counts as reached after this time without an error: routers and systems limit how often they report errors.
+/// A UDP server counts as reached after this time without an error: routers and systems limit how
+/// often they report errors.
 pub const DATAGRAM_QUIET: Duration = Duration::from_secs(10);
 
 /// How long a writer waits before it tries a server again.

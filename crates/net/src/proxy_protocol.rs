@@ -1,6 +1,8 @@
-//! The PROXY protocol, versions 1 and 2: a header that a proxy sends before the first byte of a connection.
+//! The PROXY protocol, versions 1 and 2: a header that a proxy sends before the first byte of a
+//! connection.
 //!
-//! Sans-IO: parses a header from bytes, and writes one. Format and bounds are those of HAProxy's `proxy-protocol.txt`.
+//! Sans-IO: parses a header from bytes, and writes one. Format and bounds are those of HAProxy's
+//! `proxy-protocol.txt`.
 
 mod tlv;
 mod v1;
@@ -16,8 +18,8 @@ pub use v2::{V2_HEADER_BYTES_MAX, write_v2};
 /// A parsed PROXY protocol header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The ends of the relayed connection. None if they are those of this connection (`LOCAL`, `UNKNOWN`), or if the transport is
-    /// not a stream.
+    /// The ends of the relayed connection. None if they are those of this connection (`LOCAL`,
+    /// `UNKNOWN`), or if the transport is not a stream.
     pub addresses: Option<Addresses>,
     /// The TLVs of version 2 as received, checked to be well-formed.
     tlvs: Vec<u8>,
@@ -103,7 +105,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Parses a header at the start of `input`. Returns its length and the header, or none while it is incomplete.
+/// Parses a header at the start of `input`. Returns its length and the header, or none while it is
+/// incomplete.
 ///
 /// # Errors
 /// The bytes cannot become a valid header. Reported as early as possible.

@@ -1,6 +1,7 @@
 //! Whether a log target can be reached, and how many messages were lost.
 //!
-//! Sinks record failures; the thread that `wake` wakes reports each once. A message that arrives costs one relaxed load.
+//! Sinks record failures; the thread that `wake` wakes reports each once. A message that arrives
+//! costs one relaxed load.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,8 +66,8 @@ pub enum News {
 }
 
 impl Reach {
-    /// A target of unknown state. Where errors arrive late, as with UDP, it counts as reached again only after `quiet` without an
-    /// error. `wake` is called when there is something to report.
+    /// A target of unknown state. Where errors arrive late, as with UDP, it counts as reached again
+    /// only after `quiet` without an error. `wake` is called when there is something to report.
     #[must_use]
     pub fn new(name: String, quiet: Duration, wake: fn()) -> Reach {
         Reach {

@@ -1,6 +1,7 @@
 //! Read-only queries about a driver's connections and its machine.
 //!
-//! A request that makes no query pays nothing: each query is a system call of its own, made when an expression needs the answer.
+//! A request that makes no query pays nothing: each query is a system call of its own, made when an
+//! expression needs the answer.
 
 use std::net::IpAddr;
 
@@ -42,8 +43,8 @@ pub trait Sockets {
     fn tcp_info(&self, _sock: SockId) -> Option<TcpInfo> {
         None
     }
-    /// Appends the packet that opened a client connection, if its listener keeps it (`tcp-ss`); the kernel returns it once. False
-    /// for a connection that is not TCP or is gone.
+    /// Appends the packet that opened a client connection, if its listener keeps it (`tcp-ss`); the
+    /// kernel returns it once. False for a connection that is not TCP or is gone.
     fn saved_syn(&self, _sock: SockId, _out: &mut Vec<u8>) -> bool {
         false
     }

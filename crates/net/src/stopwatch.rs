@@ -1,14 +1,16 @@
 //! Time within a round, read from the processor's counter.
 //!
-//! Asking the kernel for the time takes 20 to 60 ns, and a traced request reads the time at about two dozen moments. Where the
-//! kernel's clock is the processor's counter, reading that counter takes a quarter of the time. Its pace is measured against the
-//! times of rounds; a counter that disagrees with them is never used again.
+//! Asking the kernel for the time takes 20 to 60 ns, and a traced request reads the time at about
+//! two dozen moments. Where the kernel's clock is the processor's counter, reading that counter
+//! takes a quarter of the time. Its pace is measured against the times of rounds; a counter that
+//! disagrees with them is never used again.
 
 use crate::{Now, sys};
 
 /// The shortest time between two measurements of the pace, nanoseconds.
 const MEASURE_NS: u64 = 50_000_000;
-/// The most ticks between two readings of the counter around a reading of the clock: some microseconds.
+/// The most ticks between two readings of the counter around a reading of the clock: some
+/// microseconds.
 const TICKS_APART_MAX: u64 = 10_000;
 /// How far a prediction may be off, nanoseconds, plus 1/[`OFF_PARTS`] of the elapsed time.
 const OFF_NS: u64 = 100_000;
@@ -61,7 +63,8 @@ impl Stopwatch {
         let round = sys::now_after(self.round);
         let ticks = sys::counter();
         if ticks.wrapping_sub(before) > TICKS_APART_MAX {
-            // The thread was interrupted between the readings at an unknown place: the pair of the last round is more exact.
+            // The thread was interrupted between the readings at an unknown place: the pair of the
+            // last round is more exact.
             return round;
         }
         if self.pace.is_some() {

@@ -59,11 +59,12 @@ fn transferred(rc: isize) -> Option<Io> {
 
 /// Reads the available bytes into `buffer` without blocking.
 ///
-/// The calls of the data path bypass the C library's wrappers: these prepare for thread cancellation, which is not used here, and
-/// that takes a good part of the call's time.
+/// The calls of the data path bypass the C library's wrappers: these prepare for thread
+/// cancellation, which is not used here, and that takes a good part of the call's time.
 pub fn recv(fd: RawFd, buffer: &mut [u8]) -> Io {
     loop {
-        // SAFETY: the pointer and length are those of a live, writable slice; the address pointer is null.
+        // SAFETY: the pointer and length are those of a live, writable slice; the address pointer
+        // is null.
         let rc = unsafe {
             libc::syscall(
                 libc::SYS_recvfrom,
@@ -189,7 +190,8 @@ impl<'a> Pieces<'a> {
         message.msg_iov = vectors.as_mut_ptr();
         message.msg_iovlen = self.len as _;
         loop {
-            // SAFETY: `message` points to `vectors`, which point to live slices that sendmsg only reads.
+            // SAFETY: `message` points to `vectors`, which point to live slices that sendmsg only
+            // reads.
             let rc =
                 unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
             if let Some(done) = transferred(rc) {
@@ -218,7 +220,8 @@ pub fn socket_of(addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
 /// The directory of named network namespaces (ip-netns(8)).
 const NAMESPACES: &str = "/var/run/netns";
 
-/// The same as [`socket_of`], in a network namespace. This thread enters the namespace for the duration of the call.
+/// The same as [`socket_of`], in a network namespace. This thread enters the namespace for the
+/// duration of the call.
 ///
 /// # Errors
 /// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
@@ -341,7 +344,8 @@ impl RawAddr {
 
     fn put<T>(&mut self, addr: T, len: usize) {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) };
-        // SAFETY: sockaddr_storage is at least as large and as aligned as every socket address type.
+        // SAFETY: sockaddr_storage is at least as large and as aligned as every socket address
+        // type.
         unsafe { std::ptr::write((&raw mut self.storage).cast::<T>(), addr) };
         self.len = len as socklen_t;
     }
@@ -593,8 +597,8 @@ pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Permits addresses that are not this machine's (`IP_TRANSPARENT`): a listening socket accepts connections to them, another
-/// socket may be bound to them.
+/// Permits addresses that are not this machine's (`IP_TRANSPARENT`): a listening socket accepts
+/// connections to them, another socket may be bound to them.
 ///
 /// # Errors
 /// `errno` of `setsockopt`.
@@ -642,8 +646,9 @@ pub fn set_linger_zero(fd: RawFd) {
     }
 }
 
-/// Makes the close of a TCP socket invisible. In repair mode nothing is sent at all (this needs a privilege); otherwise, or if a
-/// hop limit is given, the RST gets a hop limit, by default 1: it reaches only the first router.
+/// Makes the close of a TCP socket invisible. In repair mode nothing is sent at all (this needs a
+/// privilege); otherwise, or if a hop limit is given, the RST gets a hop limit, by default 1: it
+/// reaches only the first router.
 pub fn silence(fd: RawFd, rst_ttl: Option<u8>) {
     if rst_ttl.is_none() && set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
         return;
@@ -684,8 +689,8 @@ pub fn set_nonblocking_cloexec(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
 }
 
-/// Takes over an inherited descriptor: duplicates it and closes the original number, so that the socket closes with the
-/// duplicate. The caller passes each number once.
+/// Takes over an inherited descriptor: duplicates it and closes the original number, so that the
+/// socket closes with the duplicate. The caller passes each number once.
 ///
 /// # Errors
 /// The descriptor is not open.
@@ -818,7 +823,8 @@ pub fn eventfd_reset(fd: RawFd) {
 /// The result of sending datagrams.
 #[derive(Debug, Default)]
 pub struct Delivery {
-    /// Datagrams known to be lost: not taken by the kernel, or earlier ones refused at their destination.
+    /// Datagrams known to be lost: not taken by the kernel, or earlier ones refused at their
+    /// destination.
     pub lost: u64,
     /// The reason, unless all were lost for lack of room.
     pub error: Option<io::Error>,
@@ -847,7 +853,8 @@ pub fn send_datagrams<'a>(
     while next < count {
         let last = count.min(next + DATAGRAMS_A_CALL);
         batch.fill(&mut raw, (next..last).map(&get));
-        // SAFETY: every header is filled and points into `batch` and to live datagrams, which are only read.
+        // SAFETY: every header is filled and points into `batch` and to live datagrams, which are
+        // only read.
         let rc = unsafe {
             libc::sendmmsg(
                 fd,
@@ -917,14 +924,16 @@ fn take_datagram_errors(fd: RawFd) -> u64 {
 /// The most datagrams per system call.
 const DATAGRAMS_A_CALL: usize = 64;
 
-/// The headers of a batch of datagrams, kept so that a call fills only what it sends. Empty between calls.
+/// The headers of a batch of datagrams, kept so that a call fills only what it sends. Empty between
+/// calls.
 #[derive(Default)]
 pub struct DatagramBatch {
     parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the pointers inside live only during one call of `send_datagrams`; between calls the batch is empty.
+// SAFETY: the pointers inside live only during one call of `send_datagrams`; between calls the
+// batch is empty.
 unsafe impl Send for DatagramBatch {}
 
 impl std::fmt::Debug for DatagramBatch {
@@ -998,11 +1007,13 @@ pub fn now() -> crate::Now {
     }
 }
 
-/// The most that the wall clock may differ from the time predicted by the monotonic clock, nanoseconds.
+/// The most that the wall clock may differ from the time predicted by the monotonic clock,
+/// nanoseconds.
 const WALL_APART_NS_MAX: u64 = 100_000;
 
-/// The current time. Unless the wall clock was set, it is advanced from `before` by the monotonic clock: two moments have the
-/// same distance on both clocks, however long the two readings are apart.
+/// The current time. Unless the wall clock was set, it is advanced from `before` by the monotonic
+/// clock: two moments have the same distance on both clocks, however long the two readings are
+/// apart.
 #[must_use]
 pub fn now_after(before: crate::Now) -> crate::Now {
     going_on(before, now())
@@ -1031,7 +1042,8 @@ pub fn clock_is_counter() -> bool {
 #[inline]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of this architecture has the instruction, and the kernel lets processes use it.
+    // SAFETY: every processor of this architecture has the instruction, and the kernel lets
+    // processes use it.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
     0
@@ -1078,7 +1090,8 @@ const TCP_SAVED_SYN: c_int = 28;
 /// The largest packet that [`saved_syn`] returns: at most 60 bytes each of link, IP and TCP header.
 const SAVED_SYN_BYTES_MAX: usize = 256;
 
-/// Appends the packet that opened an accepted connection (`TCP_SAVED_SYN`); false if the system does not return it.
+/// Appends the packet that opened an accepted connection (`TCP_SAVED_SYN`); false if the system
+/// does not return it.
 pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
     let mut packet = [0_u8; SAVED_SYN_BYTES_MAX];
     let mut len = packet.len() as socklen_t;
@@ -1098,8 +1111,9 @@ pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
     rc == 0
 }
 
-/// Whether an address belongs to this machine: a datagram socket can be bound only to such an address, and can connect to itself
-/// there (a multicast group can be bound but not connected). None if the system does not say.
+/// Whether an address belongs to this machine: a datagram socket can be bound only to such an
+/// address, and can connect to itself there (a multicast group can be bound but not connected).
+/// None if the system does not say.
 #[must_use]
 pub fn is_local(ip: IpAddr) -> Option<bool> {
     let addr = Addr::Inet(SocketAddr::new(ip, 0));

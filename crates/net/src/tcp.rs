@@ -1,4 +1,5 @@
-//! Socket options of TCP connections (manual §4.2 clitcpka-*, srvtcpka-*; §5.1 and §5.2 cc, tcp-md5sig, tcp-ut).
+//! Socket options of TCP connections (manual §4.2 clitcpka-*, srvtcpka-*; §5.1 and §5.2 cc,
+//! tcp-md5sig, tcp-ut).
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -74,15 +75,16 @@ impl TcpOptions {
     /// Sets the options on the socket of a connection to `peer`, before it connects.
     ///
     /// # Errors
-    /// The key of signatures cannot be set: without it the peer accepts nothing. As in HAProxy, a connection does not need the
-    /// other options.
+    /// The key of signatures cannot be set: without it the peer accepts nothing. As in HAProxy, a
+    /// connection does not need the other options.
     pub(crate) fn apply(&self, fd: RawFd, peer: &Addr) -> io::Result<()> {
         let _ = self.set_congestion(fd);
         let _ = self.set_user_timeout(fd);
         self.set_md5_key(fd, peer)
     }
 
-    /// Sets the options on a listening socket, whose connections inherit them. `local` is its address.
+    /// Sets the options on a listening socket, whose connections inherit them. `local` is its
+    /// address.
     ///
     /// # Errors
     /// The error of the kernel, with the option in the text.

@@ -1,8 +1,9 @@
 //! Deadlines with keys.
 //!
-//! Nearly every deadline is moved before it expires. So the queue holds a lower bound of each deadline: moving a deadline later
-//! only changes its number, and when the queued time comes the timer is queued again with its real deadline. The queue is a
-//! binary heap that knows the place of each timer, so a timer has at most one entry, however often it is moved.
+//! Nearly every deadline is moved before it expires. So the queue holds a lower bound of each
+//! deadline: moving a deadline later only changes its number, and when the queued time comes the
+//! timer is queued again with its real deadline. The queue is a binary heap that knows the place of
+//! each timer, so a timer has at most one entry, however often it is moved.
 
 /// No deadline.
 pub const NEVER_MS: u64 = u64::MAX;
@@ -212,7 +213,8 @@ mod tests {
         assert_eq!(timers.expired(50), None);
     }
 
-    /// Timeouts of an hour and of five seconds in turns, as a tunnel that became a request has them.
+    /// Timeouts of an hour and of five seconds in turns, as a tunnel that became a request has
+    /// them.
     #[test]
     fn a_timer_has_one_entry_however_it_is_moved() {
         let mut timers = Timers::default();

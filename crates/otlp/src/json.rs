@@ -1,8 +1,10 @@
-//! OTLP as JSON, written while the protobuf is read, and the reverse. No message object is built. So a span costs a third of
-//! decoding it with a library and encoding it again, and text that is not UTF-8 loses a character instead of the whole request.
+//! OTLP as JSON, written while the protobuf is read, and the reverse. No message object is built.
+//! So a span costs a third of decoding it with a library and encoding it again, and text that is
+//! not UTF-8 loses a character instead of the whole request.
 //!
-//! The form is that of the OTLP specification ("JSON Protobuf Encoding"): names in lowerCamelCase, identifiers in hexadecimal,
-//! enumerations as numbers, 64-bit numbers as strings; absent fields are omitted.
+//! The form is that of the OTLP specification ("JSON Protobuf Encoding"): names in lowerCamelCase,
+//! identifiers in hexadecimal, enumerations as numbers, 64-bit numbers as strings; absent fields
+//! are omitted.
 
 mod decode;
 #[cfg(test)]
@@ -25,14 +27,16 @@ use crate::wire::{Reader, Wire, field};
 /// The deepest nesting of messages that is written; deeper content is omitted.
 const DEPTH_MAX: usize = 64;
 
-/// An export request of a signal as JSON. Bytes that are not protobuf of that message are omitted; the JSON is always complete.
+/// An export request of a signal as JSON. Bytes that are not protobuf of that message are omitted;
+/// the JSON is always complete.
 #[must_use]
 pub fn encode(signal: Signal, request: &[u8]) -> Vec<u8> {
     write(signal, request, false)
         .unwrap_or_else(|| write(signal, request, true).unwrap_or_default())
 }
 
-/// Writes the request with or without gathering; none if a list is scattered and nothing is gathered.
+/// Writes the request with or without gathering; none if a list is scattered and nothing is
+/// gathered.
 fn write(signal: Signal, request: &[u8], gathers: bool) -> Option<Vec<u8>> {
     let mut writer = Writer {
         // Measured on spans with four attributes: the JSON is three times as long.
@@ -49,7 +53,8 @@ struct Writer<'a> {
     out: Vec<u8>,
     /// The fields of the messages being written, the innermost last.
     fields: Vec<(&'static Field, Wire<'a>)>,
-    /// The elements of a list may be scattered: the fields of each message are gathered before it is written.
+    /// The elements of a list may be scattered: the fields of each message are gathered before it
+    /// is written.
     gathers: bool,
     /// Scattered elements were found without gathering: the output is incomplete.
     scattered: bool,
@@ -64,7 +69,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes each field as it is read. The elements of a list must follow each other; every known encoder writes them so.
+    /// Writes each field as it is read. The elements of a list must follow each other; every known
+    /// encoder writes them so.
     fn streamed(&mut self, message: &'static Message, mut bytes: &'a [u8], depth: usize) {
         let is_pair = std::ptr::eq(message, &raw const schema::KEY_VALUE);
         if is_pair && depth + 1 < DEPTH_MAX && self.pair(bytes).is_some() {
@@ -75,7 +81,8 @@ impl<'a> Writer<'a> {
             bytes = &[];
         }
         let fields = message.0;
-        // The position of the last field, whether a list is open, and which field numbers are written.
+        // The position of the last field, whether a list is open, and which field numbers are
+        // written.
         let (mut at, mut open, mut written) = (0, false, 0_u32);
         if std::ptr::eq(message, &raw const schema::SPAN) && depth < DEPTH_MAX {
             (bytes, written) = self.span_head(bytes);
@@ -307,7 +314,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The index of a field number. The search starts at the index of the last field, because fields usually follow each other.
+/// The index of a field number. The search starts at the index of the last field, because fields
+/// usually follow each other.
 #[inline]
 fn find(fields: &[Field], number: u64, from: usize) -> Option<usize> {
     let is = |field: &Field| u64::from(field.number) == number;

@@ -1,6 +1,8 @@
-//! OTLP: requests read, written, counted and split without building messages; the JSON form; `tracestate`.
+//! OTLP: requests read, written, counted and split without building messages; the JSON form;
+//! `tracestate`.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers. What is read may be any bytes: each function says what it checks.
+//! Nothing here does I/O, reads a clock or draws random numbers. What is read may be any bytes:
+//! each function says what it checks.
 #![forbid(unsafe_code)]
 
 pub mod count;

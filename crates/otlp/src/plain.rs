@@ -45,7 +45,8 @@ fn none(text: &[u8], find: impl Fn(u64) -> u64) -> bool {
     if rest.is_empty() {
         return true;
     }
-    // The last eight bytes, some of them a second time; if there are fewer, padded with a harmless byte.
+    // The last eight bytes, some of them a second time; if there are fewer, padded with a harmless
+    // byte.
     let last = text.last_chunk::<8>().copied().unwrap_or_else(|| {
         let mut word = [b'a'; 8];
         for (place, byte) in word.iter_mut().zip(rest) {

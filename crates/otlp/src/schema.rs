@@ -1,4 +1,5 @@
-//! The messages of OTLP 1.x: opentelemetry/proto/{common,resource,trace,metrics,logs}/v1 and collector/*/v1.
+//! The messages of OTLP 1.x: opentelemetry/proto/{common,resource,trace,metrics,logs}/v1 and
+//! collector/*/v1.
 
 use crate::Signal;
 

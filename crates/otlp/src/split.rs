@@ -7,7 +7,8 @@ use crate::Signal;
 use crate::count;
 use crate::wire::{Fields, Whole};
 
-/// Surroundings that are written more than once are no more than this in all: then nothing more is cut.
+/// Surroundings that are written more than once are no more than this in all: then nothing more is
+/// cut.
 const REPEATED_BYTES_MAX: usize = 256 << 20;
 /// A field's key and its length, at most.
 const FIELD_BYTES_MAX: usize = 1 + 10;
@@ -31,8 +32,8 @@ impl Bound {
     }
 }
 
-/// Cuts a request into requests within a bound. Resources and scopes are repeated in each. Metrics are cut between metrics,
-/// not within one, so that a request of theirs may be larger.
+/// Cuts a request into requests within a bound. Resources and scopes are repeated in each. Metrics
+/// are cut between metrics, not within one, so that a request of theirs may be larger.
 #[must_use]
 pub fn split(signal: Signal, request: Bytes, records: u64, bound: Bound) -> Vec<(Bytes, u64)> {
     if bound.holds(request.len(), records) {

@@ -1,4 +1,5 @@
-//! Values as texts, and texts as numbers, as the Collector makes them (`AsString` of `pdata`; Go's `strconv`).
+//! Values as texts, and texts as numbers, as the Collector makes them (`AsString` of `pdata`; Go's
+//! `strconv`).
 
 use std::fmt::Write;
 
@@ -57,7 +58,8 @@ fn not_finite(value: f64) -> Option<&'static str> {
     }
 }
 
-/// A value as the expressions of `match_type: regexp` see it; lists, maps and bytes are not matched.
+/// A value as the expressions of `match_type: regexp` see it; lists, maps and bytes are not
+/// matched.
 #[must_use]
 pub fn matched_text(value: Any<'_>) -> Option<Vec<u8>> {
     Some(match value {

@@ -1,7 +1,8 @@
-//! `tracestate` (W3C Trace Context level 2 §3.3), and the two values that OpenTelemetry's samplers keep in it.
+//! `tracestate` (W3C Trace Context level 2 §3.3), and the two values that OpenTelemetry's samplers
+//! keep in it.
 //!
-//! A state is kept as the bytes of one field: [`read`] makes them from the received lines, without blanks around members. The
-//! functions also accept other bytes; they use the well-formed members.
+//! A state is kept as the bytes of one field: [`read`] makes them from the received lines, without
+//! blanks around members. The functions also accept other bytes; they use the well-formed members.
 
 mod sampling;
 
@@ -19,9 +20,9 @@ const VALUE_BYTES_MAX: usize = 256;
 /// Members of this size or more are removed first if a list is too long.
 const LONG_BYTES_MIN: usize = 129;
 
-/// Appends the list from a field's lines, in order, without blanks around members and without empty members; if it is too long,
-/// some members are left out ("tracestate limits"). If it is malformed, appends nothing and returns false: the whole list must be
-/// dropped then.
+/// Appends the list from a field's lines, in order, without blanks around members and without empty
+/// members; if it is too long, some members are left out ("tracestate limits"). If it is malformed,
+/// appends nothing and returns false: the whole list must be dropped then.
 pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
     let mut reader = Reader::new(out);
     lines.into_iter().for_each(|line| reader.line(line));
@@ -79,8 +80,8 @@ fn push(member: &[u8], start: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(member);
 }
 
-/// Removes whole members of the list that begins at `start` until it is short enough: long members first, then the last ones.
-/// Members before `kept`, the end of a member or `start`, stay.
+/// Removes whole members of the list that begins at `start` until it is short enough: long members
+/// first, then the last ones. Members before `kept`, the end of a member or `start`, stay.
 fn shorten(list: &mut Vec<u8>, start: usize, kept: usize) {
     for long_only in [true, false] {
         let mut end = list.len();
@@ -151,7 +152,8 @@ fn is_key(key: &[u8]) -> bool {
         && key.iter().all(inside)
 }
 
-/// A value consists of visible characters and spaces, without `,` and `=`, and does not end with a space.
+/// A value consists of visible characters and spaces, without `,` and `=`, and does not end with a
+/// space.
 fn is_value(value: &[u8]) -> bool {
     value.last().is_some_and(|last| *last != b' ')
         && value.len() <= VALUE_BYTES_MAX

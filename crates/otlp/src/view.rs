@@ -1,5 +1,5 @@
-//! Messages read by the names of their fields, for those who show what is in a request. No field is looked for before it is
-//! asked for, so this is short to use and slow.
+//! Messages read by the names of their fields, for those who show what is in a request. No field is
+//! looked for before it is asked for, so this is short to use and slow.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::wire::{Fields, Reader, Value, Wire, field};
 /// Levels of messages: attributes are some below their request, and a value has two for each level.
 const DEPTH_MAX: u32 = 2 * VALUE_DEPTH_MAX + 16;
 
-/// A message whose structure was checked at every level. Names of fields are those of the JSON form; one that the message does
-/// not have gives nothing.
+/// A message whose structure was checked at every level. Names of fields are those of the JSON
+/// form; one that the message does not have gives nothing.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     message: &'static Message,

@@ -2,7 +2,8 @@
 
 use crate::scan::Malformed;
 
-/// Wire types (protobuf encoding, "Message Structure"). Groups are not among them: they are deprecated, and OTLP has none.
+/// Wire types (protobuf encoding, "Message Structure"). Groups are not among them: they are
+/// deprecated, and OTLP has none.
 pub const VARINT: u32 = 0;
 /// 64 bits.
 pub const FIXED64: u32 = 1;
@@ -105,7 +106,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over the fields that come next as long as they are messages of this key, of a single byte; gives how many.
+    /// Passes over the fields that come next as long as they are messages of this key, of a single
+    /// byte; gives how many.
     #[inline]
     pub fn pass(&mut self, key: u32) -> Result<u64, Malformed> {
         let mut count = 0;
@@ -338,7 +340,8 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The first field: its number, its value, and the bytes after it; none at the end, and if no field begins there.
+/// The first field: its number, its value, and the bytes after it; none at the end, and if no field
+/// begins there.
 #[inline(always)]
 pub fn field(bytes: &[u8]) -> Option<(u64, Wire<'_>, &[u8])> {
     // Most fields have a key of one byte, and a length or a number of one byte.

@@ -1,7 +1,7 @@
 //! Writes protobuf: only what OTLP encoders need.
 //!
-//! Every function appends to a buffer. A nested message is written with [`message`], which inserts its length afterwards; lengths
-//! are minimal varints, so the bytes equal those of other encoders.
+//! Every function appends to a buffer. A nested message is written with [`message`], which inserts
+//! its length afterwards; lengths are minimal varints, so the bytes equal those of other encoders.
 
 /// The size of a varint.
 #[must_use]

@@ -1,4 +1,5 @@
-//! Editors: what statements do. Here they are read and checked; whoever owns the bytes carries them out.
+//! Editors: what statements do. Here they are read and checked; whoever owns the bytes carries them
+//! out.
 
 use super::eval::{Failure, Subject};
 use super::function::{self, Arg, Function, arguments};

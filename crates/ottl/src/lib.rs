@@ -1,8 +1,9 @@
 //! Conditions of the OpenTelemetry Transformation Language (OTTL), as far as policies need them.
 //!
-//! `==`, `!=`, `<`, `<=`, `>`, `>=`, `and`, `or`, `not`, parentheses, `+ - * /`, texts, numbers, booleans, `nil`, bytes and
-//! enums; paths of spans, span events, resources and scopes; the functions of `function::FUNCTIONS`. What is not among these is
-//! refused by its name when a condition is parsed.
+//! `==`, `!=`, `<`, `<=`, `>`, `>=`, `and`, `or`, `not`, parentheses, `+ - * /`, texts, numbers,
+//! booleans, `nil`, bytes and enums; paths of spans, span events, resources and scopes; the
+//! functions of `function::FUNCTIONS`. What is not among these is refused by its name when a
+//! condition is parsed.
 
 mod edit;
 mod eval;

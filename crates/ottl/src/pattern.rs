@@ -37,8 +37,9 @@ pub fn compile(values: &[String]) -> Result<Regex, String> {
     })
 }
 
-/// The same expression as `regex-automata` reads it: `\d`, `\s`, `\w` and `\b` are of ASCII in Go; a `{` that begins no
-/// repetition stands for itself, and so does what would be an operator of sets within a class; `\Q…\E` is a text.
+/// The same expression as `regex-automata` reads it: `\d`, `\s`, `\w` and `\b` are of ASCII in Go;
+/// a `{` that begins no repetition stands for itself, and so does what would be an operator of sets
+/// within a class; `\Q…\E` is a text.
 #[must_use]
 pub fn translated(text: &str) -> Cow<'_, str> {
     if !text.contains(['\\', '{', '[']) {
@@ -75,7 +76,8 @@ pub fn translated(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A class begins. A `]` as its first character belongs to it; `class` says where that would be, by what is left there.
+/// A class begins. A `]` as its first character belongs to it; `class` says where that would be, by
+/// what is left there.
 fn begin_class(rest: &str, class: &mut Option<usize>, out: &mut String) -> usize {
     let begin = if rest.starts_with("[^") { "[^" } else { "[" };
     out.push_str(begin);

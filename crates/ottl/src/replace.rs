@@ -1,4 +1,5 @@
-//! Replacements in texts, by regular expressions as Go's `ReplaceAllString` does, and by patterns with `*`.
+//! Replacements in texts, by regular expressions as Go's `ReplaceAllString` does, and by patterns
+//! with `*`.
 
 use super::eval::{Failure, Subject};
 use super::function::{self, Build, Function};
@@ -122,7 +123,8 @@ impl Replace {
         })
     }
 
-    /// Appends a template: `$1`, `${name}` and `$$` in it stand for groups and a dollar (Go: `Regexp.Expand`).
+    /// Appends a template: `$1`, `${name}` and `$$` in it stand for groups and a dollar (Go:
+    /// `Regexp.Expand`).
     fn expand(&self, template: &[u8], text: &[u8], found: &Captures, out: &mut Vec<u8>) {
         let mut rest = template;
         while let Some(at) = memchr::memchr(b'$', rest) {
@@ -165,8 +167,8 @@ fn group(rest: &[u8]) -> Option<(&str, &[u8])> {
     (len > 0).then_some((std::str::from_utf8(name).ok()?, after))
 }
 
-/// A pattern of a whole text as a regular expression: `*` and `?`, classes `[a-z]` and `[!a]`, choices `{a,b}`, and `\` in
-/// front of what stands for itself.
+/// A pattern of a whole text as a regular expression: `*` and `?`, classes `[a-z]` and `[!a]`,
+/// choices `{a,b}`, and `\` in front of what stands for itself.
 fn glob(pattern: &str) -> Result<String, String> {
     let mut out = "(?s)^".to_owned();
     let (mut chars, mut choices) = (pattern.chars().peekable(), 0_u32);

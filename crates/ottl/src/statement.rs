@@ -13,7 +13,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Parses a statement for a context. With `prefixed`, every path must say what it is of (`span.name`).
+    /// Parses a statement for a context. With `prefixed`, every path must say what it is of
+    /// (`span.name`).
     ///
     /// # Errors
     /// What is wrong, and where.

@@ -193,8 +193,8 @@ fn check_list_depth(array: &[u8]) -> Result<(), Failure> {
     check_depth(&any)
 }
 
-/// Compares: integers and floats with each other, all else with its like; nil is equal to nil alone. What cannot be
-/// compared is unequal, and neither less nor greater.
+/// Compares: integers and floats with each other, all else with its like; nil is equal to nil
+/// alone. What cannot be compared is unequal, and neither less nor greater.
 #[must_use]
 pub fn compare(op: Op, left: &Value<'_>, right: &Value<'_>) -> bool {
     let ordering = match (left, right) {

@@ -1,4 +1,5 @@
-//! Names of a configuration's objects and of connections and streams: typed indices instead of bare numbers.
+//! Names of a configuration's objects and of connections and streams: typed indices instead of bare
+//! numbers.
 
 /// A proxy (`frontend`, `backend`, `listen`): its place in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,8 @@
 //! The engine: connections, streams and their phases, rules, backends, balancing and logs.
 //!
-//! Pure state: no system call, no clock, no thread and no randomness. The engine is behind the boundary of crate `net`; a driver
-//! calls it with events. The layers, from the bottom; nothing imports from a layer above its own:
+//! Pure state: no system call, no clock, no thread and no randomness. The engine is behind the
+//! boundary of crate `net`; a driver calls it with events. The layers, from the bottom; nothing
+//! imports from a layer above its own:
 //!
 //! | layer | owns |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! WebSocket keys (RFC 6455 §4), which HTTP/2 does not have (RFC 8441 §5): they are made and checked here where one side uses
-//! HTTP/1 and the other HTTP/2.
+//! WebSocket keys (RFC 6455 §4), which HTTP/2 does not have (RFC 8441 §5): they are made and
+//! checked here where one side uses HTTP/1 and the other HTTP/2.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,5 @@
-//! Arguments of fetches and converters: the requirements of a table entry, and the parser of argument lists (manual §7.3).
+//! Arguments of fetches and converters: the requirements of a table entry, and the parser of
+//! argument lists (manual §7.3).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -93,7 +94,8 @@ impl ArgKind {
         )
     }
 
-    /// Whether HAProxy first reads it as text and parses it after the whole list. The messages differ in this case.
+    /// Whether HAProxy first reads it as text and parses it after the whole list. The messages
+    /// differ in this case.
     pub(crate) fn is_read_later(self) -> bool {
         use ArgKind::{
             AclOfWhen, Acls, IntOrVar, Map, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
@@ -238,8 +240,8 @@ impl ListError {
     }
 }
 
-/// Splits an argument list that opens at `at`. Returns the arguments and the position after the closing parenthesis. Without a
-/// parenthesis there are no arguments.
+/// Splits an argument list that opens at `at`. Returns the arguments and the position after the
+/// closing parenthesis. Without a parenthesis there are no arguments.
 pub(crate) fn split(bytes: &[u8], at: usize) -> Result<(Vec<Written>, usize), ListError> {
     if bytes.get(at) != Some(&b'(') {
         return Ok((Vec::new(), at));
@@ -309,7 +311,8 @@ fn unfinished(start: usize, end: usize) -> ListError {
     ListError::in_arg(0, start, end, "unterminated quote or escape")
 }
 
-/// The byte that a backslash and `escaped` represent, and the number of bytes consumed after the backslash.
+/// The byte that a backslash and `escaped` represent, and the number of bytes consumed after the
+/// backslash.
 fn unescape(escaped: u8) -> (u8, usize) {
     match escaped {
         b'\\' | b' ' | b'"' | b'\'' => (escaped, 1),

@@ -1,7 +1,8 @@
 //! Users, their groups and passwords (`userlist`, manual §12.2), and the verification of passwords.
 //!
-//! Password hashes are slow by design: milliseconds each. A client sends its password with every request. So each thread
-//! remembers the passwords that it verified (`verified`). A wrong password is hashed every time.
+//! Password hashes are slow by design: milliseconds each. A client sends its password with every
+//! request. So each thread remembers the passwords that it verified (`verified`). A wrong password
+//! is hashed every time.
 
 mod crypt;
 mod verified;
@@ -14,7 +15,8 @@ use syntax::octets::Octets;
 
 pub use crypt::Hash;
 
-/// The longest password that is compared with a hash, as in libxcrypt. Hashing takes longer for longer passwords.
+/// The longest password that is compared with a hash, as in libxcrypt. Hashing takes longer for
+/// longer passwords.
 pub const PASSWORD_BYTES_MAX: usize = 512;
 
 /// Users by name.

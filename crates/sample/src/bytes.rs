@@ -1,13 +1,15 @@
-//! Byte strings of samples: borrowed from the message where possible, otherwise in a recycled buffer.
+//! Byte strings of samples: borrowed from the message where possible, otherwise in a recycled
+//! buffer.
 //!
-//! Each thread keeps a few buffers. A dropped buffer returns there, so converters allocate nothing in the steady state. A buffer
-//! is never handed out twice: exactly one [`Bytes`] owns it.
+//! Each thread keeps a few buffers. A dropped buffer returns there, so converters allocate nothing
+//! in the steady state. A buffer is never handed out twice: exactly one [`Bytes`] owns it.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 
-/// The longest byte string that an expression makes. A converter whose result would be longer has no value.
+/// The longest byte string that an expression makes. A converter whose result would be longer has
+/// no value.
 pub const SAMPLE_BYTES_MAX: usize = 16 * 1024;
 
 /// Buffers that a thread keeps for reuse.

@@ -1,5 +1,6 @@
-//! Captures for the logs: the slots of a stream, whose memory the next request reuses, and the captures of the converters
-//! `capture-req` and `capture-res`, which are kept until the stream's owner takes them.
+//! Captures for the logs: the slots of a stream, whose memory the next request reuses, and the
+//! captures of the converters `capture-req` and `capture-res`, which are kept until the stream's
+//! owner takes them.
 
 use std::cell::{OnceCell, RefCell};
 

@@ -169,8 +169,8 @@ fn int_of(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The IPv4 address at the beginning of a text, if no digit or dot follows (but a port or another address may), or an IPv6
-/// address that is the whole text, as in HAProxy's cast.
+/// The IPv4 address at the beginning of a text, if no digit or dot follows (but a port or another
+/// address may), or an IPv6 address that is the whole text, as in HAProxy's cast.
 fn leading_ip(text: &[u8]) -> Option<IpAddr> {
     ipv4_prefix(text)
         .map(|(ip, _)| IpAddr::V4(ip))

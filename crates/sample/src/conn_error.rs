@@ -1,5 +1,5 @@
-//! Why a connection failed, with HAProxy's numbers, names and texts (`fc_err`, `fc_err_name`, `fc_err_str` and their `bc_`
-//! forms).
+//! Why a connection failed, with HAProxy's numbers, names and texts (`fc_err`, `fc_err_name`,
+//! `fc_err_str` and their `bc_` forms).
 
 /// One row: the variant, HAProxy's number, its name and its text.
 macro_rules! errors {

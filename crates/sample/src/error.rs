@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A fault in an expression. `word` and the byte range locate it in the given words, for a caret below it.
+/// A fault in an expression. `word` and the byte range locate it in the given words, for a caret
+/// below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
     /// Index of the word; equals the number of words if one is missing.

@@ -142,7 +142,8 @@ impl Expr {
         }
     }
 
-    /// Calls `work` with the sample as bytes, like HAProxy's cast to binary; None if there is no sample.
+    /// Calls `work` with the sample as bytes, like HAProxy's cast to binary; None if there is no
+    /// sample.
     pub fn with_binary<R>(&self, scope: &Scope<'_>, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match cast(self.eval(scope)?, Kind::Bin)? {
             Value::Bin(bytes) | Value::Str(bytes) => Some(work(&bytes)),
@@ -199,7 +200,8 @@ impl Expr {
         self.program.converted
     }
 
-    /// One value of an expression that may have several: like [`Expr::eval`], with the requests and flags of the cursor.
+    /// One value of an expression that may have several: like [`Expr::eval`], with the requests and
+    /// flags of the cursor.
     #[inline]
     pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
         let program = &*self.program;

@@ -1,5 +1,6 @@
-//! The data that an expression can read: facts of a session, its stream and the world. The engine keeps them as plain data and
-//! lends them to each evaluation. A fact that is not known yet (no response, no server) is `None` or empty.
+//! The data that an expression can read: facts of a session, its stream and the world. The engine
+//! keeps them as plain data and lends them to each evaluation. A fact that is not known yet (no
+//! response, no server) is `None` or empty.
 
 mod tls;
 mod world;
@@ -26,8 +27,8 @@ pub use world::{
 pub struct Session {
     /// The time of the accept.
     pub accepted: Now,
-    /// The client's address: from the PROXY protocol or `tcp-request session set-src`. A stream may have its own
-    /// ([`Scope::src`]).
+    /// The client's address: from the PROXY protocol or `tcp-request session set-src`. A stream may
+    /// have its own ([`Scope::src`]).
     pub src: Addr,
     /// The local address, from the same sources.
     pub dst: Addr,
@@ -47,7 +48,8 @@ pub struct Session {
     pub glitches: u32,
     /// The value of `fc_err`: none unless the connection failed before its first stream.
     pub error: ConnError,
-    /// Facts about the connection's TLS; None without TLS. With TLS, `%ft` has `~` after the frontend.
+    /// Facts about the connection's TLS; None without TLS. With TLS, `%ft` has `~` after the
+    /// frontend.
     pub tls: Option<Arc<TlsFacts>>,
     /// TLVs of the PROXY protocol v2 header as received (type, length, value …).
     pub tlvs: Option<Box<[u8]>>,
@@ -86,7 +88,8 @@ impl Session {
         }
     }
 
-    /// The first TLV of this type of the PROXY header from a byte position on, and the position after it.
+    /// The first TLV of this type of the PROXY header from a byte position on, and the position
+    /// after it.
     #[must_use]
     pub fn tlv(&self, kind: u8, from: usize) -> Option<(&[u8], usize)> {
         let bytes = self.tlvs.as_deref()?;
@@ -142,7 +145,8 @@ pub enum Waits {
     Body,
 }
 
-/// The contexts that a filter has extracted from this stream, among those that expressions read (`otel.context`).
+/// The contexts that a filter has extracted from this stream, among those that expressions read
+/// (`otel.context`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextFacts {
     known: u64,
@@ -197,18 +201,20 @@ pub struct Txn {
     pub id: u64,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
-    /// It ended before its request was read. HAProxy has no stream in this case, so there is no status and no unique id.
+    /// It ended before its request was read. HAProxy has no stream in this case, so there is no
+    /// status and no unique id.
     pub unread: bool,
     /// The frontend or backend works in mode HTTP.
     pub is_http: bool,
-    /// The request addresses a proxy, and `option http-use-proxy-header` is set: the credentials are those for a proxy.
+    /// The request addresses a proxy, and `option http-use-proxy-header` is set: the credentials
+    /// are those for a proxy.
     pub is_proxied: bool,
     /// First request of its client connection (`http_first_req`).
     pub first_request: bool,
     /// Method of the request line as received.
     pub method: http::Method,
-    /// The request line as received, for `%r`: method, URI, version, separated by one space. Empty before it is known, and for a
-    /// request that is not valid (`<BADREQ>`).
+    /// The request line as received, for `%r`: method, URI, version, separated by one space. Empty
+    /// before it is known, and for a request that is not valid (`<BADREQ>`).
     pub request_line: Vec<u8>,
     /// Status sent to the client; 0 before.
     pub status: u16,
@@ -254,7 +260,8 @@ pub struct Txn {
     pub server_queue: u32,
     /// Position in the backend's queue, if it waited there (`%bq`).
     pub backend_queue: u32,
-    /// The termination state of `%ts`/`%tsc`: cause and phase, then two characters for cookies. NUL bytes are written as `-`.
+    /// The termination state of `%ts`/`%tsc`: cause and phase, then two characters for cookies. NUL
+    /// bytes are written as `-`.
     pub termination: [u8; 4],
     /// The final rule that decided last (`last_rule_file`, `last_rule_line`).
     pub last_rule: Option<RulePlace>,
@@ -262,7 +269,8 @@ pub struct Txn {
     pub waits: Option<Waits>,
     /// Class in the queues, lowest first (`prio_class`, `set-priority-class`); from -2047 to 2047.
     pub prio_class: i16,
-    /// Offset in milliseconds that the queues add to its arrival time (`prio_offset`); from -524287 to 524287.
+    /// Offset in milliseconds that the queues add to its arrival time (`prio_offset`); from -524287
+    /// to 524287.
     pub prio_offset: i32,
     /// Captured request headers, in the order of their slots.
     pub captured_request: CaptureSlots,
@@ -302,8 +310,8 @@ pub struct Txn {
     pub check_vars: Option<Box<Vars>>,
     /// Assignments by converters that are not in these variables yet.
     pub assigned: Assigned,
-    /// A server connection or a local response was started: from now on, variables of scope `res` exist instead of `req`
-    /// ([`Txn::end_request_vars`]).
+    /// A server connection or a local response was started: from now on, variables of scope `res`
+    /// exist instead of `req` ([`Txn::end_request_vars`]).
     pub responding: bool,
     /// Trace contexts that arrived with it (`otel.context`).
     pub contexts: ContextFacts,
@@ -312,8 +320,8 @@ pub struct Txn {
 }
 
 impl Txn {
-    /// Resets all fields and keeps the memory of texts and variables. Every field is named, so that a new one cannot be
-    /// forgotten.
+    /// Resets all fields and keeps the memory of texts and variables. Every field is named, so that
+    /// a new one cannot be forgotten.
     pub fn reset(&mut self) {
         let Txn {
             id,
@@ -497,8 +505,8 @@ pub struct Timeouts {
 pub struct Timing {
     /// The first byte of the request: wall clock for `%tr`, monotonic for durations.
     pub request_start: Option<Now>,
-    /// Start of the stream: the end of the handshakes after the accept, or the end of the previous request on a kept-alive
-    /// connection. `%Ti`, `%Tq` and `%Tt` count from it.
+    /// Start of the stream: the end of the handshakes after the accept, or the end of the previous
+    /// request on a kept-alive connection. `%Ti`, `%Tq` and `%Tt` count from it.
     pub start: Now,
     /// The request's head is complete.
     pub request_complete_ms: Option<u64>,
@@ -527,14 +535,16 @@ pub struct Scope<'a> {
     pub request: Option<&'a Head>,
     /// The response's head, if there is one.
     pub response: Option<&'a Head>,
-    /// Bytes in the request channel (`req.len`, `req.payload`); in mode HTTP, the body received so far (`req.body`).
+    /// Bytes in the request channel (`req.len`, `req.payload`); in mode HTTP, the body received so
+    /// far (`req.body`).
     pub request_data: &'a [u8],
     /// The same for the response channel.
     pub response_data: &'a [u8],
-    /// The expression is evaluated for the response: this is the default direction of `hdr` and `payload`.
+    /// The expression is evaluated for the response: this is the default direction of `hdr` and
+    /// `payload`.
     pub from_server: bool,
-    /// No more data will arrive before the rule must decide: missing data stays missing (`wait_end`; [`crate::Condition::test`]
-    /// then never returns `Wait`).
+    /// No more data will arrive before the rule must decide: missing data stays missing
+    /// (`wait_end`; [`crate::Condition::test`] then never returns `Wait`).
     pub last_chance: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Every name of HAProxy 3.5, so that a name that is not implemented yet is distinguished from a typing mistake.
+//! Every name of HAProxy 3.5, so that a name that is not implemented yet is distinguished from a
+//! typing mistake.
 
 /// Sample fetches.
 pub(crate) const FETCHES: &[&str] = &[

@@ -1,15 +1,16 @@
-//! The expression language: sample fetches, converters, ACL conditions, log formats, compiled when the
-//! configuration is loaded.
+//! The expression language: sample fetches, converters, ACL conditions, log formats, compiled when
+//! the configuration is loaded.
 //!
-//! The stages of an expression: words → [`Compiler`], which checks names, arguments, types and places once → [`Expr`],
-//! [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain facts for each request. The names are defined in
-//! static tables, one entry per name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`. The facts are in [`facts`]; the patterns of
-//! ACLs and maps in [`pattern`]; variables, which are slots, in [`vars`]; the parsers of a connection's first bytes in [`sniff`];
-//! passwords in [`auth`].
+//! The stages of an expression: words → [`Compiler`], which checks names, arguments, types and
+//! places once → [`Expr`], [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain
+//! facts for each request. The names are defined in static tables, one entry per name: `fetch/*`,
+//! `convert/*`, `acl/*`, `logformat/*`. The facts are in [`facts`]; the patterns of ACLs and maps
+//! in [`pattern`]; variables, which are slots, in [`vars`]; the parsers of a connection's first
+//! bytes in [`sniff`]; passwords in [`auth`].
 //!
-//! Invariants: an evaluation never panics, its work is bounded by the bytes that it reads, and a value that it makes has at most
-//! [`SAMPLE_BYTES_MAX`] bytes. In the steady state it allocates nothing: the bytes that a converter makes are in recycled buffers
-//! ([`bytes`]).
+//! Invariants: an evaluation never panics, its work is bounded by the bytes that it reads, and a
+//! value that it makes has at most [`SAMPLE_BYTES_MAX`] bytes. In the steady state it allocates
+//! nothing: the bytes that a converter makes are in recycled buffers ([`bytes`]).
 #![forbid(unsafe_code)]
 
 pub mod acl;

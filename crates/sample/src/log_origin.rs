@@ -1,4 +1,5 @@
-//! The events that write log lines: the steps of `log-profile` and `log-steps`, and the values of `%OG`.
+//! The events that write log lines: the steps of `log-profile` and `log-steps`, and the values of
+//! `%OG`.
 
 /// Why a log line is written (manual §8.2.6 `%OG`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

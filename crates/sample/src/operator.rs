@@ -1,7 +1,7 @@
 //! Integer operators (`add`, `sub`, …), and sequences of them.
 //!
-//! Configurations compute with these operators, often with several in a row. A sequence keeps its number in a register and reads
-//! variables by their slots. It makes no sample for each result.
+//! Configurations compute with these operators, often with several in a row. A sequence keeps its
+//! number in a register and reads variables by their slots. It makes no sample for each result.
 
 use crate::args::Arg;
 use crate::vars::Entry;
@@ -21,7 +21,8 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// Sums, differences and products saturate. A division by 0 gives the largest integer; its remainder is 0.
+    /// Sums, differences and products saturate. A division by 0 gives the largest integer; its
+    /// remainder is 0.
     #[inline]
     pub(crate) fn apply(self, left: i64, right: i64) -> i64 {
         match self {
@@ -51,7 +52,8 @@ enum Operand {
 }
 
 impl Operation {
-    /// An operation from an operator and its compiled argument; None for an argument of another kind.
+    /// An operation from an operator and its compiled argument; None for an argument of another
+    /// kind.
     pub(crate) fn new(operator: Operator, arg: &Arg) -> Option<Operation> {
         let operand = match arg {
             Arg::Int(value) => Operand::Int(*value),

@@ -2,8 +2,9 @@
 
 use std::ops::BitOr;
 
-/// A set of phases in a stream's life: for an expression, those in which it is evaluated; for a fetch, those in which its data
-/// exists. A rule of a `listen` section belongs to the phase of the frontend and to that of the backend: combine them with `|`.
+/// A set of phases in a stream's life: for an expression, those in which it is evaluated; for a
+/// fetch, those in which its data exists. A rule of a `listen` section belongs to the phase of the
+/// frontend and to that of the backend: combine them with `|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 

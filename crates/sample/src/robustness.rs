@@ -1,4 +1,5 @@
-//! No request makes an expression panic, loop, or exceed its size limit: every table entry is tested against odd bytes.
+//! No request makes an expression panic, loop, or exceed its size limit: every table entry is
+//! tested against odd bytes.
 
 use crate::args::{ArgKind, Spec};
 use crate::pattern::Output;

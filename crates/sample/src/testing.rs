@@ -11,7 +11,8 @@ use crate::facts::{
 use crate::vars::{VarLimits, VarNames};
 use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict, Zone};
 
-/// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
+/// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and
+/// `srv2`.
 pub(crate) struct TestWorld {
     pub local_time: Zone,
     pub var_names: VarNames,

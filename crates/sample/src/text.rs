@@ -1,4 +1,5 @@
-//! Parses numbers and addresses from bytes, and writes them into byte vectors, without the formatting machinery.
+//! Parses numbers and addresses from bytes, and writes them into byte vectors, without the
+//! formatting machinery.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -104,8 +105,8 @@ fn push_ipv4(out: &mut Vec<u8>, ip: Ipv4Addr) {
     }
 }
 
-/// Parses a number like HAProxy: as many digits as there are, 0 without any; saturates. Returns the number and the number of
-/// bytes consumed.
+/// Parses a number like HAProxy: as many digits as there are, 0 without any; saturates. Returns the
+/// number and the number of bytes consumed.
 pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
     let (negative, start) = match bytes.first() {
         Some(b'-') => (true, 1),
@@ -127,8 +128,8 @@ pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
     (value, if at == start { 0 } else { at })
 }
 
-/// The IPv4 address at the beginning of a text, and its length: four numbers. Leading zeros are allowed, and neither a digit nor
-/// a dot may follow.
+/// The IPv4 address at the beginning of a text, and its length: four numbers. Leading zeros are
+/// allowed, and neither a digit nor a dot may follow.
 pub(crate) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
     let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
     let end = text.iter().position(is_end).unwrap_or(text.len());
@@ -144,7 +145,8 @@ pub(crate) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
     (count == 4).then_some((octets.into(), end))
 }
 
-/// Parses all bytes as decimal digits without a check, like HAProxy in places where it trusts them; wraps.
+/// Parses all bytes as decimal digits without a check, like HAProxy in places where it trusts them;
+/// wraps.
 pub(crate) fn read_ui(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0_u32, |sum, byte| {
         let digit = u32::from(*byte).wrapping_sub(u32::from(b'0'));
@@ -157,8 +159,9 @@ pub(crate) fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Parses an integer like C's `strtoll` with base 0: `0x` begins hexadecimal digits, another `0` octal ones; saturates. Returns
-/// the integer and the number of bytes consumed, 0 without any digit.
+/// Parses an integer like C's `strtoll` with base 0: `0x` begins hexadecimal digits, another `0`
+/// octal ones; saturates. Returns the integer and the number of bytes consumed, 0 without any
+/// digit.
 pub(crate) fn read_c_int(bytes: &[u8]) -> (i64, usize) {
     let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
     let (base, start) = match &bytes[sign..] {

@@ -2,7 +2,8 @@
 
 use crate::Scope;
 
-/// Milliseconds from the accept (or the end of the previous request) to the end of each phase; -1 if it was not reached.
+/// Milliseconds from the accept (or the end of the previous request) to the end of each phase; -1
+/// if it was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timers {
     /// Duration of the handshakes (`%Th`).
@@ -107,8 +108,9 @@ impl Timers {
     }
 }
 
-/// The time from one phase to a later one; -1 if the later one was not reached. HAProxy also subtracts the -1 of an earlier phase
-/// that was not reached. So a TCP stream, which has no request, shows a `%Tw` that is one larger.
+/// The time from one phase to a later one; -1 if the later one was not reached. HAProxy also
+/// subtracts the -1 of an earlier phase that was not reached. So a TCP stream, which has no
+/// request, shows a `%Tw` that is one larger.
 fn between(from: i64, to: i64) -> i64 {
     if to < 0 { -1 } else { to - from }
 }

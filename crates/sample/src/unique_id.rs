@@ -1,4 +1,5 @@
-//! The unique id of a stream: created at its first use, then constant (manual §4.2 unique-id-format).
+//! The unique id of a stream: created at its first use, then constant (manual §4.2
+//! unique-id-format).
 
 use std::cell::{Cell, OnceCell};
 

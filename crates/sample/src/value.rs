@@ -81,7 +81,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value without a borrow, to be kept in [`crate::Vars`] or across a change of the facts.
+    /// The same value without a borrow, to be kept in [`crate::Vars`] or across a change of the
+    /// facts.
     #[must_use]
     pub fn detach(self) -> Value<'static> {
         match self {

@@ -1,8 +1,10 @@
-//! Variables: names become slots when the configuration is loaded; at run time a variable is an index.
+//! Variables: names become slots when the configuration is loaded; at run time a variable is an
+//! index.
 //!
-//! [`Vars`] holds the values of one scope. An [`Assignment`] implements `set-var` and related actions. It computes a [`Change`]
-//! from a scope, and the engine, which owns the scope's facts, applies the change. Converters cannot change the facts, which are
-//! borrowed. Their assignments are kept in [`Assigned`], which reads check first, until the engine applies them.
+//! [`Vars`] holds the values of one scope. An [`Assignment`] implements `set-var` and related
+//! actions. It computes a [`Change`] from a scope, and the engine, which owns the scope's facts,
+//! applies the change. Converters cannot change the facts, which are borrowed. Their assignments
+//! are kept in [`Assigned`], which reads check first, until the engine applies them.
 
 mod assigned;
 mod assignment;
@@ -85,18 +87,21 @@ impl VarNames {
         self.names.push((var, name.to_owned()));
     }
 
-    /// Variables of a scope with their names, in the order of their first occurrence in the configuration.
+    /// Variables of a scope with their names, in the order of their first occurrence in the
+    /// configuration.
     pub fn of(&self, scope: VarScope) -> impl Iterator<Item = (u32, &str)> {
         let named = self.names.iter().filter(move |(var, _)| var.scope == scope);
         named.map(|(var, name)| (var.slot, name.as_str()))
     }
 }
 
-/// Limits of the memory of variables in bytes; 0 means no limit (`tune.vars.*-max-size`). The size of a variable is [`VAR_BYTES`]
-/// plus the size of its text. A variable that does not fit is not set.
+/// Limits of the memory of variables in bytes; 0 means no limit (`tune.vars.*-max-size`). The size
+/// of a variable is [`VAR_BYTES`] plus the size of its text. A variable that does not fit is not
+/// set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VarLimits {
-    /// All variables of the process, all workers together: the lower one of `global-max-size` and `proc-max-size`.
+    /// All variables of the process, all workers together: the lower one of `global-max-size` and
+    /// `proc-max-size`.
     pub process: u32,
     /// Variables of a client connection, including its stream.
     pub sess: u32,

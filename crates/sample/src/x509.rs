@@ -1,4 +1,5 @@
-//! Certificates (RFC 5280) for expressions, with OpenSSL's names and formats. Only this module uses the certificate library.
+//! Certificates (RFC 5280) for expressions, with OpenSSL's names and formats. Only this module uses
+//! the certificate library.
 
 mod shown;
 

@@ -37,21 +37,22 @@ impl Zone {
         &UTC
     }
 
-    /// The local time of this process: `TZ`, or `/etc/localtime`; UTC if neither is a valid zone. Reads files, so call it before
-    /// `chroot`.
+    /// The local time of this process: `TZ`, or `/etc/localtime`; UTC if neither is a valid zone.
+    /// Reads files, so call it before `chroot`.
     #[must_use]
     pub fn local() -> Zone {
         TimeZone::try_system().map_or_else(|_| UTC.clone(), Zone::new)
     }
 
-    /// A zone in the format of POSIX `TZ`, such as `CET-1CEST,M3.5.0,M10.5.0/3`; None for any other text.
+    /// A zone in the format of POSIX `TZ`, such as `CET-1CEST,M3.5.0,M10.5.0/3`; None for any other
+    /// text.
     #[must_use]
     pub fn posix(text: &str) -> Option<Zone> {
         TimeZone::posix(text).ok().map(Zone::new)
     }
 
-    /// Appends a time in a format of `strftime` (C locale). Times outside of the years -9999 to 9999 become the nearest valid
-    /// one.
+    /// Appends a time in a format of `strftime` (C locale). Times outside of the years -9999 to
+    /// 9999 become the nearest valid one.
     pub fn write(&self, out: &mut Vec<u8>, seconds: i64, form: impl AsRef<[u8]>) {
         self.write_precise(out, (seconds, 0), form);
     }
@@ -135,7 +136,8 @@ pub(crate) fn push_zoned_log_date(out: &mut Vec<u8>, seconds: i64, zone: &Zone) 
     out.extend_from_slice(&log_date(seconds, zone));
 }
 
-/// `20/Nov/2026:13:01:02 +0000`: a time in seconds after the UNIX epoch, in the date format of logs.
+/// `20/Nov/2026:13:01:02 +0000`: a time in seconds after the UNIX epoch, in the date format of
+/// logs.
 #[must_use]
 pub fn zoned_log_date(seconds: u64, zone: &Zone) -> String {
     let mut out = Vec::new();

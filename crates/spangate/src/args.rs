@@ -42,9 +42,11 @@ enum Does {
     Terminate,
     OldSocket,
     Files,
-    /// Accepted without effect: the feature that it turns off does not exist here (pollers, splicing, kernel TLS and the like).
+    /// Accepted without effect: the feature that it turns off does not exist here (pollers,
+    /// splicing, kernel TLS and the like).
     Nothing,
-    /// An option of HAProxy that is not implemented here yet. It is refused, so that nobody relies on it.
+    /// An option of HAProxy that is not implemented here yet. It is refused, so that nobody relies
+    /// on it.
     Later,
 }
 
@@ -139,7 +141,8 @@ pub(crate) fn usage() -> String {
     text
 }
 
-/// The option that a word names. Where an option takes its value in the same word, the word only has to begin with its name.
+/// The option that a word names. Where an option takes its value in the same word, the word only
+/// has to begin with its name.
 fn entry(word: &str) -> Option<&'static (Does, Opt)> {
     let exact = OPTIONS.iter().find(|(_, option)| option.name == word);
     exact.or_else(|| {
@@ -203,7 +206,8 @@ pub(crate) struct Args {
     pub remarks: bool,
     /// `-dI`: forks are allowed.
     pub allows_forks: bool,
-    /// The configuration was generated (`spangate proxy`), so advice about its keywords helps nobody.
+    /// The configuration was generated (`spangate proxy`), so advice about its keywords helps
+    /// nobody.
     pub is_generated: bool,
     /// `-dC`: prints the files and starts nothing.
     pub listing: Option<config::listing::Form>,

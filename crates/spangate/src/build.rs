@@ -19,7 +19,8 @@ const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE
 const TLS_LIBRARY: &str = "AWS-LC (rustls)";
 /// The version of OpenSSL whose interface AWS-LC implements.
 const OPENSSL_API: &str = "1.1.1";
-/// The version of AWS-LC's own interface from which HAProxy offers the TLS features that exist here.
+/// The version of AWS-LC's own interface from which HAProxy offers the TLS features that exist
+/// here.
 const AWSLC_API: i64 = 35;
 
 /// See [`BuildInfo`].
@@ -55,7 +56,8 @@ pub(crate) fn bare_version(branch: bool) -> String {
     format!("{version}\n")
 }
 
-/// The text of `-v`, or with `details` of `-vv`. Scripts search for the lines `HAProxy version …` and `TARGET  = …`.
+/// The text of `-v`, or with `details` of `-vv`. Scripts search for the lines `HAProxy version …`
+/// and `TARGET = …`.
 pub(crate) fn version_text(details: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text =

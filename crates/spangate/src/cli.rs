@@ -9,8 +9,8 @@
 //! | `help` | the list of commands, and the proposals for an unknown command |
 //! | others | one family of commands each: a table `COMMANDS`, named in [`FAMILIES`] |
 //!
-//! One thread per socket and one per connection, off the data path. Commands read and change the state that workers share. They
-//! never hold a lock while they write to a client.
+//! One thread per socket and one per connection, off the data path. Commands read and change the
+//! state that workers share. They never hold a lock while they write to a client.
 
 mod add_server;
 mod anon;

@@ -124,7 +124,8 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a configuration, which takes over `traces` from the one before. Prints why it cannot start.
+    /// Starts a configuration, which takes over `traces` from the one before. Prints why it cannot
+    /// start.
     fn start(options: &Options, config: Config, traces: Option<Arc<Store>>) -> Option<Running> {
         let log = match log::open(&config.telemetry.logs) {
             Ok(log) => log,
@@ -162,8 +163,8 @@ impl Running {
         })
     }
 
-    /// Ends the collector and logs its account. Returns its configuration and log, and whether every record is accounted for.
-    /// None: a signal interrupted the end.
+    /// Ends the collector and logs its account. Returns its configuration and log, and whether
+    /// every record is accounted for. None: a signal interrupted the end.
     async fn end(self, interrupt: &mut Signals) -> Option<(Config, Log, bool)> {
         let Running {
             config,
@@ -188,9 +189,9 @@ impl Running {
         Some((config, log, is_whole))
     }
 
-    /// Reads the configuration again, ends the running collector as at the end of the process, and starts the new configuration.
-    /// A faulty configuration changes nothing. If the new one does not start, the previous one starts again. None: nothing runs
-    /// any more.
+    /// Reads the configuration again, ends the running collector as at the end of the process, and
+    /// starts the new configuration. A faulty configuration changes nothing. If the new one does
+    /// not start, the previous one starts again. None: nothing runs any more.
     async fn reload(self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
         self.log.info("SIGHUP: reading the configuration again");
         let Some(next) = load(options) else {
@@ -256,7 +257,8 @@ async fn live(options: &Options, config: Config) -> ExitCode {
     }
 }
 
-/// Logs the accounts of a collector that has ended, by signal. Returns whether its end lost nothing.
+/// Logs the accounts of a collector that has ended, by signal. Returns whether its end lost
+/// nothing.
 pub(crate) fn tell_accounts(log: &Log, balances: &[Balance; 3]) -> bool {
     for (records, balance) in ["spans", "data points", "log records"].iter().zip(balances) {
         if *balance != Balance::default() {

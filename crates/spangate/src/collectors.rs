@@ -1,6 +1,7 @@
-//! Collectors within the proxy's process (sections `collector`). Each has a thread and a runtime of its own. The filters'
-//! exporters reach it without a socket. Collectors start before privileges are dropped. They end after the last exports, so that
-//! sampling decisions include the workers' last spans.
+//! Collectors within the proxy's process (sections `collector`). Each has a thread and a runtime of
+//! its own. The filters' exporters reach it without a socket. Collectors start before privileges
+//! are dropped. They end after the last exports, so that sampling decisions include the workers'
+//! last spans.
 
 mod door;
 mod ports;
@@ -26,8 +27,8 @@ use crate::collect::{account, log, options, tell_accounts};
 use crate::sys::{self, Signals};
 use crate::warning;
 
-/// Per cent of the memory that the pending traces of all collectors may take, unless a `memory_limiter` sets a lower limit. The
-/// proxy needs the rest.
+/// Per cent of the memory that the pending traces of all collectors may take, unless a
+/// `memory_limiter` sets a lower limit. The proxy needs the rest.
 const MEMORY_PERCENT: u64 = 30;
 /// Most time to wait at the end for tasks that depend on other processes.
 const RUNTIME_END_MAX: Duration = Duration::from_secs(1);
@@ -56,7 +57,8 @@ enum Order {
 }
 
 impl Collectors {
-    /// Starts the collector of each section; starts no thread without one. Each collector calls `ended` at its end.
+    /// Starts the collector of each section; starts no thread without one. Each collector calls
+    /// `ended` at its end.
     ///
     /// # Errors
     /// Which collector cannot be started, and why.
@@ -120,9 +122,9 @@ impl Collectors {
         self.order(|| Order::StopListening);
     }
 
-    /// Has the collectors decide on pending traces and send them, within the time limits of a collector's end. With
-    /// `may_give_up`, a second SIGINT aborts this. A worker must not abort: the SIGINT that a terminal sends reaches it a second
-    /// time from its master.
+    /// Has the collectors decide on pending traces and send them, within the time limits of a
+    /// collector's end. With `may_give_up`, a second SIGINT aborts this. A worker must not abort:
+    /// the SIGINT that a terminal sends reaches it a second time from its master.
     pub fn end(self, signals: &Signals, may_give_up: bool) {
         self.order(|| Order::End);
         while self.alive.load(Ordering::Acquire) > 0 {

@@ -1,5 +1,6 @@
-//! Drops rights after sockets and files are open: access outside of `chroot`, the group, the user, and all capabilities except
-//! those of `setcap`. Before that, it gives up the start of programs and the gain of privileges by one.
+//! Drops rights after sockets and files are open: access outside of `chroot`, the group, the user,
+//! and all capabilities except those of `setcap`. Before that, it gives up the start of programs
+//! and the gain of privileges by one.
 
 mod forks;
 
@@ -13,8 +14,9 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 /// `chroot auto`: an empty directory without a name.
 const CHROOT_AUTO: &str = "auto";
 
-/// Raises the capabilities that `setcap` names and that the program's file permits, if the process starts as another user than
-/// root (management guide §13.1). If one is not permitted, the features that need it fail later.
+/// Raises the capabilities that `setcap` names and that the program's file permits, if the process
+/// starts as another user than root (management guide §13.1). If one is not permitted, the features
+/// that need it fail later.
 ///
 /// # Errors
 /// `errno` of `capget` or `capset`, in HAProxy's words.
@@ -31,10 +33,11 @@ pub(crate) fn raise_permitted(global: &Global) -> Result<(), String> {
     thread::set_capabilities(None, sets).map_err(failed)
 }
 
-/// Gives up rights that only the start of another program needs: privileges of setuid programs, unless
-/// `insecure-setuid-wanted`, and new processes, unless `insecure-fork-wanted`. Threads that start later inherit both. HAProxy
-/// limits the number of processes to 0 (RLIMIT_NPROC); that limit counts threads too, and sessions of the runtime interface
-/// are threads here. So a filter of system calls refuses processes alone, and also for root.
+/// Gives up rights that only the start of another program needs: privileges of setuid programs,
+/// unless `insecure-setuid-wanted`, and new processes, unless `insecure-fork-wanted`. Threads that
+/// start later inherit both. HAProxy limits the number of processes to 0 (RLIMIT_NPROC); that limit
+/// counts threads too, and sessions of the runtime interface are threads here. So a filter of
+/// system calls refuses processes alone, and also for root.
 pub(crate) fn harden(global: &Global) {
     if !global.allows_setuid && thread::set_no_new_privs(true).is_err() {
         crate::warning(
@@ -50,8 +53,8 @@ pub(crate) fn harden(global: &Global) {
     }
 }
 
-/// Warns of rights that an intruder would get: root without `chroot`, and root without `user` or `uid`. The conditions are
-/// HAProxy's.
+/// Warns of rights that an intruder would get: root without `chroot`, and root without `user` or
+/// `uid`. The conditions are HAProxy's.
 pub(crate) fn warn_of_root(global: &Global) {
     // A container may lack the capability, and then `chroot` is no advice.
     let may_chroot = || {
@@ -73,8 +76,8 @@ pub(crate) fn warn_of_root(global: &Global) {
     }
 }
 
-/// Confines the process: chroot, then group, then user; each only if configured. Threads that already run lose their capabilities
-/// too.
+/// Confines the process: chroot, then group, then user; each only if configured. Threads that
+/// already run lose their capabilities too.
 ///
 /// # Errors
 /// The step that failed.
@@ -140,7 +143,8 @@ fn anonymous_directory() -> Result<CString, String> {
         )
     };
     let mut path = *b"/tmp/spangate.XXXXXX\0";
-    // SAFETY: the template is NUL-terminated and writable, and the calls read the path that it becomes.
+    // SAFETY: the template is NUL-terminated and writable, and the calls read the path that it
+    // becomes.
     unsafe {
         if libc::mkdtemp(path.as_mut_ptr().cast()).is_null() {
             return Err(failed("create a directory"));

@@ -17,8 +17,8 @@ use telemetry::settings;
 use crate::pace::pace;
 use crate::{sys, warning};
 
-/// Time budget of a flush that the runtime interface asks for, all filters together. The workers have the same time to hand over
-/// their records.
+/// Time budget of a flush that the runtime interface asks for, all filters together. The workers
+/// have the same time to hand over their records.
 pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
 /// Time budget of the last exports when the process ends, all together, as in HAProxy's filter.
 const FLUSH_BUDGET: Duration = Duration::from_secs(1);
@@ -39,7 +39,8 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Starts the exporters; none if no filter is configured. Some may send to `collectors` of this process.
+    /// Starts the exporters; none if no filter is configured. Some may send to `collectors` of this
+    /// process.
     ///
     /// # Errors
     /// Which pipeline cannot work, and why.
@@ -273,7 +274,8 @@ struct Part {
 #[derive(Clone)]
 struct Meters {
     instruments: Arc<Instruments>,
-    /// With delta temporality one per pipeline, because each has its own last export time; otherwise one for all.
+    /// With delta temporality one per pipeline, because each has its own last export time;
+    /// otherwise one for all.
     shared: Vec<Arc<Shared>>,
 }
 

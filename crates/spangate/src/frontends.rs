@@ -15,8 +15,8 @@ pub(crate) struct FrontendSocket {
     /// The index of its frontend in the configuration.
     pub frontend: usize,
     pub fd: Arc<OwnedFd>,
-    /// Another process may share the socket, or it has no port. It keeps listening while its frontend is paused, and connections
-    /// wait.
+    /// Another process may share the socket, or it has no port. It keeps listening while its
+    /// frontend is paused, and connections wait.
     pub keeps_listening: bool,
     pub backlog: i32,
 }
@@ -40,7 +40,8 @@ impl Frontends {
     /// The kernel refuses.
     pub fn pause(&self, frontend: usize, shared: &Shared) -> io::Result<()> {
         let sockets = self.sockets();
-        // Workers must see the pause first: a poll reports a socket that no longer listens like one with a new connection.
+        // Workers must see the pause first: a poll reports a socket that no longer listens like one
+        // with a new connection.
         shared.set_door(frontend, Door::Paused);
         let own = sockets.iter().filter(|socket| socket.frontend == frontend);
         for socket in own.filter(|socket| !socket.keeps_listening) {
@@ -97,7 +98,8 @@ impl Frontends {
         results.into_iter().collect()
     }
 
-    /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to accept.
+    /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to
+    /// accept.
     pub fn close(&self, frontend: usize, shared: &Shared, exposed: &Exposed) {
         if shared.door(frontend) == Door::Paused {
             // A port that another process took meanwhile has nothing to accept here.

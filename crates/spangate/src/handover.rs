@@ -1,10 +1,12 @@
-//! Hands listening sockets from one process to the next, so that a reload loses no connection that waits to be accepted.
+//! Hands listening sockets from one process to the next, so that a reload loses no connection that
+//! waits to be accepted.
 //!
-//! There are two ways, with HAProxy's protocol. `-x` names a UNIX socket of the runtime interface with `expose-fd listeners`
-//! (management guide §3). A master gives a new worker a channel to the previous one. The new process sends `_getsocks`. The
-//! answer is the number of sockets as an `int` of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each
-//! acknowledged with another `int`. For each descriptor, a message holds a network namespace and an interface, each as a length
-//! byte and a text, and four zero bytes.
+//! There are two ways, with HAProxy's protocol. `-x` names a UNIX socket of the runtime interface
+//! with `expose-fd listeners` (management guide §3). A master gives a new worker a channel to the
+//! previous one. The new process sends `_getsocks`. The answer is the number of sockets as an `int`
+//! of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each acknowledged with
+//! another `int`. For each descriptor, a message holds a network namespace and an interface, each
+//! as a length byte and a text, and four zero bytes.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -30,7 +32,8 @@ pub(crate) const COMMAND: &str = "_getsocks";
 const FDS_A_MESSAGE: usize = 252;
 /// Most sockets that are taken over.
 const SOCKETS_MAX: usize = 1 << 16;
-/// Most bytes that describe a socket: two texts of at most 255 bytes with their lengths, and the zeros.
+/// Most bytes that describe a socket: two texts of at most 255 bytes with their lengths, and the
+/// zeros.
 const RECORD_BYTES_MAX: usize = 2 * (1 + 255) + RESERVED_BYTES;
 const RESERVED_BYTES: usize = 4;
 /// The process that never ends.
@@ -74,7 +77,8 @@ impl Exposed {
         self.sockets().retain(|one| !Arc::ptr_eq(&one.fd, fd));
     }
 
-    /// Whether another process holds the sockets too. One that took them and ended, because its start failed, does not.
+    /// Whether another process holds the sockets too. One that took them and ended, because its
+    /// start failed, does not.
     pub fn is_given(&self) -> bool {
         match self.given_to.load(Ordering::Relaxed) {
             0 => false,
@@ -259,8 +263,8 @@ fn is_ipv6(addr: &Addr) -> bool {
     addr.ip().is_some_and(|ip| ip.is_ipv6())
 }
 
-/// Whether a bound address equals the wanted one. A UNIX socket keeps the name under which it was first bound (`PATH.PID.tmp`).
-/// It counts as equal only while its path is a socket.
+/// Whether a bound address equals the wanted one. A UNIX socket keeps the name under which it was
+/// first bound (`PATH.PID.tmp`). It counts as equal only while its path is a socket.
 fn is_same(bound: &Addr, wanted: &Addr) -> bool {
     let (Addr::Unix(bound), Addr::Unix(wanted)) = (bound, wanted) else {
         return bound == wanted;
@@ -297,8 +301,8 @@ impl<'a> Records<'a> {
     }
 }
 
-/// One end of the connection between a worker and its master. Each message carries a connection from a client that wants the
-/// sockets or the runtime interface.
+/// One end of the connection between a worker and its master. Each message carries a connection
+/// from a client that wants the sockets or the runtime interface.
 #[derive(Debug)]
 pub(crate) struct Channel(OwnedFd);
 
@@ -327,8 +331,9 @@ impl Channel {
         Ok(ours)
     }
 
-    /// Answers requests for the sockets on a thread of its own, until the other end is closed: the master has ended. `commands`
-    /// receives the sessions of the runtime interface, and `orphaned` runs at the end.
+    /// Answers requests for the sockets on a thread of its own, until the other end is closed: the
+    /// master has ended. `commands` receives the sessions of the runtime interface, and `orphaned`
+    /// runs at the end.
     ///
     /// # Errors
     /// The thread cannot be started.

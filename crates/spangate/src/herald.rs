@@ -1,4 +1,5 @@
-//! Reports changes of servers: to the logs of their backends, to standard error, to workers and to checks.
+//! Reports changes of servers: to the logs of their backends, to standard error, to workers and to
+//! checks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,8 @@ pub(crate) struct Crier {
 }
 
 impl Crier {
-    /// Writes a message about the process to the log targets of `global`; the severity is that of syslog.
+    /// Writes a message about the process to the log targets of `global`; the severity is that of
+    /// syslog.
     pub fn tell_of_process(&self, severity: u8, text: &str) {
         let now = net::sys::now();
         let messages = proxy::event_of_process(&self.running, severity, now, text);

@@ -1,6 +1,7 @@
 //! `spangate`: reads HAProxy's configuration and serves its traffic.
 //!
-//! This crate owns the command line, the life cycle of the process and the wiring of the parts. The data path is crate `proxy`.
+//! This crate owns the command line, the life cycle of the process and the wiring of the parts. The
+//! data path is crate `proxy`.
 
 mod args;
 mod build;

@@ -1,14 +1,17 @@
-//! Master-worker mode (`-W`, `-Ws`; management guide §4): the master supervises a worker, and the worker serves the traffic.
+//! Master-worker mode (`-W`, `-Ws`; management guide §4): the master supervises a worker, and the
+//! worker serves the traffic.
 //!
-//! The master starts a worker, notifies the service manager when the worker is ready (`-Ws`), and forwards signals. SIGUSR2 and
-//! SIGHUP reload: a second worker reads the files again and takes over the ports. Only when it serves does the first one get the
-//! signal to finish its connections. A configuration that does not start changes nothing.
+//! The master starts a worker, notifies the service manager when the worker is ready (`-Ws`), and
+//! forwards signals. SIGUSR2 and SIGHUP reload: a second worker reads the files again and takes
+//! over the ports. Only when it serves does the first one get the signal to finish its connections.
+//! A configuration that does not start changes nothing.
 //!
-//! One loop handles signals, the pipe of a starting worker, the ends of children and requests of the runtime interface, so the
-//! master stays responsive during a start. A worker that neither serves nor ends within [`START_TIME`] is killed. A reload that is
-//! requested during a start follows it, with its own result. If a worker dies unexpectedly, the
-//! master ends with the worker's exit code, so that the service manager restarts everything, unless `no-exit-on-failure` keeps
-//! the other workers alive.
+//! One loop handles signals, the pipe of a starting worker, the ends of children and requests of
+//! the runtime interface, so the master stays responsive during a start. A worker that neither
+//! serves nor ends within [`START_TIME`] is killed. A reload that is requested during a start
+//! follows it, with its own result. If a worker dies unexpectedly, the master ends with the
+//! worker's exit code, so that the service manager restarts everything, unless `no-exit-on-failure`
+//! keeps the other workers alive.
 
 mod board;
 mod cli;
@@ -40,7 +43,8 @@ const EXIT_SIGNALLED: u8 = 128;
 const EXIT_INTERRUPTED: u8 = EXIT_SIGNALLED + libc::SIGINT as u8;
 const EXIT_TERMINATED: u8 = EXIT_SIGNALLED + libc::SIGTERM as u8;
 
-/// The time in which a worker must serve or fail. Then it is killed, and the start or reload has failed.
+/// The time in which a worker must serve or fail. Then it is killed, and the start or reload has
+/// failed.
 const START_TIME: Duration = Duration::from_secs(300);
 /// The environment variable with another time, in seconds.
 const START_TIME_VARIABLE: &str = "SPANGATE_START_SECONDS";
@@ -106,7 +110,8 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     }
 }
 
-/// The time in which a worker must serve or fail: [`START_TIME`], or the seconds in [`START_TIME_VARIABLE`].
+/// The time in which a worker must serve or fail: [`START_TIME`], or the seconds in
+/// [`START_TIME_VARIABLE`].
 fn start_time() -> Result<Duration, String> {
     let Some(text) = std::env::var_os(START_TIME_VARIABLE) else {
         return Ok(START_TIME);
@@ -536,7 +541,8 @@ fn start_worker(
         .map_err(|error| format!("Cannot make a pipe : {error}."))?;
     let (ours, channel) =
         Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
-    // The lock ensures that threads of the runtime interface leave no half-made change in the child.
+    // The lock ensures that threads of the runtime interface leave no half-made change in the
+    // child.
     let state = board.lock();
     let is_reload = state.reloads > 0;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {

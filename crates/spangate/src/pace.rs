@@ -5,7 +5,8 @@ use telemetry::settings::{Pipeline, Processor, Settings};
 /// Most milliseconds that a record waits in a worker. In its queue it may wait longer.
 const WORKER_DELAY_MS_MAX: u64 = 1000;
 
-/// The number of records that a worker hands over at once, and the most milliseconds that it keeps one.
+/// The number of records that a worker hands over at once, and the most milliseconds that it keeps
+/// one.
 pub(crate) fn pace(settings: &Settings) -> (u32, u64) {
     let of = |pipelines: &[Pipeline]| {
         let paces = pipelines.iter().map(|pipeline| match pipeline.processor {

@@ -1,4 +1,5 @@
-//! The dashboard of this process (section `dashboard`): its sockets, its data, and the changes that it may make.
+//! The dashboard of this process (section `dashboard`): its sockets, its data, and the changes that
+//! it may make.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -164,7 +165,8 @@ fn change(subjects: &Arc<Subjects>) -> Box<Change> {
     })
 }
 
-/// Explains requests with the running texts, in a separate configuration, so that no rule changes the state of the running one.
+/// Explains requests with the running texts, in a separate configuration, so that no rule changes
+/// the state of the running one.
 fn explainer(texts: &[Text]) -> Box<Explain> {
     let input = |text: &Text| Input {
         name: text.name.clone(),

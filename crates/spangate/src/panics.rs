@@ -1,7 +1,8 @@
 //! Reports a panic: one alert with its place, once for each place.
 //!
-//! A panic is a fault of this program. It ends the connection or the request on which it happened (crate `proxy`,
-//! `engine/contain`; crate `collector`, `run/receive`). So the same panic may repeat with every request.
+//! A panic is a fault of this program. It ends the connection or the request on which it happened
+//! (crate `proxy`, `engine/contain`; crate `collector`, `run/receive`). So the same panic may
+//! repeat with every request.
 
 use std::collections::BTreeSet;
 use std::panic::PanicHookInfo;

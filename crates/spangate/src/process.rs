@@ -25,7 +25,8 @@ use crate::{alert, cli, confine, stats_file, warning};
 
 /// The process sends this signal to itself when a worker or a collector has ended.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
-/// Descriptors other than connections and listeners: standard streams, files, signals, the runtime interface.
+/// Descriptors other than connections and listeners: standard streams, files, signals, the runtime
+/// interface.
 const DESCRIPTORS_RESERVED: u64 = 32;
 /// Descriptors of each worker: its poll, its wake-up, its log sockets.
 const DESCRIPTORS_OF_A_WORKER: u64 = 4;
@@ -60,8 +61,8 @@ pub(crate) struct Master<'a> {
     pub before: Option<&'a Channel>,
 }
 
-/// Runs a configuration until a signal ends it. In master-worker mode, the master waits until the worker is ready. The master
-/// writes the pidfile and goes to the background itself.
+/// Runs a configuration until a signal ends it. In master-worker mode, the master waits until the
+/// worker is ready. The master writes the pidfile and goes to the background itself.
 pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> ExitCode {
     match start(args, loaded, master) {
         Ok(code) => code,
@@ -252,8 +253,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the listening sockets. Old processes (`-sf`, `-st`) that have the ports stop listening for a moment (SIGTTOU); if the
-/// ports cannot be bound all the same, they listen again (SIGTTIN; management guide §4).
+/// Opens the listening sockets. Old processes (`-sf`, `-st`) that have the ports stop listening for
+/// a moment (SIGTTOU); if the ports cannot be bound all the same, they listen again (SIGTTIN;
+/// management guide §4).
 ///
 /// # Errors
 /// Some lines cannot be bound; each was reported.
@@ -314,7 +316,8 @@ fn apply_arguments(args: &Args, config: &mut Config) {
 
 /// Sets `maxconn`, and returns the limit of server connections.
 ///
-/// Without `maxconn`: as many connections as the descriptors allow. A connection takes two descriptors where there are servers.
+/// Without `maxconn`: as many connections as the descriptors allow. A connection takes two
+/// descriptors where there are servers.
 fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
     let sides = if config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
         2
@@ -481,7 +484,8 @@ fn start_checks(
     })
 }
 
-/// The listening sockets of the previous process: a master's worker, or the process that `-x` names.
+/// The listening sockets of the previous process: a master's worker, or the process that `-x`
+/// names.
 ///
 /// # Errors
 /// The previous process does not hand them over. A new worker then opens its own.

@@ -234,7 +234,8 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts the threads. Each calls `ended` at its end, and when [`Workers::tell_of_logs`] has something to report.
+    /// Starts the threads. Each calls `ended` at its end, and when [`Workers::tell_of_logs`] has
+    /// something to report.
     ///
     /// # Errors
     /// What is missing, as text.

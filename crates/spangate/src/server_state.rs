@@ -1,5 +1,5 @@
-//! Files with the state of servers (management guide §9.3 "show servers state"; manual §3.1 server-state-file): one process
-//! writes the file, the next one starts from it.
+//! Files with the state of servers (management guide §9.3 "show servers state"; manual §3.1
+//! server-state-file): one process writes the file, the next one starts from it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -140,8 +140,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
     }
 }
 
-/// The changes from the server's configured state to its state in the file. Where the configuration has changed since the file
-/// was written, the configuration wins.
+/// The changes from the server's configured state to its state in the file. Where the configuration
+/// has changed since the file was written, the configuration wins.
 fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     let mut changes = Vec::new();
     if line.stopped && line.admin & (FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE) == 0 {
@@ -159,7 +159,8 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
         changes.push(ServerChange::Maintenance(in_maintenance));
     }
     let drained = line.admin & FORCED_DRAIN != 0;
-    // Not if the drain came from a configured weight of 0 and the configuration now has another weight.
+    // Not if the drain came from a configured weight of 0 and the configuration now has another
+    // weight.
     if drained && !in_maintenance && (line.initial_weight > 0 || server.weight == 0) {
         changes.push(ServerChange::Drain(true));
     }

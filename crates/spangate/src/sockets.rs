@@ -1,5 +1,5 @@
-//! The listening sockets of this process: taken over from the previous process, inherited, or opened. They are kept for the next
-//! process.
+//! The listening sockets of this process: taken over from the previous process, inherited, or
+//! opened. They are kept for the next process.
 
 use std::collections::HashMap;
 use std::io;
@@ -38,9 +38,9 @@ impl Sockets {
         }
     }
 
-    /// Opens the sockets of an address for `workers` workers. For TCP, each worker has its own socket, so that the kernel
-    /// distributes the connections. If the previous process had more sockets, all workers share the rest, because the kernel
-    /// continues to give them connections.
+    /// Opens the sockets of an address for `workers` workers. For TCP, each worker has its own
+    /// socket, so that the kernel distributes the connections. If the previous process had more
+    /// sockets, all workers share the rest, because the kernel continues to give them connections.
     ///
     /// # Errors
     /// The kernel's error, with the step that failed.
@@ -73,7 +73,8 @@ impl Sockets {
         Ok(opened)
     }
 
-    /// The sockets that the next process may take. Unused sockets of the previous process are closed.
+    /// The sockets that the next process may take. Unused sockets of the previous process are
+    /// closed.
     pub fn into_exposed(self) -> Exposed {
         Exposed::new(self.exposed)
     }
@@ -84,7 +85,8 @@ impl Sockets {
         while own.len() < workers {
             match fresh(addr, options) {
                 Ok(fd) => own.push(fd),
-                // The old sockets may not share their port (SO_REUSEPORT). Then the workers share the old sockets.
+                // The old sockets may not share their port (SO_REUSEPORT). Then the workers share
+                // the old sockets.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && !own.is_empty() => {
                     shared.append(&mut own);
                     break;

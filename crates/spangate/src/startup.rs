@@ -1,4 +1,5 @@
-//! Keeps the messages on standard error from before the process served. `show startup-logs` prints them.
+//! Keeps the messages on standard error from before the process served. `show startup-logs` prints
+//! them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -15,7 +15,8 @@ pub(crate) struct StatsFile {
     text: String,
 }
 
-/// Reads the file that the configuration names, before the process loses access to it. Faults are reported.
+/// Reads the file that the configuration names, before the process loses access to it. Faults are
+/// reported.
 pub(crate) fn read(path: Option<&Path>) -> Option<StatsFile> {
     let (path, shown) = (path?, path?.display().to_string());
     match read_file(path) {

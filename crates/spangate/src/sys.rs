@@ -1,4 +1,5 @@
-//! The system calls of the process's life cycle. Only this module and `confine` have `unsafe` code in this crate.
+//! The system calls of the process's life cycle. Only this module and `confine` have `unsafe` code
+//! in this crate.
 
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -6,7 +7,8 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
+/// The signals that the process waits for, blocked in every thread that is started after
+/// [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
 
 fn check(rc: libc::c_int) -> io::Result<libc::c_int> {
@@ -99,8 +101,8 @@ pub(crate) fn signal_self(signal: libc::c_int) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// Sets the limit of descriptors to `wanted`, or to the highest allowed value, but to no more than `most`. Returns the limit that
-/// holds now.
+/// Sets the limit of descriptors to `wanted`, or to the highest allowed value, but to no more than
+/// `most`. Returns the limit that holds now.
 pub(crate) fn limit_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
@@ -142,18 +144,21 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
 
 /// The side of [`go_to_background`] on which the caller runs.
 pub(crate) enum Background {
-    /// The process that the user started. It ends with this code: 0 when the daemon serves, otherwise the daemon's exit code.
+    /// The process that the user started. It ends with this code: 0 when the daemon serves,
+    /// otherwise the daemon's exit code.
     Starter(ExitCode),
     /// The process in the background.
     Daemon(Detached),
 }
 
-/// A daemon that still has the standard streams of the process that the user started, and makes that process wait.
+/// A daemon that still has the standard streams of the process that the user started, and makes
+/// that process wait.
 pub(crate) struct Detached(io::PipeWriter);
 
 impl Detached {
-    /// Reports that the daemon serves: the daemon closes the standard streams, and the waiting process ends with success. If this
-    /// value is dropped instead, the waiting process waits for the end of the daemon.
+    /// Reports that the daemon serves: the daemon closes the standard streams, and the waiting
+    /// process ends with success. If this value is dropped instead, the waiting process waits for
+    /// the end of the daemon.
     pub fn ready(mut self) {
         use io::Write as _;
         leave_standard_streams();
@@ -162,8 +167,8 @@ impl Detached {
     }
 }
 
-/// Forks a process that continues in the background. This process waits for [`Detached::ready`] of that one. No thread may run
-/// yet.
+/// Forks a process that continues in the background. This process waits for [`Detached::ready`] of
+/// that one. No thread may run yet.
 ///
 /// # Errors
 /// `errno` of `pipe` or `fork`.
@@ -210,14 +215,15 @@ pub(crate) enum Child {
     Other(i32),
 }
 
-/// Forks a worker, which ends when its master ends. No thread may run yet, except those of the master's runtime interface.
+/// Forks a worker, which ends when its master ends. No thread may run yet, except those of the
+/// master's runtime interface.
 ///
 /// # Errors
 /// `errno` of `fork`.
 pub(crate) fn fork_worker() -> io::Result<Child> {
     let master = std::process::id() as i32;
-    // SAFETY: the only other threads of a master are those of its runtime interface. They hold no lock that the child takes. The
-    // C library restores the allocator's locks in the child.
+    // SAFETY: the only other threads of a master are those of its runtime interface. They hold no
+    // lock that the child takes. The C library restores the allocator's locks in the child.
     match check(unsafe { libc::fork() })? {
         0 => {
             // The master blocks SIGTERM. A worker that reads its files ends by it.
@@ -260,10 +266,12 @@ pub(crate) fn read_byte(mut pipe: &io::PipeReader) -> bool {
     pipe.read_exact(&mut [0]).is_ok()
 }
 
-/// Closes descriptors that belonged to threads of the process before a fork. Nothing in this process owns them.
+/// Closes descriptors that belonged to threads of the process before a fork. Nothing in this
+/// process owns them.
 pub(crate) fn close_inherited(descriptors: &[std::os::fd::RawFd]) {
     for fd in descriptors {
-        // SAFETY: the owning threads do not exist in this process, so nothing else uses or closes the descriptor.
+        // SAFETY: the owning threads do not exist in this process, so nothing else uses or closes
+        // the descriptor.
         unsafe { libc::close(*fd) };
     }
 }
@@ -314,9 +322,10 @@ const KEPT_BYTES_MAX: libc::c_int = 64 << 20;
 #[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_PIECE_BYTES_MAX: libc::c_int = 32 << 20;
 
-/// Makes the allocator keep freed memory for later allocations. Request bodies are allocated and freed in pieces of hundreds of
-/// kilobytes. By default, glibc returns such pieces to the kernel each time, and the kernel zeroes them each time. For a receiver
-/// this costs more than all other work.
+/// Makes the allocator keep freed memory for later allocations. Request bodies are allocated and
+/// freed in pieces of hundreds of kilobytes. By default, glibc returns such pieces to the kernel
+/// each time, and the kernel zeroes them each time. For a receiver this costs more than all other
+/// work.
 #[cfg(feature = "export")]
 pub(crate) fn keep_memory() {
     // SAFETY: no pointers; called before there are other threads.

@@ -1,6 +1,8 @@
-//! The proxy alone (without the cargo feature `export`): replacements for the exporters and the collector.
+//! The proxy alone (without the cargo feature `export`): replacements for the exporters and the
+//! collector.
 //!
-//! Filters record and encode as usual. Their queues have no capacity, so every record is dropped and counted.
+//! Filters record and encode as usual. Their queues have no capacity, so every record is dropped
+//! and counted.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! The memory of connections. This test has a program of its own, because it needs most of the available descriptors.
+//! The memory of connections. This test has a program of its own, because it needs most of the
+//! available descriptors.
 
 #[path = "it/common/mod.rs"]
 mod common;
@@ -16,12 +17,12 @@ const IDLE: usize = 10_000;
 const SPARE: u64 = 500;
 /// Most bytes of private memory per idle connection.
 const BYTES_A_CONNECTION: usize = 1024;
-/// Most private memory of a process that has served nothing yet. The program's pages belong to the page cache, and a newly built
-/// program has more of them resident.
+/// Most private memory of a process that has served nothing yet. The program's pages belong to the
+/// page cache, and a newly built program has more of them resident.
 const OWN_BYTES_AT_START: usize = 3 << 20;
 
-/// The private memory of a process in bytes. Pages of a newly built program are not written to the disk yet and count as private
-/// and dirty, so only anonymous memory is counted.
+/// The private memory of a process in bytes. Pages of a newly built program are not written to the
+/// disk yet and count as private and dirty, so only anonymous memory is counted.
 fn own_memory(pid: u32) -> usize {
     let text =
         fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the kernel's summary");
@@ -79,7 +80,8 @@ fn idle_connections_cost_little() {
 
 /// Clients whose uploads are not read, and heads that do not end.
 const STALLED: usize = 200;
-/// Most bytes of private memory for each: `tune.bufsize` and its related data, on both sides; for a head, the bytes received.
+/// Most bytes of private memory for each: `tune.bufsize` and its related data, on both sides; for a
+/// head, the bytes received.
 const BYTES_AN_UPLOAD: usize = 48 << 10;
 const BYTES_A_HEAD: usize = 24 << 10;
 const HEAD_BYTES: usize = 14 << 10;

@@ -1,5 +1,5 @@
-//! The table of all fields of frontends, listeners, servers and backends. Names, order and types are HAProxy's (management guide
-//! §9.1).
+//! The table of all fields of frontends, listeners, servers and backends. Names, order and types
+//! are HAProxy's (management guide §9.1).
 
 use crate::row::Kind;
 use crate::tags::Nature::{
@@ -254,7 +254,8 @@ impl Column {
         &FIELDS[self as usize]
     }
 
-    /// Its properties in a row of this kind. Three fields have other properties for backends or servers.
+    /// Its properties in a row of this kind. Three fields have other properties for backends or
+    /// servers.
     #[must_use]
     pub fn tags(self, kind: Kind) -> Tags {
         match (self, kind) {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::column::{Column, FIELDS};
 use crate::row::{Row, Value};
 
-/// The line with the names of the fields. `-` follows the last one, where HAProxy's fields of modules begin.
+/// The line with the names of the fields. `-` follows the last one, where HAProxy's fields of
+/// modules begin.
 pub fn header(out: &mut String) {
     out.push_str("# ");
     for field in FIELDS {

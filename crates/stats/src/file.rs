@@ -1,8 +1,8 @@
-//! Files with counters: `dump stats-file` writes them, and `stats-file` of section `global` reads them (manual §3.1, management
-//! guide §9.3).
+//! Files with counters: `dump stats-file` writes them, and `stats-file` of section `global` reads
+//! them (manual §3.1, management guide §9.3).
 //!
-//! A line `#fe guid,stot,…` or `#be guid,…` names the fields of the following lines. Each of these begins with the permanent name
-//! of its object.
+//! A line `#fe guid,stot,…` or `#be guid,…` names the fields of the following lines. Each of these
+//! begins with the permanent name of its object.
 
 use std::fmt::Write as _;
 

@@ -32,7 +32,8 @@ pub fn row(row: &Row<'_>, out: &mut String) {
     out.push(']');
 }
 
-/// The rest of an object for a field: its index and name, its properties, its value. Closes the object.
+/// The rest of an object for a field: its index and name, its properties, its value. Closes the
+/// object.
 pub fn field((place, name): (usize, &str), tags: Tags, value: &Value<'_>, out: &mut String) {
     let (origin, nature, scope) = tags;
     let shown = match value {

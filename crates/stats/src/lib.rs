@@ -1,7 +1,9 @@
-//! Statistics: the table of fields ([`column`]), rows of their values ([`row`]), and writers of rows.
+//! Statistics: the table of fields ([`column`]), rows of their values ([`row`]), and writers of
+//! rows.
 //!
-//! There is no I/O and there are no counters: the owner of counters fills rows, and the owner of a connection sends the text.
-//! Names, order and types of the fields are documented in HAProxy's management guide §9.1 and §9.2.
+//! There is no I/O and there are no counters: the owner of counters fills rows, and the owner of a
+//! connection sends the text. Names, order and types of the fields are documented in HAProxy's
+//! management guide §9.1 and §9.2.
 
 pub mod column;
 pub mod csv;

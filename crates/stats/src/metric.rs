@@ -1,5 +1,5 @@
-//! Metrics from rows and histograms: their names, labels and series, for every output format. All series of a metric are written
-//! together, so rows are sampled first.
+//! Metrics from rows and histograms: their names, labels and series, for every output format. All
+//! series of a metric are written together, so rows are sampled first.
 
 use std::ops::Range;
 
@@ -143,7 +143,8 @@ pub enum Form {
 /// The value of a series.
 #[derive(Clone, Copy, Debug)]
 pub enum Point<'a> {
-    /// A number, with the label that distinguishes it from the other numbers of the metric. NaN: there is no value.
+    /// A number, with the label that distinguishes it from the other numbers of the metric. NaN:
+    /// there is no value.
     Number(Option<(&'static str, &'a str)>, f64),
     /// A histogram of seconds.
     Histogram(&'a Histogram),

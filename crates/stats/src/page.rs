@@ -1,6 +1,7 @@
 //! The statistics page: HTML without scripts, one table per proxy, written in pieces.
 //!
-//! Every text from the configuration and from the request is escaped. States are shown by words and by colour.
+//! Every text from the configuration and from the request is escaped. States are shown by words and
+//! by colour.
 
 use std::fmt::Write as _;
 
@@ -287,7 +288,8 @@ fn write_links(links: &Links, out: &mut String) -> std::fmt::Result {
     for (option, name) in [("csv", "CSV"), ("json", "JSON")] {
         writeln!(out, "<a href=\"{uri};{option}{up}{scope}\">{name}</a>")?;
     }
-    // A form's fields replace the query of its address, so the query's parameters must be fields too.
+    // A form's fields replace the query of its address, so the query's parameters must be fields
+    // too.
     let (path, query) = links.uri.split_once('?').unwrap_or((&links.uri, ""));
     write!(out, "<form method=\"get\" action=\"{}\">", escaped(path))?;
     if !query.is_empty() {
@@ -389,7 +391,8 @@ fn class(status: &str) -> &'static str {
     }
 }
 
-/// The fields of a check on the page: its status, code and duration, the meaning of the status, and the last output.
+/// The fields of a check on the page: its status, code and duration, the meaning of the status, and
+/// the last output.
 type CheckColumns = [Column; 5];
 
 const CHECK: CheckColumns = [
@@ -577,7 +580,8 @@ fn write_row(
     Ok(())
 }
 
-/// Ends a proxy's table. Its form, if it has one, has the proxy after the servers and the action, as on HAProxy's page.
+/// Ends a proxy's table. Its form, if it has one, has the proxy after the servers and the action,
+/// as on HAProxy's page.
 pub fn end(table: &Table<'_>, out: &mut String) {
     out.push_str("</tbody>\n</table></div>\n");
     if table.form.is_some() {

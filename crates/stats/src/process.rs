@@ -1,5 +1,5 @@
-//! The table of all facts about the process: names, numbers, types and metrics are HAProxy's (management guide §9.3,
-//! `show info`).
+//! The table of all facts about the process: names, numbers, types and metrics are HAProxy's
+//! (management guide §9.3, `show info`).
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,8 @@ use crate::tags::Tags;
 /// A field of `show info`.
 #[derive(Clone, Copy, Debug)]
 pub struct FactField {
-    /// Its number in HAProxy's list, which never changes; from 1000 on, fields that only this program has.
+    /// Its number in HAProxy's list, which never changes; from 1000 on, fields that only this
+    /// program has.
     pub place: u32,
     /// Its name in `show info`.
     pub name: &'static str,
@@ -144,7 +145,8 @@ impl Fact {
         (!metric.is_empty()).then(|| format!("haproxy_process_{metric}"))
     }
 
-    /// The type of its metric. Some gauges of `show info` only grow; they are counters for Prometheus.
+    /// The type of its metric. Some gauges of `show info` only grow; they are counters for
+    /// Prometheus.
     #[must_use]
     pub fn form(self) -> Form {
         if self.field().metric.ends_with("_total") {

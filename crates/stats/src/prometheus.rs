@@ -1,5 +1,5 @@
-//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`), and OpenMetrics (version 1.0.0),
-//! which has exemplars.
+//! The text format of Prometheus (version 0.0.4) with HAProxy's names (its `addons/promex`), and
+//! OpenMetrics (version 1.0.0), which has exemplars.
 
 use std::fmt::Write as _;
 

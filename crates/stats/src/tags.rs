@@ -1,4 +1,5 @@
-//! The properties of a value, and how values of several processes are combined (management guide §9.2).
+//! The properties of a value, and how values of several processes are combined (management guide
+//! §9.2).
 
 /// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,8 @@ pub fn digits(byte: u8) -> [u8; 2] {
     PAIRS[usize::from(byte)]
 }
 
-/// The `M` digits of `N` bytes, twice as many, in lower case. It uses no table, so that all digits can be computed at once.
+/// The `M` digits of `N` bytes, twice as many, in lower case. It uses no table, so that all digits
+/// can be computed at once.
 #[inline]
 #[must_use]
 pub fn array<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u8; M] {
@@ -161,7 +162,8 @@ pub fn read_padded<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(out)
 }
 
-/// The bytes of hexadecimal digits in either case; None for an odd number of digits, or for other characters.
+/// The bytes of hexadecimal digits in either case; None for an odd number of digits, or for other
+/// characters.
 #[must_use]
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_chunks::<2>();

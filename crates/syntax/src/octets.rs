@@ -1,10 +1,11 @@
-//! A configuration consists of bytes: a file may contain a Latin-1 letter, and `\xe9` in a word is that byte. [`Octets`] keeps
-//! them exactly; [`readable`] displays them.
+//! A configuration consists of bytes: a file may contain a Latin-1 letter, and `\xe9` in a word is
+//! that byte. [`Octets`] keeps them exactly; [`readable`] displays them.
 
 use std::fmt::{self, Write as _};
 use std::ops::Deref;
 
-/// Bytes from a configuration: the value of a header, a cookie, a path. They are mostly UTF-8, but not always.
+/// Bytes from a configuration: the value of a header, a cookie, a path. They are mostly UTF-8, but
+/// not always.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Octets(Box<[u8]>);
 
@@ -72,13 +73,15 @@ impl fmt::Debug for Octets {
     }
 }
 
-/// Displays bytes: UTF-8 is unchanged, and every other byte is shown as the escape `\xHH` of the configuration.
+/// Displays bytes: UTF-8 is unchanged, and every other byte is shown as the escape `\xHH` of the
+/// configuration.
 #[must_use]
 pub fn readable<T: AsRef<[u8]> + ?Sized>(bytes: &T) -> Readable<'_> {
     Readable(bytes.as_ref())
 }
 
-/// The first character of `bytes`, or its first byte if it is not valid UTF-8; empty if there are no bytes.
+/// The first character of `bytes`, or its first byte if it is not valid UTF-8; empty if there are
+/// no bytes.
 #[must_use]
 pub fn first_character(bytes: &[u8]) -> Readable<'_> {
     let chunk = bytes.utf8_chunks().next();

@@ -3,8 +3,9 @@
 /// The longest word that is compared, in bytes; a suggestion for a longer one is not useful.
 const MAX_WORD_BYTES: usize = 64;
 
-/// The candidate with the smallest edit distance to `word` (insert, delete, replace, swap of neighbours), if a typing mistake
-/// explains it: at most a third of the word's length. The first of equal candidates wins. Work: `|word| · |candidate|` each.
+/// The candidate with the smallest edit distance to `word` (insert, delete, replace, swap of
+/// neighbours), if a typing mistake explains it: at most a third of the word's length. The first of
+/// equal candidates wins. Work: `|word| · |candidate|` each.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD_BYTES {
         return None;

@@ -1,7 +1,8 @@
 //! YAML text as a tree with source places.
 //!
-//! The tree is built from the parser's events, so that all limits are our own. An alias shares the node that it names (aliases do
-//! not multiply text), and no branch is deeper than [`Rules::depth_max`]. Scalars stay text; the caller interprets them.
+//! The tree is built from the parser's events, so that all limits are our own. An alias shares the
+//! node that it names (aliases do not multiply text), and no branch is deeper than
+//! [`Rules::depth_max`]. Scalars stay text; the caller interprets them.
 
 mod flow;
 
@@ -75,7 +76,8 @@ pub struct Node {
 /// The written value.
 #[derive(Debug)]
 pub enum Value {
-    /// Nothing, `~` or `null` (and an empty text, by [`Rules::empty_is_absent`]): like a missing key.
+    /// Nothing, `~` or `null` (and an empty text, by [`Rules::empty_is_absent`]): like a missing
+    /// key.
     Absent,
     /// A scalar.
     Text(String),
@@ -163,7 +165,8 @@ pub fn parse(text: &str, rules: &Rules, errors: &mut Vec<Error>) -> Option<Docum
     }
 }
 
-/// The parser's message for a line in a flow list or map with too little indentation, and for no other fault.
+/// The parser's message for a line in a flow list or map with too little indentation, and for no
+/// other fault.
 const FLOW_INDENTATION: &str = "invalid indentation";
 
 /// Parses the first document, with some lines indented.

@@ -99,7 +99,8 @@ impl Data {
         ROWS[number as usize].data
     }
 
-    /// The array element that replaces this data type in tables that store the array (`gpc0` is `gpc[0]`).
+    /// The array element that replaces this data type in tables that store the array (`gpc0` is
+    /// `gpc[0]`).
     #[must_use]
     pub const fn in_array(self) -> Option<(Data, u32)> {
         match self {
@@ -117,7 +118,8 @@ impl Data {
         ROWS.iter().map(|row| row.data)
     }
 
-    /// The data type with this name in the configuration; `server_name` is the old name of `server_key`.
+    /// The data type with this name in the configuration; `server_name` is the old name of
+    /// `server_key`.
     #[must_use]
     pub fn named(name: &str) -> Option<Data> {
         let name = if name == "server_name" {

@@ -211,7 +211,8 @@ impl Definition {
         self.cells as usize
     }
 
-    /// A key in the form that is compared and stored: truncated, and without the zeros that pad a key of type `binary`.
+    /// A key in the form that is compared and stored: truncated, and without the zeros that pad a
+    /// key of type `binary`.
     #[must_use]
     pub fn comparable<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         let key = &key[..key.len().min(self.key_bytes as usize)];

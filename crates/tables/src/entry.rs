@@ -57,12 +57,14 @@ impl Entry<'_> {
 
     /// Restarts the entry's expiry.
     pub fn touch(&mut self) {
-        // Workers read the clock at different moments: a worker that is behind must not make the entry older.
+        // Workers read the clock at different moments: a worker that is behind must not make the
+        // entry older.
         *self.touched_ms = self.now_ms.max(*self.touched_ms);
         self.was_touched = true;
     }
 
-    /// A value as a number: a count, a total, or the events of the last period. None if it is not stored or is a name.
+    /// A value as a number: a count, a total, or the events of the last period. None if it is not
+    /// stored or is a name.
     #[must_use]
     pub fn get(&self, data: Data, index: u32) -> Option<i64> {
         let (at, column) = self.place(data, index)?;
@@ -84,8 +86,8 @@ impl Entry<'_> {
         })
     }
 
-    /// Adds to a value and returns the new value; for a rate, the events of the current period. None if it is not stored or is a
-    /// name. The amount of a byte rate is in bytes.
+    /// Adds to a value and returns the new value; for a rate, the events of the current period.
+    /// None if it is not stored or is a name. The amount of a byte rate is in bytes.
     pub fn add(&mut self, data: Data, index: u32, amount: u64) -> Option<i64> {
         let (at, column) = self.place(data, index)?;
         Some(match data.shape() {
@@ -112,8 +114,8 @@ impl Entry<'_> {
         })
     }
 
-    /// Adds to a general counter: to its rate and to its count, if stored. Returns the count, or else the events of the rate's
-    /// current period; none if neither is stored.
+    /// Adds to a general counter: to its rate and to its count, if stored. Returns the count, or
+    /// else the events of the rate's current period; none if neither is stored.
     pub fn add_general(&mut self, counter: General, amount: u64) -> Option<i64> {
         let (count, rate, index) = match counter {
             General::Gpc0 => (Data::Gpc0, Data::Gpc0Rate, 0),
@@ -176,7 +178,8 @@ impl Entry<'_> {
         self.cells.get_mut(at..)?.first_chunk_mut()
     }
 
-    /// The first cell of an element, or of the array element that replaces it; none if neither is stored.
+    /// The first cell of an element, or of the array element that replaces it; none if neither is
+    /// stored.
     #[inline]
     fn place(&self, data: Data, index: u32) -> Option<(usize, Column)> {
         let Some(column) = self.definition.column(data) else {

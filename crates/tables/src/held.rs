@@ -75,8 +75,8 @@ impl Held {
         self.table.work_at(self.place, now_ms, work)
     }
 
-    /// Calls `work` with the entry that has the same key in another table; none if there is none, or if the type or length of the
-    /// keys differs.
+    /// Calls `work` with the entry that has the same key in another table; none if there is none,
+    /// or if the type or length of the keys differs.
     pub fn with_in<R>(
         &self,
         other: &Table,
@@ -125,8 +125,8 @@ impl Drop for Held {
     }
 }
 
-/// The counters that a connection or a stream tracks (`track-sc0` and the like), by number. Uses no memory until it tracks
-/// something.
+/// The counters that a connection or a stream tracks (`track-sc0` and the like), by number. Uses no
+/// memory until it tracks something.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
     held: Vec<Option<Held>>,
@@ -154,8 +154,8 @@ impl Tracked {
         all.filter_map(|(counter, held)| Some((counter, held.as_ref()?)))
     }
 
-    /// Starts tracking the entry: counts a connection, and the events that happened before. `is_backends`: the rule belongs to a
-    /// backend other than the stream's frontend.
+    /// Starts tracking the entry: counts a connection, and the events that happened before.
+    /// `is_backends`: the rule belongs to a backend other than the stream's frontend.
     pub fn track(
         &mut self,
         counter: usize,

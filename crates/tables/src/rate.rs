@@ -1,6 +1,7 @@
-//! Rates with HAProxy's formula, so that the numbers agree: the events of the current period, plus those of the previous period
-//! in proportion to how much of it still lies within the last period. A rate has three cells: the start of the period, its
-//! events, and the events of the previous period. Times are 32-bit milliseconds, which wrap.
+//! Rates with HAProxy's formula, so that the numbers agree: the events of the current period, plus
+//! those of the previous period in proportion to how much of it still lies within the last period.
+//! A rate has three cells: the start of the period, its events, and the events of the previous
+//! period. Times are 32-bit milliseconds, which wrap.
 
 /// The cells of a rate.
 pub(crate) type Cells = [u32; 3];
@@ -40,7 +41,8 @@ pub(crate) fn read(cells: &Cells, period_ms: u32, now_ms: u32) -> u32 {
         previous = if left >= 0 { current } else { 0 };
         current = 0;
     }
-    // A single event of the previous period counts until that period is over, so that rare events do not flap.
+    // A single event of the previous period counts until that period is over, so that rare events
+    // do not flap.
     if current == 0 && previous <= 1 {
         return previous as u32;
     }

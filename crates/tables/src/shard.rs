@@ -1,9 +1,10 @@
 //! One part of a table: entries by key, and a queue of entries by age.
 //!
-//! Entries lie in segments that never move, so that growth copies only the index. The queue by age has at most one note per
-//! place: the time of the last touch that the queue knows of. A note that comes up too early is put back with the correct time,
-//! so that touching an entry is one store. The queue drops the note of a held entry when it comes up, and adds one when the entry
-//! is released.
+//! Entries lie in segments that never move, so that growth copies only the index. The queue by age
+//! has at most one note per place: the time of the last touch that the queue knows of. A note that
+//! comes up too early is put back with the correct time, so that touching an entry is one store.
+//! The queue drops the note of a held entry when it comes up, and adds one when the entry is
+//! released.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

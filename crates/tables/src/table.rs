@@ -75,7 +75,8 @@ impl Place {
     }
 }
 
-/// A locked shard. When the lock ends, entries removed under it are subtracted from the table's count.
+/// A locked shard. When the lock ends, entries removed under it are subtracted from the table's
+/// count.
 struct Locked<'a> {
     table: &'a Table,
     shard: MutexGuard<'a, Shard>,
@@ -182,7 +183,8 @@ impl Table {
         names.by_number.get(number as usize).map(Arc::clone)
     }
 
-    /// Stores a server, by its number and its name or address, in the entry of a key; makes the entry if there is none.
+    /// Stores a server, by its number and its name or address, in the entry of a key; makes the
+    /// entry if there is none.
     pub fn store_server(&self, key: &[u8], now_ms: u64, id: u32, name: &str) {
         let number = self.number(name);
         self.with_new(key, now_ms, |entry| {
@@ -225,8 +227,9 @@ impl Table {
         Some(self.work(&mut locked, place.at, now_ms, work))
     }
 
-    /// Lists entries from a place on, each with its place, until `show` returns false. Returns the place to continue from; none
-    /// when all were listed. Entries that are added or removed meanwhile may be listed or not. One shard is locked at a time.
+    /// Lists entries from a place on, each with its place, until `show` returns false. Returns the
+    /// place to continue from; none when all were listed. Entries that are added or removed
+    /// meanwhile may be listed or not. One shard is locked at a time.
     pub fn list(
         &self,
         from: Place,
@@ -335,8 +338,8 @@ impl Table {
         Some((locked, number, at))
     }
 
-    /// Removes an entry of a full table: the oldest of this shard, or of another one that is not locked. With `nopurge`, only an
-    /// expired one.
+    /// Removes an entry of a full table: the oldest of this shard, or of another one that is not
+    /// locked. With `nopurge`, only an expired one.
     #[cold]
     fn make_room(&self, number: u32, shard: &mut Shard, now_ms: u64) -> bool {
         if self.clear_one(shard, now_ms) {

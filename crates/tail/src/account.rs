@@ -1,4 +1,5 @@
-//! Where every accepted span is. At every moment: accepted = exported + dropped + pending + in export.
+//! Where every accepted span is. At every moment: accepted = exported + dropped + pending + in
+//! export.
 
 /// Why a span left that no decision dropped and that was not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +103,8 @@ impl Account {
         self.late_dropped += spans;
     }
 
-    /// The exporter settled kept spans; more than there are is a mistake of its own, which is not taken into the account.
+    /// The exporter settled kept spans; more than there are is a mistake of its own, which is not
+    /// taken into the account.
     pub(crate) fn settle(&mut self, spans: u64, lost: Option<Cause>) {
         debug_assert!(spans <= self.in_export, "what is settled was in export");
         let spans = spans.min(self.in_export);
@@ -137,8 +139,8 @@ impl Ages {
     }
 }
 
-/// What happened, beside the account: the numbers behind the Collector's metrics of `tail_sampling` and `groupbytrace`.
-/// What single policies voted is in [`crate::policy::Program::votes`].
+/// What happened, beside the account: the numbers behind the Collector's metrics of `tail_sampling`
+/// and `groupbytrace`. What single policies voted is in [`crate::policy::Program::votes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// `new_trace_id_received`
@@ -149,8 +151,8 @@ pub struct Counters {
     pub traces_not_sampled: u64,
     /// The same, `dropped`.
     pub traces_dropped: u64,
-    /// Traces that were decided before their time, on the spans that had come, because `num_traces` was reached;
-    /// groupbytrace: `traces_evicted`.
+    /// Traces that were decided before their time, on the spans that had come, because `num_traces`
+    /// was reached; groupbytrace: `traces_evicted`.
     pub traces_early: u64,
     /// Those of them that were not kept: `sampling_trace_dropped_too_early`.
     pub traces_dropped_early: u64,
@@ -160,7 +162,8 @@ pub struct Counters {
     pub late_sampled: u64,
     /// The same, `false`.
     pub late_not_sampled: u64,
-    /// `sampling_late_span_age`, of spans; as exact as the memory of decisions, which knows when a generation began.
+    /// `sampling_late_span_age`, of spans; as exact as the memory of decisions, which knows when a
+    /// generation began.
     pub late_span_ages: Ages,
     /// `sampling_trace_removal_age`, of traces.
     pub trace_removal_ages: Ages,

@@ -1,6 +1,7 @@
 //! The trace store: spans wait until their trace is decided, and leave as they came.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers: bytes and `now` go in, bytes and counts come out.
+//! Nothing here does I/O, reads a clock or draws random numbers: bytes and `now` go in, bytes and
+//! counts come out.
 #![forbid(unsafe_code)]
 
 pub mod account;

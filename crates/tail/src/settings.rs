@@ -1,4 +1,5 @@
-//! What `tail_sampling` and `groupbytrace` are told: their options, typed, with the Collector's defaults.
+//! What `tail_sampling` and `groupbytrace` are told: their options, typed, with the Collector's
+//! defaults.
 //!
 //! Made by whoever reads a configuration; compiled by the engine. Durations are in nanoseconds.
 
@@ -34,7 +35,8 @@ pub struct TailSampling {
     pub trace_bytes_max: u64,
     /// `num_shards`
     pub shards: u32,
-    /// `storage`: where what waits is kept over the end of the process. The engine does not look at it.
+    /// `storage`: where what waits is kept over the end of the process. The engine does not look at
+    /// it.
     pub storage: Option<String>,
 }
 
@@ -84,7 +86,8 @@ pub struct GroupByTrace {
     pub store_on_disk: bool,
     /// `emit_strategy`
     pub emit: Emit,
-    /// `storage`: where what waits is kept over the end of the process. The engine does not look at it.
+    /// `storage`: where what waits is kept over the end of the process. The engine does not look at
+    /// it.
     pub storage: Option<String>,
 }
 
@@ -230,8 +233,8 @@ pub enum PolicyKind {
 }
 
 impl Policy {
-    /// The name of a policy that is, or holds, one that counts over spans or traces: its vote can change from sampled to not
-    /// sampled as spans arrive, or depends on other traces.
+    /// The name of a policy that is, or holds, one that counts over spans or traces: its vote can
+    /// change from sampled to not sampled as spans arrive, or depends on other traces.
     #[must_use]
     pub fn stateful(&self) -> Option<&str> {
         let is_stateful = match &self.kind {

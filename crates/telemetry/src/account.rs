@@ -1,7 +1,8 @@
-//! The account of all records: started = exported + sampled out + dropped (by cause) + those on their way. A record on its way is
-//! in a worker, in the queue, or in flight.
+//! The account of all records: started = exported + sampled out + dropped (by cause) + those on
+//! their way. A record on its way is in a worker, in the queue, or in flight.
 //!
-//! Workers add their counts when they hand over a batch, exporters when a batch has ended; readers see the sums.
+//! Workers add their counts when they hand over a batch, exporters when a batch has ended; readers
+//! see the sums.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -79,8 +80,8 @@ impl Account {
         self.in_flight.fetch_add(records, Relaxed);
     }
 
-    /// Subtracts in-flight records that were exported or lost. Call this after adding them there: a reader may then count them
-    /// twice, but never misses them.
+    /// Subtracts in-flight records that were exported or lost. Call this after adding them there: a
+    /// reader may then count them twice, but never misses them.
     pub fn end_flight(&self, records: u64) {
         self.in_flight.fetch_sub(records, Relaxed);
     }

@@ -15,7 +15,8 @@ impl TraceId {
         self.0 != [0; 16]
     }
 
-    /// The 56 random bits that samplers use (W3C Trace Context level 2 §4.2): the rightmost seven bytes.
+    /// The 56 random bits that samplers use (W3C Trace Context level 2 §4.2): the rightmost seven
+    /// bytes.
     #[must_use]
     pub fn randomness(self) -> u64 {
         let mut bytes = [0; 8];
@@ -32,14 +33,16 @@ impl SpanId {
     }
 }
 
-/// Generates identifiers with xoshiro256++. Its state is large enough that the sequences of a fleet's processes do not overlap.
+/// Generates identifiers with xoshiro256++. Its state is large enough that the sequences of a
+/// fleet's processes do not overlap.
 #[derive(Clone, Debug)]
 pub struct Ids {
     state: [u64; 4],
 }
 
 impl Ids {
-    /// A generator. All randomness comes from the seed: two generators with the same seed make the same identifiers.
+    /// A generator. All randomness comes from the seed: two generators with the same seed make the
+    /// same identifiers.
     #[must_use]
     pub fn new(seed: [u64; 4]) -> Ids {
         // The generator never leaves the all-zero state.

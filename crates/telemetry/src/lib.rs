@@ -1,8 +1,8 @@
-//! Telemetry of the proxy: spans, log records and metrics, recorded during a stream, sampled at its end, and encoded directly as
-//! OTLP.
+//! Telemetry of the proxy: spans, log records and metrics, recorded during a stream, sampled at its
+//! end, and encoded directly as OTLP.
 //!
-//! This crate does no I/O and reads no clock. Encoded records go into bounded queues ([`queue`]), which the exporters empty on a
-//! thread of their own; every record is counted ([`account`]).
+//! This crate does no I/O and reads no clock. Encoded records go into bounded queues ([`queue`]),
+//! which the exporters empty on a thread of their own; every record is counted ([`account`]).
 #![forbid(unsafe_code)]
 
 pub mod account;

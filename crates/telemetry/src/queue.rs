@@ -1,6 +1,7 @@
 //! The bounded queue between the workers and one exporter.
 //!
-//! A worker hands over whole batches and gets empty buffers back, so the lock is taken once per batch.
+//! A worker hands over whole batches and gets empty buffers back, so the lock is taken once per
+//! batch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +11,8 @@ use crate::account::{Account, Loss, Signal};
 /// Encoded records of one signal.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Concatenated fields number 2 of `ScopeSpans` or `ScopeLogs` (one per record), or of `ScopeMetrics` (one per metric): each
-    /// with its key and its length.
+    /// Concatenated fields number 2 of `ScopeSpans` or `ScopeLogs` (one per record), or of
+    /// `ScopeMetrics` (one per metric): each with its key and its length.
     pub bytes: Vec<u8>,
     /// The number of records (spans, log records, data points).
     pub records: u32,
@@ -59,7 +60,8 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// An empty queue; `wake` tells its exporter that a batch has arrived (see [`Queue::waking_at`]), and must not block.
+    /// An empty queue; `wake` tells its exporter that a batch has arrived (see
+    /// [`Queue::waking_at`]), and must not block.
     pub fn new(
         signal: Signal,
         limits: QueueLimits,
@@ -79,8 +81,8 @@ impl Queue {
         }
     }
 
-    /// Wakes the exporter only with the batch that makes this many records, or this many bytes, wait; smaller amounts are left to
-    /// its timer. Without this, every batch wakes it.
+    /// Wakes the exporter only with the batch that makes this many records, or this many bytes,
+    /// wait; smaller amounts are left to its timer. Without this, every batch wakes it.
     #[must_use]
     pub fn waking_at(mut self, level: QueueLimits) -> Queue {
         self.wake_at = level;
@@ -97,7 +99,8 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a batch. A batch that does not fit is dropped whole and counted. Returns an empty buffer for the next batch.
+    /// Adds a batch. A batch that does not fit is dropped whole and counted. Returns an empty
+    /// buffer for the next batch.
     pub fn offer(&self, batch: Batch) -> Vec<u8> {
         let mut inner = self.inner();
         let records = inner.records + batch.records as usize;
@@ -114,7 +117,8 @@ impl Queue {
             bytes.clear();
             return bytes;
         }
-        // Only the batch that reaches the limit wakes the exporter: while more waits, the exporter continues on its own.
+        // Only the batch that reaches the limit wakes the exporter: while more waits, the exporter
+        // continues on its own.
         let reached = inner.records < self.wake_at.records_max
             && records >= self.wake_at.records_max
             || inner.bytes < self.wake_at.bytes_max && bytes >= self.wake_at.bytes_max;
@@ -155,7 +159,8 @@ impl Queue {
         (inner.records, inner.bytes)
     }
 
-    /// Closes the queue: everything offered from now on is lost ([`Loss::Shutdown`]); waiting batches can still be taken.
+    /// Closes the queue: everything offered from now on is lost ([`Loss::Shutdown`]); waiting
+    /// batches can still be taken.
     pub fn close(&self) {
         self.inner().closed = true;
     }

@@ -47,18 +47,21 @@ pub enum Simple {
     TraceIdRatio(Ratio),
 }
 
-/// A share of all traces: those for which the first 63 bits of the identifier's last 8 bytes are below `share * 2^63`. The SDKs
-/// for Go and Rust use the same rule, so decisions agree; it differs from the threshold of [`Composite`].
+/// A share of all traces: those for which the first 63 bits of the identifier's last 8 bytes are
+/// below `share * 2^63`. The SDKs for Go and Rust use the same rule, so decisions agree; it differs
+/// from the threshold of [`Composite`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     bound: u64,
 }
 
-/// Consistent probability sampling (OpenTelemetry: TraceState, Probability Sampling): a trace is kept if its 56 random bits (`rv`
-/// of its state, or the end of its identifier) are at least a threshold, which is propagated as `th`.
+/// Consistent probability sampling (OpenTelemetry: TraceState, Probability Sampling): a trace is
+/// kept if its 56 random bits (`rv` of its state, or the end of its identifier) are at least a
+/// threshold, which is propagated as `th`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Composite {
-    /// With this threshold, whatever the parent's ([`tracestate::threshold_of`]): 0 keeps every trace, `None` keeps none.
+    /// With this threshold, whatever the parent's ([`tracestate::threshold_of`]): 0 keeps every
+    /// trace, `None` keeps none.
     Probability(Option<u64>),
     /// With the parent's threshold; without a parent, with this one.
     ParentThreshold(Option<u64>),
@@ -69,7 +72,8 @@ pub enum Composite {
 pub struct Decision {
     /// It is recorded.
     pub sampled: bool,
-    /// The threshold with which it was kept, for its `tracestate`. See [`Sampler::writes_threshold`].
+    /// The threshold with which it was kept, for its `tracestate`. See
+    /// [`Sampler::writes_threshold`].
     pub threshold: Option<u64>,
 }
 
@@ -146,8 +150,8 @@ impl From<&settings::Sampler> for Sampler {
 }
 
 impl Sampler {
-    /// Decides on a span of this trace. `parent` is its parent and `parent_state` the parent's `tracestate`; an invalid parent
-    /// counts as none.
+    /// Decides on a span of this trace. `parent` is its parent and `parent_state` the parent's
+    /// `tracestate`; an invalid parent counts as none.
     #[must_use]
     #[inline]
     pub fn decide(
@@ -166,8 +170,9 @@ impl Sampler {
         }
     }
 
-    /// Whether the threshold of the decision is written to a span's `tracestate`, and removed there if it is none
-    /// ([`tracestate::set_threshold`]). Otherwise the parent's state is passed on unchanged.
+    /// Whether the threshold of the decision is written to a span's `tracestate`, and removed there
+    /// if it is none ([`tracestate::set_threshold`]). Otherwise the parent's state is passed on
+    /// unchanged.
     #[must_use]
     pub fn writes_threshold(&self) -> bool {
         matches!(self, Sampler::Composite(_))

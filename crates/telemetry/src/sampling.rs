@@ -1,7 +1,9 @@
-//! Policies that decide at the end of a stream whether its spans are kept (`sampling` of an instrumentation).
+//! Policies that decide at the end of a stream whether its spans are kept (`sampling` of an
+//! instrumentation).
 //!
-//! Certain policies are evaluated first, then those with memory, then those that draw, whatever the order of the file. A stream
-//! that a certain policy keeps has probability 1, and its threshold must say so, even if the draw would have kept it too.
+//! Certain policies are evaluated first, then those with memory, then those that draw, whatever the
+//! order of the file. A stream that a certain policy keeps has probability 1, and its threshold
+//! must say so, even if the draw would have kept it too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -103,7 +105,8 @@ impl Seen {
     }
 }
 
-/// Budgets per second and key; shared by all workers, without a lock. Keys that map to the same place share a budget.
+/// Budgets per second and key; shared by all workers, without a lock. Keys that map to the same
+/// place share a budget.
 #[derive(Debug)]
 pub struct Rates {
     /// Nanoseconds that one stream uses.

@@ -22,7 +22,8 @@ use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trust
 pub struct ClientCertificates {
     /// The authorities that may have issued them, and the revoked certificates.
     pub trusted: Trusted,
-    /// Authorities whose names are sent to clients instead (`ca-file` together with a `ca-verify-file`).
+    /// Authorities whose names are sent to clients instead (`ca-file` together with a
+    /// `ca-verify-file`).
     pub hints: Option<Trusted>,
     /// No names are sent to clients (`no-ca-names`).
     pub tells_no_names: bool,
@@ -73,15 +74,18 @@ pub struct AcceptorOptions {
     pub no_tickets: bool,
     /// The keys of tickets; none: keys of this process, rotated automatically.
     pub ticket_keys: Option<TicketKeys>,
-    /// The name of the line. Sessions are resumed only by acceptors with the same name that demand the same of clients.
+    /// The name of the line. Sessions are resumed only by acceptors with the same name that demand
+    /// the same of clients.
     pub resumption_scope: String,
     /// The sessions remembered for clients without tickets.
     pub sessions: SessionCache,
-    /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
+    /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys
+    /// are kept.
     pub lifetime_s: Option<u64>,
     /// Bytes of early data that clients may send (`allow-0rtt`); 0 for none.
     pub early_data_bytes_max: u32,
-    /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's limit.
+    /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's
+    /// limit.
     pub record_bytes_max: usize,
 }
 
@@ -153,8 +157,8 @@ impl Acceptor {
         if options.record_bytes_max > 0 {
             config.max_fragment_size = Some(options.record_bytes_max);
         }
-        // Anyone who recorded early data can send it again, so each session may be used only once. A ticket cannot guarantee
-        // that.
+        // Anyone who recorded early data can send it again, so each session may be used only once.
+        // A ticket cannot guarantee that.
         let takes_early_data = options.early_data_bytes_max > 0;
         if !options.no_tickets && !takes_early_data {
             let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
@@ -200,8 +204,8 @@ impl Acceptor {
         }
     }
 
-    /// A copy for clients that offer none of its application protocols: the connection continues as if they had offered none.
-    /// HAProxy does so; RFC 7301 §3.2 does not require it.
+    /// A copy for clients that offer none of its application protocols: the connection continues as
+    /// if they had offered none. HAProxy does so; RFC 7301 §3.2 does not require it.
     #[must_use]
     pub fn without_protocols(&self) -> Acceptor {
         let mut config = (*self.config).clone();

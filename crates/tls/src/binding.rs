@@ -1,9 +1,9 @@
-//! Binds tickets and remembered sessions to what is demanded of clients. A session that is resumed is not verified again, so it may
-//! be resumed only where the same verification would take place: nginx and HAProxy bind sessions for the same reason
-//! (CVE-2025-23419).
+//! Binds tickets and remembered sessions to what is demanded of clients. A session that is resumed
+//! is not verified again, so it may be resumed only where the same verification would take place:
+//! nginx and HAProxy bind sessions for the same reason (CVE-2025-23419).
 //!
-//! A binding is a digest of settings and of the contents of files. It is the same in all workers, processes and machines that have
-//! the same settings.
+//! A binding is a digest of settings and of the contents of files. It is the same in all workers,
+//! processes and machines that have the same settings.
 
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN, digest};
 
@@ -26,8 +26,8 @@ impl AsRef<[u8]> for Binding {
 }
 
 impl Binding {
-    /// The binding of an acceptor: of its scope ([`crate::AcceptorOptions::resumption_scope`]), and of all that decides about a
-    /// client's certificate. The announced authorities decide nothing.
+    /// The binding of an acceptor: of its scope ([`crate::AcceptorOptions::resumption_scope`]), and
+    /// of all that decides about a client's certificate. The announced authorities decide nothing.
     pub fn new(scope: &str, offer: &Offer, clients: Option<&ClientCertificates>) -> Binding {
         let mut parts = Parts::new(LABEL);
         parts.add(scope.as_bytes());

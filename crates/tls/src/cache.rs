@@ -1,4 +1,5 @@
-//! Sessions remembered for clients without tickets (`tune.ssl.cachesize`), and counters of their lookups.
+//! Sessions remembered for clients without tickets (`tune.ssl.cachesize`), and counters of their
+//! lookups.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,8 +10,8 @@ use rustls::server::StoresServerSessions;
 
 use crate::binding::Binding;
 
-/// What one unit of `tune.ssl.cachesize` holds of an encoded session, bytes. A session without a client's certificate fits, as in
-/// HAProxy.
+/// What one unit of `tune.ssl.cachesize` holds of an encoded session, bytes. A session without a
+/// client's certificate fits, as in HAProxy.
 const BLOCK_BYTES: usize = 200;
 
 /// The remembered sessions of all listeners of a process. Copies share them.
@@ -27,8 +28,8 @@ struct Shared {
 }
 
 impl SessionCache {
-    /// Remembers sessions in so many blocks; a session needs one block for each 200 bytes. If there is no room, those are dropped
-    /// that were not used for the longest time.
+    /// Remembers sessions in so many blocks; a session needs one block for each 200 bytes. If there
+    /// is no room, those are dropped that were not used for the longest time.
     #[must_use]
     pub fn new(blocks_max: usize) -> SessionCache {
         SessionCache(Arc::new(Shared {

@@ -1,9 +1,10 @@
-//! Verifies a peer's certificate as OpenSSL does: builds the path to a trusted authority and collects every error with its
-//! depth, in the order in which OpenSSL reports them.
+//! Verifies a peer's certificate as OpenSSL does: builds the path to a trusted authority and
+//! collects every error with its depth, in the order in which OpenSSL reports them.
 //!
-//! An option may ignore errors (`crt-ignore-err`, `ca-ignore-err`). One error must not hide another then, but the library stops
-//! at its first one. It does not check the certificate of the trusted authority either (its dates, purposes and path length).
-//! A peer is accepted without errors only if the library accepts the same path.
+//! An option may ignore errors (`crt-ignore-err`, `ca-ignore-err`). One error must not hide another
+//! then, but the library stops at its first one. It does not check the certificate of the trusted
+//! authority either (its dates, purposes and path length). A peer is accepted without errors only
+//! if the library accepts the same path.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use crate::crl::{List, RSA_SHA1, Validity};
 use crate::old::{KEY_CERT_SIGN, NAME_CONSTRAINTS, Parts, old, parts};
 use crate::{OfferError, Trusted};
 
-/// The most certificates of a path: the peer's own, six intermediate ones (the library's limit), and the trusted authority.
+/// The most certificates of a path: the peer's own, six intermediate ones (the library's limit),
+/// and the trusted authority.
 const PATH_MAX: usize = 8;
 /// The most signatures that are checked to choose among authorities of the same name.
 const CHOICES_MAX: usize = 32;
@@ -145,7 +147,8 @@ impl Judge {
         })
     }
 
-    /// Every error in the certificates of a peer, which sent `sent` after its own; empty if it is trusted.
+    /// Every error in the certificates of a peer, which sent `sent` after its own; empty if it is
+    /// trusted.
     pub fn faults(
         &self,
         leaf: &CertificateDer<'_>,
@@ -175,7 +178,8 @@ impl Judge {
             depth: None,
         };
         match refused {
-            // OpenSSL accepts an authority's certificate as a peer's own. All else was checked here, except the scope of lists.
+            // OpenSSL accepts an authority's certificate as a peer's own. All else was checked
+            // here, except the scope of lists.
             Some(webpki::Error::CaUsedAsEndEntity) if self.lists.is_empty() => {}
             Some(error) if faults.is_empty() => faults.push(of_unknown_depth(number_of(&error))),
             _ => {}
@@ -184,8 +188,8 @@ impl Judge {
         faults
     }
 
-    /// The path from a certificate to a trusted authority. As in OpenSSL, trusted authorities are preferred to sent ones, and
-    /// only self-signed authorities are trusted.
+    /// The path from a certificate to a trusted authority. As in OpenSSL, trusted authorities are
+    /// preferred to sent ones, and only self-signed authorities are trusted.
     fn path<'a>(
         &'a self,
         leaf: Member<'a>,
@@ -236,8 +240,8 @@ impl Judge {
         Path { members, end }
     }
 
-    /// The issuer of a certificate among candidates. Of several with its name, one that signed it is preferred, then one that is
-    /// valid now, then the one that is valid longest.
+    /// The issuer of a certificate among candidates. Of several with its name, one that signed it
+    /// is preferred, then one that is valid now, then the one that is valid longest.
     fn issuer<'a>(
         &self,
         of: &Parts<'_>,
@@ -262,8 +266,8 @@ impl Judge {
         })
     }
 
-    /// Checks the certificates of a path in OpenSSL's order. Signatures that the library checks as well are checked only if
-    /// `checks_signatures`.
+    /// Checks the certificates of a path in OpenSSL's order. Signatures that the library checks as
+    /// well are checked only if `checks_signatures`.
     fn check(
         &self,
         path: &Path<'_>,
@@ -312,7 +316,8 @@ impl Judge {
                 faults.extend(numbers.into_iter().map(|number| at(depth, number)));
             }
         }
-        // The dates of an authority whose issuer is missing do not count, except at the peer's own certificate.
+        // The dates of an authority whose issuer is missing do not count, except at the peer's own
+        // certificate.
         let top = members.len() - 1;
         let is_complete = members[top].parts.is_self_signed();
         let checked = match top {
@@ -346,7 +351,8 @@ impl Judge {
         faults
     }
 
-    /// The errors that the revocation lists show for a certificate. `issuer`: of the certificate, and so of its lists.
+    /// The errors that the revocation lists show for a certificate. `issuer`: of the certificate,
+    /// and so of its lists.
     fn check_lists(
         &self,
         parts: &Parts<'_>,
@@ -392,8 +398,8 @@ impl Judge {
         numbers
     }
 
-    /// The library's verdict on exactly this path, for a purpose or for any. It checks the revocation lists only at the present
-    /// time, for a purpose.
+    /// The library's verdict on exactly this path, for a purpose or for any. It checks the
+    /// revocation lists only at the present time, for a purpose.
     fn ask_library(
         &self,
         path: &Path<'_>,
@@ -434,9 +440,10 @@ impl Judge {
         verified.map(|_| ())
     }
 
-    /// The error in the name constraints of a path that has other errors. Only the library checks name constraints: it is asked
-    /// about a time at which the certificates are valid. Without such a time, the constraints count as violated, and so they do for a
-    /// certificate of version 1, which the library does not read.
+    /// The error in the name constraints of a path that has other errors. Only the library checks
+    /// name constraints: it is asked about a time at which the certificates are valid. Without such
+    /// a time, the constraints count as violated, and so they do for a certificate of version 1,
+    /// which the library does not read.
     fn name_constraints(&self, path: &Path<'_>) -> Option<u8> {
         let [issued @ .., _] = &path.members[..] else {
             return None;
@@ -522,7 +529,8 @@ fn at(depth: usize, number: u8) -> Fault {
     }
 }
 
-/// Whether a certificate, or one of an authority (`is_issuer`), may be used for a purpose (RFC 5280 §4.2.1.3, §4.2.1.12).
+/// Whether a certificate, or one of an authority (`is_issuer`), may be used for a purpose (RFC 5280
+/// §4.2.1.3, §4.2.1.12).
 fn serves(parts: &Parts<'_>, purpose: Purpose, is_issuer: bool) -> bool {
     use crate::old::{
         CLIENT_AUTH, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_ENCIPHERMENT, SERVER_AUTH,

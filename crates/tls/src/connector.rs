@@ -17,8 +17,8 @@ pub enum Verification {
     /// Nothing (`verify none`).
     #[default]
     None,
-    /// Its chain leads to a trusted authority, and it is valid for the requested name or, without one, for the name of
-    /// `verifyhost`.
+    /// Its chain leads to a trusted authority, and it is valid for the requested name or, without
+    /// one, for the name of `verifyhost`.
     Required {
         /// The authorities that may have issued it, and the revoked certificates.
         trusted: Trusted,
@@ -92,7 +92,8 @@ impl Connector {
             }
         };
         config.alpn_protocols.clone_from(&options.offer.protocols);
-        // A server that selects a protocol that was not offered violates the protocol and gets an alert.
+        // A server that selects a protocol that was not offered violates the protocol and gets an
+        // alert.
         config.resumption = match options.sessions_max {
             0 => Resumption::disabled(),
             max => Resumption::in_memory_sessions(max),
@@ -122,8 +123,9 @@ impl Connector {
         &self.config.alpn_protocols
     }
 
-    /// A session with a server, with or without a server name (SNI); [`Session::start`] writes its first message. A name that is
-    /// an address is not sent (RFC 6066 §3), but the certificate must be valid for it.
+    /// A session with a server, with or without a server name (SNI); [`Session::start`] writes its
+    /// first message. A name that is an address is not sent (RFC 6066 §3), but the certificate must
+    /// be valid for it.
     ///
     /// # Errors
     /// The name is invalid.
@@ -137,8 +139,8 @@ impl Connector {
     }
 }
 
-/// What the library gets for a connection that requests no name: an address that is never sent. It is in the block of addresses
-/// that lead nowhere (RFC 6666), so no request can be about it.
+/// What the library gets for a connection that requests no name: an address that is never sent. It
+/// is in the block of addresses that lead nowhere (RFC 6666), so no request can be about it.
 pub(crate) fn no_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1).into())
 }

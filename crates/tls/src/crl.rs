@@ -11,7 +11,8 @@ use crate::chain::SignedParts;
 use crate::der::{BIT_STRING, FIELD_0, INTEGER, SEQUENCE, expect, time, whole};
 use crate::old::{AUTHORITY_KEY_ID, KEY_ID, Parts, extensions};
 
-/// RSA with SHA-1, with which some authorities still sign their lists. Certificates must not be signed with it.
+/// RSA with SHA-1, with which some authorities still sign their lists. Certificates must not be
+/// signed with it.
 pub(crate) static RSA_SHA1: &dyn SignatureVerificationAlgorithm = &RsaSha1;
 
 #[derive(Debug)]
@@ -129,7 +130,8 @@ impl List {
         self.issuer == issuer.subject && !self.key_id.as_ref().is_some_and(has_other_key)
     }
 
-    /// Whether it is valid at a time, seconds after the UNIX epoch (RFC 5280 §5.1.2.4, §5.1.2.5). One without an end is.
+    /// Whether it is valid at a time, seconds after the UNIX epoch (RFC 5280 §5.1.2.4, §5.1.2.5).
+    /// One without an end is.
     pub fn validity(&self, now_s: u64) -> Validity {
         if now_s < self.this_update_s {
             Validity::Early

@@ -20,7 +20,8 @@ pub(crate) const EXTENSIONS: u8 = 0xa3;
 /// A constructed field with the number 0.
 pub(crate) const FIELD_0: u8 = 0xa0;
 
-/// One element: its tag, its content, and the bytes after it (X.690 §8.1). None if it is truncated or not DER.
+/// One element: its tag, its content, and the bytes after it (X.690 §8.1). None if it is truncated
+/// or not DER.
 pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -61,13 +62,15 @@ pub(crate) fn expect(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     (found == tag).then_some((content, rest))
 }
 
-/// The first element including its tag and length, which must have this tag, and the bytes after it.
+/// The first element including its tag and length, which must have this tag, and the bytes after
+/// it.
 pub(crate) fn whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (_, rest) = expect(bytes, tag)?;
     Some((&bytes[..bytes.len() - rest.len()], rest))
 }
 
-/// The first element, which must be a time (RFC 5280 §4.1.2.5), as seconds since 1970, and the bytes after it.
+/// The first element, which must be a time (RFC 5280 §4.1.2.5), as seconds since 1970, and the
+/// bytes after it.
 pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (tag, text, rest) = element(bytes)?;
     let text = text.strip_suffix(b"Z")?;
@@ -97,8 +100,8 @@ pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
 }
 
-/// Writes a time, seconds after the UNIX epoch, in the form required for its year (RFC 5280 §4.1.2.5). The year must be before
-/// 10000.
+/// Writes a time, seconds after the UNIX epoch, in the form required for its year (RFC 5280
+/// §4.1.2.5). The year must be before 10000.
 pub(crate) fn push_time(out: &mut Vec<u8>, seconds: u64) {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let days = days + days_before(1970, 1);

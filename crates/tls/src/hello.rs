@@ -1,7 +1,9 @@
-//! Reads the first handshake message of a client, its hello (RFC 8446 §4.1.2), before an acceptor is chosen by it.
+//! Reads the first handshake message of a client, its hello (RFC 8446 §4.1.2), before an acceptor
+//! is chosen by it.
 //!
-//! The message may be cut into any number of records (RFC 8446 §5.1). This module only joins them; the library reads them again
-//! afterwards, and [`crate::Session::accept`] checks that it read the same name.
+//! The message may be cut into any number of records (RFC 8446 §5.1). This module only joins them;
+//! the library reads them again afterwards, and [`crate::Session::accept`] checks that it read the
+//! same name.
 
 use rustls::pki_types::ServerName;
 
@@ -18,7 +20,8 @@ const MESSAGE_BYTES_MAX: usize = 0xffff;
 const RECORD_BYTES_MAX: usize = 1 << 14;
 const RECORD_HEADER_BYTES: usize = 5;
 
-/// Joins the records of a hello. Each call gets all bytes since the beginning of the connection; each byte is read once.
+/// Joins the records of a hello. Each call gets all bytes since the beginning of the connection;
+/// each byte is read once.
 #[derive(Debug, Default)]
 pub(crate) struct HelloReader {
     /// The position of the next record.
@@ -77,7 +80,8 @@ impl HelloReader {
         result
     }
 
-    /// The hello with its header, once it is whole. `bytes` are those of the last [`HelloReader::read`].
+    /// The hello with its header, once it is whole. `bytes` are those of the last
+    /// [`HelloReader::read`].
     pub fn hello<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let Some(Reading::Whole(len)) = self.result else {
             return None;
@@ -106,8 +110,9 @@ fn message(bytes: &[u8]) -> Option<Reading> {
     }
 }
 
-/// The name that a client requests, as sessions give it: in lower case. `name` is the host name in its server_name extension (RFC
-/// 6066 §3). None if it is an address, which counts as no name, or if it is invalid: then the session refuses the client.
+/// The name that a client requests, as sessions give it: in lower case. `name` is the host name in
+/// its server_name extension (RFC 6066 §3). None if it is an address, which counts as no name, or
+/// if it is invalid: then the session refuses the client.
 #[must_use]
 pub fn requested_name(name: &[u8]) -> Option<String> {
     match ServerName::try_from(name) {

@@ -42,7 +42,8 @@ pub struct Files<'a> {
     pub key: Option<&'a Path>,
     /// The key, if that file has none.
     pub key_beside: Option<&'a Path>,
-    /// The issuer's certificate, if the chain does not contain it. It is used for the status and not sent.
+    /// The issuer's certificate, if the chain does not contain it. It is used for the status and
+    /// not sent.
     pub issuer: Option<&'a Path>,
     /// The status to staple, in DER; an empty file means none.
     pub ocsp: Option<&'a Path>,
@@ -131,8 +132,8 @@ pub(crate) fn certificates(
     found.map_err(|error| malformed(path, &error))
 }
 
-/// The parts of a certificate, from files or the runtime interface. Each part can be replaced on its own; [`Material::identity`]
-/// makes the served certificate from them.
+/// The parts of a certificate, from files or the runtime interface. Each part can be replaced on
+/// its own; [`Material::identity`] makes the served certificate from them.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
     chain: Vec<CertificateDer<'static>>,
@@ -166,8 +167,8 @@ impl Material {
         Ok(material)
     }
 
-    /// Replaces the certificate, its chain and its key by those of a PEM text. The other parts belong to the previous certificate
-    /// and are removed. Errors name `path`.
+    /// Replaces the certificate, its chain and its key by those of a PEM text. The other parts
+    /// belong to the previous certificate and are removed. Errors name `path`.
     ///
     /// # Errors
     /// The text has no certificate, or is malformed.
@@ -290,7 +291,8 @@ impl Material {
         (self.chain, self.key)
     }
 
-    /// The certificate with its status; none without one, or if it cannot be read or does not say until when it is valid.
+    /// The certificate with its status; none without one, or if it cannot be read or does not say
+    /// until when it is valid.
     fn stapled(&self, certified: &CertifiedKey) -> Option<Stapled> {
         let status = self.ocsp.as_deref()?;
         let until_s = OcspResponse::parse(status).ok()?.expires_s()?;
@@ -383,7 +385,8 @@ impl Identity {
         material.identity(path)
     }
 
-    /// The names it is valid for: alternative names of hosts, and the common name; in lower case, wildcards unchanged.
+    /// The names it is valid for: alternative names of hosts, and the common name; in lower case,
+    /// wildcards unchanged.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -399,7 +402,8 @@ impl Identity {
         }
     }
 
-    /// Warnings about a certificate that can be served all the same, as text, at this time after the UNIX epoch.
+    /// Warnings about a certificate that can be served all the same, as text, at this time after
+    /// the UNIX epoch.
     #[must_use]
     pub fn remarks(&self, since_epoch: Duration) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -429,8 +433,8 @@ impl Identity {
     }
 }
 
-/// The error that verification without any authority finds: one in the certificate's dates, which are checked before an authority
-/// is searched for.
+/// The error that verification without any authority finds: one in the certificate's dates, which
+/// are checked before an authority is searched for.
 pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<webpki::Error> {
     let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
     let usage = webpki::KeyUsage::server_auth();
@@ -491,7 +495,8 @@ fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {
     names
 }
 
-/// Whether a certificate without alternative names is valid for a host by its common name, as before RFC 6125.
+/// Whether a certificate without alternative names is valid for a host by its common name, as
+/// before RFC 6125.
 pub(crate) fn has_common_name(leaf: &CertificateDer<'_>, host: &str) -> bool {
     let has_alternatives = match webpki::EndEntityCert::try_from(leaf) {
         Ok(leaf) => leaf.valid_dns_names().next().is_some(),

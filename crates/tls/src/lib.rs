@@ -1,8 +1,9 @@
-//! TLS on slices: bytes from the wire go in, plain bytes and bytes for the wire come out. There are no sockets, and the only
-//! clock is the one for checking certificates.
+//! TLS on slices: bytes from the wire go in, plain bytes and bytes for the wire come out. There are
+//! no sockets, and the only clock is the one for checking certificates.
 //!
-//! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener, [`Connector`] those with a server,
-//! and [`Session`] is one connection. The library behind it is rustls with AWS-LC; only this crate uses it.
+//! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener,
+//! [`Connector`] those with a server, and [`Session`] is one connection. The library behind it is
+//! rustls with AWS-LC; only this crate uses it.
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -73,8 +74,8 @@ impl Version {
     }
 }
 
-/// What may be negotiated for a connection. None and empty lists keep the library's preference; a list that is given is not
-/// empty.
+/// What may be negotiated for a connection. None and empty lists keep the library's preference; a
+/// list that is given is not empty.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// The lowest version.
@@ -87,8 +88,8 @@ pub struct Offer {
     pub suites13: Option<Vec<u16>>,
     /// Groups of the key exchange by their IANA numbers, the preferred ones first.
     pub groups: Vec<u16>,
-    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener signs with, or that a server
-    /// may sign with.
+    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener
+    /// signs with, or that a server may sign with.
     pub signatures: Option<Vec<u16>>,
     /// The same for the certificates of clients, or for ours if we are the client.
     pub client_signatures: Option<Vec<u16>>,
@@ -243,7 +244,8 @@ fn base_provider() -> &'static Arc<CryptoProvider> {
     static BASE: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     BASE.get_or_init(|| {
         let mut provider = aws_lc_rs::default_provider();
-        // Among equals, the suite with the shorter key comes first: it costs less and is not broken either.
+        // Among equals, the suite with the shorter key comes first: it costs less and is not broken
+        // either.
         provider.cipher_suites.sort_by_key(|suite| {
             let is_aes128 = names::cipher_bits(number_of(suite)) == Some(128);
             let is_tls13 = suite.version().version == rustls::ProtocolVersion::TLSv1_3;

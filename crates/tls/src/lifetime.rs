@@ -1,4 +1,5 @@
-//! The resumption limit of sessions (`tune.ssl.lifetime`): tickets and stored sessions carry the time of their creation.
+//! The resumption limit of sessions (`tune.ssl.lifetime`): tickets and stored sessions carry the
+//! time of their creation.
 
 use std::sync::Arc;
 

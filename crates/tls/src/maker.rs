@@ -1,7 +1,7 @@
 //! Certificates generated for names that no certificate has (`generate-certificates`).
 //!
-//! A generated certificate has the public key of the listener's default certificate, the requested name, and the signature of our
-//! authority. The most recent ones are kept.
+//! A generated certificate has the public key of the listener's default certificate, the requested
+//! name, and the signature of our authority. The most recent ones are kept.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -45,7 +45,8 @@ const KEY_IDENTIFIER: u8 = 0x80;
 /// `digitalSignature` and `keyEncipherment`: bits 0 and 2; 5 bits are unused.
 const USAGE: &[u8] = &[BIT_STRING, 2, 5, 0b1010_0000];
 
-/// The signature algorithms: the scheme in handshakes and the identifier in certificates (RFC 5758, RFC 8017, RFC 8410).
+/// The signature algorithms: the scheme in handshakes and the identifier in certificates (RFC 5758,
+/// RFC 8017, RFC 8410).
 const ALGORITHMS: [(SignatureScheme, &[u8], bool); 5] = {
     const ECDSA: [&[u8]; 3] = [
         &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2],
@@ -107,7 +108,8 @@ impl CaSigner {
         Some((scheme, element(SEQUENCE, &content)))
     }
 
-    /// A certificate for a name with the public key of `like`, valid around `now_s`, and the end of its validity.
+    /// A certificate for a name with the public key of `like`, valid around `now_s`, and the end of
+    /// its validity.
     fn make(&self, name: &str, like: &CertificateDer<'_>, now_s: u64) -> Option<(Vec<u8>, u64)> {
         let like = parts(like)?;
         let own = self.chain.first()?;

@@ -1,4 +1,5 @@
-//! The status of certificates (RFC 6960): which certificate a response is about, its status, and whether the issuer signed it.
+//! The status of certificates (RFC 6960): which certificate a response is about, its status, and
+//! whether the issuer signed it.
 
 use std::fmt;
 
@@ -27,12 +28,12 @@ const PLAIN_2: u8 = 0x82;
 /// The most certificates that a response may contain for checking its signature.
 const CERTIFICATES_MAX: usize = 8;
 
-/// The tolerated difference between the responder's clock and ours, seconds. A response must also be valid for as long, so that
-/// clients do not find it expired.
+/// The tolerated difference between the responder's clock and ours, seconds. A response must also
+/// be valid for as long, so that clients do not find it expired.
 pub const OCSP_SKEW_S: u64 = 300;
 
-/// The identifier of a certificate in requests and responses: hashes of its issuer's name and key, and its serial number (RFC
-/// 6960 §4.1.1).
+/// The identifier of a certificate in requests and responses: hashes of its issuer's name and key,
+/// and its serial number (RFC 6960 §4.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertId {
     /// In wire form, with SHA-1.
@@ -82,8 +83,8 @@ impl CertId {
         CertId { der }
     }
 
-    /// Reads the identifier in a response. Responders may omit the parameters of SHA-1 (RFC 3370 §2.1); such identifiers equal
-    /// ours.
+    /// Reads the identifier in a response. Responders may omit the parameters of SHA-1 (RFC 3370
+    /// §2.1); such identifiers equal ours.
     fn read(der: &[u8]) -> Option<CertId> {
         let read = CertId { der: der.to_vec() };
         let parts = read.parts()?;
@@ -133,7 +134,8 @@ impl CertId {
 pub enum CertStatus {
     /// The certificate is not revoked.
     Good,
-    /// The certificate is revoked since this time (seconds after the UNIX epoch), with a reason of RFC 5280 §5.3.1 if given.
+    /// The certificate is revoked since this time (seconds after the UNIX epoch), with a reason of
+    /// RFC 5280 §5.3.1 if given.
     Revoked(u64, Option<u8>),
     /// The responder does not know the certificate.
     Unknown,
@@ -237,14 +239,15 @@ impl OcspResponse {
         })
     }
 
-    /// When it is not stapled any more, seconds since the UNIX epoch: [`OCSP_SKEW_S`] before its `nextUpdate`. None if it does not
-    /// name that time; then it is never stapled.
+    /// When it is not stapled any more, seconds since the UNIX epoch: [`OCSP_SKEW_S`] before its
+    /// `nextUpdate`. None if it does not name that time; then it is never stapled.
     #[must_use]
     pub fn expires_s(&self) -> Option<u64> {
         Some(self.next_update_s?.saturating_sub(OCSP_SKEW_S))
     }
 
-    /// Checks that the certificate's issuer signed it, or a signer that the issuer authorised (RFC 6960 §4.2.2.2).
+    /// Checks that the certificate's issuer signed it, or a signer that the issuer authorised (RFC
+    /// 6960 §4.2.2.2).
     ///
     /// # Errors
     /// [`OcspError::Signature`]

@@ -1,8 +1,9 @@
-//! The fields of certificates that the library does not show, and certificates of version 1 (RFC 5280 §4.1.2.1), which it does
-//! not read. `openssl x509 -req` makes such certificates when it gets no extensions.
+//! The fields of certificates that the library does not show, and certificates of version 1 (RFC
+//! 5280 §4.1.2.1), which it does not read. `openssl x509 -req` makes such certificates when it gets
+//! no extensions.
 //!
-//! No intermediate authority has a version 1 certificate. A peer with such a certificate is refused below an authority with name
-//! constraints, which only the library checks.
+//! No intermediate authority has a version 1 certificate. A peer with such a certificate is refused
+//! below an authority with name constraints, which only the library checks.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -139,8 +140,8 @@ impl Parts<'_> {
         self.may_have_issued(self)
     }
 
-    /// Whether it may be the issuer of a certificate, by its name, and by its key and serial number if the certificate names
-    /// them (RFC 5280 §4.2.1.1). The signature is not checked.
+    /// Whether it may be the issuer of a certificate, by its name, and by its key and serial number
+    /// if the certificate names them (RFC 5280 §4.2.1.1). The signature is not checked.
     pub fn may_have_issued(&self, issued: &Parts<'_>) -> bool {
         if issued.issuer != self.subject {
             return false;
@@ -169,7 +170,8 @@ impl Parts<'_> {
         Some(expect(value, OCTET_STRING)?.0)
     }
 
-    /// Whether it may be used in one of these ways, bits of KeyUsage; without that extension in all (RFC 5280 §4.2.1.3).
+    /// Whether it may be used in one of these ways, bits of KeyUsage; without that extension in all
+    /// (RFC 5280 §4.2.1.3).
     pub fn may_sign(&self, ways: u8) -> bool {
         let Some(value) = self.extension(KEY_USAGE) else {
             return true;
@@ -178,8 +180,8 @@ impl Parts<'_> {
         bits.unwrap_or(0) & ways != 0
     }
 
-    /// Whether it may issue certificates: BasicConstraints says so. Without that extension, a self-signed certificate of version
-    /// 1 may, and one whose KeyUsage says so (as in OpenSSL).
+    /// Whether it may issue certificates: BasicConstraints says so. Without that extension, a
+    /// self-signed certificate of version 1 may, and one whose KeyUsage says so (as in OpenSSL).
     pub fn is_authority(&self) -> bool {
         if !self.may_sign(KEY_CERT_SIGN) {
             return false;
@@ -287,8 +289,8 @@ pub(crate) fn old<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> 
 }
 
 impl Parts<'_> {
-    /// Checks that a handshake message was signed with the key of this certificate. In TLS 1.3 (`is_tls13`) only the first algorithm
-    /// of a signature scheme may be used.
+    /// Checks that a handshake message was signed with the key of this certificate. In TLS 1.3
+    /// (`is_tls13`) only the first algorithm of a signature scheme may be used.
     pub fn check_signature(
         &self,
         message: &[u8],

@@ -1,4 +1,5 @@
-//! Chooses the certificate for a client: by the requested name, and by the signature algorithms that the client supports.
+//! Chooses the certificate for a client: by the requested name, and by the signature algorithms
+//! that the client supports.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,8 +20,8 @@ use crate::{CaSigner, Identity};
 pub struct Certificate {
     /// The certificate with its key.
     pub identity: Identity,
-    /// Names that replace the certificate's own (`crt-list` filters), in lower case. A name may begin with `*.`, and with `!` for
-    /// an exception.
+    /// Names that replace the certificate's own (`crt-list` filters), in lower case. A name may
+    /// begin with `*.`, and with `!` for an exception.
     pub filters: Vec<String>,
     /// It is used if no name matches (`default-crt`).
     pub is_default: bool,
@@ -49,8 +50,8 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// All certificates of a listener. The first one is the default if none is marked so; `strict`: names that no certificate has
-    /// are refused (`strict-sni`).
+    /// All certificates of a listener. The first one is the default if none is marked so; `strict`:
+    /// names that no certificate has are refused (`strict-sni`).
     #[must_use]
     pub fn new(certificates: &[Certificate], strict: bool) -> Certificates {
         let mut all = Certificates {
@@ -89,7 +90,8 @@ impl Certificates {
         all
     }
 
-    /// Generates certificates for names that none has, with the key of the default one. The last `kept_max` are kept.
+    /// Generates certificates for names that none has, with the key of the default one. The last
+    /// `kept_max` are kept.
     #[must_use]
     pub fn generating(self, signer: CaSigner, kept_max: usize) -> Certificates {
         Certificates {
@@ -98,8 +100,8 @@ impl Certificates {
         }
     }
 
-    /// The positions of the certificates for a name, exact matches first; none if there is no match. A client that supports none
-    /// of the exact matches gets a wildcard certificate.
+    /// The positions of the certificates for a name, exact matches first; none if there is no
+    /// match. A client that supports none of the exact matches gets a wildcard certificate.
     fn for_name(&self, name: &str) -> Option<Vec<usize>> {
         let name = &name.to_ascii_lowercase();
         let exact = self.exact.get(name);
@@ -113,8 +115,8 @@ impl Certificates {
         (!found.is_empty()).then_some(found)
     }
 
-    /// The position, in the list given to [`Certificates::new`], of the first certificate for a client that requests this name,
-    /// or no name. None if the client is refused.
+    /// The position, in the list given to [`Certificates::new`], of the first certificate for a
+    /// client that requests this name, or no name. None if the client is refused.
     #[must_use]
     pub fn choose(&self, name: Option<&str>) -> Option<usize> {
         match name.and_then(|name| self.for_name(name)) {
@@ -124,7 +126,8 @@ impl Certificates {
         }
     }
 
-    /// The key at one of these positions that the client supports: ECDSA before RSA, which costs us more.
+    /// The key at one of these positions that the client supports: ECDSA before RSA, which costs us
+    /// more.
     fn usable(
         &self,
         places: &[usize],
@@ -175,7 +178,8 @@ pub(crate) struct Chosen {
 }
 
 thread_local! {
-    /// The result of the hello being processed: the library passes its content only to the resolver.
+    /// The result of the hello being processed: the library passes its content only to the
+    /// resolver.
     static CHOSEN: RefCell<Option<Chosen>> = const { RefCell::new(None) };
 }
 
@@ -214,7 +218,8 @@ impl Certificates {
         }
     }
 
-    /// Chooses the certificate for a client: returns the chain with its key, and the first certificate in DER.
+    /// Chooses the certificate for a client: returns the chain with its key, and the first
+    /// certificate in DER.
     fn find(
         &self,
         hello: &ClientHello<'_>,
@@ -250,7 +255,8 @@ mod tests {
         BIT_STRING, ENUMERATED, FIELD_0, OBJECT_ID, OCTET_STRING, SEQUENCE, push, push_time,
     };
 
-    /// A response that is valid between two times, seconds since the UNIX epoch; the second may be missing.
+    /// A response that is valid between two times, seconds since the UNIX epoch; the second may be
+    /// missing.
     fn response(this_update_s: u64, next_update_s: Option<u64>) -> Vec<u8> {
         let element = |tag: u8, parts: &[&[u8]]| {
             let mut out = Vec::new();

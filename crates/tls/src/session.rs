@@ -16,13 +16,15 @@ use crate::{Acceptor, Buffer, Version, resolver};
 
 /// The header of a record (RFC 8446 §5.1).
 const RECORD_HEADER_BYTES: usize = 5;
-/// The most pending bytes of a peer's handshake: messages may span several records, and the library limits each to 64 KiB.
+/// The most pending bytes of a peer's handshake: messages may span several records, and the library
+/// limits each to 64 KiB.
 const PENDING_BYTES_MAX: usize = 128 << 10;
 /// Alerts (RFC 8446 §6.2).
 const DECODE_ERROR: u8 = 50;
 const INTERNAL_ERROR: u8 = 80;
 
-/// A TLS session: turns bytes from the wire into plain bytes, and plain bytes into bytes for the wire.
+/// A TLS session: turns bytes from the wire into plain bytes, and plain bytes into bytes for the
+/// wire.
 pub struct Session {
     side: Side,
     /// Received bytes that are not a whole record or message yet.
@@ -58,7 +60,8 @@ pub(crate) struct Server {
 /// The result of reading bytes from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of the input that were used or copied; fewer than given only if the room for plain bytes was used up.
+    /// Bytes of the input that were used or copied; fewer than given only if the room for plain
+    /// bytes was used up.
     pub used: usize,
     /// These bytes completed the handshake.
     pub is_established: bool,
@@ -160,12 +163,14 @@ pub struct Facts {
     pub peer: Vec<Box<[u8]>>,
 }
 
-/// The errors in a client's certificates that were ignored, by OpenSSL's numbers (`X509_V_ERR_*`); 0 for none.
+/// The errors in a client's certificates that were ignored, by OpenSSL's numbers (`X509_V_ERR_*`);
+/// 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The last error.
     pub last: u8,
-    /// The first error of the client's own certificate. 0 if the session is a resumed one: no certificate was checked.
+    /// The first error of the client's own certificate. 0 if the session is a resumed one: no
+    /// certificate was checked.
     pub own: u8,
     /// The first error of an issuer's certificate. 0 as before.
     pub issuer: u8,
@@ -181,7 +186,8 @@ enum Step {
 }
 
 impl Session {
-    /// A session with a client whose hello chooses the acceptor. It reads until [`Progress::awaits_acceptor`].
+    /// A session with a client whose hello chooses the acceptor. It reads until
+    /// [`Progress::awaits_acceptor`].
     #[must_use]
     pub fn awaiting_hello() -> Session {
         Session::new(Side::Undecided(HelloReader::default()))
@@ -218,8 +224,8 @@ impl Session {
         self.is_established
     }
 
-    /// Whether early data arrived (RFC 8446 §4.2.10) that may be answered before the handshake is over. Until then it may be a
-    /// replay of data that the client sent to another server.
+    /// Whether early data arrived (RFC 8446 §4.2.10) that may be answered before the handshake is
+    /// over. Until then it may be a replay of data that the client sent to another server.
     #[must_use]
     pub fn is_early(&self) -> bool {
         self.has_early_data && self.serves_early && !self.is_established && !self.has_failed
@@ -234,8 +240,9 @@ impl Session {
         self.read(&mut [], usize::MAX, &mut plain, out).map(|_| ())
     }
 
-    /// Reads bytes from the wire, which are overwritten. Plain bytes go to `plain` until it has `room` of them or more; bytes for
-    /// the peer go to `out`, also after a failure. Incomplete records are kept, whole records are not.
+    /// Reads bytes from the wire, which are overwritten. Plain bytes go to `plain` until it has
+    /// `room` of them or more; bytes for the peer go to `out`, also after a failure. Incomplete
+    /// records are kept, whole records are not.
     ///
     /// # Errors
     /// See [`Failure`]. Nothing is read or written after it.
@@ -271,7 +278,8 @@ impl Session {
             let taken = self.process(&mut pending, room, plain, out)?;
             pending.drain(..taken);
             if plain.len() >= room {
-                // Whole records may be left, which would not be processed before more bytes arrive: leave them in the input.
+                // Whole records may be left, which would not be processed before more bytes arrive:
+                // leave them in the input.
                 let back = pending.len().min(count);
                 pending.truncate(pending.len() - back);
                 used -= back;
@@ -321,8 +329,8 @@ impl Session {
         })
     }
 
-    /// The client's hello: the handshake message without the headers of its records. None if it is not complete, cannot be read,
-    /// or the acceptor was chosen already.
+    /// The client's hello: the handshake message without the headers of its records. None if it is
+    /// not complete, cannot be read, or the acceptor was chosen already.
     #[must_use]
     pub fn hello(&self) -> Option<&[u8]> {
         match &self.side {
@@ -331,9 +339,10 @@ impl Session {
         }
     }
 
-    /// Continues with the acceptor that was chosen by the name that the client requests ([`crate::requested_name`]), or because it
-    /// requests none. If the library reads another name from the hello, or cannot read it, the client is refused: the acceptor of
-    /// one name may demand what that of another does not. `plain` and `out` are as for [`Session::read`].
+    /// Continues with the acceptor that was chosen by the name that the client requests
+    /// ([`crate::requested_name`]), or because it requests none. If the library reads another name
+    /// from the hello, or cannot read it, the client is refused: the acceptor of one name may
+    /// demand what that of another does not. `plain` and `out` are as for [`Session::read`].
     ///
     /// # Errors
     /// See [`Failure`].
@@ -448,8 +457,9 @@ impl Session {
         Ok(done)
     }
 
-    /// Writes the library's messages after a failure. The library needs the remaining bytes, because it remembers their
-    /// positions, but must not read them again: it is called as long as it has something to write.
+    /// Writes the library's messages after a failure. The library needs the remaining bytes,
+    /// because it remembers their positions, but must not read them again: it is called as long as
+    /// it has something to write.
     fn last_words(&mut self, rest: &mut [u8], out: &mut Buffer) {
         let mut plain = Buffer::default();
         while self.common().is_some_and(|common| common.wants_write()) {
@@ -470,7 +480,8 @@ impl Session {
         }
     }
 
-    /// Encrypts plain bytes for the wire: all of them, or none if the handshake does not permit it yet; then returns false.
+    /// Encrypts plain bytes for the wire: all of them, or none if the handshake does not permit it
+    /// yet; then returns false.
     ///
     /// # Errors
     /// The keys have reached their limit of use.

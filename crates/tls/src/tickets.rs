@@ -1,4 +1,5 @@
-//! Session tickets with configured keys, so that several machines accept each other's tickets (RFC 5077; RFC 8446 §4.6.1).
+//! Session tickets with configured keys, so that several machines accept each other's tickets (RFC
+//! 5077; RFC 8446 §4.6.1).
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -11,15 +12,19 @@ use crate::binding::{BINDING_BYTES, Binding};
 
 /// The name of a key, with which a ticket begins.
 const NAME_BYTES: usize = 16;
-/// The salt from which each ticket's own key is derived. Each key encrypts only once, so the nonce need not be random.
+/// The salt from which each ticket's own key is derived. Each key encrypts only once, so the nonce
+/// need not be random.
 const SALT_BYTES: usize = 32;
-/// How long a client may use a ticket, seconds (`tune.ssl.lifetime`'s default is shorter; keys are rotated anyway).
+/// How long a client may use a ticket, seconds (`tune.ssl.lifetime`'s default is shorter; keys are
+/// rotated anyway).
 const LIFETIME_S: u32 = 6 * 3600;
 
-/// Sizes of a ticket key in HAProxy's files: 16 bytes for its name, then keys for AES-128 or for AES-256.
+/// Sizes of a ticket key in HAProxy's files: 16 bytes for its name, then keys for AES-128 or for
+/// AES-256.
 pub const TICKET_KEY_BYTES: [usize; 2] = [48, 80];
 
-/// Ticket keys. One encrypts, all decrypt. Copies share the keys: a rotation applies to all of them.
+/// Ticket keys. One encrypts, all decrypt. Copies share the keys: a rotation applies to all of
+/// them.
 #[derive(Clone)]
 pub struct TicketKeys(Arc<RwLock<Keys>>);
 
@@ -44,8 +49,9 @@ impl hkdf::KeyType for KeyBytes {
 }
 
 impl TicketKeys {
-    /// Keys in the order of a file (`tls-ticket-keys`): the last but one encrypts, so that the newest is known everywhere before
-    /// it is used. None if there is no key, or the size of one is not in [`TICKET_KEY_BYTES`].
+    /// Keys in the order of a file (`tls-ticket-keys`): the last but one encrypts, so that the
+    /// newest is known everywhere before it is used. None if there is no key, or the size of one is
+    /// not in [`TICKET_KEY_BYTES`].
     #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Option<TicketKeys> {
         let keys: Option<Vec<_>> = keys.into_iter().map(TicketKey::new).collect();
@@ -61,8 +67,8 @@ impl TicketKeys {
         keys.keys.iter().map(|key| key.bytes.clone()).collect()
     }
 
-    /// Adds a key to be used after the next rotation, and drops the oldest one. False if its size differs from that of the
-    /// others.
+    /// Adds a key to be used after the next rotation, and drops the oldest one. False if its size
+    /// differs from that of the others.
     #[must_use]
     pub fn rotate(&self, key: &[u8]) -> bool {
         let Some(key) = TicketKey::new(key) else {

@@ -61,7 +61,8 @@ impl ClientVerifier {
 }
 
 impl ClientVerifier {
-    /// The errors in a client's certificates that were ignored. A resumed session (`is_resumed`) keeps only the last one.
+    /// The errors in a client's certificates that were ignored. A resumed session (`is_resumed`)
+    /// keeps only the last one.
     pub fn verdict(&self, chain: &[CertificateDer<'_>], is_resumed: bool) -> Verdict {
         let Some((leaf, rest)) = chain.split_first() else {
             return Verdict::default();

@@ -1,4 +1,5 @@
-//! Measures queries over 100,000 traces: `cargo run --release -p spangate-traces --example queries`.
+//! Measures queries over 100,000 traces: `cargo run --release -p spangate-traces --example
+//! queries`.
 #![expect(clippy::print_stdout, reason = "it tells what it measured")]
 
 use std::time::Instant;

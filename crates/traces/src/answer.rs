@@ -1,5 +1,5 @@
-//! The answers to queries, which are serialized to JSON. Times are milliseconds of the UNIX epoch, durations are milliseconds,
-//! and identifiers are lower-case hexadecimal.
+//! The answers to queries, which are serialized to JSON. Times are milliseconds of the UNIX epoch,
+//! durations are milliseconds, and identifiers are lower-case hexadecimal.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -159,14 +159,16 @@ pub struct Scope {
     pub version: String,
 }
 
-/// Latency over time: the number of traces that began in each column and have the duration of each row.
+/// Latency over time: the number of traces that began in each column and have the duration of each
+/// row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeatMap {
     /// The start of the first column.
     pub since: u64,
     /// The end of the last column.
     pub until: u64,
-    /// Bounds of the rows, one more than there are rows: row `i` has the durations from bound `i` to below bound `i + 1`.
+    /// Bounds of the rows, one more than there are rows: row `i` has the durations from bound `i`
+    /// to below bound `i + 1`.
     pub bounds_ms: Vec<f64>,
     /// The columns from left to right, each with its rows from the shortest durations on.
     pub columns: Vec<Vec<u32>>,
@@ -219,7 +221,8 @@ pub struct DryRun {
     pub policies: Vec<PolicyOutcome>,
     /// The arrival of the oldest evaluated trace.
     pub since_ms: u64,
-    /// Whether older traces of the requested period were skipped, because enough spans were evaluated.
+    /// Whether older traces of the requested period were skipped, because enough spans were
+    /// evaluated.
     pub is_cut: bool,
     /// Some of the kept traces, newest first.
     pub sample: Vec<TraceRow>,

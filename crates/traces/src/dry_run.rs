@@ -1,8 +1,9 @@
 //! A dry run: evaluates other policies on the stored traces.
 //!
-//! The policies are the sampler's own ([`tail::policy`]). Each trace is decided as if it were complete, at its end, and traces
-//! are decided in the order of their ends. So policies that count spans or bytes per second see them like the sampler does. A
-//! probabilistic policy uses the trace's identifier: every run keeps the same traces.
+//! The policies are the sampler's own ([`tail::policy`]). Each trace is decided as if it were
+//! complete, at its end, and traces are decided in the order of their ends. So policies that count
+//! spans or bytes per second see them like the sampler does. A probabilistic policy uses the
+//! trace's identifier: every run keeps the same traces.
 
 use std::collections::HashMap;
 
@@ -115,7 +116,8 @@ fn decide(program: &mut Program, traces: &[Evaluated], run: &mut DryRun) -> Vec<
     kept
 }
 
-/// The traces that arrived since then, from the newest on, read in slices. Returns also whether some were skipped.
+/// The traces that arrived since then, from the newest on, read in slices. Returns also whether
+/// some were skipped.
 fn evaluate(store: &Store, program: &Program, since_ms: u64) -> (Vec<Evaluated>, bool) {
     let mut evaluated = Vec::new();
     let mut spans = 0;

@@ -4,7 +4,8 @@ use crate::intern::part;
 use crate::query::{StatusRange, TraceQuery};
 use crate::store::{Held, Trace};
 
-/// The conditions for a trace. Texts were looked up in the store's tables, so the filter is valid only while these do not change.
+/// The conditions for a trace. Texts were looked up in the store's tables, so the filter is valid
+/// only while these do not change.
 pub(crate) struct Filter {
     /// Matching operations, by number; None: any trace matches.
     operations: Option<Vec<bool>>,
@@ -82,7 +83,8 @@ impl Filter {
     }
 }
 
-/// Whether a text matches a pattern, in which `*` stands for any bytes. The time is at most the product of both lengths.
+/// Whether a text matches a pattern, in which `*` stands for any bytes. The time is at most the
+/// product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     // The last star, and the part of the text that it matches so far.

@@ -29,8 +29,9 @@ pub(crate) fn points(held: &Held, query: &TraceQuery) -> Vec<Point> {
     points.collect()
 }
 
-/// The map from `since` (the first start if absent) to `until` (now). The rows reach from a power of ten below the shortest
-/// duration to one above the longest, so that the axes stay constant while traces arrive.
+/// The map from `since` (the first start if absent) to `until` (now). The rows reach from a power
+/// of ten below the shortest duration to one above the longest, so that the axes stay constant
+/// while traces arrive.
 pub(crate) fn heat_map(query: &HeatMapQuery, points: &[Point], now_ms: u64) -> HeatMap {
     let columns = query.columns.clamp(1, COLUMNS_MAX);
     let rows = query.rows.clamp(1, ROWS_MAX);

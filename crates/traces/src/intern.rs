@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of an entry in memory in addition to its text: its slot, its place in the index and its counts.
+/// Bytes of an entry in memory in addition to its text: its slot, its place in the index and its
+/// counts.
 pub(crate) const ENTRY_BYTES: u64 = 96;
 
 /// A table of reference-counted texts, which have numbers.

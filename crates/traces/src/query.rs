@@ -17,8 +17,8 @@ pub const PATTERN_BYTES_MAX: usize = 1024;
 
 /// Selects traces: those that meet all conditions that are set.
 ///
-/// Texts are compared as a whole; `*` stands for any characters. `service`, `name` and `route` must match one and the same span
-/// of the trace.
+/// Texts are compared as a whole; `*` stands for any characters. `service`, `name` and `route` must
+/// match one and the same span of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceQuery {
     /// A span's `service.name`.

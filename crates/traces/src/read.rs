@@ -177,8 +177,8 @@ pub(crate) fn shortened(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(TEXT_BYTES_MAX)]
 }
 
-/// A number that two spans hardly ever share. Client and server may share an identifier (Zipkin), so the kind and the times are
-/// included.
+/// A number that two spans hardly ever share. Client and server may share an identifier (Zipkin),
+/// so the kind and the times are included.
 fn print(id: &[u8], kind: i32, start_ns: u64, end_ns: u64) -> u64 {
     if id.iter().all(|byte| *byte == 0) {
         return 0;

@@ -1,4 +1,5 @@
-//! The changes under load, one entry each. They use HAProxy's means: signals, and commands of its runtime interface.
+//! The changes under load, one entry each. They use HAProxy's means: signals, and commands of its
+//! runtime interface.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +12,8 @@ use crate::Failure;
 use crate::clock::Deadline;
 use crate::sys;
 
-/// Most time for an answer of the runtime interface; a reload replaces the process that would answer.
+/// Most time for an answer of the runtime interface; a reload replaces the process that would
+/// answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Most time until the worker of a reload serves.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(20);

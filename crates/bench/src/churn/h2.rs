@@ -1,4 +1,5 @@
-//! HTTP/2 clients at a steady rate: several requests share a connection, as in a browser or another proxy.
+//! HTTP/2 clients at a steady rate: several requests share a connection, as in a browser or another
+//! proxy.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Clients at a steady rate over kept connections. Counts requests that failed, and requests that were sent again.
+//! Clients at a steady rate over kept connections. Counts requests that failed, and requests that
+//! were sent again.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -32,7 +33,8 @@ pub struct Plan {
 pub struct Tally {
     /// The time of each request that was answered.
     pub latencies: Latencies,
-    /// Requests that the client sent again, because the proxy closed the connection before it processed them.
+    /// Requests that the client sent again, because the proxy closed the connection before it
+    /// processed them.
     pub repeated: u64,
     /// Requests with an error or a partial answer, or without any.
     pub failed: u64,
@@ -43,8 +45,9 @@ pub struct Tally {
 /// Why a request has no answer.
 #[derive(Debug)]
 pub enum Broken {
-    /// The proxy did not process it, so a client sends it again. Over HTTP/1.1, the kept connection closed before the first byte
-    /// of an answer (RFC 9112 §9.3.1). Over HTTP/2, the stream was refused or came after GOAWAY (RFC 9113 §8.7).
+    /// The proxy did not process it, so a client sends it again. Over HTTP/1.1, the kept connection
+    /// closed before the first byte of an answer (RFC 9112 §9.3.1). Over HTTP/2, the stream was
+    /// refused or came after GOAWAY (RFC 9113 §8.7).
     Unprocessed,
     /// Any other reason, as text.
     Failed(String),
@@ -59,7 +62,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends a request at each tick until the load is stopped. `exchange` sends one request and reads its answer.
+    /// Sends a request at each tick until the load is stopped. `exchange` sends one request and
+    /// reads its answer.
     pub async fn run(self, mut exchange: impl AsyncFnMut() -> Result<(), Broken>) {
         let mut in_time = async || match timeout(PATIENCE, exchange()).await {
             Ok(outcome) => outcome,

@@ -1,4 +1,5 @@
-//! The answers of a demo origin, and their delay: by the path, the parameters of the query, and a random part.
+//! The answers of a demo origin, and their delay: by the path, the parameters of the query, and a
+//! random part.
 
 use std::time::Duration;
 

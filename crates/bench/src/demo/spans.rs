@@ -1,4 +1,5 @@
-//! The origins' own spans, sent to the collector as OTLP in JSON, so that a trace has more than the proxy's spans.
+//! The origins' own spans, sent to the collector as OTLP in JSON, so that a trace has more than the
+//! proxy's spans.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

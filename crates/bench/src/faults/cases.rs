@@ -1,4 +1,5 @@
-//! The faults, one entry each: the misbehaving side, its behaviour, and the results that a client may see.
+//! The faults, one entry each: the misbehaving side, its behaviour, and the results that a client
+//! may see.
 
 use super::servers::Server;
 

@@ -10,7 +10,8 @@ use crate::all::EXPERIMENTS;
 /// The folder of the page's parts, one per experiment.
 const PARTS: &str = "parts";
 
-/// Writes the files of an experiment into `dir`, and the page of all experiments that have run. Returns the page's path.
+/// Writes the files of an experiment into `dir`, and the page of all experiments that have run.
+/// Returns the page's path.
 ///
 /// # Errors
 /// A file cannot be written.

@@ -13,7 +13,8 @@ pub struct Machine {
     pub memory_mib: u64,
     /// The system and its kernel.
     pub system: String,
-    /// The load average of the last minute at the start. Above 0.5, other processes were busy, and time figures are doubtful.
+    /// The load average of the last minute at the start. Above 0.5, other processes were busy, and
+    /// time figures are doubtful.
     pub load: String,
 }
 

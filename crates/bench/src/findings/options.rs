@@ -7,7 +7,8 @@ use lexopt::{Arg, ValueExt};
 use crate::Failure;
 use crate::peers::{self, Installed};
 
-/// The help text of an experiment: the measured quantity, its own options, then those of every experiment.
+/// The help text of an experiment: the measured quantity, its own options, then those of every
+/// experiment.
 macro_rules! help {
     ($what:literal, $own:literal) => {
         concat!(
@@ -49,8 +50,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads an option if it is one of these; `parser` provides its value. Returns whether it is. The option is given by name,
-    /// because an [`Arg`] borrows the parser.
+    /// Reads an option if it is one of these; `parser` provides its value. Returns whether it is.
+    /// The option is given by name, because an [`Arg`] borrows the parser.
     ///
     /// # Errors
     /// The value is missing.
@@ -65,9 +66,9 @@ impl Options {
         Ok(true)
     }
 
-    /// Reads the options of an experiment: the common ones, and its own. `own` gets the name and the parser of an own option, and
-    /// returns whether it knows the option. `--quick` is applied with `quick` first, at any position, so that other options
-    /// override it.
+    /// Reads the options of an experiment: the common ones, and its own. `own` gets the name and
+    /// the parser of an own option, and returns whether it knows the option. `--quick` is applied
+    /// with `quick` first, at any position, so that other options override it.
     ///
     /// # Errors
     /// An option is invalid.

@@ -1,4 +1,5 @@
-//! Plots as SVG: lines for numbers, bars for names. The colours follow the reader's system, light or dark.
+//! Plots as SVG: lines for numbers, bars for names. The colours follow the reader's system, light
+//! or dark.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! A load of new connections: each request has a separate connection, with a full handshake or a resumed one.
+//! A load of new connections: each request has a separate connection, with a full handshake or a
+//! resumed one.
 
 use std::cell::RefCell;
 use std::io;
@@ -31,7 +32,8 @@ pub struct Plan {
     pub connections: u32,
     /// The duration.
     pub seconds: u32,
-    /// Whether handshakes resume the session of the previous connection; a handshake that does not is then an error.
+    /// Whether handshakes resume the session of the previous connection; a handshake that does not
+    /// is then an error.
     pub resumes: bool,
 }
 

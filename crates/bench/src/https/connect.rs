@@ -27,7 +27,8 @@ pub enum Offer {
     Usual,
 }
 
-/// The configuration of a client that offers the protocols of `alpn` (empty: no ALPN), and that always or never resumes sessions.
+/// The configuration of a client that offers the protocols of `alpn` (empty: no ALPN), and that
+/// always or never resumes sessions.
 ///
 /// # Errors
 /// The library refuses the settings.
@@ -86,7 +87,8 @@ pub async fn connect(
         .await
 }
 
-/// Accepts every certificate: the certificate is ours, and verifying its signature would cost more CPU than the proxy's signing.
+/// Accepts every certificate: the certificate is ours, and verifying its signature would cost more
+/// CPU than the proxy's signing.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

@@ -6,7 +6,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::client;
 
-/// Sends `request` over `stream` and reads the complete answer, which must be a 200. `buffer` is scratch space.
+/// Sends `request` over `stream` and reads the complete answer, which must be a 200. `buffer` is
+/// scratch space.
 ///
 /// # Errors
 /// The stream fails or ends, or the answer is not a 200.

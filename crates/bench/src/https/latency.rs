@@ -23,8 +23,8 @@ impl Latencies {
         self.0.len() as u64
     }
 
-    /// The percentiles `wanted`, in microseconds: each is the smallest time that so many of 100 do not exceed (nearest rank); 0
-    /// without times.
+    /// The percentiles `wanted`, in microseconds: each is the smallest time that so many of 100 do
+    /// not exceed (nearest rank); 0 without times.
     pub fn percentiles<const N: usize>(&mut self, wanted: [u32; N]) -> [f64; N] {
         self.0.sort_unstable();
         let count = self.0.len() as u64;

@@ -1,4 +1,5 @@
-//! A bounded queue of due requests that wait for a connection. If it is full, a request is dropped and counted.
+//! A bounded queue of due requests that wait for a connection. If it is full, a request is dropped
+//! and counted.
 
 use std::collections::VecDeque;
 use std::time::Duration;

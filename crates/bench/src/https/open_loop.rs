@@ -1,5 +1,6 @@
-//! Load at a constant rate over kept connections. Each request has a scheduled time, whatever the proxy does. Its latency counts
-//! from that time, so that a stalled proxy does not get fewer requests (no coordinated omission).
+//! Load at a constant rate over kept connections. Each request has a scheduled time, whatever the
+//! proxy does. Its latency counts from that time, so that a stalled proxy does not get fewer
+//! requests (no coordinated omission).
 
 use std::cell::RefCell;
 use std::io;
@@ -52,8 +53,8 @@ pub struct Plan {
 pub struct Tally {
     /// From the scheduled time of each request to its answer.
     pub latencies: Latencies,
-    /// From the scheduled time of each request until the generator processed it. It is part of the latency, but not caused by the
-    /// proxy.
+    /// From the scheduled time of each request until the generator processed it. It is part of the
+    /// latency, but not caused by the proxy.
     pub lateness: Latencies,
     /// Requests without a good answer within [`PATIENCE`].
     pub errors: u64,
@@ -105,7 +106,8 @@ pub fn run<T>(plan: &Plan, begin: impl FnOnce() -> T) -> Result<(Tally, T), Fail
     })
 }
 
-/// One thread of the generator. It drops `readiness` after it has connected, and starts when `begun` has a message.
+/// One thread of the generator. It drops `readiness` after it has connected, and starts when
+/// `begun` has a message.
 fn generator(
     plan: &Plan,
     number: u32,
@@ -192,7 +194,8 @@ async fn arrivals(shared: Rc<Shared>, mut schedule: Schedule) -> io::Result<()> 
                 shared.wake.notify_one();
             }
         }
-        // When the generator is late, the next request is always due: the connections must get a turn.
+        // When the generator is late, the next request is always due: the connections must get a
+        // turn.
         tokio::task::yield_now().await;
     }
     shared.line.borrow_mut().close();

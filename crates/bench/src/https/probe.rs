@@ -79,7 +79,8 @@ fn handshake(address: SocketAddr, offer: Offer, alpn: &[&str]) -> Result<Facts, 
     })
 }
 
-/// The first bytes of a client with prior knowledge of HTTP/2, and an empty SETTINGS frame (RFC 9113, 3.4).
+/// The first bytes of a client with prior knowledge of HTTP/2, and an empty SETTINGS frame (RFC
+/// 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// The type of a SETTINGS frame (RFC 9113, 6.5), which follows the 3-byte length.
 const SETTINGS: u8 = 4;

@@ -14,7 +14,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// `per_second` equally spaced arrivals per second for `seconds`; of these, the ones of thread `thread` of `threads`.
+    /// `per_second` equally spaced arrivals per second for `seconds`; of these, the ones of thread
+    /// `thread` of `threads`.
     pub fn new(per_second: u32, seconds: u32, thread: u32, threads: u32) -> Self {
         Self {
             per_second: u64::from(per_second),

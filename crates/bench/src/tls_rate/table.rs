@@ -36,7 +36,8 @@ pub struct Step {
     pub busy: f64,
 }
 
-/// From this share of the 99th percentile on, the generator's lateness is reported: the machine may be slow, not the proxy.
+/// From this share of the 99th percentile on, the generator's lateness is reported: the machine may
+/// be slow, not the proxy.
 const LATE_SHARE: f64 = 0.5;
 /// From this share of all cores on, the machine may be saturated.
 const BUSY_SHARE: f64 = 0.95;

@@ -34,7 +34,8 @@ pub struct Level {
     pub name: &'static str,
     /// Lines of the instrumentation of the first proxy; None: it has no filter.
     first: Option<&'static str>,
-    /// Lines for the following proxies, which use the received decision. If the share is a number, the first proxy decides.
+    /// Lines for the following proxies, which use the received decision. If the share is a number,
+    /// the first proxy decides.
     others: Option<&'static str>,
     /// The share of traced requests.
     pub share: Share,

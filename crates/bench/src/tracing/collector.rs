@@ -1,4 +1,5 @@
-//! The receiver in a separate process, so that its CPU time is not counted for the proxy, and its counts.
+//! The receiver in a separate process, so that its CPU time is not counted for the proxy, and its
+//! counts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;

@@ -56,7 +56,8 @@ impl Row {
 /// The rows of each configuration.
 pub type Results = [(&'static Config, Vec<Row>)];
 
-/// All results with an exporter. `cut`: requests of a run that the client may have left unfinished at its end.
+/// All results with an exporter. `cut`: requests of a run that the client may have left unfinished
+/// at its end.
 pub fn table(exporter: Exporter, results: &Results, cut: u64) -> Table {
     let rows = results
         .iter()
@@ -100,8 +101,8 @@ impl Row {
         )
     }
 
-    /// The cost of the filter: CPU microseconds per request, and the loss of throughput in percent. None without a row without
-    /// the filter.
+    /// The cost of the filter: CPU microseconds per request, and the loss of throughput in percent.
+    /// None without a row without the filter.
     fn added(&self, rows: &[Row]) -> Option<(f64, f64)> {
         let off = off(rows, self).filter(|_| self.level.name != OFF)?;
         let slower = 100.0 * (1.0 - self.per_second() / off.per_second().max(1.0));

@@ -26,8 +26,8 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing to tell about a configuration; shown as `file:line:column: message`, or the message alone where it is
-/// about the command line.
+/// One thing to tell about a configuration; shown as `file:line:column: message`, or the message
+/// alone where it is about the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How bad it is.
@@ -97,7 +97,8 @@ impl Notes {
         if found.len() < DIAGNOSTICS_MAX {
             return found.push(item);
         }
-        // Past the bound nothing is told any more but that there is more: an error, so that nothing runs unread.
+        // Past the bound nothing is told any more but that there is more: an error, so that nothing
+        // runs unread.
         let message = format!("more than {DIAGNOSTICS_MAX} messages: the rest is not told");
         found.push((Severity::Error, At::default(), message));
     }

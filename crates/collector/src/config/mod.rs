@@ -1,8 +1,10 @@
-//! The configuration of an OpenTelemetry Collector: files come in, typed settings and diagnostics go out.
+//! The configuration of an OpenTelemetry Collector: files come in, typed settings and diagnostics
+//! go out.
 //!
-//! [`source`] makes one tree of the files, `options` checks it by tables, [`components`] and [`service`] make settings of
-//! it. Nothing here does I/O: files and variables come by functions. What is accepted is what the Collector accepts, and
-//! what it would find out at its start is found out here.
+//! [`source`] makes one tree of the files, `options` checks it by tables, [`components`] and
+//! [`service`] make settings of it. Nothing here does I/O: files and variables come by functions.
+//! What is accepted is what the Collector accepts, and what it would find out at its start is found
+//! out here.
 
 pub mod components;
 mod definitions;
@@ -38,7 +40,8 @@ pub use service::telemetry::Telemetry;
 pub struct Options {
     /// `--strict`: a pipeline that cannot be started is an error, whatever its signal.
     pub strict: bool,
-    /// `--drop-part`: ids of components that are left out of all pipelines, perhaps after their role: `exporter:jaeger`.
+    /// `--drop-part`: ids of components that are left out of all pipelines, perhaps after their
+    /// role: `exporter:jaeger`.
     pub drop_parts: Vec<String>,
 }
 
@@ -73,8 +76,8 @@ const fn part(name: &'static str, doc: &'static str) -> Opt {
 
 /// Reads and judges a configuration.
 ///
-/// `sources` are paths (or `file:`, `env:`, `yaml:` and what follows), merged in their order. `outside` gives variables and
-/// the bytes of files.
+/// `sources` are paths (or `file:`, `env:`, `yaml:` and what follows), merged in their order.
+/// `outside` gives variables and the bytes of files.
 ///
 /// # Errors
 /// Everything that is wrong, and all warnings, in the order of the files; at least one is an error.

@@ -15,8 +15,8 @@ use super::components::{Role, Signal};
 use super::diagnostic::Diagnostic;
 use super::service::telemetry::Telemetry;
 
-/// A whole configuration. Components are in the order of the files, and only those that a started pipeline (or
-/// `service::extensions`) names.
+/// A whole configuration. Components are in the order of the files, and only those that a started
+/// pipeline (or `service::extensions`) names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// What takes data in.
@@ -31,7 +31,8 @@ pub struct Config {
     pub extensions: Vec<Component<Extension>>,
     /// What is started, in the order of the files; at least one.
     pub pipelines: Vec<Pipeline>,
-    /// What is not, and why. Receivers answer for a signal without a pipeline that they do not take it.
+    /// What is not, and why. Receivers answer for a signal without a pipeline that they do not take
+    /// it.
     pub not_started: Vec<NotStarted>,
     /// Of the collector itself.
     pub telemetry: Telemetry,
@@ -61,7 +62,8 @@ pub struct PipelineId {
     pub name: String,
 }
 
-/// A way from receivers to exporters. Ids name components of [`Config`]; receivers and exporters may be connectors.
+/// A way from receivers to exporters. Ids name components of [`Config`]; receivers and exporters
+/// may be connectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// Its name.
@@ -81,7 +83,8 @@ pub struct NotStarted {
     pub pipeline: String,
     /// What it would carry; none: a signal that is not carried at all.
     pub signal: Option<Signal>,
-    /// The part that is missing, as it is written in the pipeline; none where it is the signal itself.
+    /// The part that is missing, as it is written in the pipeline; none where it is the signal
+    /// itself.
     pub part: Option<(Role, String)>,
     /// Why it is missing.
     pub reason: String,
@@ -90,8 +93,8 @@ pub struct NotStarted {
 }
 
 impl Config {
-    /// The places of the pipelines that get what the proxy records that runs this configuration: those of its receivers
-    /// `proxy`, or where it has none those of its first receiver `otlp`.
+    /// The places of the pipelines that get what the proxy records that runs this configuration:
+    /// those of its receivers `proxy`, or where it has none those of its first receiver `otlp`.
     #[must_use]
     pub fn pipelines_of_proxy(&self, signal: Signal) -> Vec<usize> {
         let receivers = self.receivers_of_proxy();
@@ -104,8 +107,8 @@ impl Config {
         fed.map(|(place, _)| place).collect()
     }
 
-    /// What the trace store may hold that its exporters `dashboard` feed: the most that one of them says. None where there
-    /// are none.
+    /// What the trace store may hold that its exporters `dashboard` feed: the most that one of them
+    /// says. None where there are none.
     #[must_use]
     pub fn trace_store(&self) -> Option<Limits> {
         let limits = self.exporters.iter().filter_map(|one| match &one.settings {
@@ -115,8 +118,8 @@ impl Config {
         limits.reduce(Limits::largest)
     }
 
-    /// Whether data of a pipeline come to an exporter `dashboard` that shows what samplers drop too, through connectors as
-    /// well.
+    /// Whether data of a pipeline come to an exporter `dashboard` that shows what samplers drop
+    /// too, through connectors as well.
     #[must_use]
     pub fn shows_unsampled(&self, pipeline: &Pipeline) -> bool {
         let mut looked_at = vec![false; self.pipelines.len()];
@@ -139,7 +142,8 @@ impl Config {
         false
     }
 
-    /// The receivers whose pipelines get what the proxy records: the receivers `proxy`, else the first `otlp`.
+    /// The receivers whose pipelines get what the proxy records: the receivers `proxy`, else the
+    /// first `otlp`.
     #[must_use]
     pub fn receivers_of_proxy(&self) -> Vec<&Component<Receiver>> {
         let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
@@ -152,8 +156,9 @@ impl Config {
         }
     }
 
-    /// Whether all that comes to a pipeline is read again from where it came, as far as it was not settled when the process
-    /// ended: it comes from receivers `kafka` only, through connectors as well.
+    /// Whether all that comes to a pipeline is read again from where it came, as far as it was not
+    /// settled when the process ended: it comes from receivers `kafka` only, through connectors as
+    /// well.
     #[must_use]
     pub fn is_read_again(&self, pipeline: &Pipeline) -> bool {
         let mut looked_at = vec![false; self.pipelines.len()];

@@ -9,7 +9,8 @@ pub const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Groups and repetitions within each other.
 const NEST_MAX: u32 = 50;
 
-/// Whether a text is a regular expression; the error tells why not. The language is RE2's, as in Go.
+/// Whether a text is a regular expression; the error tells why not. The language is RE2's, as in
+/// Go.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     compile(text).map(drop)
 }
@@ -65,7 +66,8 @@ fn reason(error: &impl std::fmt::Display) -> String {
     line.trim_start_matches("error: ").to_owned()
 }
 
-/// Whether a text that is compared as a whole looks like a regular expression or a pattern with `*`.
+/// Whether a text that is compared as a whole looks like a regular expression or a pattern with
+/// `*`.
 pub(crate) fn looks_like_pattern(text: &str) -> bool {
     let parts = [
         ".*", ".+", "\\d", "\\w", "\\.", "\\/", "\\s", "[a-z", "[0-9", "[^",

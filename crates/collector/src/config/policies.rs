@@ -1,4 +1,5 @@
-//! Policies of `tail_sampling` alone, as somebody tries them: a text comes in, settings and diagnostics go out.
+//! Policies of `tail_sampling` alone, as somebody tries them: a text comes in, settings and
+//! diagnostics go out.
 
 use serde::Serialize;
 use tail::settings::TailSampling;
@@ -26,8 +27,9 @@ pub struct PoliciesFault {
     pub column: u32,
 }
 
-/// Reads policies: a list, or a map with `policies` and other options of `tail_sampling`, which may stand below
-/// `tail_sampling` or `tail_sampling/name`. References to variables and files stand for nothing: the text is a guest's.
+/// Reads policies: a list, or a map with `policies` and other options of `tail_sampling`, which may
+/// stand below `tail_sampling` or `tail_sampling/name`. References to variables and files stand for
+/// nothing: the text is a guest's.
 ///
 /// Gives the settings, and warnings in the order of the text.
 ///

@@ -1,6 +1,8 @@
-//! Traces that never happened, for load: services that call each other, as their SDKs would send the spans.
+//! Traces that never happened, for load: services that call each other, as their SDKs would send
+//! the spans.
 //!
-//! Everything comes from the seed, the number of a trace and the time, so that two runs send the same.
+//! Everything comes from the seed, the number of a trace and the time, so that two runs send the
+//! same.
 
 mod model;
 mod shape;
@@ -76,7 +78,8 @@ impl Generator {
         }
     }
 
-    /// Adds a trace that began at `now_ns` (nanoseconds since the UNIX epoch); requests that are full go to `out`.
+    /// Adds a trace that began at `now_ns` (nanoseconds since the UNIX epoch); requests that are
+    /// full go to `out`.
     pub fn trace(&mut self, now_ns: u64, out: &mut Vec<Generated>) {
         let draw = self.random.next_u64();
         // Every span has an identifier of its own, and so has its parent.

@@ -34,7 +34,8 @@ pub(super) struct Stamp {
     pub begin_ns: u64,
 }
 
-/// From a trace's identifier to its span's, and from there to the parent's: the bytes, and a key and a length.
+/// From a trace's identifier to its span's, and from there to the parent's: the bytes, and a key
+/// and a length.
 const SPAN_ID_AFTER: usize = 16 + 2;
 const PARENT_AFTER: usize = 8 + 2;
 /// Bytes of a value that no other span has, in hexadecimal digits.

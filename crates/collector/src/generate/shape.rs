@@ -57,7 +57,8 @@ impl Default for Shape {
     }
 }
 
-/// A mix of durations: so many per cent of traces take up to so many milliseconds, and longer than those of the part before.
+/// A mix of durations: so many per cent of traces take up to so many milliseconds, and longer than
+/// those of the part before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency(Vec<(u64, f64)>);
 
@@ -97,7 +98,8 @@ impl Latency {
         }
     }
 
-    /// A duration in milliseconds: that of the trace at `percent` of all, and `random` for where in its part.
+    /// A duration in milliseconds: that of the trace at `percent` of all, and `random` for where in
+    /// its part.
     pub(super) fn draw_ms(&self, percent: f64, random: u64) -> u64 {
         let (mut below, mut from_ms) = (0.0, 0);
         for (to_ms, share) in &self.0 {

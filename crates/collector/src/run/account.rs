@@ -79,7 +79,8 @@ impl Account {
         self.recovered.fetch_add(records, Relaxed);
     }
 
-    /// The proxy that runs the collector gives records: of a trace that began there, the root comes when it is over.
+    /// The proxy that runs the collector gives records: of a trace that began there, the root comes
+    /// when it is over.
     #[must_use]
     pub fn accept_of_proxy(self: &Arc<Account>, records: u64, charge: Option<Charge>) -> Receipt {
         self.accepted.fetch_add(records, Relaxed);
@@ -124,7 +125,8 @@ impl Account {
         self.panics.fetch_add(1, Relaxed);
     }
 
-    /// Now. What is settled is read before what was accepted, so that nothing seems to be settled twice.
+    /// Now. What is settled is read before what was accepted, so that nothing seems to be settled
+    /// twice.
     #[must_use]
     pub fn balance(&self) -> Balance {
         let [dropped, failed, rejected, shutdown] = &self.lost;
@@ -154,8 +156,8 @@ impl Balance {
     }
 }
 
-/// Says what becomes of the records of a batch. When the last copy is gone, what nobody said anything about counts as
-/// exported: each copy was delivered.
+/// Says what becomes of the records of a batch. When the last copy is gone, what nobody said
+/// anything about counts as exported: each copy was delivered.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     held: Vec<Arc<Held>>,
@@ -222,9 +224,9 @@ impl Receipt {
         }
     }
 
-    /// A processor holds so many of the records from now on: it settles them. Whoever held them before has nothing to do
-    /// with them any more; what else the receipt is for stays with others. What keeps them on the disk goes to the
-    /// processor.
+    /// A processor holds so many of the records from now on: it settles them. Whoever held them
+    /// before has nothing to do with them any more; what else the receipt is for stays with others.
+    /// What keeps them on the disk goes to the processor.
     pub fn hold(mut self, records: u64) -> Custody {
         let mut left = records;
         for held in &self.held {

@@ -1,5 +1,5 @@
-//! Bytes of requests, charged to the budget of the collector from when they are read until their records are settled, or are
-//! a sampler's, which charges what it keeps itself.
+//! Bytes of requests, charged to the budget of the collector from when they are read until their
+//! records are settled, or are a sampler's, which charges what it keeps itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tail::store::Budget;
 
-/// Bytes that all bodies may have that are being read: a part of the budget within these bounds, so that who sends slowly
-/// takes no room from what waits, and bodies of the usual bounds find some.
+/// Bytes that all bodies may have that are being read: a part of the budget within these bounds, so
+/// that who sends slowly takes no room from what waits, and bodies of the usual bounds find some.
 const BODIES_PART: u64 = 4;
 const BODIES_BYTES_MIN: u64 = 64 << 20;
 const BODIES_BYTES_MAX: u64 = 512 << 20;

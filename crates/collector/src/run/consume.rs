@@ -72,19 +72,21 @@ pub trait Consumer: Send + Sync {
         self.next().map_or(Ok(()), |next| next.room())
     }
 
-    /// Whether no back end behind it has taken anything for [`FAILING_AFTER`]: where it has no room now, it may have none for
-    /// long.
+    /// Whether no back end behind it has taken anything for [`FAILING_AFTER`]: where it has no room
+    /// now, it may have none for long.
     fn is_failing(&self) -> bool {
         self.next().is_some_and(|next| next.is_failing())
     }
 
-    /// Whether it puts requests of several senders together without having looked into them: one that is malformed would have all of
-    /// them refused, so that receivers look into what they take.
+    /// Whether it puts requests of several senders together without having looked into them: one
+    /// that is malformed would have all of them refused, so that receivers look into what they
+    /// take.
     fn mixes(&self) -> bool {
         self.next().is_some_and(|next| next.mixes())
     }
 
-    /// Loses a copy that it has no room for while others have theirs, and counts that where it would have gone.
+    /// Loses a copy that it has no room for while others have theirs, and counts that where it
+    /// would have gone.
     fn pass_by(&self, batch: Batch) {
         match self.next() {
             Some(next) => next.pass_by(batch),
@@ -103,8 +105,9 @@ pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
 
 /// All of several consumers: each gets every batch.
 ///
-/// One that is full holds the others up, so that nothing is lost while back ends are slow. One whose back ends take nothing
-/// ([`Consumer::is_failing`]) holds nobody up: when it is full, it loses its own copies.
+/// One that is full holds the others up, so that nothing is lost while back ends are slow. One
+/// whose back ends take nothing ([`Consumer::is_failing`]) holds nobody up: when it is full, it
+/// loses its own copies.
 pub struct FanOut {
     consumers: Vec<Arc<dyn Consumer>>,
     /// Batches on their way to consumers that had no room when others had taken them.
@@ -137,7 +140,8 @@ impl FanOut {
         }
     }
 
-    /// Hands over what is on its way until a time; what is left then is lost. Nothing comes any more.
+    /// Hands over what is on its way until a time; what is left then is lost. Nothing comes any
+    /// more.
     pub async fn end(&self, until: Instant) {
         let mut again = std::mem::take(&mut *self.again());
         let cut = || {

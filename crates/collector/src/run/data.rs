@@ -13,7 +13,8 @@ use crate::config::Signal;
 pub struct Batch {
     /// What they are.
     pub signal: Signal,
-    /// An `Export*ServiceRequest`: fields number 1, each a `Resource*`. Requests put behind each other are one.
+    /// An `Export*ServiceRequest`: fields number 1, each a `Resource*`. Requests put behind each
+    /// other are one.
     pub bytes: Bytes,
     /// Spans, data points or log records.
     pub records: u64,

@@ -16,7 +16,8 @@ pub enum Level {
     Error,
 }
 
-/// Text from outside: what would move a terminal's cursor, or begin a line that looks like one of ours, is escaped.
+/// Text from outside: what would move a terminal's cursor, or begin a line that looks like one of
+/// ours, is escaped.
 pub struct Shown<'a>(pub &'a str);
 
 impl fmt::Display for Shown<'_> {

@@ -1,4 +1,5 @@
-//! The collector's metrics, by the Collector's names, in Prometheus' text format (version 0.0.4) and over OTLP.
+//! The collector's metrics, by the Collector's names, in Prometheus' text format (version 0.0.4)
+//! and over OTLP.
 //!
 //! What the Collector lacks stands beside them: the account of every span.
 

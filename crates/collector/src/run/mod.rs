@@ -1,7 +1,8 @@
-//! What runs a configuration: receivers, processors and exporters, put together as its pipelines say.
+//! What runs a configuration: receivers, processors and exporters, put together as its pipelines
+//! say.
 //!
-//! Data pass as the bytes they came in ([`data::Batch`]). A consumer takes a batch whole or gives it back; every record
-//! of a batch is settled once, in the [`account`].
+//! Data pass as the bytes they came in ([`data::Batch`]). A consumer takes a batch whole or gives
+//! it back; every record of a batch is settled once, in the [`account`].
 
 pub mod account;
 pub mod auth;

@@ -1,7 +1,8 @@
 //! Where data came from: what a request said besides its body, for components that ask for it.
 //!
-//! A receiver keeps what some component of the configuration asks for, and nothing else: where nobody asks, there is none.
-//! It goes along with a [`Batch`] until a component that makes batches of its own loses it.
+//! A receiver keeps what some component of the configuration asks for, and nothing else: where
+//! nobody asks, there is none. It goes along with a [`Batch`] until a component that makes batches
+//! of its own loses it.
 //!
 //! [`Batch`]: super::data::Batch
 
@@ -67,7 +68,8 @@ impl Wanted {
         })
     }
 
-    /// The same for a receiver that keeps header fields (`include_metadata`), or does not; none where nothing is left.
+    /// The same for a receiver that keeps header fields (`include_metadata`), or does not; none
+    /// where nothing is left.
     #[must_use]
     pub fn of_receiver(&self, has_fields: bool) -> Option<Wanted> {
         let names = if has_fields {
@@ -176,8 +178,8 @@ impl Origin {
     }
 }
 
-/// What is asked, as a text: values of one field with `;` in between. None where it is not known, or was lost; the address
-/// is an empty text then, as it is in the Collector.
+/// What is asked, as a text: values of one field with `;` in between. None where it is not known,
+/// or was lost; the address is an empty text then, as it is in the Collector.
 #[must_use]
 pub fn text<'a>(origin: Option<&'a Origin>, context: &Context) -> Option<Cow<'a, str>> {
     match context {

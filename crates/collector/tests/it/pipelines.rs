@@ -4,7 +4,8 @@ use spangate_collector::config::{ComponentId, Options, Signal};
 
 use crate::{errors, good, load_files};
 
-/// A file as many are: traces that are sampled, metrics with parts that we lack, logs that only pass.
+/// A file as many are: traces that are sampled, metrics with parts that we lack, logs that only
+/// pass.
 const FILE: &str = "
 receivers:
   otlp:

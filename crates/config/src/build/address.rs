@@ -11,7 +11,8 @@ use syntax::octets::readable;
 
 /// Longest path of a UNIX socket: the size of `sun_path` without its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
-/// Bytes of an abstract name of `abns@`: all of `sun_path`, as in HAProxy. The name of `abnsz@` is not padded.
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as in HAProxy. The name of `abnsz@` is
+/// not padded.
 const ABSTRACT_BYTES: usize = 108;
 
 /// The ports after a host.
@@ -49,8 +50,8 @@ pub enum Names {
     Refuse,
 }
 
-/// The bytes of the address in word `index`. HAProxy expands environment variables in it outside of double quotes too; an unset
-/// one becomes empty. `title` is the beginning of a message.
+/// The bytes of the address in word `index`. HAProxy expands environment variables in it outside of
+/// double quotes too; an unset one becomes empty. `title` is the beginning of a message.
 ///
 /// # Errors
 /// The result is empty.
@@ -137,7 +138,8 @@ fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
 
 /// `v6`: the address family that a prefix requires.
 fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
-    // As in HAProxy, the port follows the last colon, unless a bracket follows it. So `::1:80` is `::1` with port 80.
+    // As in HAProxy, the port follows the last colon, unless a bracket follows it. So `::1:80` is
+    // `::1` with port 80.
     let (host, port) = match text.rfind([':', ']']) {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
         _ => (text, ""),
@@ -243,7 +245,8 @@ pub struct Listen {
     pub multipath: bool,
 }
 
-/// The addresses of a `bind` line: separated by commas, with port ranges. `prefix` is put before UNIX paths (`unix-bind prefix`).
+/// The addresses of a `bind` line: separated by commas, with port ranges. `prefix` is put before
+/// UNIX paths (`unix-bind prefix`).
 pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
     let mut all = Vec::new();
     for part in text.split(|byte| *byte == b',') {
@@ -301,7 +304,8 @@ pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
     })
 }
 
-/// A single address with an optional port (0 if there is none), and the range if one is written (`source`).
+/// A single address with an optional port (0 if there is none), and the range if one is written
+/// (`source`).
 pub fn single(text: &[u8]) -> Result<(Addr, Option<(u16, u16)>), String> {
     let shown = readable(text);
     match parse(text, Names::Resolve)? {

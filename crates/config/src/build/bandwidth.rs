@@ -1,4 +1,5 @@
-//! Bandwidth limits: `filter bwlim-in`, `filter bwlim-out` and the action `set-bandwidth-limit` (manual §9.7, §4.4).
+//! Bandwidth limits: `filter bwlim-in`, `filter bwlim-out` and the action `set-bandwidth-limit`
+//! (manual §9.7, §4.4).
 
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
@@ -55,8 +56,8 @@ struct Words {
     table: Option<String>,
 }
 
-/// `filter bwlim-in|bwlim-out <name> default-limit <size> default-period <time> [min-size <size>]`, or with
-/// `limit <size> key <expr> [table <table>]` instead of the two defaults.
+/// `filter bwlim-in|bwlim-out <name> default-limit <size> default-period <time> [min-size <size>]`,
+/// or with `limit <size> key <expr> [table <table>]` instead of the two defaults.
 pub fn filter(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let kind = line.arg(1);
     if build.is_defaults() {

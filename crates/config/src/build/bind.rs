@@ -28,7 +28,8 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     while !cursor.peek().is_empty() {
         let word = cursor.take();
         let own = keywords::find(KEYWORDS, word);
-        // As in HAProxy, a bad option ends the line, because the start of the next option is unknown.
+        // As in HAProxy, a bad option ends the line, because the start of the next option is
+        // unknown.
         match (own, tls::find(word, Places::BIND)) {
             (Some(keyword), _) => {
                 if let Some(parser) = shared.use_of(keyword, "bind", &mut cursor)? {

@@ -1,5 +1,5 @@
-//! Checks that need the whole configuration: missing parts, incompatible modes, settings without effect. The texts and the
-//! conditions are HAProxy's, because `-dW` makes each warning fatal.
+//! Checks that need the whole configuration: missing parts, incompatible modes, settings without
+//! effect. The texts and the conditions are HAProxy's, because `-dW` makes each warning fatal.
 
 use super::Shared;
 use crate::diagnostic::Severity;
@@ -8,7 +8,8 @@ use crate::keywords::{Places, State};
 use crate::model::{BackendTarget, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction};
 use std::collections::HashMap;
 
-/// Checks a configuration. If parts of it could not be built, only faults that do not depend on them are reported.
+/// Checks a configuration. If parts of it could not be built, only faults that do not depend on
+/// them are reported.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     ids(config, shared);
     log_targets(config, shared);

@@ -1,5 +1,5 @@
-//! Sections `collector`: the configuration of an OpenTelemetry Collector beside the proxies. The code that runs the collectors
-//! reads the files.
+//! Sections `collector`: the configuration of an OpenTelemetry Collector beside the proxies. The
+//! code that runs the collectors reads the files.
 
 use super::line::{Line, Parse};
 use super::values::{bad_name_character, time_message, whole_time};

@@ -75,8 +75,8 @@ fn set(own: &mut Compression, what: &str, build: &ProxyBuild<'_, '_>, line: &Lin
     }
 }
 
-/// `filter compression` and `filter comp-res`: the place of compression among the filters. Here it is always the last one, as in
-/// HAProxy without these lines.
+/// `filter compression` and `filter comp-res`: the place of compression among the filters. Here it
+/// is always the last one, as in HAProxy without these lines.
 pub fn filter(_build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }

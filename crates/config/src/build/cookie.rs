@@ -151,8 +151,8 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Sets the cookie values of servers without one, for `cookie … dynamic`: a hash of the key, the address and the port. It is the
-/// same in every proxy with the same key.
+/// Sets the cookie values of servers without one, for `cookie … dynamic`: a hash of the key, the
+/// address and the port. It is the same in every proxy with the same key.
 pub fn give_dynamic_values(servers: &mut [Arc<Server>], key: &[u8]) {
     // While the proxy is built, no server is shared, so every `get_mut` succeeds.
     for server in servers.iter_mut().filter_map(Arc::get_mut) {

@@ -1,5 +1,5 @@
-//! Arguments of sections for features that do not exist here: name servers, mail servers, caches, certificates, traces (manual
-//! §3.10, §3.12, §5.3.2, §6.2, §12).
+//! Arguments of sections for features that do not exist here: name servers, mail servers, caches,
+//! certificates, traces (manual §3.10, §3.12, §5.3.2, §6.2, §12).
 
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Parse};

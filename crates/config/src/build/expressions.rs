@@ -1,4 +1,5 @@
-//! The uses of the expression compiler: words of a line become programs, and faults are placed below the words that contain them.
+//! The uses of the expression compiler: words of a line become programs, and faults are placed
+//! below the words that contain them.
 
 use super::Shared;
 use super::line::{Cursor, Fault, Line, Parse};
@@ -87,7 +88,8 @@ impl Shared<'_> {
         })
     }
 
-    /// The variable and the conditions between the parentheses of word `index`, as in `set-var(txn.x,ifset)`.
+    /// The variable and the conditions between the parentheses of word `index`, as in
+    /// `set-var(txn.x,ifset)`.
     fn variable(&mut self, line: &Line<'_>, index: usize) -> Parse<(VarRef, SetConditions)> {
         const EXPECTED: &str =
             "Expects 'set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)'";
@@ -179,7 +181,8 @@ impl ProxyBuild<'_, '_> {
         place: Place,
     ) -> Parse<Option<Condition>> {
         let result = self.shared.condition(&self.acls, line, index, place);
-        // The use of an ACL that could not be built has the fault of the ACL, which is reported once.
+        // The use of an ACL that could not be built has the fault of the ACL, which is reported
+        // once.
         result.map_err(|fault| {
             let cause = |(name, _): &&(String, Box<Fault>)| {
                 fault.message.contains(&format!("no such ACL : '{name}'"))

@@ -6,8 +6,8 @@ use crate::keywords::{self, filters};
 use crate::tree::Statement;
 
 impl ProxyBuild<'_, '_> {
-    /// Records the filters of a section before its rules are read, because rules name filters. [`statement`] reads the same lines
-    /// again and reports their faults.
+    /// Records the filters of a section before its rules are read, because rules name filters.
+    /// [`statement`] reads the same lines again and reports their faults.
     pub fn open_filters(&mut self, statements: &[Statement]) {
         self.open_otel_filters(statements);
         self.bandwidth_limits = super::bandwidth::declared(statements);

@@ -190,7 +190,8 @@ pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Most bytes that a slot keeps. A message is shorter than the largest value, so this number does not limit memory.
+/// Most bytes that a slot keeps. A message is shorter than the largest value, so this number does
+/// not limit memory.
 fn len(line: &Line<'_>, index: usize) -> Parse<usize> {
     let mut cursor = Cursor {
         line: *line,

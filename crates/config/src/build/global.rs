@@ -304,8 +304,8 @@ pub fn harden(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// `dns-accept-family auto|ipv4|ipv6[,…]`: the address families for resolvers. As in HAProxy, it does not limit what the system
-/// resolves when the files are read.
+/// `dns-accept-family auto|ipv4|ipv6[,…]`: the address families for resolvers. As in HAProxy, it
+/// does not limit what the system resolves when the files are read.
 pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let list = line.arg(1);

@@ -1,4 +1,5 @@
-//! `h1-case-adjust` and `h1-case-adjust-file` (manual §3.1): the case of header names for peers that need a special one.
+//! `h1-case-adjust` and `h1-case-adjust-file` (manual §3.1): the case of header names for peers
+//! that need a special one.
 
 use super::global::GlobalBuild;
 use super::line::{Line, Parse};

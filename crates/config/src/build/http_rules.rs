@@ -43,7 +43,8 @@ pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     Ok(())
 }
 
-/// Adds a rule to a set. `set` is the set's index in the numbers of inherited rules. Warns if the rule is never reached.
+/// Adds a rule to a set. `set` is the set's index in the numbers of inherited rules. Warns if the
+/// rule is never reached.
 fn add(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -57,7 +58,8 @@ fn add(
     push(rule, inherited, rules(&mut build.proxy));
 }
 
-/// Adds a rule. `strict-mode` in `defaults` applies to the rules there; a section's own rules begin in strict mode.
+/// Adds a rule. `strict-mode` in `defaults` applies to the rules there; a section's own rules begin
+/// in strict mode.
 fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<Arc<HttpRule>>) {
     let Some(rule) = rule else { return };
     let is_mode = |rule: &Arc<HttpRule>| matches!(rule.action, HttpAction::StrictMode(_));
@@ -210,7 +212,8 @@ fn capture_response(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// Refuses a slot that the frontend does not have. A backend uses the slots of the frontend from which the request came.
+/// Refuses a slot that the frontend does not have. A backend uses the slots of the frontend from
+/// which the request came.
 fn known_slot(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,

@@ -1,6 +1,6 @@
-//! Inheritance from `defaults` sections (manual §4). A `defaults` is built once. The sections that start from it share its rules;
-//! everything else is copied. HAProxy evaluates those rules in the using section, so each must be valid in every section that
-//! uses it.
+//! Inheritance from `defaults` sections (manual §4). A `defaults` is built once. The sections that
+//! start from it share its rules; everything else is copied. HAProxy evaluates those rules in the
+//! using section, so each must be valid in every section that uses it.
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
@@ -48,8 +48,8 @@ impl Template {
         }
     }
 
-    /// Records that a section starts from it, and refuses the section if that is not allowed. `defaults` is the section of this
-    /// template.
+    /// Records that a section starts from it, and refuses the section if that is not allowed.
+    /// `defaults` is the section of this template.
     pub fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
         self.rules.used_by(section, defaults, shared);
     }
@@ -271,8 +271,8 @@ impl Rules {
         }
     }
 
-    /// Records that a section starts from these rules, and refuses it if that is not allowed. `defaults` is the section of the
-    /// rules.
+    /// Records that a section starts from these rules, and refuses it if that is not allowed.
+    /// `defaults` is the section of the rules.
     fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
         if !self.any {
             return;

@@ -1,5 +1,5 @@
-//! Directives that HAProxy 2.1 and later refuse: suggests the replacement, with the arguments of the line if they can be
-//! converted. The suggestion is printed and never applied.
+//! Directives that HAProxy 2.1 and later refuse: suggests the replacement, with the arguments of
+//! the line if they can be converted. The suggestion is printed and never applied.
 
 /// Converts the words of a directive to another directive.
 pub type Rewrite = fn(&[&str]) -> Option<String>;
@@ -125,7 +125,8 @@ pub fn decide(action: &str, fetch: &str, flags: &str, words: &[&str]) -> Option<
     }
 }
 
-/// Splits a pattern that begins with a literal header name into the name and the pattern of the value.
+/// Splits a pattern that begins with a literal header name into the name and the pattern of the
+/// value.
 fn header(pattern: &str) -> Option<(&str, &str)> {
     let (name, value) = pattern.strip_prefix('^')?.split_once(':')?;
     let is_name = !name.is_empty()

@@ -1,4 +1,5 @@
-//! The input of the parsers of statements: the words of one line, and functions for faults in these words.
+//! The input of the parsers of statements: the words of one line, and functions for faults in these
+//! words.
 
 use crate::diagnostic::Severity;
 use crate::tree::{Prefix, Span, Statement, Word};
@@ -71,12 +72,14 @@ impl<'a> Line<'a> {
         self.statement.words.len()
     }
 
-    /// The text of word `index`, for comparisons with keywords and for names and numbers; empty if there is none.
+    /// The text of word `index`, for comparisons with keywords and for names and numbers; empty if
+    /// there is none.
     pub fn arg(&self, index: usize) -> &'a str {
         self.statement.arg(index)
     }
 
-    /// The exact bytes of word `index`, for values that are sent and for expressions; empty if there is none.
+    /// The exact bytes of word `index`, for values that are sent and for expressions; empty if
+    /// there is none.
     pub fn bytes(&self, index: usize) -> &'a [u8] {
         self.statement.words.get(index).map_or(b"", Word::bytes)
     }
@@ -245,8 +248,8 @@ impl<'a> Cursor<'a> {
         Ok(self.line.bytes(self.at - 1).into())
     }
 
-    /// Consumes an argument that begins with a number within `range`. Characters after its digits are ignored, as with C's
-    /// `atol`, which HAProxy uses for such words.
+    /// Consumes an argument that begins with a number within `range`. Characters after its digits
+    /// are ignored, as with C's `atol`, which HAProxy uses for such words.
     pub fn number<T>(&mut self, range: std::ops::RangeInclusive<T>) -> Parse<T>
     where
         T: std::str::FromStr + PartialOrd + std::fmt::Display,

@@ -1,4 +1,5 @@
-//! Logs of a proxy: targets, formats, tags. Formats are compiled at the end, when the proxy's mode is known.
+//! Logs of a proxy: targets, formats, tags. Formats are compiled at the end, when the proxy's mode
+//! is known.
 
 use super::line::{Line, Parse};
 use super::proxy::ProxyBuild;
@@ -222,7 +223,8 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
         }
     }
     if let Some(statement) = build.logging.unique_id.take() {
-        // The id is made when a request is complete, whoever reads it first. A backend needs the format for its health checks.
+        // The id is made when a request is complete, whoever reads it first. A backend needs the
+        // format for its health checks.
         let place = if build.proxy.is_frontend {
             Place::FE_HTTP_REQUEST
         } else {

@@ -20,7 +20,8 @@ struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     proxies: HashMap<String, Known>,
-    /// The `defaults` sections in order, by their numbers in the compiler, which treats them as extra proxies.
+    /// The `defaults` sections in order, by their numbers in the compiler, which treats them as
+    /// extra proxies.
     pub stand_ins: Vec<u32>,
 }
 
@@ -51,8 +52,8 @@ impl Names {
 /// Most servers of one `server-template`.
 pub const TEMPLATE_SERVERS_MAX: u32 = 100_000;
 
-/// The numbers in the second word of a `server-template`: `<num>` or `<low>-<high>`. As in HAProxy, characters after the digits
-/// are ignored.
+/// The numbers in the second word of a `server-template`: `<num>` or `<low>-<high>`. As in HAProxy,
+/// characters after the digits are ignored.
 pub fn template_numbers(word: &str) -> Option<std::ops::RangeInclusive<u32>> {
     let number = |text: &str| {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -80,7 +81,8 @@ pub fn is_proxy(section: &Section) -> bool {
     matches!(section.kind(), "frontend" | "backend" | "listen")
 }
 
-/// Collects the names, reports missing, malformed and duplicate ones, and declares all of them to the compiler.
+/// Collects the names, reports missing, malformed and duplicate ones, and declares all of them to
+/// the compiler.
 pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnostics) -> Names {
     let mut names = Names::default();
     for (index, section) in tree

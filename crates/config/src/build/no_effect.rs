@@ -1,5 +1,5 @@
-//! Accepted keywords without an effect: diagnostic mode (`-dD`) reports each use, and a summary reports all of them once, by the
-//! missing feature.
+//! Accepted keywords without an effect: diagnostic mode (`-dD`) reports each use, and a summary
+//! reports all of them once, by the missing feature.
 
 use super::Shared;
 use crate::diagnostic::Severity;
@@ -46,7 +46,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Reports the recorded uses, one line per feature. After errors they are not reported, because they would hide the errors.
+    /// Reports the recorded uses, one line per feature. After errors they are not reported, because
+    /// they would hide the errors.
     pub fn tell_no_effect(&mut self) {
         let noted = std::mem::take(&mut self.no_effect.by_feature);
         if self.diagnostics.alerts() > 0 {

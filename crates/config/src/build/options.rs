@@ -221,7 +221,8 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
     Ok(Some(forward))
 }
 
-/// `option forwarded [proto] [host|host-expr …] [by|by-expr …] [by_port|by_port-expr …] [for …] [for_port …]` (RFC 7239)
+/// `option forwarded [proto] [host|host-expr …] [by|by-expr …] [by_port|by_port-expr …] [for …]
+/// [for_port …]` (RFC 7239)
 pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
         build.proxy.forwarded = None;

@@ -36,7 +36,8 @@ pub enum Stage {
 pub struct Seen([bool; 6]);
 
 impl ProxyBuild<'_, '_> {
-    /// Records an own rule. Warns if a rule of a later set precedes it. The first `words` words of the line name its set.
+    /// Records an own rule. Warns if a rule of a later set precedes it. The first `words` words of
+    /// the line name its set.
     pub fn placed(&mut self, line: &Line<'_>, stage: Stage, words: usize) {
         let stage = stage as usize;
         self.seen.0[stage] = true;
@@ -62,7 +63,8 @@ impl ProxyBuild<'_, '_> {
     }
 }
 
-/// Whether no rule after the last of `rules` is evaluated. The first `inherited` of them come from `defaults` and are ignored.
+/// Whether no rule after the last of `rules` is evaluated. The first `inherited` of them come from
+/// `defaults` and are ignored.
 pub fn ends(rules: &[Arc<HttpRule>], inherited: usize) -> bool {
     let own = rules.get(inherited..).unwrap_or_default();
     own.last().is_some_and(|rule| {

@@ -1,4 +1,5 @@
-//! Error pages: `errorfile`, `errorloc*`, `errorfiles`, and sections `http-errors` (manual §4.2, §12.4).
+//! Error pages: `errorfile`, `errorloc*`, `errorfiles`, and sections `http-errors` (manual §4.2,
+//! §12.4).
 
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
@@ -68,7 +69,8 @@ impl DefaultPath {
     }
 }
 
-/// Reads the response in the file that word `index` names, and checks it. An empty file means no response at all.
+/// Reads the response in the file that word `index` names, and checks it. An empty file means no
+/// response at all.
 pub fn response(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
     let raw = file(shared, line, index)?;
     if raw.is_empty() {

@@ -1,4 +1,5 @@
-//! Pattern sets: the actions that edit them, and the list of those in the configuration (manual §2.7, §4.4).
+//! Pattern sets: the actions that edit them, and the list of those in the configuration (manual
+//! §2.7, §4.4).
 
 use super::Shared;
 use super::line::{Cursor, Line, Parse};

@@ -1,5 +1,6 @@
-//! A proxy during its build, and the keywords that every kind of proxy section accepts. After the proxy has started from its
-//! `defaults` ([`super::inherit`]), the parsers of the keyword table read its statements.
+//! A proxy during its build, and the keywords that every kind of proxy section accepts. After the
+//! proxy has started from its `defaults` ([`super::inherit`]), the parsers of the keyword table
+//! read its statements.
 
 use super::line::{Fault, Line, Parse};
 use super::server::Preset;
@@ -33,7 +34,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub server_names: HashMap<String, usize>,
     /// Own rule sets so far.
     pub seen: order::Seen,
-    /// The number of rules of `http-request`, `http-response` and `http-after-response` from `defaults`.
+    /// The number of rules of `http-request`, `http-response` and `http-after-response` from
+    /// `defaults`.
     pub inherited_rules: [usize; 3],
     /// The `default_backend` of `defaults` does not exist: a fault only in a section that uses it.
     pub missing_backend: Option<Box<Fault>>,

@@ -1,7 +1,8 @@
 //! Reserved places for backends that are added at run time (`add backend`, management guide §9.3).
 //!
-//! An added backend starts from a named `defaults` section. Everything that it can become is built with the configuration, so
-//! that the running configuration never changes: it has its index, its counters and its compiled rules, and gets a name later.
+//! An added backend starts from a named `defaults` section. Everything that it can become is built
+//! with the configuration, so that the running configuration never changes: it has its index, its
+//! counters and its compiled rules, and gets a name later.
 
 use super::proxy::mode_named;
 use crate::model::{Mode, NamedDefaults};
@@ -49,8 +50,8 @@ pub fn named_defaults(tree: &Tree) -> Vec<NamedDefaults> {
     all.collect()
 }
 
-/// The reserved places of a configuration. There are none if no command can add a backend: without a `stats socket`, or without a
-/// named `defaults`.
+/// The reserved places of a configuration. There are none if no command can add a backend: without
+/// a `stats socket`, or without a named `defaults`.
 pub fn places(tree: &Tree) -> Vec<Place<'_>> {
     let globals = tree.sections.iter();
     let mut lines = globals

@@ -46,7 +46,8 @@ pub fn retry_budget(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `outlier-ejection [errors <n>] [success-rate <p>%] [latency <x>] [requests <n>] [interval <t>] [ejection <t>] [max-ejected <p>%]`
+/// `outlier-ejection [errors <n>] [success-rate <p>%] [latency <x>] [requests <n>] [interval <t>]
+/// [ejection <t>] [max-ejected <p>%]`
 pub fn outlier_ejection(
     options: &mut ServerOptions,
     cursor: &mut Cursor<'_>,

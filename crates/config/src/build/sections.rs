@@ -13,7 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 /// The default number of retries (manual §4.2 `retries`).
 const DEFAULT_RETRIES: u32 = 3;
-/// The default number of idle connections that a client keeps (manual §4.2 `max-session-srv-conns`).
+/// The default number of idle connections that a client keeps (manual §4.2
+/// `max-session-srv-conns`).
 const DEFAULT_SESSION_SRV_CONNS: u32 = 5;
 /// The first id of a proxy: HAProxy uses number 1 for its listener of the runtime interface.
 const FIRST_ID: u32 = 2;
@@ -304,8 +305,9 @@ fn proxy(
     finish(build, number as usize)
 }
 
-/// A reserved place for a backend that is added at run time. Its faults are those of its `defaults`, which were reported. It has
-/// no filters, because their exporters are created when the process starts.
+/// A reserved place for a backend that is added at run time. Its faults are those of its
+/// `defaults`, which were reported. It has no filters, because their exporters are created when the
+/// process starts.
 fn reserved(
     place: &reserve::Place<'_>,
     template: &Template,

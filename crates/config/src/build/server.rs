@@ -206,7 +206,8 @@ fn find_address(
     Err(fault(&why))
 }
 
-/// The initial TLS words of a line: those of `default-server`, or those of `global` before the line.
+/// The initial TLS words of a line: those of `default-server`, or those of `global` before the
+/// line.
 fn tls_words(build: &ProxyBuild<'_, '_>) -> ServerWords {
     let default = build.default_tls.clone();
     default.unwrap_or_else(|| build.shared.tls.server.clone())
@@ -228,7 +229,8 @@ fn unset(build: &ProxyBuild<'_, '_>) -> Preset {
     }
 }
 
-/// `from <origin>`, if it is at word `at`: the settings from which the line starts, and the index where it continues.
+/// `from <origin>`, if it is at word `at`: the settings from which the line starts, and the index
+/// where it continues.
 fn from(
     build: &ProxyBuild<'_, '_>,
     line: &Line<'_>,
@@ -376,7 +378,8 @@ fn options(
         let known = keywords::find(KEYWORDS, word);
         let of_tls = tls::find(word, Places::SERVER);
         let of_checks = keywords::find_in(checks::OPTIONS, word, Places::SERVER);
-        // As in HAProxy, a bad option ends the line, because the start of the next option is unknown.
+        // As in HAProxy, a bad option ends the line, because the start of the next option is
+        // unknown.
         match (known, of_tls, of_checks) {
             (Some(keyword), _, _) => {
                 if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
@@ -797,7 +800,8 @@ pub fn source(
     Ok(())
 }
 
-/// The words after `source`: `<addr>[:<port>[-<port>]] [usesrc <which>] [interface <name>]`, the last two in any order.
+/// The words after `source`: `<addr>[:<port>[-<port>]] [usesrc <which>] [interface <name>]`, the
+/// last two in any order.
 pub fn source_words(cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;

@@ -1,4 +1,5 @@
-//! Actions that HTTP rules and TCP rules share: addresses, marks, variables, log level, priority in the queues (manual §4.4).
+//! Actions that HTTP rules and TCP rules share: addresses, marks, variables, log level, priority in
+//! the queues (manual §4.4).
 
 use super::line::{Cursor, Parse};
 use super::log_line::LEVELS;
@@ -7,7 +8,8 @@ use crate::keywords::actions::ActionParser;
 use crate::model::{AddressPart, LogLevel, Number, Side, StreamAction};
 use sample::Place;
 
-/// Defines the actions as parsers for both kinds of rules: the function that parses the words, and the resulting `Action`.
+/// Defines the actions as parsers for both kinds of rules: the function that parses the words, and
+/// the resulting `Action`.
 macro_rules! actions {
     ($($doc:literal $name:ident $parse:expr => $action:expr;)*) => {$(
         #[doc = $doc]

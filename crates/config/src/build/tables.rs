@@ -1,7 +1,8 @@
-//! Stick tables: `stick-table`, `stick`, and the actions `track-sc*` and `sc-*` (manual §4.2, §4.4, §11).
+//! Stick tables: `stick-table`, `stick`, and the actions `track-sc*` and `sc-*` (manual §4.2, §4.4,
+//! §11).
 //!
-//! Expressions may name tables that are defined further down. So all tables are created first, from the `stick-table` lines of a
-//! tree. Their faults are reported when their sections are built.
+//! Expressions may name tables that are defined further down. So all tables are created first, from
+//! the `stick-table` lines of a tree. Their faults are reported when their sections are built.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::tree::{Section, Tree};
 /// Default number of stick counters of a connection or stream (`tune.stick-counters`).
 pub const STICK_COUNTERS: u16 = 3;
 
-/// Creates the stick tables of a configuration and declares their names. They are in reverse order, as `show table` lists them.
+/// Creates the stick tables of a configuration and declares their names. They are in reverse order,
+/// as `show table` lists them.
 pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> {
     let proxies = tree.sections.iter().filter(|section| is_proxy(section));
     let mut definitions: Vec<Definition> = Vec::new();

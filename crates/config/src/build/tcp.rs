@@ -1,4 +1,5 @@
-//! Socket options that `bind` and `server` lines share (manual §5.1, §5.2), and keep-alive probes (manual §4.2).
+//! Socket options that `bind` and `server` lines share (manual §5.1, §5.2), and keep-alive probes
+//! (manual §4.2).
 
 use net::Keepalive;
 use net::tcp::MD5_KEY_BYTES_MAX;

@@ -1,5 +1,5 @@
-//! Arguments of the keywords for HAProxy's thread placement. They have no effect here: the kernel's scheduler places the threads
-//! (manual §3.1).
+//! Arguments of the keywords for HAProxy's thread placement. They have no effect here: the kernel's
+//! scheduler places the threads (manual §3.1).
 
 use super::line::{Cursor, Parse};
 

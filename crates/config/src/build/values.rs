@@ -18,7 +18,8 @@ pub enum Bad {
     Underflow,
 }
 
-/// Units of time with their microseconds. Of units with the same beginning, the longer one comes first.
+/// Units of time with their microseconds. Of units with the same beginning, the longer one comes
+/// first.
 const UNITS: [(&str, u64); 6] = [
     ("us", 1),
     ("ms", 1_000),
@@ -28,8 +29,8 @@ const UNITS: [(&str, u64); 6] = [
     ("d", 86_400_000_000),
 ];
 
-/// Parses a time with an optional unit (`us ms s m h d`), `ms` by default, to whole milliseconds. Characters after the unit are
-/// ignored: see [`after_time`].
+/// Parses a time with an optional unit (`us ms s m h d`), `ms` by default, to whole milliseconds.
+/// Characters after the unit are ignored: see [`after_time`].
 pub fn time(text: &str) -> Result<Duration, Bad> {
     time_in(text, "ms", 1000)
 }
@@ -69,14 +70,16 @@ pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration
     }
 }
 
-/// The character after the unit of a time, such as `2` in `1d2h`. HAProxy reads this as one day and warns.
+/// The character after the unit of a time, such as `2` in `1d2h`. HAProxy reads this as one day and
+/// warns.
 pub fn after_time(text: &str) -> Option<char> {
     let (_, rest) = number_and_rest(text).ok()?;
     let unit = UNITS.iter().find(|(name, _)| rest.starts_with(name));
     unit.and_then(|(name, _)| rest[name.len()..].chars().next())
 }
 
-/// Whether a time without a unit is so small that it may be meant in seconds instead of milliseconds.
+/// Whether a time without a unit is so small that it may be meant in seconds instead of
+/// milliseconds.
 pub fn is_suspicious_time(text: &str) -> bool {
     matches!(number_and_rest(text), Ok((1..100, "")))
 }

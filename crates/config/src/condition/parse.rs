@@ -105,7 +105,8 @@ impl<'a> Parser<'a> {
         Ok(TermKind::Parentheses(inner))
     }
 
-    /// The arguments in parentheses after a predicate's name. Without parentheses, there is one empty argument.
+    /// The arguments in parentheses after a predicate's name. Without parentheses, there is one
+    /// empty argument.
     fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<Octets>, ConditionError> {
         let mut args = Vec::new();
         let parenthesis = self.rest().starts_with(b"(");
@@ -141,7 +142,8 @@ impl<'a> Parser<'a> {
         Ok(args)
     }
 
-    /// One argument, up to a comma or parenthesis outside of quotes (manual §2.2, second level of quoting).
+    /// One argument, up to a comma or parenthesis outside of quotes (manual §2.2, second level of
+    /// quoting).
     fn argument(&mut self, predicate: &Predicate, index: usize) -> Result<Octets, ConditionError> {
         let mut arg = Vec::new();
         let mut quote = None;

@@ -31,7 +31,8 @@ impl Predicate {
     }
 }
 
-/// `args` has as many elements as the entry says. An error: the argument cannot be parsed, or the fact does not exist.
+/// `args` has as many elements as the entry says. An error: the argument cannot be parsed, or the
+/// fact does not exist.
 static PREDICATES: &[Predicate] = &[
     Predicate {
         name: "defined",

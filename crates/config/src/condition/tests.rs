@@ -1,6 +1,6 @@
-//! The results come from HAProxy 3.5-dev5 with `-cc` (0 true, 1 false, 2 error), those of the first table from its
-//! `check_condition` test. One differs: HAProxy reads the patch level of its own OpenSSL 3 from the wrong bits, so 3.0.22 is
-//! "before 3.0.1"; not here.
+//! The results come from HAProxy 3.5-dev5 with `-cc` (0 true, 1 false, 2 error), those of the first
+//! table from its `check_condition` test. One differs: HAProxy reads the patch level of its own
+//! OpenSSL 3 from the wrong bits, so 3.0.22 is "before 3.0.1"; not here.
 use super::*;
 
 fn build() -> BuildInfo {

@@ -1,7 +1,8 @@
 //! Version numbers of HAProxy and OpenSSL, in a form that can be compared.
 
-/// Parses `1.2.10.1-dev3-abcdef-20`: its four numbers, the kind of release (1 `dev`, 2 `rc`/`pre`, 3 final), its number and the
-/// number of commits. A missing part counts as zero. None if an invalid character follows a number.
+/// Parses `1.2.10.1-dev3-abcdef-20`: its four numbers, the kind of release (1 `dev`, 2 `rc`/`pre`,
+/// 3 final), its number and the number of commits. A missing part counts as zero. None if an
+/// invalid character follows a number.
 pub(super) fn haproxy(version: &str) -> Option<[u32; 7]> {
     let mut value = [0, 0, 0, 0, 3, 0, 0];
     let mut rest = version;
@@ -48,8 +49,8 @@ fn release_kind(text: &str) -> Option<(u32, &str)> {
         .find_map(|(tag, kind)| Some((*kind, text.strip_prefix(tag)?)))
 }
 
-/// Parses `major.minor.fix`, then nothing, letters (`1.1.1w`) or `-beta1`/`-dev`. The result is a number that grows with the
-/// version.
+/// Parses `major.minor.fix`, then nothing, letters (`1.1.1w`) or `-beta1`/`-dev`. The result is a
+/// number that grows with the version.
 pub(super) fn openssl(version: &str) -> Option<u64> {
     let (major, rest) = decimal(version);
     let (minor, rest) = decimal(rest.strip_prefix('.')?);
@@ -102,7 +103,8 @@ fn decimal(text: &str) -> (i64, &str) {
     )
 }
 
-/// C's `strtol` in base 0: whether the number at the start of `text` is not zero, and its length. None: no number.
+/// C's `strtol` in base 0: whether the number at the start of `text` is not zero, and its length.
+/// None: no number.
 pub(super) fn number_prefix(text: &str) -> Option<(bool, usize)> {
     let unsigned = strip_sign(text);
     let sign = text.len() - unsigned.len();

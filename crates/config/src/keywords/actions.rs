@@ -1,5 +1,5 @@
-//! The actions of the rule sets (manual §4.3, §4.4): one row each, with the sets in which it is valid. Parentheses or a number
-//! follow a name with `*`.
+//! The actions of the rule sets (manual §4.3, §4.4): one row each, with the sets in which it is
+//! valid. Parentheses or a number follow a name with `*`.
 
 use super::arguments::Args;
 use super::{Keyword, Places};

@@ -1,5 +1,5 @@
-//! The arguments of keywords without a parser, because they have no effect. They are detailed enough to refuse what HAProxy
-//! refuses.
+//! The arguments of keywords without a parser, because they have no effect. They are detailed
+//! enough to refuse what HAProxy refuses.
 
 use crate::build::Shared;
 use crate::build::line::{Cursor, Parse};
@@ -13,7 +13,8 @@ pub enum Args {
     Word,
     /// Any words; HAProxy ignores all of them.
     Any,
-    /// An integer in this range. Characters after its digits are ignored, as with C's `atoi`, which HAProxy uses for such words.
+    /// An integer in this range. Characters after its digits are ignored, as with C's `atoi`, which
+    /// HAProxy uses for such words.
     Number(i64, i64),
     /// The same, but no character may follow its digits.
     Integer(i64, i64),

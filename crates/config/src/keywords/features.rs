@@ -1,5 +1,5 @@
-//! Features that this version lacks but keywords configure. When a feature is implemented, it is removed from this list, and the
-//! rows that name it get parsers.
+//! Features that this version lacks but keywords configure. When a feature is implemented, it is
+//! removed from this list, and the rows that name it get parsers.
 
 /// A feature of HAProxy that does not exist here yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

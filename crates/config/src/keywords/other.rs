@@ -1,5 +1,6 @@
-//! The other sections. Sections that enable a feature which is not implemented are refused, and their keywords are checked by
-//! name. For sections that only describe such a feature, the arguments are checked, and they have no effect.
+//! The other sections. Sections that enable a feature which is not implemented are refused, and
+//! their keywords are checked by name. For sections that only describe such a feature, the
+//! arguments are checked, and they have no effect.
 
 use super::arguments::{Args, INTEGER, ON_OFF};
 use super::features::Feature::{self, *};

@@ -1,5 +1,5 @@
-//! Options of `server` and `default-server` lines (manual §5.2). Options of TLS and of health checks have separate tables
-//! ([`super::tls`], [`super::checks`]).
+//! Options of `server` and `default-server` lines (manual §5.2). Options of TLS and of health
+//! checks have separate tables ([`super::tls`], [`super::checks`]).
 
 use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};

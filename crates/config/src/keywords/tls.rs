@@ -1,5 +1,6 @@
-//! TLS options: for `bind` lines, for `server` and `default-server` lines, for certificate lists, and those that
-//! `ssl-default-bind-options` and `ssl-default-server-options` accept (manual §3.1, §5.1, §5.2).
+//! TLS options: for `bind` lines, for `server` and `default-server` lines, for certificate lists,
+//! and those that `ssl-default-bind-options` and `ssl-default-server-options` accept (manual §3.1,
+//! §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
 use super::{Keyword, Places, Secret};

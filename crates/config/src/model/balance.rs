@@ -13,8 +13,8 @@ pub enum Balance {
     StaticRr,
     /// The server with the fewest connections.
     LeastConn,
-    /// The server with the lowest expected latency (not in HAProxy): the peak-sensitive average of latencies (peak EWMA),
-    /// multiplied by the number of its current requests.
+    /// The server with the lowest expected latency (not in HAProxy): the peak-sensitive average of
+    /// latencies (peak EWMA), multiplied by the number of its current requests.
     LeastLatency,
     /// The first server with a free slot.
     First,
@@ -151,8 +151,9 @@ impl Balance {
 }
 
 impl Proxy {
-    /// Whether the weights of its servers can change at run time, and whether servers can be added. Where they cannot, a
-    /// weight is zero or the configured one, and `slowstart` does not change it.
+    /// Whether the weights of its servers can change at run time, and whether servers can be added.
+    /// Where they cannot, a weight is zero or the configured one, and `slowstart` does not change
+    /// it.
     #[must_use]
     pub fn has_dynamic_weights(&self) -> bool {
         match self.balance.facts().weights {

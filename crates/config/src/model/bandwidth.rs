@@ -6,7 +6,8 @@ use tables::Table;
 
 use super::Amount;
 
-/// A filter `bwlim-in` or `bwlim-out`. It applies to streams for which a rule `set-bandwidth-limit` enables it.
+/// A filter `bwlim-in` or `bwlim-out`. It applies to streams for which a rule `set-bandwidth-limit`
+/// enables it.
 #[derive(Debug)]
 pub struct BandwidthLimit {
     /// Its name in rules.

@@ -1,10 +1,12 @@
-//! The certificates that a line names, and the server names for each (manual §5.1 `crt`, `crt-list`; §12.7).
+//! The certificates that a line names, and the server names for each (manual §5.1 `crt`,
+//! `crt-list`; §12.7).
 
 use super::TlsOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files of a certificate. Files with a path here existed when they were searched; none was opened.
+/// The files of a certificate. Files with a path here existed when they were searched; none was
+/// opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSource {
     /// Its name in the runtime interface: the name in a `crt-store`, otherwise the path.
@@ -75,7 +77,8 @@ pub struct CrtListEntry {
 pub enum SniFilter {
     /// `www.example.com`
     Exact(Box<str>),
-    /// `*.example.com`, stored without the asterisk: matches a name that equals this after its first label is removed.
+    /// `*.example.com`, stored without the asterisk: matches a name that equals this after its
+    /// first label is removed.
     Wildcard(Box<str>),
     /// `!www.example.com`: excludes this name, although a wildcard of the same line matches it.
     Except(Box<str>),

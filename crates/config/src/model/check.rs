@@ -1,5 +1,5 @@
-//! Health checks of servers: the interval, the target, and the script of rules that a check runs (manual §4.2 `option httpchk`,
-//! `http-check`, `tcp-check`; §5.2).
+//! Health checks of servers: the interval, the target, and the script of rules that a check runs
+//! (manual §4.2 `option httpchk`, `http-check`, `tcp-check`; §5.2).
 
 use super::OutlierEjection;
 use net::Addr;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
-/// The result of a check (manual §9.3 `check_status`), in the order of HAProxy's numbers, which `show servers state` prints.
+/// The result of a check (manual §9.3 `check_status`), in the order of HAProxy's numbers, which
+/// `show servers state` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -141,7 +142,8 @@ pub struct ServerChecks {
     pub via_socks4: bool,
     /// `healthcheck`: the name of a section.
     pub section: Option<String>,
-    /// The script of that section; None: the script of the backend. Set after the whole configuration was read.
+    /// The script of that section; None: the script of the backend. Set after the whole
+    /// configuration was read.
     pub script: Option<Arc<CheckScript>>,
     /// `init-state`
     pub init_state: InitState,
@@ -161,7 +163,8 @@ pub struct ServerChecks {
     pub slowstart: Duration,
     /// `track`: the tracked server, as written.
     pub track: Option<String>,
-    /// The indexes of the tracked server's backend and of the server itself. Set after the whole configuration was read.
+    /// The indexes of the tracked server's backend and of the server itself. Set after the whole
+    /// configuration was read.
     pub tracked: Option<(usize, usize)>,
     /// Agent checks.
     pub agent: AgentChecks,

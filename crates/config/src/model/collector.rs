@@ -20,7 +20,8 @@ pub struct CollectorSection {
     pub feature_gates: Vec<String>,
     /// `threads`
     pub threads: u16,
-    /// `root-wait`: a trace that began here is decided this long after its root span arrived, unless the Collector's
-    /// configuration sets another time. Zero: the decision is not made earlier than usual.
+    /// `root-wait`: a trace that began here is decided this long after its root span arrived,
+    /// unless the Collector's configuration sets another time. Zero: the decision is not made
+    /// earlier than usual.
     pub root_wait: Duration,
 }

@@ -142,7 +142,8 @@ pub struct Global {
     pub tls: TlsGlobal,
 }
 
-/// Settings of the master of `-W` for its workers (manual §3.1 `master-worker`, `mworker-max-reloads`).
+/// Settings of the master of `-W` for its workers (manual §3.1 `master-worker`,
+/// `mworker-max-reloads`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MasterTune {
     /// `no-exit-on-failure`: the other workers continue if one dies.

@@ -7,18 +7,21 @@ pub struct H2Tune {
     pub clients: H2Side,
     /// Connections to servers (`tune.h2.be.*`).
     pub servers: H2Side,
-    /// Values for a side without its own (`tune.h2.initial-window-size`, `tune.h2.max-concurrent-streams`).
+    /// Values for a side without its own (`tune.h2.initial-window-size`,
+    /// `tune.h2.max-concurrent-streams`).
     pub both: H2Side,
-    /// `tune.h2.fe.max-total-streams`: a client's connection accepts no more streams after this many.
+    /// `tune.h2.fe.max-total-streams`: a client's connection accepts no more streams after this
+    /// many.
     pub total_streams_max: Option<u32>,
     /// `tune.h2.header-table-size`: the size of the HPACK table that peers may use.
     pub table_bytes: u32,
     /// `tune.h2.max-frame-size`; None: `tune.bufsize`.
     pub frame_bytes_max: Option<u32>,
-    /// `tune.glitches.kill.cpu-usage`: the CPU usage of the thread, in percent, from which a connection
-    /// ends when it reaches its threshold of glitches; 0: always.
+    /// `tune.glitches.kill.cpu-usage`: the CPU usage of the thread, in percent, from which a
+    /// connection ends when it reaches its threshold of glitches; 0: always.
     pub glitches_kill_percent: u32,
-    /// Whether WebSocket (RFC 8441) is announced to clients; `h2-workaround-bogus-websocket-clients` disables it.
+    /// Whether WebSocket (RFC 8441) is announced to clients;
+    /// `h2-workaround-bogus-websocket-clients` disables it.
     pub announces_websocket: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Persistence of clients on servers, and changes of a stream's timeouts and retries (manual §4.2, §4.4).
+//! Persistence of clients on servers, and changes of a stream's timeouts and retries (manual §4.2,
+//! §4.4).
 
 use sample::{Condition, Expr, LogFormat};
 use syntax::octets::Octets;

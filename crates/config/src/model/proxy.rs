@@ -35,14 +35,14 @@ pub enum StateFrom {
     Local,
 }
 
-/// A frontend, a backend or both. All proxies that start from the same `defaults` section share its rules, which precede their
-/// own.
+/// A frontend, a backend or both. All proxies that start from the same `defaults` section share its
+/// rules, which precede their own.
 #[derive(Debug, Default)]
 pub struct Proxy {
     /// Its name as written.
     pub name: super::ProxyName,
-    /// For a reserved place of a backend that can be added at run time: the index of its `defaults` in
-    /// [`super::Config::defaults`].
+    /// For a reserved place of a backend that can be added at run time: the index of its `defaults`
+    /// in [`super::Config::defaults`].
     pub reserve_of: Option<usize>,
     /// It accepts connections.
     pub is_frontend: bool,
@@ -73,7 +73,8 @@ pub struct Proxy {
     pub binds: Vec<Bind>,
     /// Most connections of the frontend.
     pub maxconn: Option<u32>,
-    /// `max-session-srv-conns`: most idle server connections that one client connection keeps for itself.
+    /// `max-session-srv-conns`: most idle server connections that one client connection keeps for
+    /// itself.
     pub session_srv_conns_max: u32,
     /// `rate-limit sessions`: most new connections per second.
     pub rate_limit_sessions: Option<u32>,
@@ -91,14 +92,16 @@ pub struct Proxy {
     pub monitor_uri_place: Option<sample::RulePlace>,
     /// `monitor fail`: if one of the conditions holds, the monitor's response is 503.
     pub monitor_fail: Vec<sample::Condition>,
-    /// `force-be-switch`: if one of the conditions holds, disabled and unpublished backends can be selected.
+    /// `force-be-switch`: if one of the conditions holds, disabled and unpublished backends can be
+    /// selected.
     pub force_be_switch: Vec<sample::Condition>,
     /// `capture cookie`.
     pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Arc<Server>>,
-    /// Its `default-server` lines and those of its `defaults`, in words: the defaults of servers that are added later.
+    /// Its `default-server` lines and those of its `defaults`, in words: the defaults of servers
+    /// that are added later.
     pub default_server_lines: Vec<Arc<[Octets]>>,
     /// `balance`.
     pub balance: Balance,
@@ -106,7 +109,8 @@ pub struct Proxy {
     pub hash_type: HashType,
     /// `hash-preserve-affinity`
     pub hash_affinity: HashAffinity,
-    /// `hash-balance-factor`: the highest load of a server, in percent of the average; 0 for no limit.
+    /// `hash-balance-factor`: the highest load of a server, in percent of the average; 0 for no
+    /// limit.
     pub hash_balance_factor: u32,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
@@ -132,7 +136,8 @@ pub struct Proxy {
     pub rdp_cookie: Option<Octets>,
     /// `http-send-name-header`: the header that carries the server's name.
     pub send_name_header: Option<Octets>,
-    /// Most requests that wait for the previous server of their client; None means no limit (`max-keep-alive-queue`).
+    /// Most requests that wait for the previous server of their client; None means no limit
+    /// (`max-keep-alive-queue`).
     pub max_keep_alive_queue: Option<u32>,
     /// The load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
@@ -210,7 +215,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Whether a request is aborted if its client closes before a server has it (manual §4.2 option abortonclose).
+    /// Whether a request is aborted if its client closes before a server has it (manual §4.2 option
+    /// abortonclose).
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
@@ -333,8 +339,8 @@ pub struct Options {
     pub log_health_checks: bool,
 }
 
-/// `option http-restrict-req-hdr-names`: the treatment of request headers whose names have characters other than letters, digits
-/// and hyphens.
+/// `option http-restrict-req-hdr-names`: the treatment of request headers whose names have
+/// characters other than letters, digits and hyphens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamePolicy {
     /// They are forwarded.

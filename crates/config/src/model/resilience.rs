@@ -18,7 +18,8 @@ pub struct OutlierEjection {
     pub errors: u32,
     /// The least percentage of successful requests in a window; 0 for no limit.
     pub success_percent: u32,
-    /// The highest mean latency in a window, in percent of that of the other servers; 0 for no limit.
+    /// The highest mean latency in a window, in percent of that of the other servers; 0 for no
+    /// limit.
     pub latency_percent: u32,
     /// With fewer requests in a window, success and latency are not evaluated.
     pub requests: u32,

@@ -50,7 +50,8 @@ pub enum HttpAction {
         method: NameMethod,
     },
     NormalizeUri(Normalizer),
-    /// For the following rules of the set: whether a rewrite that does not fit makes the message fail.
+    /// For the following rules of the set: whether a rewrite that does not fit makes the message
+    /// fail.
     StrictMode(bool),
     EarlyHint {
         name: http::FieldName,
@@ -242,7 +243,8 @@ pub struct HeaderRewrite {
 /// A replacement by a regular expression.
 #[derive(Debug)]
 pub struct Rewrite {
-    /// An index among all rewrites of the configuration, without gaps from 0: it selects the worker's state for matching.
+    /// An index among all rewrites of the configuration, without gaps from 0: it selects the
+    /// worker's state for matching.
     pub id: usize,
     /// The pattern.
     pub regex: Regex,

@@ -172,12 +172,14 @@ pub struct ServerOptions {
     pub proto: Option<Proto>,
     /// `ws`: the protocol of WebSocket requests; None: the same as for others (`auto`).
     pub ws: Option<Proto>,
-    /// `pool-conn-name`: the name that distinguishes idle connections; None: the server name for TLS.
+    /// `pool-conn-name`: the name that distinguishes idle connections; None: the server name for
+    /// TLS.
     pub pool_conn_name: Option<sample::Expr>,
 }
 
 impl ServerOptions {
-    /// The number of idle connections that are kept and counted; None if they are neither limited nor counted.
+    /// The number of idle connections that are kept and counted; None if they are neither limited
+    /// nor counted.
     #[must_use]
     pub fn idle_max(&self) -> Option<u32> {
         self.pool_max_conn
@@ -227,8 +229,8 @@ impl Default for ServerOptions {
     }
 }
 
-/// The address of a server. `PortOffset`: the port is `+N`/`-N` relative to the client's destination port. The unspecified
-/// address means the client's destination address.
+/// The address of a server. `PortOffset`: the port is `+N`/`-N` relative to the client's
+/// destination port. The unspecified address means the client's destination address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
     /// A whole address.
@@ -333,6 +335,7 @@ pub enum ForeignSource {
     Client,
     /// The client's address; the system chooses the port.
     ClientIp,
-    /// The address in a request header; the system chooses the port. Requests without the header use [`Source::addr`].
+    /// The address in a request header; the system chooses the port. Requests without the header
+    /// use [`Source::addr`].
     Header(sample::Expr),
 }

@@ -1,5 +1,5 @@
-//! TLS of `bind` and `server` lines (manual §5.1, §5.2) and of `global` (§3): the settings in the files, with IANA's numbers. The
-//! engine reads the files that are named here.
+//! TLS of `bind` and `server` lines (manual §5.1, §5.2) and of `global` (§3): the settings in the
+//! files, with IANA's numbers. The engine reads the files that are named here.
 
 use super::{CertificateSource, CrtList};
 use std::path::PathBuf;
@@ -36,7 +36,8 @@ pub struct TlsVersions {
     pub min: Option<u16>,
     /// The number of `ssl-max-ver`.
     pub max: Option<u16>,
-    /// Numbers of the versions that `no-tlsv12` and related options disable. They apply if neither of the other fields is set.
+    /// Numbers of the versions that `no-tlsv12` and related options disable. They apply if neither
+    /// of the other fields is set.
     pub off: Vec<u16>,
 }
 
@@ -84,8 +85,8 @@ pub enum CaFile {
     Path(PathBuf),
 }
 
-/// TLS options of `bind` and `server` lines and of certificate lists, with those of `ssl-default-bind-*` and
-/// `ssl-default-server-*` merged. None is the engine's default.
+/// TLS options of `bind` and `server` lines and of certificate lists, with those of
+/// `ssl-default-bind-*` and `ssl-default-server-*` merged. None is the engine's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// `ssl-min-ver`, `ssl-max-ver`, `no-tlsv12`, `force-tlsv13` …
@@ -118,7 +119,8 @@ pub struct TlsOptions {
     pub allow_0rtt: bool,
 }
 
-/// Verification errors of a client's certificate that do not end a handshake, as OpenSSL's numbers (`X509_V_ERR_*`).
+/// Verification errors of a client's certificate that do not end a handshake, as OpenSSL's numbers
+/// (`X509_V_ERR_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredErrors {
     /// All errors.
@@ -140,7 +142,8 @@ impl IgnoredErrors {
 pub struct BindTls {
     /// The options for certificates without options of their own ([`CertificateSource::options`]).
     pub options: TlsOptions,
-    /// `crt`, `default-crt`, `crt-list` and `ssl-f-use` in the order of the line, directories and bundles expanded.
+    /// `crt`, `default-crt`, `crt-list` and `ssl-f-use` in the order of the line, directories and
+    /// bundles expanded.
     pub certificates: Vec<Arc<CertificateSource>>,
     /// The lists of `crt-list`, and the directories of `crt`.
     pub crt_lists: Vec<Arc<CrtList>>,
@@ -180,7 +183,8 @@ impl BindTls {
 /// TLS of a `server` line, applied to the settings of `default-server`.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    /// Connections for traffic use TLS (`ssl`). Without it, only health checks may ([`ServerTls::check`]).
+    /// Connections for traffic use TLS (`ssl`). Without it, only health checks may
+    /// ([`ServerTls::check`]).
     pub ssl: bool,
     /// `no-ssl` was written.
     pub is_refused: bool,
@@ -190,7 +194,8 @@ pub struct ServerTls {
     pub options: TlsOptions,
     /// The requested server name, evaluated for each connection.
     pub sni: Option<sample::Expr>,
-    /// Without `sni`, HTTP connections request the host of the request without its port. This does not apply to TCP.
+    /// Without `sni`, HTTP connections request the host of the request without its port. This does
+    /// not apply to TCP.
     pub sni_auto: bool,
     /// The name that the certificate must have if no server name is requested.
     pub verifyhost: Option<String>,
@@ -220,8 +225,8 @@ impl Default for ServerTls {
 }
 
 impl ServerTls {
-    /// Whether the server's certificate is verified. This is the default, unless `verify none` or `ssl-server-verify none` is
-    /// set.
+    /// Whether the server's certificate is verified. This is the default, unless `verify none` or
+    /// `ssl-server-verify none` is set.
     #[must_use]
     pub fn verifies(&self) -> bool {
         self.options.verify != Some(TlsVerify::None)
@@ -231,7 +236,8 @@ impl ServerTls {
 /// TLS of a server's health checks.
 #[derive(Clone, Debug, Default)]
 pub struct CheckTls {
-    /// `check-ssl` and `no-check-ssl`. None: like the traffic, unless the check has an address or a port of its own.
+    /// `check-ssl` and `no-check-ssl`. None: like the traffic, unless the check has an address or a
+    /// port of its own.
     pub ssl: Option<bool>,
     /// `check-sni`
     pub sni: Option<String>,
@@ -288,7 +294,8 @@ pub struct TlsGlobal {
     pub for_jwt: Vec<Arc<CertificateSource>>,
     /// `ocsp-update.…`
     pub ocsp: OcspUpdates,
-    /// `ssl-load-extra-del-ext`: the certificate's `.crt` is removed before the names of its other files are built.
+    /// `ssl-load-extra-del-ext`: the certificate's `.crt` is removed before the names of its other
+    /// files are built.
     pub takes_off_crt: bool,
     /// `ssl-skip-self-issued-ca`: a self-signed authority is not sent.
     pub skips_self_issued_ca: bool,
@@ -300,17 +307,20 @@ pub struct TlsGlobal {
     pub maxsslrate: Option<u32>,
     /// `tune.ssl.cachesize`: blocks of cached sessions; 0 means none.
     pub cache_blocks: u32,
-    /// `tune.ssl.ssl-ctx-cache-size`: most generated certificates that each line caches; 0 means none.
+    /// `tune.ssl.ssl-ctx-cache-size`: most generated certificates that each line caches; 0 means
+    /// none.
     pub cache_made: u32,
     /// `tune.ssl.lifetime`: the time during which a session may be resumed.
     pub lifetime: Duration,
     /// `tune.ssl.hard-maxrecord`: most bytes of a record; None: the maximum of the protocol.
     pub hard_maxrecord_bytes: Option<u32>,
-    /// `tune.ssl.maxrecord`: most payload bytes of a record at the beginning of a transfer; None: no separate limit.
+    /// `tune.ssl.maxrecord`: most payload bytes of a record at the beginning of a transfer; None:
+    /// no separate limit.
     pub maxrecord_bytes: Option<u32>,
     /// `tune.idletimer`: after a pause of this length, a transfer counts as new.
     pub idletimer: Duration,
-    /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 means none.
+    /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 means
+    /// none.
     pub capture_bytes: u32,
 }
 

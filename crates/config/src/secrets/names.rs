@@ -49,8 +49,8 @@ pub(super) fn names_secret(name: &str) -> bool {
     is_secret(name) || words.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// The offset of the value in `name: value`, `name=value`, `"name":"value"`, or `Bearer value`. `is_sent`:
-/// the text is a check's, and may be `AUTH value`.
+/// The offset of the value in `name: value`, `name=value`, `"name":"value"`, or `Bearer value`.
+/// `is_sent`: the text is a check's, and may be `AUTH value`.
 pub(super) fn value_of_secret(text: &str, is_sent: bool) -> Option<usize> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let bytes = text.as_bytes();

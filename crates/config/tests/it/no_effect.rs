@@ -1,5 +1,5 @@
-//! Keywords without an effect: those that only configure a missing feature are accepted and reported; those that enable it are
-//! refused.
+//! Keywords without an effect: those that only configure a missing feature are accepted and
+//! reported; those that enable it are refused.
 
 use crate::common;
 

@@ -1,9 +1,10 @@
 //! Connections to all addresses of a name, used by calls in turn: gRPC's policy `round_robin`.
 //!
-//! Nothing happens before the first call. From then on each address has a task that keeps a connection to it: an address that
-//! fails is skipped and tried again, with growing pauses. A call takes the next open connection. It waits while one may open
-//! soon, and fails when every address has failed. The next call then makes all tasks reconnect at once, so that an address that
-//! works again is found however long it was down.
+//! Nothing happens before the first call. From then on each address has a task that keeps a
+//! connection to it: an address that fails is skipped and tried again, with growing pauses. A call
+//! takes the next open connection. It waits while one may open soon, and fails when every address
+//! has failed. The next call then makes all tasks reconnect at once, so that an address that works
+//! again is found however long it was down.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,7 +26,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 const ASK_FAILED: Duration = Duration::from_secs(1);
 /// The time limit of a connection attempt (gRPC: `MIN_CONNECT_TIMEOUT`).
 const CONNECT_MAX: Duration = Duration::from_secs(20);
-/// The first and the longest pause before a failed address is tried again; it grows by three fifths (gRPC: connection backoff).
+/// The first and the longest pause before a failed address is tried again; it grows by three fifths
+/// (gRPC: connection backoff).
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(120);
 /// The share by which a pause is shorter or longer.
@@ -113,7 +115,8 @@ impl<W: World> Lanes<W> {
                 table: Mutex::new(Table {
                     name: Name::Asked,
                     lanes: Vec::new(),
-                    // A random start, so that processes that start together do not all begin with the same address.
+                    // A random start, so that processes that start together do not all begin with
+                    // the same address.
                     next: random() as usize % ADDRESSES_MAX,
                 }),
                 changed: Notify::new(),
@@ -123,7 +126,8 @@ impl<W: World> Lanes<W> {
         }
     }
 
-    /// The next connection in turn. May wait as long as a connection attempt takes. Must be called within the runtime.
+    /// The next connection in turn. May wait as long as a connection attempt takes. Must be called
+    /// within the runtime.
     ///
     /// # Errors
     /// There is no connection.

@@ -1,4 +1,5 @@
-//! The exporter `otlp_grpc`: sends encoded requests over one connection, or over one to each address of a name.
+//! The exporter `otlp_grpc`: sends encoded requests over one connection, or over one to each
+//! address of a name.
 
 mod dialer;
 mod lanes;

@@ -314,7 +314,8 @@ async fn receivers_share_the_calls_and_one_that_goes_costs_none() {
     assert_eq!(one.count(), before + 10);
 }
 
-/// The connection to the only address was closed while nothing was sent: the call waits for the next one.
+/// The connection to the only address was closed while nothing was sent: the call waits for the
+/// next one.
 #[tokio::test]
 async fn one_that_is_there_again_is_found_at_once() {
     let first = Receiver::at("127.0.0.1:0").await;

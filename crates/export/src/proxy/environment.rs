@@ -1,5 +1,5 @@
-//! Proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, or the same in lower case, with the rules of Go
-//! programs (golang.org/x/net/http/httpproxy).
+//! Proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, or the same in lower
+//! case, with the rules of Go programs (golang.org/x/net/http/httpproxy).
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use ipnet::IpNet;
 
 use super::Proxy;
 
-/// The configured proxies. The loopback addresses of this machine are never reached through a proxy.
+/// The configured proxies. The loopback addresses of this machine are never reached through a
+/// proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<Proxy>,

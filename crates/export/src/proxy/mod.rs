@@ -1,4 +1,5 @@
-//! A proxy between an exporter and its receiver: an HTTP proxy (RFC 9110 sections 3.7 and 9.3.6), or SOCKS 5 (RFC 1928).
+//! A proxy between an exporter and its receiver: an HTTP proxy (RFC 9110 sections 3.7 and 9.3.6),
+//! or SOCKS 5 (RFC 1928).
 
 mod environment;
 
@@ -49,8 +50,9 @@ const SOCKS_PORT: u16 = 1080;
 const SOCKS_USER_BYTES_MAX: usize = 255;
 
 impl Proxy {
-    /// Reads `http://host:port` or `http://user:password@host:port`, where user and password may contain `%` escapes; or the same
-    /// with `https`, `socks5` or `socks5h`. With either of the last two, the proxy resolves the receiver's name.
+    /// Reads `http://host:port` or `http://user:password@host:port`, where user and password may
+    /// contain `%` escapes; or the same with `https`, `socks5` or `socks5h`. With either of the
+    /// last two, the proxy resolves the receiver's name.
     ///
     /// # Errors
     /// The URL is invalid. The error does not contain its text, which may hold a password.

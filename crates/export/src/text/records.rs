@@ -1,4 +1,5 @@
-//! Spans and log records as text, read from protobuf field by field (`opentelemetry/proto/{trace,logs}/v1`).
+//! Spans and log records as text, read from protobuf field by field
+//! (`opentelemetry/proto/{trace,logs}/v1`).
 
 use otlp::Signal;
 

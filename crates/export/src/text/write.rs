@@ -17,8 +17,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SECONDS_KEPT: usize = 8;
 /// The size of a second's text, such as `2023-11-14T22:13:20`.
 const SECOND_BYTES: usize = 19;
-/// Below this limit a quotient by 1000 has at most 15 digits, which every `f64` distinguishes: the shortest text that parses to
-/// the quotient is then its digits.
+/// Below this limit a quotient by 1000 has at most 15 digits, which every `f64` distinguishes: the
+/// shortest text that parses to the quotient is then its digits.
 const EXACT_NS_MAX: u64 = 1_000_000_000_000_000;
 
 /// The output, and caches of recent texts.
@@ -106,7 +106,8 @@ impl Writer {
         }
         self.out.extend_from_slice(&self.seconds[place].1);
         if rest > 0 {
-            // Adding one second puts a digit before those of the fraction; the decimal point replaces it.
+            // Adding one second puts a digit before those of the fraction; the decimal point
+            // replaces it.
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(SECOND_NS + rest).trim_end_matches('0');
             self.out.push(b'.');

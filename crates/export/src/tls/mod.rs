@@ -1,4 +1,5 @@
-//! TLS of exporters, and helpers for servers of telemetry with the same settings: rustls, configured by the settings.
+//! TLS of exporters, and helpers for servers of telemetry with the same settings: rustls,
+//! configured by the settings.
 
 mod anyone;
 mod reload;
@@ -94,7 +95,8 @@ fn server_name(name: &str) -> Result<ServerName<'static>, String> {
 
 type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
 
-/// The crypto provider: all suites, or for TLS 1.2 those with the given names, and the key exchanges with the given names.
+/// The crypto provider: all suites, or for TLS 1.2 those with the given names, and the key
+/// exchanges with the given names.
 ///
 /// # Errors
 /// A key exchange is unknown.

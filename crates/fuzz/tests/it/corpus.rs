@@ -1,6 +1,7 @@
 //! Every target over its kept corpus, and over mutations of it that are the same in every run.
 //!
-//! `SPANGATE_FUZZ_RUNS` sets how many mutations each target gets, `SPANGATE_FUZZ_SEED` where they begin.
+//! `SPANGATE_FUZZ_RUNS` sets how many mutations each target gets, `SPANGATE_FUZZ_SEED` where they
+//! begin.
 
 use spangate_fuzz::mutate::{Random, mutate};
 use spangate_fuzz::{TARGETS, Target};

@@ -36,7 +36,8 @@ pub(crate) fn bind(input: &[u8]) -> Parsed {
     }
 }
 
-/// A length and the bytes after it; an error if its form is not the one that servers use. None if it is incomplete.
+/// A length and the bytes after it; an error if its form is not the one that servers use. None if
+/// it is incomplete.
 fn length(input: &[u8]) -> Option<(Result<usize, ()>, &[u8])> {
     let (first, rest) = input.split_first()?;
     let bytes = match first {

@@ -1,4 +1,5 @@
-//! The reply of an agent of the stream processing offload protocol to HELLO (HAProxy's `doc/SPOE.txt` §3.2).
+//! The reply of an agent of the stream processing offload protocol to HELLO (HAProxy's
+//! `doc/SPOE.txt` §3.2).
 
 use config::model::CheckStatus;
 
@@ -140,7 +141,8 @@ fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A variable-length number: up to 239 in one byte; otherwise four bits in the first byte and seven in each following one.
+/// A variable-length number: up to 239 in one byte; otherwise four bits in the first byte and seven
+/// in each following one.
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let mut next = || {
         let (first, after) = rest.split_first()?;

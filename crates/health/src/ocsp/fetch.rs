@@ -28,7 +28,8 @@ const EXCHANGE: Duration = Duration::from_secs(30);
 const ADDRESSES_MAX: usize = 4;
 const HTTP_PORT: u16 = 80;
 
-/// The response to a request (both DER), from the responder or through a proxy. It is not parsed here.
+/// The response to a request (both DER), from the responder or through a proxy. It is not parsed
+/// here.
 pub(super) async fn fetch(
     uri: &str,
     request: &[u8],

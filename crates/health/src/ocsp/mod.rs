@@ -1,7 +1,8 @@
 //! Updates of the status of certificates from their responders (manual §5.1 ocsp-update, RFC 6960).
 //!
-//! [`schedule`] says which certificate is due when, [`fetch`] queries its responder. One request is in flight at a time. A
-//! response is checked against the issuer before it is stapled, and every outcome is logged.
+//! [`schedule`] says which certificate is due when, [`fetch`] queries its responder. One request is
+//! in flight at a time. A response is checked against the issuer before it is stapled, and every
+//! outcome is logged.
 
 mod fetch;
 mod schedule;
@@ -21,7 +22,8 @@ use schedule::{Delays, Due, Schedule};
 /// The longest wait between two readings of the clock: it may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// The outcome of an update, with the numbers of the runtime interface (management guide §9.3 show ssl ocsp-updates).
+/// The outcome of an update, with the numbers of the runtime interface (management guide §9.3 show
+/// ssl ocsp-updates).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OcspOutcome {
     /// No update has ended.

@@ -1,5 +1,6 @@
-//! The schedule of status updates: as soon as possible without a status, otherwise before the status expires, within
-//! `ocsp-update.mindelay` and `ocsp-update.maxdelay`; after a failure, with a pause that doubles.
+//! The schedule of status updates: as soon as possible without a status, otherwise before the
+//! status expires, within `ocsp-update.mindelay` and `ocsp-update.maxdelay`; after a failure, with
+//! a pause that doubles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,8 +220,8 @@ impl Schedule {
         Due::Now(entry.subject.clone())
     }
 
-    /// Records the result of an update: when the new status expires, or why there is none. None if the certificate is no longer
-    /// wanted.
+    /// Records the result of an update: when the new status expires, or why there is none. None if
+    /// the certificate is no longer wanted.
     pub fn ended(
         &mut self,
         id: &CertId,

@@ -1,7 +1,7 @@
 //! Walks a body: finds its payload in the input and the end of the message (RFC 9112 §6, §7.1).
 //!
-//! The state is a few bytes, and decoding continues from any cut of the input; only an incomplete trailer section is buffered
-//! here, up to the limit of a head.
+//! The state is a few bytes, and decoding continues from any cut of the input; only an incomplete
+//! trailer section is buffered here, up to the limit of a head.
 
 use super::{Framing, Limits, Strictness, error::ParseError, parse};
 use crate::Head;
@@ -24,7 +24,8 @@ pub enum Piece<'a> {
     End,
 }
 
-/// The decoder's state between inputs: a few bytes, plus a buffer only for an incomplete trailer section.
+/// The decoder's state between inputs: a few bytes, plus a buffer only for an incomplete trailer
+/// section.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     state: State,
@@ -104,8 +105,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes one step. Returns how many bytes of `input` it consumed and what they were. Do not pass consumed bytes again; the
-    /// payload of a `Data` step is the last part of them. `trailers` is cleared when a trailer section is parsed.
+    /// Takes one step. Returns how many bytes of `input` it consumed and what they were. Do not
+    /// pass consumed bytes again; the payload of a `Data` step is the last part of them. `trailers`
+    /// is cleared when a trailer section is parsed.
     ///
     /// # Errors
     /// Malformed chunk size, extension, trailer; limits.
@@ -134,8 +136,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes back the last `count` bytes of the current `Data` piece; the caller passes them again. `count` is at most the
-    /// piece's size.
+    /// Takes back the last `count` bytes of the current `Data` piece; the caller passes them again.
+    /// `count` is at most the piece's size.
     pub fn unread(&mut self, count: usize) {
         let count = count as u64;
         self.state = match (self.state, self.is_chunked) {
@@ -165,7 +167,8 @@ impl BodyDecoder {
         self.state == State::UntilClose
     }
 
-    /// Announced payload bytes that have not arrived yet: of the whole body, or of the current chunk.
+    /// Announced payload bytes that have not arrived yet: of the whole body, or of the current
+    /// chunk.
     #[must_use]
     pub fn announced(&self) -> u64 {
         match self.state {

@@ -9,7 +9,8 @@ macro_rules! errors {
         }
 
         impl ParseError {
-            /// The status of the reply to a request refused for this rule. A response refused for it is a 502.
+            /// The status of the reply to a request refused for this rule. A response refused for
+            /// it is a 502.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(ParseError::$id => $status,)+ }

@@ -88,7 +88,8 @@ impl Facts {
         }
     }
 
-    /// Records a field whose value lies in `buf`. Kept out of the loop over fields, because most fields do not need it.
+    /// Records a field whose value lies in `buf`. Kept out of the loop over fields, because most
+    /// fields do not need it.
     #[inline(never)]
     pub fn field(&mut self, buf: &[u8], id: Name, value: Span) -> Result<Keep, ParseError> {
         let text = || &buf[value.at as usize..(value.at + value.len) as usize];

@@ -4,8 +4,8 @@ use super::facts::{Facts, is_http2};
 use crate::bytes::list;
 use crate::{Head, Name};
 
-/// Removes hop-by-hop information from a head: the connection options of `Connection`, the fields that `Connection` names, and an
-/// upgrade to HTTP/2, whose messages the proxy could not parse.
+/// Removes hop-by-hop information from a head: the connection options of `Connection`, the fields
+/// that `Connection` names, and an upgrade to HTTP/2, whose messages the proxy could not parse.
 #[inline]
 pub(super) fn keep_end_to_end(head: &mut Head, facts: &Facts) {
     let upgrade = facts.upgrade_option && !facts.upgrade_field;
@@ -27,7 +27,8 @@ pub(super) fn keep_end_to_end(head: &mut Head, facts: &Facts) {
     }
 }
 
-/// Removes the fields that `Connection` names, except those that every recipient needs or that are handled elsewhere.
+/// Removes the fields that `Connection` names, except those that every recipient needs or that are
+/// handled elsewhere.
 #[cold]
 fn remove_named(head: &mut Head) {
     let values = head.get_all(Name::Connection);

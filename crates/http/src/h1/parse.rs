@@ -1,6 +1,7 @@
 //! The grammar of start lines and field lines (RFC 9112 §2–§5). Other modules decide their meaning.
 //!
-//! The bytes are copied into the head's buffer once and parsed there, so every offset refers to that buffer.
+//! The bytes are copied into the head's buffer once and parsed there, so every offset refers to
+//! that buffer.
 
 use super::facts::{Facts, Keep};
 use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
@@ -8,7 +9,8 @@ use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
 use crate::head::{Field, Span, span};
 use crate::{Head, Name, Version};
 
-/// Inputs up to this size are copied whole; of longer ones only the head, so that a body after it is not copied.
+/// Inputs up to this size are copied whole; of longer ones only the head, so that a body after it
+/// is not copied.
 const COPY_ALL_MAX: usize = 1024;
 
 /// Why parsing stopped before the end of the head.
@@ -142,7 +144,8 @@ impl<'a> Parser<'a> {
         &self.head.buf[from..self.at]
     }
 
-    /// Skips the spaces between two words of a request line, however many there are; the line is written with one.
+    /// Skips the spaces between two words of a request line, however many there are; the line is
+    /// written with one.
     pub fn spaces(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         self.space(otherwise)?;
         while self.byte(self.at) == b' ' {
@@ -151,7 +154,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Skips the one space between two words of a start line; when relaxed, any number of spaces and tabs.
+    /// Skips the one space between two words of a start line; when relaxed, any number of spaces
+    /// and tabs.
     pub fn space(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         if self.byte(self.at) == b' ' {
             self.at += 1;
@@ -210,8 +214,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// If the length permits, marks the start line that began at `from` as ready to be written unchanged: parts that add up to
-    /// that length, with a version that is written unchanged, can only be separated by one space each.
+    /// If the length permits, marks the start line that began at `from` as ready to be written
+    /// unchanged: parts that add up to that length, with a version that is written unchanged, can
+    /// only be separated by one space each.
     #[inline]
     pub fn keep_line(&mut self, from: usize, parts_len: usize) {
         const SPACES_AND_CRLF: usize = 4;
@@ -283,8 +288,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Skips a field name up to its colon and lower-cases it. Returns its length and whether it is a token; it always is unless
-    /// relaxed.
+    /// Skips a field name up to its colon and lower-cases it. Returns its length and whether it is
+    /// a token; it always is unless relaxed.
     #[inline]
     fn field_name(&self, buf: &mut [u8], from: usize) -> Result<(usize, bool), Stop> {
         let mut at = lower_name(buf, from);
@@ -328,8 +333,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips a field value and its line end, and trims the value. When relaxed, continuation lines are joined with spaces (RFC
-    /// 9112 §5.2).
+    /// Skips a field value and its line end, and trims the value. When relaxed, continuation lines
+    /// are joined with spaces (RFC 9112 §5.2).
     #[inline(never)]
     fn field_value(&self, buf: &mut [u8], from: usize) -> Result<(Span, usize), Stop> {
         let mut at = from;
@@ -377,8 +382,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value after the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for every other
-/// layout.
+/// The value after the colon of a field line of the usual layout: one space, text, CRLF, then
+/// another line. None for every other layout.
 #[inline]
 fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
     let from = colon + 2;

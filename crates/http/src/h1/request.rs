@@ -49,8 +49,8 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
     })
 }
 
-/// Parses the request line (RFC 9112 §3). Returns whether fields follow: not in HTTP/0.9, which only a relaxed parser accepts,
-/// and only for GET.
+/// Parses the request line (RFC 9112 §3). Returns whether fields follow: not in HTTP/0.9, which
+/// only a relaxed parser accepts, and only for GET.
 fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     let from = parser.at;
     let method = Method::from_bytes(parser.token());
@@ -103,7 +103,8 @@ fn http09(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     Ok(false)
 }
 
-/// The end of the request target: the next white space. A relaxed parser accepts `#` and bytes above 127.
+/// The end of the request target: the next white space. A relaxed parser accepts `#` and bytes
+/// above 127.
 fn target_end(parser: &Parser<'_>) -> Result<usize, Stop> {
     let mut at = parser.at;
     loop {
@@ -117,7 +118,8 @@ fn target_end(parser: &Parser<'_>) -> Result<usize, Stop> {
     }
 }
 
-/// Checks that the form of the target fits the method (RFC 9112 §3.2), and that `Host` equals the target's authority.
+/// Checks that the form of the target fits the method (RFC 9112 §3.2), and that `Host` equals the
+/// target's authority.
 fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     let method = head.method();
     if head.target().first() == Some(&b'/') {
@@ -167,8 +169,8 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     }
 }
 
-/// The authority of `CONNECT` needs a port, and `Host` must name the same host and port; it may omit a default port. Returns the
-/// length to which `Host` is cut if it has a default port.
+/// The authority of `CONNECT` needs a port, and `Host` must name the same host and port; it may
+/// omit a default port. Returns the length to which `Host` is cut if it has a default port.
 fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, ParseError> {
     let (name, Some(port @ [_, ..])) = host_port(authority) else {
         return Err(ParseError::BadAuthority);
@@ -185,7 +187,8 @@ fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, 
     }
 }
 
-/// Removes the default port from an absolute target and adds a missing path; `Host` then follows the target (RFC 3986 §6.2.3).
+/// Removes the default port from an absolute target and adds a missing path; `Host` then follows
+/// the target (RFC 3986 §6.2.3).
 fn normalise_absolute(head: &mut Head) {
     let parts = split(head.target());
     let target = head.start.target;

@@ -161,7 +161,8 @@ fn framing(head: &mut Head, facts: &Facts, to: Method) -> Framing {
     }
 }
 
-/// Leaves one `Transfer-Encoding`, so that what a relaxed parser accepted cannot confuse the next recipient.
+/// Leaves one `Transfer-Encoding`, so that what a relaxed parser accepted cannot confuse the next
+/// recipient.
 fn one_transfer_encoding(head: &mut Head, chunked: bool) {
     let is_chunked = |(_, value): (_, &[u8])| value.eq_ignore_ascii_case(b"chunked");
     let one = head.get_all(Name::TransferEncoding).count() == 1;

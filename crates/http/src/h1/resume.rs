@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-/// The end of the first head in `input`: after the first empty line that follows another line. The search starts at `from`, the
-/// number of bytes examined before.
+/// The end of the first head in `input`: after the first empty line that follows another line. The
+/// search starts at `from`, the number of bytes examined before.
 #[must_use]
 pub fn head_end(input: &[u8], from: usize) -> Option<usize> {
     // The relevant line ends may have begun up to two bytes earlier.
@@ -19,8 +19,8 @@ pub fn head_end(input: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Says when to parse an incomplete head again, at a cost linear in the head's length: when the new bytes contain its end, and
-/// otherwise, to find errors early, each time the input has doubled.
+/// Says when to parse an incomplete head again, at a cost linear in the head's length: when the new
+/// bytes contain its end, and otherwise, to find errors early, each time the input has doubled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resume {
     scanned: usize,
@@ -28,7 +28,8 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// `input` is all of the head received so far; call this once before each parse. The first call returns true.
+    /// `input` is all of the head received so far; call this once before each parse. The first call
+    /// returns true.
     pub fn is_worth_it(&mut self, input: &[u8], limits: super::Limits) -> bool {
         let ends = head_end(input, self.scanned).is_some();
         let full = input.len() >= limits.head_bytes_max;

@@ -1,4 +1,5 @@
-//! What is accepted and refused, rule by rule; and that the result does not depend on how the bytes come.
+//! What is accepted and refused, rule by rule; and that the result does not depend on how the bytes
+//! come.
 
 use super::*;
 use crate::{Method, Version};

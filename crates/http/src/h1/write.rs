@@ -77,8 +77,8 @@ fn end(connection: Option<Connection>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the start line at `run`, if the buffer has one, and the fields. Adjacent parts of the buffer that are in wire form are
-/// copied in one piece.
+/// Appends the start line at `run`, if the buffer has one, and the fields. Adjacent parts of the
+/// buffer that are in wire form are copied in one piece.
 fn write_from(head: &Head, mut run: Span, out: &mut Vec<u8>) {
     for field in head.fields.iter().filter(|field| field.live) {
         if !field.line {

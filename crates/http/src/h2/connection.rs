@@ -78,7 +78,8 @@ struct Load {
     /// See [`Limits::idle_frames_max`].
     idle_frames: u32,
     glitches: u32,
-    /// Small credits that answer payload which we sent: many peers credit each frame, on its stream and on the connection.
+    /// Small credits that answer payload which we sent: many peers credit each frame, on its stream
+    /// and on the connection.
     credits_due: u32,
     /// See [`Connection::set_glitch_kill`].
     spares_glitches: bool,
@@ -187,8 +188,8 @@ impl Connection {
         frame::settings(&settings, out);
     }
 
-    /// Opens the window of the whole connection. This waits for the peer's settings: some peers accept nothing between our
-    /// settings and our acknowledgement of theirs.
+    /// Opens the window of the whole connection. This waits for the peer's settings: some peers
+    /// accept nothing between our settings and our acknowledgement of theirs.
     fn open_window(&self, out: &mut Vec<u8>) {
         let credit = self.limits.connection_window_bytes - WINDOW_DEFAULT;
         if credit > 0 {
@@ -233,7 +234,8 @@ impl Connection {
         most.saturating_sub(self.streams.len())
     }
 
-    /// The peer supports the extended CONNECT (RFC 8441 §3). A client knows this after [`super::Event::Settings`].
+    /// The peer supports the extended CONNECT (RFC 8441 §3). A client knows this after
+    /// [`super::Event::Settings`].
     #[must_use]
     pub fn takes_extended_connect(&self) -> bool {
         self.peer.extended_connect
@@ -257,8 +259,8 @@ impl Connection {
         self.load.glitches
     }
 
-    /// Whether a glitch ends the connection once [`Limits::glitches_max`] is reached, from now on. Without a call it does
-    /// (`tune.glitches.kill.cpu-usage`).
+    /// Whether a glitch ends the connection once [`Limits::glitches_max`] is reached, from now on.
+    /// Without a call it does (`tune.glitches.kill.cpu-usage`).
     pub fn set_glitch_kill(&mut self, kills: bool) {
         self.load.spares_glitches = !kills;
     }
@@ -278,8 +280,9 @@ impl Connection {
 
     // ---- the end
 
-    /// The first step of a graceful shutdown (RFC 9113 §6.8): tells the peer to open no more streams. Streams already in flight
-    /// are still accepted. After a round trip, or once the connection is idle, [`Connection::goaway`] is the second step.
+    /// The first step of a graceful shutdown (RFC 9113 §6.8): tells the peer to open no more
+    /// streams. Streams already in flight are still accepted. After a round trip, or once the
+    /// connection is idle, [`Connection::goaway`] is the second step.
     pub fn shutdown(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.goaway.announced, true) {
             frame::goaway(StreamId::MAX, Code::NO_ERROR, out);

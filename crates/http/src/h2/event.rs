@@ -42,8 +42,8 @@ impl Scheme {
 pub enum Event {
     /// All usable input is used: more is needed.
     More,
-    /// A server receives a request, which opens a stream; a client receives a response, possibly an interim one (RFC 9110 §15.2).
-    /// It is in the head passed to `read`.
+    /// A server receives a request, which opens a stream; a client receives a response, possibly an
+    /// interim one (RFC 9110 §15.2). It is in the head passed to `read`.
     Head {
         /// The stream.
         stream: StreamId,
@@ -51,12 +51,14 @@ pub enum Event {
         token: u32,
         /// No body and no trailers follow.
         end: bool,
-        /// How an HTTP/1 message would delimit the body: `None` if there is none, `Length` if `Content-Length` gave it or the
-        /// response has an empty body, `Chunked` otherwise. The head's fields agree, except that for `Chunked`
-        /// [`crate::Head::set_framing`] writes the field if the message is forwarded over HTTP/1. `None` without `end`: a tunnel
-        /// (CONNECT), or an interim response.
+        /// How an HTTP/1 message would delimit the body: `None` if there is none, `Length` if
+        /// `Content-Length` gave it or the response has an empty body, `Chunked` otherwise. The
+        /// head's fields agree, except that for `Chunked` [`crate::Head::set_framing`] writes the
+        /// field if the message is forwarded over HTTP/1. `None` without `end`: a tunnel (CONNECT),
+        /// or an interim response.
         framing: Framing,
-        /// The scheme of a request; none for CONNECT, and for another scheme, whose target is in absolute form.
+        /// The scheme of a request; none for CONNECT, and for another scheme, whose target is in
+        /// absolute form.
         scheme: Option<Scheme>,
         /// `Expect: 100-continue` was present.
         expect_continue: bool,
@@ -67,8 +69,8 @@ pub enum Event {
         stream: StreamId,
         /// The caller's name for the stream.
         token: u32,
-        /// The range of the payload in the input of this call; may be empty if `end`. Credit each byte once with
-        /// [`super::Connection::consumed`], even if the stream is gone.
+        /// The range of the payload in the input of this call; may be empty if `end`. Credit each
+        /// byte once with [`super::Connection::consumed`], even if the stream is gone.
         range: Range<usize>,
         /// No payload and no trailers follow.
         end: bool,
@@ -86,13 +88,14 @@ pub enum Event {
         stream: StreamId,
         /// The caller's name for the stream.
         token: u32,
-        /// The reason. A request reset with `REFUSED_STREAM` was not processed and can be sent again.
+        /// The reason. A request reset with `REFUSED_STREAM` was not processed and can be sent
+        /// again.
         code: Code,
         /// The rule that the peer broke, for which we reset the stream. None if the peer reset it.
         error: Option<Error>,
     },
-    /// A request was refused: it was malformed, too large, or beyond the limit of streams. It never became a stream and was
-    /// already answered or reset.
+    /// A request was refused: it was malformed, too large, or beyond the limit of streams. It never
+    /// became a stream and was already answered or reset.
     Refused {
         /// The stream number of the request.
         stream: StreamId,
@@ -108,10 +111,11 @@ pub enum Event {
     },
     /// Payload can be sent on all streams again.
     WindowsOpen,
-    /// The peer's settings arrived. All streams may have room for payload; a client may be able to open more of them.
+    /// The peer's settings arrived. All streams may have room for payload; a client may be able to
+    /// open more of them.
     Settings,
-    /// The peer opens no more streams on this connection, or accepts no more. A client's streams above `last` were not processed:
-    /// an [`Event::Reset`] follows for each.
+    /// The peer opens no more streams on this connection, or accepts no more. A client's streams
+    /// above `last` were not processed: an [`Event::Reset`] follows for each.
     Goaway {
         /// The last stream that the peer processes.
         last: StreamId,

@@ -1,7 +1,8 @@
 //! Turns a decoded header block into a head (RFC 9113 §8): validates it and makes the start line.
 //!
-//! The buffer first receives the pseudo-header fields. At the first other field, the start line and `Host` are written after them
-//! in the form of HTTP/1.1, followed by each field, so that the whole message is one run that an HTTP/1 writer copies.
+//! The buffer first receives the pseudo-header fields. At the first other field, the start line and
+//! `Host` are written after them in the form of HTTP/1.1, followed by each field, so that the whole
+//! message is one run that an HTTP/1 writer copies.
 
 mod start;
 
@@ -179,8 +180,8 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// The value at the end of the buffer without surrounding white space: HTTP/1 trims it, and some clients send it (RFC 9113
-    /// §8.2.1 treats it as malformed).
+    /// The value at the end of the buffer without surrounding white space: HTTP/1 trims it, and
+    /// some clients send it (RFC 9113 §8.2.1 treats it as malformed).
     #[inline(always)]
     fn trimmed(&mut self, value: Span) -> Span {
         match self.head.slice(value) {
@@ -202,7 +203,8 @@ impl<'a> Fields<'a> {
         span(at, len)
     }
 
-    /// Reduces a list of lengths at the end of the buffer to one; all must be equal (RFC 9110 §8.6).
+    /// Reduces a list of lengths at the end of the buffer to one; all must be equal (RFC 9110
+    /// §8.6).
     fn one_length(&mut self, value: Span) -> Result<Span, Fault> {
         let text = self.head.slice(value);
         if !text.contains(&b',') {
@@ -240,7 +242,8 @@ impl<'a> Fields<'a> {
         self.head.push_marked(field);
     }
 
-    /// RFC 9113 §8.3: each pseudo-header field at most once, only those of this kind of block, and before all other fields.
+    /// RFC 9113 §8.3: each pseudo-header field at most once, only those of this kind of block, and
+    /// before all other fields.
     fn pseudo(&mut self, found: Found) -> Result<(), Fault> {
         if self.has_start {
             return Err(Fault::Malformed("a pseudo-header field behind others"));
@@ -266,7 +269,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Handles a field about the connection or framing (RFC 9113 §8.2.2); returns whether it is kept.
+    /// Handles a field about the connection or framing (RFC 9113 §8.2.2); returns whether it is
+    /// kept.
     #[inline(never)]
     fn decides(&mut self, id: Name, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
@@ -297,8 +301,8 @@ impl<'a> Fields<'a> {
         Ok(true)
     }
 
-    /// `Host` is kept only without `:authority`, which takes precedence as in HAProxy (RFC 9113 §8.3.1 refuses a `Host` that
-    /// differs).
+    /// `Host` is kept only without `:authority`, which takes precedence as in HAProxy (RFC 9113
+    /// §8.3.1 refuses a `Host` that differs).
     fn check_host(&mut self, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
         if is_bad_host(text, false) {

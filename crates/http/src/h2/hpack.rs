@@ -1,8 +1,9 @@
-//! Header compression (RFC 7541): the tables, integers and strings, a decoder and an encoder of header blocks.
+//! Header compression (RFC 7541): the tables, integers and strings, a decoder and an encoder of
+//! header blocks.
 //!
-//! The decoder writes each field into its [`Sink`]'s buffer as `name: value CRLF`, the form in which a [`crate::Head`] keeps
-//! fields and an HTTP/1 writer sends them. The dynamic tables store fields in the same form, so that a field found in a table
-//! costs one copy.
+//! The decoder writes each field into its [`Sink`]'s buffer as `name: value CRLF`, the form in
+//! which a [`crate::Head`] keeps fields and an HTTP/1 writer sends them. The dynamic tables store
+//! fields in the same form, so that a field found in a table costs one copy.
 
 mod decode;
 mod encode;
@@ -61,18 +62,21 @@ pub(super) trait Sink {
     fn field(&mut self, found: Found);
 }
 
-/// Why a block cannot be decoded. Every one is a connection error of type `COMPRESSION_ERROR` (RFC 9113 §4.3).
+/// Why a block cannot be decoded. Every one is a connection error of type `COMPRESSION_ERROR` (RFC
+/// 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockError {
     /// The block ends within a field.
     Truncated,
     /// An integer above 2^28 or of too many bytes (RFC 7541 §5.1).
     BadInteger,
-    /// A Huffman code that ends within a symbol, has wrong padding, or contains EOS (RFC 7541 §5.2).
+    /// A Huffman code that ends within a symbol, has wrong padding, or contains EOS (RFC 7541
+    /// §5.2).
     BadHuffman,
     /// An index beyond the tables, or 0 (RFC 7541 §2.3.3).
     BadIndex,
-    /// A size of the dynamic table above the limit, after a field, or missing (RFC 7541 §4.2, §6.3).
+    /// A size of the dynamic table above the limit, after a field, or missing (RFC 7541 §4.2,
+    /// §6.3).
     BadTableSize,
 }
 

@@ -1,7 +1,8 @@
 //! The open streams of a connection.
 //!
-//! A list of stream numbers, in order, refers to slots that are reused. A search is binary and adding a stream appends, so that
-//! no choice of numbers makes either slow; removing a stream moves at most as many numbers as streams may be open.
+//! A list of stream numbers, in order, refers to slots that are reused. A search is binary and
+//! adding a stream appends, so that no choice of numbers makes either slow; removing a stream moves
+//! at most as many numbers as streams may be open.
 
 use super::StreamId;
 
@@ -135,7 +136,8 @@ impl Streams {
     }
 }
 
-/// The streams that we reset last: frames that the peer sent before it knew of the reset are ignored (RFC 9113 §5.1).
+/// The streams that we reset last: frames that the peer sent before it knew of the reset are
+/// ignored (RFC 9113 §5.1).
 #[derive(Debug, Default)]
 pub(super) struct ResetStreams {
     ids: std::collections::VecDeque<StreamId>,

@@ -1,4 +1,5 @@
-//! What is accepted and refused, by section of RFC 9113; that no cut of the input changes anything; and our client against our server.
+//! What is accepted and refused, by section of RFC 9113; that no cut of the input changes anything;
+//! and our client against our server.
 
 use super::frame::{FrameHead, flag, kind, setting};
 use super::*;
@@ -263,7 +264,8 @@ fn answers(mut out: &[u8]) -> Vec<String> {
     answers
 }
 
-/// What a server or a client says to this input, whole, byte by byte and cut in two anywhere: always the same.
+/// What a server or a client says to this input, whole, byte by byte and cut in two anywhere:
+/// always the same.
 fn outcome(make: impl Fn() -> Connection, wire: &Wire) -> Told {
     let bytes = &wire.0;
     let whole = feed(&mut make(), &[bytes]);

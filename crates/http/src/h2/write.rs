@@ -50,7 +50,8 @@ fn path(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
     }
 }
 
-/// Encodes all live fields except hop-by-hop ones (RFC 9113 §8.2.2); a request's `Host` is sent as `:authority`.
+/// Encodes all live fields except hop-by-hop ones (RFC 9113 §8.2.2); a request's `Host` is sent as
+/// `:authority`.
 fn fields(head: &Head, is_request: bool, encoder: &mut Encoder, out: &mut Vec<u8>) {
     for (_, id, name, value) in head.fields() {
         let value = match value {

@@ -16,7 +16,8 @@ thread_local! {
 /// The system's allocator, counting the allocations of each thread.
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; the counter does not allocate.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counter does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

@@ -1,4 +1,5 @@
-//! The HTTP/2 codec against the crate `h2`, in either role: heads, bodies larger than all windows, trailers, many streams at a time.
+//! The HTTP/2 codec against the crate `h2`, in either role: heads, bodies larger than all windows,
+//! trailers, many streams at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,6 @@
-//! Differential test against the crate `httparse` on generated heads: whatever the strict parser accepts, the other
-//! accepts with the same parts; what the other refuses is refused; and where only this one refuses, it is for a rule
-//! that the other does not have.
+//! Differential test against the crate `httparse` on generated heads: whatever the strict parser
+//! accepts, the other accepts with the same parts; what the other refuses is refused; and where
+//! only this one refuses, it is for a rule that the other does not have.
 
 use spangate_http::h1::{Limits, ParseError, Strictness, parse_request, parse_response};
 use spangate_http::{Head, Method, Version};

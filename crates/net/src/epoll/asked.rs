@@ -8,7 +8,8 @@ use super::EpollDriver;
 use crate::sockets::{CpuOf, Sockets, TcpInfo};
 use crate::{Addr, Now, SockId, sys};
 
-/// The shortest interval over which a share of processor time is measured; within it, the last value is returned.
+/// The shortest interval over which a share of processor time is measured; within it, the last
+/// value is returned.
 const CPU_STRETCH_NS: u64 = 100_000_000;
 
 /// Share of processor time, measured between one query and the next.

@@ -192,8 +192,8 @@ impl EpollDriver {
             engine.retract(self, id);
             return Came::Connection;
         };
-        // The first bytes have usually arrived already. Reading them now saves a round, and lets the engine close the connection
-        // at once without a RST.
+        // The first bytes have usually arrived already. Reading them now saves a round, and lets
+        // the engine close the connection at once without a RST.
         if let Some(entry) = self.socks.get_mut(sock) {
             entry.unread = true;
         }
@@ -205,8 +205,9 @@ impl EpollDriver {
         Came::Connection
     }
 
-    /// Accepts the connections that wait on closing listeners, so that none is reset, and closes the listeners that are empty. A
-    /// listener that is not empty within a turn continues in the next round.
+    /// Accepts the connections that wait on closing listeners, so that none is reset, and closes
+    /// the listeners that are empty. A listener that is not empty within a turn continues in the
+    /// next round.
     pub(super) fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         for index in 0..self.listeners.states.len() {
             if !self.listeners.states[index].closing {
@@ -223,7 +224,8 @@ impl EpollDriver {
             (state.closing, state.armed, state.wanted) = (false, false, false);
             self.listeners.closing -= 1;
             if let Some(fd) = state.fd.take() {
-                // An inherited socket stays open in other processes: closing this descriptor would leave it registered.
+                // An inherited socket stays open in other processes: closing this descriptor would
+                // leave it registered.
                 self.epoll.remove(fd.as_raw_fd());
             }
         }

@@ -1,9 +1,9 @@
 //! The epoll driver: one per worker, edge-triggered, each descriptor registered once.
 //!
-//! A socket is read until a short read, which means that the socket is drained and that the kernel reports the next bytes as a
-//! new edge. A socket that was paused, or had its turn, with bytes left is kept in a list and served in the next round. Bulk data
-//! has a list of its own, and a round reads a bounded number of its bytes.
-//! `read` receives, `send` sends, `listeners` accepts.
+//! A socket is read until a short read, which means that the socket is drained and that the kernel
+//! reports the next bytes as a new edge. A socket that was paused, or had its turn, with bytes left
+//! is kept in a list and served in the next round. Bulk data has a list of its own, and a round
+//! reads a bounded number of its bytes. `read` receives, `send` sends, `listeners` accepts.
 
 mod asked;
 mod listeners;
@@ -34,7 +34,8 @@ pub use read::RECEIVE_BUFFER_BYTES;
 const EVENTS_MAX: usize = 256;
 /// Bulk data that is read in a round: what a small message may have to wait for.
 const BULK_BYTES_A_ROUND: usize = 256 << 10;
-/// The most unread input discarded at a close, so that the peer sees a FIN after our last bytes instead of a RST.
+/// The most unread input discarded at a close, so that the peer sees a FIN after our last bytes
+/// instead of a RST.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
 const TOKEN_SPECIAL: u64 = (u32::MAX as u64) << 32;
@@ -69,13 +70,16 @@ pub struct Setup {
     pub worker: WorkerId,
     /// Connections accepted from one listener before others get their turn.
     pub accepts_a_turn_max: u32,
-    /// Size of the engine's buffers (`tune.bufsize`), bytes. [`Driver::read_bytes`] derives from it.
+    /// Size of the engine's buffers (`tune.bufsize`), bytes. [`Driver::read_bytes`] derives from
+    /// it.
     pub buffer_bytes: usize,
-    /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets and server sockets; `None` keeps the kernel's value.
+    /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets and server sockets; `None` keeps the kernel's
+    /// value.
     pub buffers: SocketBuffers,
     /// The engine reads the time within a round ([`crate::Driver::clock`]).
     pub measures: bool,
-    /// The engine needs the local address of each connection when its listener has a wildcard address.
+    /// The engine needs the local address of each connection when its listener has a wildcard
+    /// address.
     pub local_addrs: bool,
 }
 
@@ -112,7 +116,8 @@ pub struct EpollDriver {
     now: Now,
     stopwatch: Stopwatch,
     outbox: send::Outbox,
-    /// Closed sockets with bytes that the kernel did not take yet, ordered by the time when they are given up.
+    /// Closed sockets with bytes that the kernel did not take yet, ordered by the time when they
+    /// are given up.
     orphans: VecDeque<send::Orphan>,
     thread_cpu: asked::CpuMeter,
     process_cpu: asked::CpuMeter,
@@ -334,7 +339,8 @@ impl EpollDriver {
         self.tell_broken(engine, sock);
     }
 
-    /// Serves the sockets that are ready. Those that become ready meanwhile are served in the next round.
+    /// Serves the sockets that are ready. Those that become ready meanwhile are served in the next
+    /// round.
     fn serve_ready<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         for _ in 0..self.ready.len() {
             if let Some(sock) = self.ready.pop_front() {
@@ -343,8 +349,9 @@ impl EpollDriver {
         }
     }
 
-    /// Serves sockets with bulk data, first in, first out, up to the bytes that a round has for them. The others keep their
-    /// places, so that small messages wait for one such portion at most, however many transfers there are.
+    /// Serves sockets with bulk data, first in, first out, up to the bytes that a round has for
+    /// them. The others keep their places, so that small messages wait for one such portion at
+    /// most, however many transfers there are.
     fn serve_bulk<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         let mut left = BULK_BYTES_A_ROUND;
         for _ in 0..self.bulk.len() {
@@ -358,7 +365,8 @@ impl EpollDriver {
         }
     }
 
-    /// Delivers a socket's end, its connection or its bytes. Returns the number of bytes that were read.
+    /// Delivers a socket's end, its connection or its bytes. Returns the number of bytes that were
+    /// read.
     fn serve<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, buffer: &mut [u8]) -> usize {
         let Some(entry) = self.socks.get_mut(sock) else {
             return 0;
@@ -378,7 +386,8 @@ impl EpollDriver {
         bytes
     }
 
-    /// Reports a connection that accepts no more data. Its unread bytes are read first, then the connection is dead.
+    /// Reports a connection that accepts no more data. Its unread bytes are read first, then the
+    /// connection is dead.
     #[inline]
     fn tell_broken<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
         let is_news = |entry: &Sock| entry.broken && !entry.broken_told;

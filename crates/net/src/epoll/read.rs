@@ -1,9 +1,9 @@
 //! Receiving.
 //!
-//! A read takes as many bytes as the engine promises to take whole. If a read fills that size, more data is likely to follow:
-//! from then on the socket is read in bulk. Bulk data is peeked at first (`MSG_PEEK`), and only as much is taken out of the
-//! kernel as the engine has forwarded. So a large transfer is copied in few large pieces, and the rest of a stalled one waits in
-//! the kernel.
+//! A read takes as many bytes as the engine promises to take whole. If a read fills that size, more
+//! data is likely to follow: from then on the socket is read in bulk. Bulk data is peeked at first
+//! (`MSG_PEEK`), and only as much is taken out of the kernel as the engine has forwarded. So a
+//! large transfer is copied in few large pieces, and the rest of a stalled one waits in the kernel.
 
 use std::os::fd::AsRawFd;
 
@@ -11,8 +11,8 @@ use super::{EpollDriver, Sock};
 use crate::boundary::{Close, Engine, SockId};
 use crate::sys::{self, Io};
 
-/// The size of a thread's receive buffer. A larger buffer needs fewer system calls for large bodies, up to the size of the second
-/// level cache; untouched pages cost nothing.
+/// The size of a thread's receive buffer. A larger buffer needs fewer system calls for large
+/// bodies, up to the size of the second level cache; untouched pages cost nothing.
 pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
 /// The size of the first peek at bulk data; it doubles as long as all data is taken.
 const WINDOW_BYTES_MIN: usize = 64 << 10;
@@ -20,7 +20,8 @@ const WINDOW_BYTES_MIN: usize = 64 << 10;
 const BULK_BYTES_A_TURN: usize = 256 << 10;
 
 impl EpollDriver {
-    /// Reads the bytes that have arrived; of bulk data, those of one turn. Returns the number of bytes that were read.
+    /// Reads the bytes that have arrived; of bulk data, those of one turn. Returns the number of
+    /// bytes that were read.
     pub(super) fn read<E: Engine<Self>>(
         &mut self,
         engine: &mut E,

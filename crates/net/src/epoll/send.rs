@@ -1,8 +1,9 @@
 //! Sending.
 //!
-//! Small messages are put off to the end of the round: the messages of one socket then leave together, and the sends of all
-//! sockets follow each other while the kernel's send path stays in the cache. Large messages leave at once, after what their
-//! socket has put off. What the kernel does not take waits in the socket's queue, which is bounded.
+//! Small messages are put off to the end of the round: the messages of one socket then leave
+//! together, and the sends of all sockets follow each other while the kernel's send path stays in
+//! the cache. Large messages leave at once, after what their socket has put off. What the kernel
+//! does not take waits in the socket's queue, which is bounded.
 
 use std::os::fd::AsRawFd;
 
@@ -16,8 +17,8 @@ const DEFER_BYTES_MAX: usize = 4 << 10;
 const DEFER_SOCK_BYTES_MAX: usize = 16 << 10;
 /// When a socket's messages lie in this many places of the outbox, they leave at once.
 const DEFER_PIECES_MAX: u16 = (sys::PIECES_MAX - 3) as u16;
-/// When this many sockets have put off messages, these leave within the round, so that the first socket of a large round does not
-/// wait for the last.
+/// When this many sockets have put off messages, these leave within the round, so that the first
+/// socket of a large round does not wait for the last.
 const DEFER_SOCKS_MAX: u32 = 32;
 /// How long the last bytes of a closed socket may wait for a peer that accepts none.
 const ORPHAN_MS: u64 = 10_000;
@@ -228,7 +229,8 @@ impl EpollDriver {
         sent
     }
 
-    /// Marks a failed send: nothing more leaves. The loop reports it to the engine after delivering what the peer sent before.
+    /// Marks a failed send: nothing more leaves. The loop reports it to the engine after delivering
+    /// what the peer sent before.
     #[cold]
     fn fail(&mut self, sock: SockId) {
         if let Some(entry) = self.socks.get_mut(sock) {
@@ -394,7 +396,8 @@ mod tests {
         EpollDriver::new(setup).expect("a driver")
     }
 
-    /// A closed socket whose peer reads slowly, but does read, loses nothing; one whose peer reads nothing is given up.
+    /// A closed socket whose peer reads slowly, but does read, loses nothing; one whose peer reads
+    /// nothing is given up.
     #[test]
     fn a_closed_socket_stays_while_its_peer_reads() {
         let mut driver = driver();

@@ -6,7 +6,8 @@ fn inet(text: &str) -> Addr {
     Addr::Inet(text.parse().unwrap())
 }
 
-/// Parses a header that is followed by other bytes; every shorter input must be incomplete or fail alike.
+/// Parses a header that is followed by other bytes; every shorter input must be incomplete or fail
+/// alike.
 fn outcome(input: &[u8]) -> Result<(usize, Header), Error> {
     let whole = parse(input);
     for len in 0..input.len() {

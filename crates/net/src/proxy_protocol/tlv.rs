@@ -1,4 +1,5 @@
-//! The list of TLVs (type, length, value) after the addresses of version 2 (`proxy-protocol.txt` §2.2).
+//! The list of TLVs (type, length, value) after the addresses of version 2 (`proxy-protocol.txt`
+//! §2.2).
 
 use super::Error;
 use crate::crc::CASTAGNOLI;
@@ -41,7 +42,8 @@ pub mod kind {
     pub const SSL_KEY_ALG: u8 = 0x25;
 }
 
-/// The fixed part of a TLV of [`kind::SSL`], which describes the client (`proxy-protocol.txt` §2.2.5).
+/// The fixed part of a TLV of [`kind::SSL`], which describes the client (`proxy-protocol.txt`
+/// §2.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SslClient {
     /// The client uses TLS.
@@ -54,7 +56,8 @@ pub struct SslClient {
     pub verify: u32,
 }
 
-/// The value of a TLV of [`kind::SSL`], with its own list of TLVs. Values that are too long are left out.
+/// The value of a TLV of [`kind::SSL`], with its own list of TLVs. Values that are too long are
+/// left out.
 #[must_use]
 pub fn ssl_value(client: SslClient, list: &[Tlv<'_>]) -> Vec<u8> {
     let bit = |is_set: bool, place: u8| u8::from(is_set) << place;
@@ -81,8 +84,8 @@ pub const AUTHORITY_BYTES_MAX: usize = 255;
 /// The longest unique identifier.
 pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 
-/// Checks that the list is well-formed and within the bounds of each kind, and that a checksum in it matches `header`, which ends
-/// with the list.
+/// Checks that the list is well-formed and within the bounds of each kind, and that a checksum in
+/// it matches `header`, which ends with the list.
 pub(super) fn check(list: &[u8], header: &[u8]) -> Result<(), Error> {
     let mut rest = list;
     let mut checksums = 0;

@@ -42,8 +42,8 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<(usize, Header)>, Error> {
     )))
 }
 
-/// Appends the line for a relayed connection. Writes `UNKNOWN` unless both addresses are IP addresses; if only one is IPv6, maps
-/// the other to IPv6.
+/// Appends the line for a relayed connection. Writes `UNKNOWN` unless both addresses are IP
+/// addresses; if only one is IPv6, maps the other to IPv6.
 pub fn write_v1(addresses: Option<(&Addr, &Addr)>, out: &mut Vec<u8>) {
     let line = match addresses {
         Some((Addr::Inet(source), Addr::Inet(destination))) => {

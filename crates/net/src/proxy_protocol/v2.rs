@@ -73,9 +73,10 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<(usize, Header)>, Error> {
     )))
 }
 
-/// Appends the header for a relayed connection. Without addresses, or if not both are IP addresses, writes the header of a
-/// connection of the sender's own (`LOCAL`). If only one address is IPv6, maps the other to IPv6. TLVs are written in the given
-/// order. The value of a checksum ([`kind::CRC32C`]) is computed here; a given value is ignored.
+/// Appends the header for a relayed connection. Without addresses, or if not both are IP addresses,
+/// writes the header of a connection of the sender's own (`LOCAL`). If only one address is IPv6,
+/// maps the other to IPv6. TLVs are written in the given order. The value of a checksum
+/// ([`kind::CRC32C`]) is computed here; a given value is ignored.
 ///
 /// # Errors
 /// [`Error::HeaderTooLong`] if a length does not fit into its two bytes; nothing is appended then.
@@ -145,8 +146,8 @@ fn v6(ip: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The size of the two addresses of a family and transport; none for unassigned ones. All bytes after an unspecified family count
-/// as address.
+/// The size of the two addresses of a family and transport; none for unassigned ones. All bytes
+/// after an unspecified family count as address.
 fn address_bytes(family: u8) -> Option<usize> {
     match (family >> 4, family & 0x0f) {
         (_, 3..) => None,
@@ -194,7 +195,8 @@ fn inet<const LEN: usize, Ip: From<[u8; LEN]> + Into<IpAddr>>(
     ))
 }
 
-/// A path up to its first NUL; an abstract name, which begins with a NUL, without its trailing zeros.
+/// A path up to its first NUL; an abstract name, which begins with a NUL, without its trailing
+/// zeros.
 fn unix(path: &[u8]) -> Addr {
     let trimmed = path.len() - path.iter().rev().take_while(|&&byte| byte == 0).count();
     let len = match path[..trimmed].iter().position(|&byte| byte == 0) {

@@ -160,7 +160,8 @@ impl<D: Driver> Acts<D> for Asks {
     }
 }
 
-/// Passes bytes from its clients on to a server and back, as both take them; tells how much was held at most.
+/// Passes bytes from its clients on to a server and back, as both take them; tells how much was
+/// held at most.
 struct Relay {
     to: SocketAddr,
     pairs: Vec<[SockId; 2]>,
@@ -397,8 +398,8 @@ fn a_driver_tells_what_the_kernel_knows() {
     assert_eq!((own, foreign), (Some(true), Some(false)));
 }
 
-/// A server that reads nothing for a while, behind a relay: all that was sent arrives, and the relay held no more of it than
-/// one read may bring.
+/// A server that reads nothing for a while, behind a relay: all that was sent arrives, and the
+/// relay held no more of it than one read may bring.
 #[test]
 fn what_a_slow_peer_does_not_take_waits_in_the_kernel() {
     const BYTES: usize = 24 << 20;
@@ -430,7 +431,8 @@ fn what_a_slow_peer_does_not_take_waits_in_the_kernel() {
     assert!(relay.held_most <= READ_BYTES, "{}", relay.held_most);
 }
 
-/// A server that answers an upload before it is whole, and closes: the answer is delivered although sends have failed.
+/// A server that answers an upload before it is whole, and closes: the answer is delivered although
+/// sends have failed.
 #[test]
 fn what_a_peer_sent_before_it_broke_is_still_read() {
     for _ in 0..50 {

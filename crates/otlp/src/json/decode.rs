@@ -1,8 +1,8 @@
-//! OTLP in JSON as protobuf, written while the JSON is read. Besides the two forms of a request, only one text at a time is in
-//! memory.
+//! OTLP in JSON as protobuf, written while the JSON is read. Besides the two forms of a request,
+//! only one text at a time is in memory.
 //!
-//! Names may also be those of the protobuf definition (`trace_id`), 64-bit numbers may be numbers or strings, and null means
-//! absent (ProtoJSON). Unknown names are ignored.
+//! Names may also be those of the protobuf definition (`trace_id`), 64-bit numbers may be numbers
+//! or strings, and null means absent (ProtoJSON). Unknown names are ignored.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -344,7 +344,8 @@ fn nesting_has_a_bound() {
             value = outer;
         }
     }
-    // KeyValue.value, Resource.attributes, ResourceSpans.resource, ExportTraceServiceRequest.resource_spans
+    // KeyValue.value, Resource.attributes, ResourceSpans.resource,
+    // ExportTraceServiceRequest.resource_spans
     for number in [2, 1, 1, 1] {
         let mut outer = Vec::new();
         crate::write::bytes(&mut outer, number, &value);

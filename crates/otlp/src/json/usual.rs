@@ -7,8 +7,8 @@ use crate::plain::is_plain;
 use crate::wire::{Wire, field};
 
 impl<'a> Writer<'a> {
-    /// Writes the first fields of a `Span`, as long as they are those of nearly all spans, in their order. Returns the remaining
-    /// fields, and the bits of the field numbers that are written.
+    /// Writes the first fields of a `Span`, as long as they are those of nearly all spans, in their
+    /// order. Returns the remaining fields, and the bits of the field numbers that are written.
     #[inline]
     pub(super) fn span_head(&mut self, bytes: &'a [u8]) -> (&'a [u8], u32) {
         let (Some(trace_id), Some(span_id)) = (
@@ -67,7 +67,8 @@ impl<'a> Writer<'a> {
         (behind, written)
     }
 
-    /// Writes a `KeyValue` of a key and a text, an integer or a bool, the usual form. Writes nothing for any other form.
+    /// Writes a `KeyValue` of a key and a text, an integer or a bool, the usual form. Writes
+    /// nothing for any other form.
     #[inline]
     pub(super) fn pair(&mut self, bytes: &[u8]) -> Option<()> {
         let (1, Wire::Bytes(key), rest) = field(bytes)? else {

@@ -1,8 +1,10 @@
-//! Walking over the bytes of an `ExportTraceServiceRequest` (OTLP 1.9, `trace_service.proto`, `trace.proto`).
+//! Walking over the bytes of an `ExportTraceServiceRequest` (OTLP 1.9, `trace_service.proto`,
+//! `trace.proto`).
 //!
-//! Nothing is decoded into objects: the walk checks the structure of all that it passes, tells where things are, and calls
-//! a [`Visitor`] for each resource, scope and span. What it does not know it passes over; whoever keeps the slices keeps
-//! that too. Text is not checked to be UTF-8, as the Collector does not check it either.
+//! Nothing is decoded into objects: the walk checks the structure of all that it passes, tells
+//! where things are, and calls a [`Visitor`] for each resource, scope and span. What it does not
+//! know it passes over; whoever keeps the slices keeps that too. Text is not checked to be UTF-8,
+//! as the Collector does not check it either.
 
 mod any;
 mod slots;
@@ -22,8 +24,8 @@ pub const VALUE_DEPTH_MAX: u32 = 64;
 /// Bytes of a request, so that lengths of what is in it fit in 30 bits.
 pub const REQUEST_BYTES_MAX: usize = 1 << 30;
 
-/// What is wrong with a request. The sender is to blame, and the same bytes will not do better (HTTP 400, gRPC
-/// `INVALID_ARGUMENT`).
+/// What is wrong with a request. The sender is to blame, and the same bytes will not do better
+/// (HTTP 400, gRPC `INVALID_ARGUMENT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// A message ends inside a field.
@@ -61,7 +63,8 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Field keys of `ExportTraceServiceRequest`, `ResourceSpans` and `ScopeSpans`: in each, the first field that is repeated.
+/// Field keys of `ExportTraceServiceRequest`, `ResourceSpans` and `ScopeSpans`: in each, the first
+/// field that is repeated.
 pub const RESOURCE_SPANS: u32 = 1 << 3 | 2;
 /// `ResourceSpans.resource`
 pub const RESOURCE: u32 = 1 << 3 | 2;
@@ -80,8 +83,8 @@ pub const SCOPE_ATTRIBUTES: u32 = 3 << 3 | 2;
 
 /// Who is told what is in a request, in its order.
 pub trait Visitor<'a> {
-    /// A `ResourceSpans` with scopes begins. `fields` is all of it but its scopes: what stands around them when it is
-    /// written again. `resource` is the message `Resource`.
+    /// A `ResourceSpans` with scopes begins. `fields` is all of it but its scopes: what stands
+    /// around them when it is written again. `resource` is the message `Resource`.
     fn resource(&mut self, fields: &[u8], resource: &'a [u8]);
 
     /// A `ScopeSpans` with spans begins; `fields` and `scope` likewise.
@@ -93,8 +96,8 @@ pub trait Visitor<'a> {
     /// As [`span`]; they end the walk.
     fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed>;
 
-    /// Spans of one scope, one after the other and no more than [`GROUP`], so that what is needed of all can be fetched at
-    /// once.
+    /// Spans of one scope, one after the other and no more than [`GROUP`], so that what is needed
+    /// of all can be fetched at once.
     ///
     /// # Errors
     /// As [`Visitor::span`].
@@ -189,8 +192,8 @@ impl Scanner {
     }
 }
 
-/// Appends all fields but those of number 2; gives the message of field 1 and whether there is a field 2. `ResourceSpans`
-/// and `ScopeSpans` have the same shape.
+/// Appends all fields but those of number 2; gives the message of field 1 and whether there is a
+/// field 2. `ResourceSpans` and `ScopeSpans` have the same shape.
 pub fn frame<'a>(message: &'a [u8], fields: &mut Vec<u8>) -> Result<(&'a [u8], bool), Malformed> {
     let mut reader = Reader::new(message);
     let (mut inner, mut any): (&[u8], bool) = (b"", false);

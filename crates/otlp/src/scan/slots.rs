@@ -36,7 +36,8 @@ impl Keys {
     }
 }
 
-/// The values that a span has for the named attributes: the first of each, as the Collector looks them up.
+/// The values that a span has for the named attributes: the first of each, as the Collector looks
+/// them up.
 #[derive(Debug)]
 pub struct Slots<'a, 'k> {
     keys: &'k Keys,

@@ -114,8 +114,9 @@ impl<'a> Spot<'a> for () {
     fn put(&mut self, _: u8, _: &'a [u8]) {}
 }
 
-/// Reads a span and checks the structure of all that is in it: what passes is well formed at every level, so that no span
-/// of one sender makes a consumer refuse the spans of others that left in the same batch.
+/// Reads a span and checks the structure of all that is in it: what passes is well formed at every
+/// level, so that no span of one sender makes a consumer refuse the spans of others that left in
+/// the same batch.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -134,8 +135,8 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
     }
 }
 
-/// The fields before the attributes, as encoders write them: in the order of their numbers, lengths in one byte. Gives the
-/// bytes after them, from the first field on that is not like that.
+/// The fields before the attributes, as encoders write them: in the order of their numbers, lengths
+/// in one byte. Gives the bytes after them, from the first field on that is not like that.
 #[inline]
 fn beginning<'a>(message: &'a [u8], span: &mut Span<'a>) -> &'a [u8] {
     let mut rest = message;
@@ -214,13 +215,14 @@ fn is_among(lengths: u64, len: usize) -> bool {
     lengths.wrapping_shr(len as u32) & 1 == 1
 }
 
-/// Passes over attributes that are written as encoders write most of them: key before value, a text or a small number, and
-/// all lengths in one byte. Gives the bytes from the first field on that is not like that. It stands alone so that all that
-/// the loop needs fits in registers.
+/// Passes over attributes that are written as encoders write most of them: key before value, a text
+/// or a small number, and all lengths in one byte. Gives the bytes from the first field on that is
+/// not like that. It stands alone so that all that the loop needs fits in registers.
 #[inline(never)]
 fn short_attributes<'a>(mut rest: &'a [u8], spot: &mut impl Spot<'a>) -> &'a [u8] {
     let lengths = spot.lengths();
-    // Four bytes at once: the attribute's key and length, the key of its first field and its length.
+    // Four bytes at once: the attribute's key and length, the key of its first field and its
+    // length.
     while let Some(head) = rest.first_chunk() {
         let head = u32::from_le_bytes(*head);
         if head & 0x80ff_80ff != 0x000a_004a {
@@ -245,7 +247,8 @@ fn short_attributes<'a>(mut rest: &'a [u8], spot: &mut impl Spot<'a>) -> &'a [u8
     rest
 }
 
-/// A field `KeyValue.value` of less than 128 bytes that is a text, a boolean or an integer, and nothing else.
+/// A field `KeyValue.value` of less than 128 bytes that is a text, a boolean or an integer, and
+/// nothing else.
 #[inline(always)]
 pub fn is_short_value(field: &[u8]) -> bool {
     // Four bytes again: the field's key and length, the key of its text and the length of that.
@@ -254,7 +257,8 @@ pub fn is_short_value(field: &[u8]) -> bool {
     };
     let four = u32::from_le_bytes(*four);
     let len = field.len() as u32;
-    // `0x12, len - 2, 0x0a, len - 4`; lengths are 4 to 127, so that no byte of it is carried over to the next.
+    // `0x12, len - 2, 0x0a, len - 4`; lengths are 4 to 127, so that no byte of it is carried over
+    // to the next.
     let text = 0x000a_0012 + len * 0x0100_0100 - 0x0400_0200;
     if four == text {
         return true;

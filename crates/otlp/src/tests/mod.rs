@@ -1,4 +1,5 @@
-//! What the tests of this crate and of the sampler share: random requests, and what a plain program makes of them.
+//! What the tests of this crate and of the sampler share: random requests, and what a plain program
+//! makes of them.
 #![allow(
     unused_imports,
     dead_code,

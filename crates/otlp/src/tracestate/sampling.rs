@@ -1,15 +1,18 @@
-//! The member `ot` and its values `th` and `rv` (OpenTelemetry: TraceState handling; probability sampling).
+//! The member `ot` and its values `th` and `rv` (OpenTelemetry: TraceState handling; probability
+//! sampling).
 
 use super::{MEMBERS_MAX, VALUE_BYTES_MAX, get, push, shorten, split, whole_members};
 use syntax::hex;
 
-/// One more than the largest threshold: a trace is kept if its 56 random bits are at least the threshold.
+/// One more than the largest threshold: a trace is kept if its 56 random bits are at least the
+/// threshold.
 pub const THRESHOLD_MAX: u64 = 1 << 56;
 
 /// Hexadecimal digits of 56 bits.
 pub const DIGITS: usize = 14;
 
-/// The threshold that keeps this share of all traces, rounded to 56 bits; none if the share rounds to 0. NaN keeps all traces.
+/// The threshold that keeps this share of all traces, rounded to 56 bits; none if the share rounds
+/// to 0. NaN keeps all traces.
 #[must_use]
 pub fn threshold_of(probability: f64) -> Option<u64> {
     // The conversion saturates and is exact below 2^56.
@@ -49,9 +52,9 @@ pub fn randomness_of_digits(digits: &[u8]) -> Option<u64> {
     (digits.len() == DIGITS).then(|| number(digits))?
 }
 
-/// Appends the list with this threshold (below [`THRESHOLD_MAX`]) in its member `ot`, or without a threshold. Other values of
-/// `ot` are kept, and `ot` becomes the first member, because it changed last. If the list would be too long, other members are
-/// left out as in [`super::read`].
+/// Appends the list with this threshold (below [`THRESHOLD_MAX`]) in its member `ot`, or without a
+/// threshold. Other values of `ot` are kept, and `ot` becomes the first member, because it changed
+/// last. If the list would be too long, other members are left out as in [`super::read`].
 pub fn set_threshold(state: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     let start = out.len();
     write_ot(get(state, b"ot").unwrap_or_default(), threshold, out);

@@ -13,7 +13,8 @@ pub enum Arg {
     Function(&'static Function),
 }
 
-/// Parses `(…)`: the arguments of `name`, which began at the byte `start`, in the order of `params`.
+/// Parses `(…)`: the arguments of `name`, which began at the byte `start`, in the order of
+/// `params`.
 pub fn arguments(
     parser: &mut Parser<'_, '_>,
     start: usize,

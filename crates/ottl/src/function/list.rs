@@ -55,7 +55,8 @@ fn index<'a>(target: &Value<'_>, wanted: &Value<'_>) -> Result<Value<'a>, Failur
     Ok(Value::Int(found.map_or(-1, |at| at as i64)))
 }
 
-/// Numbers are sorted as numbers; with anything else among them, all are sorted as texts, and become texts.
+/// Numbers are sorted as numbers; with anything else among them, all are sorted as texts, and
+/// become texts.
 fn sort<'a>(target: &Value<'_>, order: &Value<'_>) -> Result<Value<'a>, Failure> {
     if !matches!(target, Value::List(_)) {
         return Err(Failure::Type);

@@ -123,7 +123,8 @@ fn truncated<'a>(value: &Value<'_>, unit: &Value<'_>) -> Result<Value<'a>, Failu
     ns.checked_sub(over).map(Value::Time).ok_or(Failure::Math)
 }
 
-/// Year, month and day of a time (the proleptic Gregorian calendar, reckoned from 1 March in eras of 400 years).
+/// Year, month and day of a time (the proleptic Gregorian calendar, reckoned from 1 March in eras
+/// of 400 years).
 fn date(ns: i64) -> (i64, i64, i64) {
     let days = ns.div_euclid(DAY) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,4 +1,5 @@
-//! The paths that there are, and what each is in OTLP's messages (`trace.proto`, `resource.proto`, `common.proto`).
+//! The paths that there are, and what each is in OTLP's messages (`trace.proto`, `resource.proto`,
+//! `common.proto`).
 
 use crate::value::ENTRIES;
 use otlp::scan::{RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};

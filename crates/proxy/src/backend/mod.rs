@@ -21,7 +21,8 @@ pub(crate) use pool::{Keep, Wanted, proven_only};
 #[derive(Debug)]
 pub(crate) struct Backends(Vec<Backend>);
 
-/// One worker's state of a backend: data derived from the state of its servers, and idle connections.
+/// One worker's state of a backend: data derived from the state of its servers, and idle
+/// connections.
 #[derive(Debug)]
 struct Backend {
     /// The epoch of the derived data.
@@ -48,8 +49,8 @@ pub(crate) struct View<'a> {
     pub ambient: &'a Ambient,
 }
 
-/// A server for a request, and whether one of its slots was taken for it. Whether requests need slots may change at any time
-/// (`set maxconn server`), so this is decided once.
+/// A server for a request, and whether one of its slots was taken for it. Whether requests need
+/// slots may change at any time (`set maxconn server`), so this is decided once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub server: ServerId,
@@ -57,7 +58,8 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Places a request on a server, with a slot where requests for it need one. None where all its slots are taken.
+    /// Places a request on a server, with a slot where requests for it need one. None where all its
+    /// slots are taken.
     #[inline]
     pub fn of(shared: &Shared, server: ServerId) -> Option<Placement> {
         let has_slot = shared.servers.counts(server);
@@ -141,7 +143,8 @@ impl Backends {
         balance.observe(server.place(), observed);
     }
 
-    /// Chooses a server for a request and takes one of its slots. `key`: the hash of the request's key.
+    /// Chooses a server for a request and takes one of its slots. `key`: the hash of the request's
+    /// key.
     #[inline]
     pub fn choose(
         &mut self,

@@ -1,8 +1,10 @@
-//! Idle server connections: a stack for each worker and server; the last one in is the first one out.
+//! Idle server connections: a stack for each worker and server; the last one in is the first one
+//! out.
 //!
-//! `http-reuse` (manual §4.2) says which requests may reuse one. `safe`: not a client's first request, because the client would
-//! not send it again. `aggressive`: a first request may reuse a connection that has proved to be kept alive. `always`: any
-//! request. `never`: only requests of the client that opened the connection.
+//! `http-reuse` (manual §4.2) says which requests may reuse one. `safe`: not a client's first
+//! request, because the client would not send it again. `aggressive`: a first request may reuse a
+//! connection that has proved to be kept alive. `always`: any request. `never`: only requests of
+//! the client that opened the connection.
 
 use config::model::HttpReuse;
 use net::Labels;
@@ -31,8 +33,9 @@ pub(crate) struct Wanted<'a> {
     pub name: &'a [u8],
 }
 
-/// A worker keeps this many idle connections of a server even if it needs fewer, because [`Need`] distinguishes neither
-/// connections of different names nor connections that have been reused before.
+/// A worker keeps this many idle connections of a server even if it needs fewer, because [`Need`]
+/// distinguishes neither connections of different names nor connections that have been reused
+/// before.
 const IDLE_MIN: u32 = 16;
 
 /// A server's idle connections.
@@ -46,8 +49,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Whether one more idle connection is kept: this worker has fewer than [`IDLE_MIN`], or no more than it has recently used
-    /// at once. `all`: its connections to the server, idle or not.
+    /// Whether one more idle connection is kept: this worker has fewer than [`IDLE_MIN`], or no
+    /// more than it has recently used at once. `all`: its connections to the server, idle or not.
     fn has_room(&mut self, all: u32, keep: &Keep) -> bool {
         let idle = self.links.len() as u32 + self.shared;
         let needed = self.need.note(all.saturating_sub(idle), keep);
@@ -55,8 +58,9 @@ impl Pool {
     }
 }
 
-/// How many connections of a server a worker has recently used at the same time. More idle connections than that are not needed.
-/// Without this bound, each client that sends one request leaves an idle connection behind (`http-reuse safe`).
+/// How many connections of a server a worker has recently used at the same time. More idle
+/// connections than that are not needed. Without this bound, each client that sends one request
+/// leaves an idle connection behind (`http-reuse safe`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Need {
     /// The most connections in this window.
@@ -86,7 +90,8 @@ pub(crate) struct Keep {
     /// The maximum for all workers together (`pool-max-conn`).
     pub max: Option<u32>,
     pub now_ms: u64,
-    /// The window for measuring the need: the time after which idle connections are closed (`pool-purge-delay`).
+    /// The window for measuring the need: the time after which idle connections are closed
+    /// (`pool-purge-delay`).
     pub window_ms: u64,
 }
 
@@ -145,9 +150,9 @@ impl Backends {
         idle.iter().rfind(fits).copied()
     }
 
-    /// Puts a connection into its pool for the next request, or counts it there if it takes streams of many clients. False if
-    /// there are enough: this worker has [`IDLE_MIN`] and more than it has recently used at once, or all workers together have
-    /// `max`.
+    /// Puts a connection into its pool for the next request, or counts it there if it takes streams
+    /// of many clients. False if there are enough: this worker has [`IDLE_MIN`] and more than it
+    /// has recently used at once, or all workers together have `max`.
     pub fn keep_idle(
         &mut self,
         ambient: &Ambient,
@@ -269,8 +274,8 @@ impl Backends {
     }
 }
 
-/// Whether a request may only reuse a connection that has proved to be kept alive; none where it may reuse no other client's
-/// connection.
+/// Whether a request may only reuse a connection that has proved to be kept alive; none where it
+/// may reuse no other client's connection.
 pub(crate) fn proven_only(reuse: HttpReuse, is_first: bool) -> Option<bool> {
     match reuse {
         HttpReuse::Never => None,

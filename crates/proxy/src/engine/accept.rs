@@ -1,5 +1,5 @@
-//! Client connections from accept to the start of their session: admission, counting, the PROXY header, connection rules and
-//! session rules. Listeners pause while a limit is reached.
+//! Client connections from accept to the start of their session: admission, counting, the PROXY
+//! header, connection rules and session rules. Listeners pause while a limit is reached.
 
 use net::timers::NEVER_MS;
 use net::{Accepted, Driver, ListenerId, SockId, proxy_protocol};
@@ -37,8 +37,8 @@ impl<D: Driver> Turn<'_, D> {
         admitted
     }
 
-    /// Wakes the next paused worker after a place was reserved. Several places may have become free at once while only one worker
-    /// was woken.
+    /// Wakes the next paused worker after a place was reserved. Several places may have become free
+    /// at once while only one worker was woken.
     fn pass_on(&mut self, bind: BindId) {
         let ambient = &self.cx.core.ambient;
         if let Some(worker) = ambient.shared.next_resting(ambient.worker)
@@ -72,7 +72,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A place became free: reopens a listener of this worker, and wakes another worker with paused listeners.
+    /// A place became free: reopens a listener of this worker, and wakes another worker with paused
+    /// listeners.
     pub(super) fn place_is_free(&mut self) {
         if !self.state.resting.is_empty() {
             self.reopen_listeners();
@@ -102,8 +103,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Whether a listener has reached a rate limit (`maxconnrate`, `maxsessrate`, `maxsslrate`, `rate-limit sessions`). If so,
-    /// the time for the next check is set.
+    /// Whether a listener has reached a rate limit (`maxconnrate`, `maxsessrate`, `maxsslrate`,
+    /// `rate-limit sessions`). If so, the time for the next check is set.
     fn is_too_fast(&mut self, bind: BindId) -> bool {
         if !self.cx.running.paces {
             return false;

@@ -1,4 +1,5 @@
-//! Invariants between entry points: the references between connections, streams and pools. Tests check them after every event.
+//! Invariants between entry points: the references between connections, streams and pools. Tests
+//! check them after every event.
 
 use super::Engine;
 use crate::ids::LinkId;

@@ -1,7 +1,7 @@
 //! A panic ends only the connection or request that it happened on.
 //!
-//! Streams and connections stay in their tables while they are worked on. So everything that a stream holds (a slot, its counts,
-//! a place in a queue) is known after a panic and released.
+//! Streams and connections stay in their tables while they are worked on. So everything that a
+//! stream holds (a slot, its counts, a place in a queue) is known after a panic and released.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -125,7 +125,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes the connection in a slot if its stream does not refer to it, or if it is a server's without a stream.
+    /// Closes the connection in a slot if its stream does not refer to it, or if it is a server's
+    /// without a stream.
     fn close_untied(&mut self, slot: u32) {
         let Some(link) = self.cx.core.links.at(slot) else {
             return;

@@ -1,4 +1,5 @@
-//! The ends of connections and their timeouts: the outcome of incomplete requests, and which streams are notified.
+//! The ends of connections and their timeouts: the outcome of incomplete requests, and which
+//! streams are notified.
 
 use net::Driver;
 use sample::ConnError;

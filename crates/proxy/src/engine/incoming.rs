@@ -1,5 +1,5 @@
-//! Received bytes are fed to muxes, whose messages are fed to streams. Bytes that cannot be used yet wait: one buffer of them
-//! with the connection, the rest in the kernel.
+//! Received bytes are fed to muxes, whose messages are fed to streams. Bytes that cannot be used
+//! yet wait: one buffer of them with the connection, the rest in the kernel.
 
 use config::model::Proto;
 use http::h1::Parsed;
@@ -131,7 +131,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection's waiting bytes, here and in the kernel, may be used now; the peer's end is handled after them.
+    /// A connection's waiting bytes, here and in the kernel, may be used now; the peer's end is
+    /// handled after them.
     pub(super) fn poke(&mut self, link: LinkId) {
         let Fed { wants_more, .. } = self.use_input(link);
         let Some(entry) = self.cx.core.links.get(link) else {
@@ -234,8 +235,8 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::Used(count) => {
                     used += count;
                     steps += 1;
-                    // With all bytes used, the only possible events are the end of a body and streams that a server will not
-                    // process.
+                    // With all bytes used, the only possible events are the end of a body and
+                    // streams that a server will not process.
                     if used == bytes.len() && !self.has_more_to_tell(link) {
                         break true;
                     }
@@ -365,7 +366,8 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         }
         if front.awaits_head() && front.stream.is_none() {
-            // Stops handling requests of a client that does not read its responses, so that they do not accumulate.
+            // Stops handling requests of a client that does not read its responses, so that they do
+            // not accumulate.
             if entry.blocked {
                 return Feed::Wait(0);
             }
@@ -439,8 +441,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Passes payload to a stream. `used`: its bytes on the wire. `end` is called when these are the last bytes of a body of
-    /// announced length and all of them are taken.
+    /// Passes payload to a stream. `used`: its bytes on the wire. `end` is called when these are
+    /// the last bytes of a body of announced length and all of them are taken.
     fn feed_body(
         &mut self,
         link: LinkId,
@@ -480,8 +482,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A request's head is complete, in the worker's scratch head. Returns the stream if it is to run only after the bytes that
-    /// came with the head have been passed to it.
+    /// A request's head is complete, in the worker's scratch head. Returns the stream if it is to
+    /// run only after the bytes that came with the head have been passed to it.
     fn request_head(
         &mut self,
         link: LinkId,
@@ -554,8 +556,9 @@ impl<D: Driver> Turn<'_, D> {
         let stream = back.stream.and_then(|id| self.streams.get_mut(id));
         let Some(stream) = stream else {
             if !bytes.is_empty() {
-                // No bytes are expected on an idle connection (a late response, a 408 at its end). On a connection that has just
-                // completed a response, further bytes no longer match any request.
+                // No bytes are expected on an idle connection (a late response, a 408 at its end).
+                // On a connection that has just completed a response, further bytes no longer match
+                // any request.
                 self.cx.close_server(link);
                 return Feed::Gone;
             }
@@ -617,7 +620,8 @@ fn all(data: &[u8]) -> Took {
     }
 }
 
-/// Passes a client's payload to its stream, and counts it. `framing`: the number of framing bytes around it.
+/// Passes a client's payload to its stream, and counts it. `framing`: the number of framing bytes
+/// around it.
 pub(super) fn take_upload<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,

@@ -1,7 +1,7 @@
 //! The engine's entry points: convert the driver's events into work on connections and streams.
 //!
-//! `accept` takes clients up to their sessions, `incoming` feeds bytes to muxes and streams, `life` drains and ends, `contain`
-//! limits a panic to its connection, `audit` checks invariants in tests.
+//! `accept` takes clients up to their sessions, `incoming` feeds bytes to muxes and streams, `life`
+//! drains and ends, `contain` limits a panic to its connection, `audit` checks invariants in tests.
 
 mod accept;
 mod audit;
@@ -38,8 +38,8 @@ pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
 /// An order from the process to a worker.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Stop accepting, finish the running requests, then end (`SIGUSR1`). Listeners close after `grace_ms`; remaining connections
-    /// are cut after `hard_stop_ms`.
+    /// Stop accepting, finish the running requests, then end (`SIGUSR1`). Listeners close after
+    /// `grace_ms`; remaining connections are cut after `hard_stop_ms`.
     Drain {
         /// Milliseconds before the listeners close.
         grace_ms: u64,
@@ -48,7 +48,8 @@ pub enum Order {
     },
     /// End at once.
     Stop,
-    /// Hand over the records of ended streams. It is done when the last copy of the sender is dropped.
+    /// Hand over the records of ended streams. It is done when the last copy of the sender is
+    /// dropped.
     HandOver(Sender<()>),
     /// The listeners of a frontend, by its place in the configuration, close for good.
     CloseFrontend(usize),
@@ -166,7 +167,8 @@ impl Engine {
         }
     }
 
-    /// Runs work for a connection, or for none, and the work that it made possible. A panic ends that connection.
+    /// Runs work for a connection, or for none, and the work that it made possible. A panic ends
+    /// that connection.
     #[inline]
     fn enter<D: Driver>(
         &mut self,
@@ -474,7 +476,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// An outgoing connection is established and cannot be used, because the handshake with its server failed.
+    /// An outgoing connection is established and cannot be used, because the handshake with its
+    /// server failed.
     fn server_refused(&mut self, link: LinkId, why: sample::ConnError) {
         match self.cx.core.links.stream(link) {
             Some(stream) => self.with_stream(stream, |cx, stream| {
@@ -516,7 +519,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection cannot send any more. A server may have sent a response before; a client's connection is closed.
+    /// A connection cannot send any more. A server may have sent a response before; a client's
+    /// connection is closed.
     fn broken(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;

@@ -1,4 +1,5 @@
-//! TLS of connections from handshake to end: decrypts received bytes and passes them on as those of a plain connection.
+//! TLS of connections from handshake to end: decrypts received bytes and passes them on as those of
+//! a plain connection.
 
 use std::sync::Arc;
 
@@ -60,8 +61,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols continues; for a hello that cannot
-    /// be read that of the line, which refuses it.
+    /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols
+    /// continues; for a hello that cannot be read that of the line, which refuses it.
     fn choose_acceptor(&mut self, link: LinkId, opened: &mut Opened) -> Result<Progress, Failure> {
         let most = self.cx.running.config.global.tls.capture_bytes as usize;
         let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link) else {
@@ -106,7 +107,8 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.opened = opened;
     }
 
-    /// A client has sent early data (`allow-0rtt`): its session begins before the handshake is complete.
+    /// A client has sent early data (`allow-0rtt`): its session begins before the handshake is
+    /// complete.
     fn early_data_came(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
@@ -126,7 +128,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The handshake of a client whose early data was served is complete: requests that waited for it continue.
+    /// The handshake of a client whose early data was served is complete: requests that waited for
+    /// it continue.
     fn early_data_was_good(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
         let children = links.children(link);
@@ -141,7 +144,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The handshake is complete: keeps the negotiated parameters, and continues with the session or the request.
+    /// The handshake is complete: keeps the negotiated parameters, and continues with the session
+    /// or the request.
     fn handshake_done(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
         let secure = entry.and_then(|entry| entry.secure.as_ref());

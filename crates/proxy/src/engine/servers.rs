@@ -1,4 +1,5 @@
-//! Changes of the server tables at run time: a worker takes the new tables over between two entries.
+//! Changes of the server tables at run time: a worker takes the new tables over between two
+//! entries.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::stream::Stream;
 const RELEASE_RETRY_MS: u64 = 1000;
 
 impl Engine {
-    /// Takes the current tables over. Idle connections to servers that are deleted, have another address or are in maintenance
-    /// are closed.
+    /// Takes the current tables over. Idle connections to servers that are deleted, have another
+    /// address or are in maintenance are closed.
     #[cold]
     #[inline(never)]
     pub(super) fn take_servers_over<D: Driver>(&mut self, driver: &mut D) {
@@ -32,7 +33,8 @@ impl Engine {
         self.release_servers(driver.now().ms());
     }
 
-    /// Reports the deleted servers that this worker no longer uses. If it still uses one, it looks again in a while.
+    /// Reports the deleted servers that this worker no longer uses. If it still uses one, it looks
+    /// again in a while.
     pub(super) fn release_servers(&mut self, now_ms: u64) {
         self.state.release_at_ms = NEVER_MS;
         let ambient = &self.core.ambient;
@@ -50,7 +52,8 @@ impl Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Closes idle connections to servers that have changed or are in maintenance. A connection with streams takes no new ones.
+    /// Closes idle connections to servers that have changed or are in maintenance. A connection
+    /// with streams takes no new ones.
     fn close_idle_of(&mut self, changed: &[ServerId]) {
         let shared = Arc::clone(&self.cx.core.ambient.shared);
         let is_over = |server: ServerId| {

@@ -40,7 +40,8 @@ pub struct StreamView {
     pub id: u64,
     /// The worker that serves it.
     pub worker: WorkerId,
-    /// The places of its frontend and backend in the configuration, and of its server in the backend.
+    /// The places of its frontend and backend in the configuration, and of its server in the
+    /// backend.
     pub frontend: usize,
     /// See `frontend`.
     pub backend: Option<usize>,
@@ -81,7 +82,8 @@ pub enum Killed {
     Stream(u64, Sender<()>),
     /// All streams of a server, by a command: the place of its backend, and its own place there.
     Server(usize, usize),
-    /// Streams connected to a server that went down (`on-marked-down shutdown-sessions` and related options).
+    /// Streams connected to a server that went down (`on-marked-down shutdown-sessions` and related
+    /// options).
     ServerDown(usize, usize),
 }
 

@@ -1,8 +1,10 @@
-//! Explains a request that is not sent: which rules match, in order, which backend is chosen and why, and which algorithm chooses
-//! the server. For an assumed response of that server it explains the response rules too.
+//! Explains a request that is not sent: which rules match, in order, which backend is chosen and
+//! why, and which algorithm chooses the server. For an assumed response of that server it explains
+//! the response rules too.
 //!
-//! The real rules and expressions run with a session and a stream without sockets. They may change shared state (stick tables,
-//! variables of the process, patterns), so the caller must use a configuration that serves no traffic.
+//! The real rules and expressions run with a session and a stream without sockets. They may change
+//! shared state (stick tables, variables of the process, patterns), so the caller must use a
+//! configuration that serves no traffic.
 
 mod nobody;
 mod walk;
@@ -31,7 +33,8 @@ pub struct Question {
     pub source: Option<IpAddr>,
     /// The frontend; none: the one that listens on the port.
     pub frontend: Option<String>,
-    /// The head of the assumed response of the server, as HTTP/1.1; none: response rules are not explained.
+    /// The head of the assumed response of the server, as HTTP/1.1; none: response rules are not
+    /// explained.
     pub response: Option<Vec<u8>>,
 }
 

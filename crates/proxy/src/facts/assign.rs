@@ -1,4 +1,5 @@
-//! Sets variables of scope `proc` by expressions outside of streams: `set-var` of section `global`, and the command `set var`.
+//! Sets variables of scope `proc` by expressions outside of streams: `set-var` of section `global`,
+//! and the command `set var`.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The data that expressions read and change: the facts of a session and its stream, and the state around them.
+//! The data that expressions read and change: the facts of a session and its stream, and the state
+//! around them.
 
 mod assign;
 mod eval;
@@ -40,8 +41,8 @@ impl Ambient {
     }
 }
 
-/// Prepares a configuration for the engine. Executes `set-var` and `set-var-fmt` of `global` in order; each may read earlier
-/// ones.
+/// Prepares a configuration for the engine. Executes `set-var` and `set-var-fmt` of `global` in
+/// order; each may read earlier ones.
 #[must_use]
 pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
     let running = Running::new(config, tls, process);

@@ -1,4 +1,5 @@
-//! The engine's implementation of `World` for expressions: names, current counts, the state of servers.
+//! The engine's implementation of `World` for expressions: names, current counts, the state of
+//! servers.
 
 use config::model::Mode;
 use sample::Value;
@@ -53,8 +54,8 @@ impl View<'_> {
     }
 }
 
-/// Whether a server gets requests. A server that is probed counts too, because a rule that chooses backends by this must let the
-/// probe through.
+/// Whether a server gets requests. A server that is probed counts too, because a rule that chooses
+/// backends by this must let the probe through.
 fn takes_traffic(servers: &Servers, server: ServerId) -> bool {
     servers.is_usable(server) || servers.is_probed(server)
 }

@@ -19,10 +19,11 @@ pub(crate) struct Client {
     pub streams: u32,
     /// Its streams are HTTP: by the frontend's mode, or after one of them was upgraded.
     pub is_http: bool,
-    /// The protocol that its bind line, or the rule that upgraded it, prescribes; it is not detected then.
+    /// The protocol that its bind line, or the rule that upgraded it, prescribes; it is not
+    /// detected then.
     pub proto: Option<Proto>,
-    /// Idle server connections that only this client may reuse (`http-reuse never`, PROXY protocol), the most recently used last.
-    /// At most `max-session-srv-conns`.
+    /// Idle server connections that only this client may reuse (`http-reuse never`, PROXY
+    /// protocol), the most recently used last. At most `max-session-srv-conns`.
     pub kept: Vec<LinkId>,
     /// While closing, discard input until the client acknowledges our FIN.
     pub linger: Linger,

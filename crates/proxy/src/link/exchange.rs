@@ -1,4 +1,5 @@
-//! What the layers above ask about an exchange, one request and its response on a connection, whatever mux frames it.
+//! What the layers above ask about an exchange, one request and its response on a connection,
+//! whatever mux frames it.
 
 use net::timers::NEVER_MS;
 
@@ -16,14 +17,16 @@ pub(crate) enum Follows {
 }
 
 impl Links {
-    /// Whether an exchange shares its connection with others. Its peer may then refuse it without having processed it (RFC 9113
-    /// §8.7), and bytes after a request for a tunnel belong to the tunnel.
+    /// Whether an exchange shares its connection with others. Its peer may then refuse it without
+    /// having processed it (RFC 9113 §8.7), and bytes after a request for a tunnel belong to the
+    /// tunnel.
     #[inline]
     pub fn shares_connection(&self, id: LinkId) -> bool {
         self.is_stream(id)
     }
 
-    /// The exchange of a connection for a new request: one more where the connection takes several at a time.
+    /// The exchange of a connection for a new request: one more where the connection takes several
+    /// at a time.
     pub fn open_exchange(&mut self, connection: LinkId, timers: &mut Timers) -> Option<LinkId> {
         let link = self.get(connection)?;
         if !matches!(link.mux, Mux::Connection(_)) {
@@ -54,8 +57,8 @@ impl Links {
         }
     }
 
-    /// Whether a server's connection can serve another request now: both messages of the exchange are complete, and nothing
-    /// waits on it.
+    /// Whether a server's connection can serve another request now: both messages of the exchange
+    /// are complete, and nothing waits on it.
     pub fn is_reusable(&self, server: LinkId) -> bool {
         self.get(server).is_some_and(|link| {
             matches!(&link.mux, Mux::Back(back) if back.is_reusable())
@@ -73,7 +76,8 @@ impl Links {
         })
     }
 
-    /// Whether a client's connection serves one exchange at a time and is kept after this one, as far as is known.
+    /// Whether a client's connection serves one exchange at a time and is kept after this one, as
+    /// far as is known.
     pub fn outlives_exchange(&self, client: LinkId) -> bool {
         self.get(client)
             .is_some_and(|link| matches!(&link.mux, Mux::Front(front) if front.lives()))
@@ -90,19 +94,22 @@ impl Links {
         })
     }
 
-    /// Whether the peer will still end its side of an exchange, even if its message has no body. Releasing the exchange before
-    /// that resets it, and a proxy that is the server then gives up its own connection for the request.
+    /// Whether the peer will still end its side of an exchange, even if its message has no body.
+    /// Releasing the exchange before that resets it, and a proxy that is the server then gives up
+    /// its own connection for the request.
     pub fn has_end_to_come(&mut self, id: LinkId) -> bool {
         self.stream_end_mut(id).is_some_and(|end| !end.has_ended)
     }
 
-    /// What an HTTP/1 server has to prove before the upgrade of this client is accepted (RFC 6455 §4.1); none if nothing.
+    /// What an HTTP/1 server has to prove before the upgrade of this client is accepted (RFC 6455
+    /// §4.1); none if nothing.
     pub fn upgrade_proof(&mut self, client: LinkId) -> Option<&str> {
         let upgrade = self.stream_end_mut(client)?.upgrade.as_deref()?;
         upgrade.accept.as_deref()
     }
 
-    /// The bytes of a client become HTTP/1 requests, the first of which belongs to this stream. `came`: bytes that were taken.
+    /// The bytes of a client become HTTP/1 requests, the first of which belongs to this stream.
+    /// `came`: bytes that were taken.
     pub fn become_http1(&mut self, client: LinkId, stream: StreamId, came: &[u8]) {
         if let Some(link) = self.get_mut(client) {
             link.input.put_back(came);

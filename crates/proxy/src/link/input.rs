@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-/// A buffer that is consumed from the front, one request at a time. Consuming is amortised linear, so that many small requests in
-/// one large delivery cost no more than one large request.
+/// A buffer that is consumed from the front, one request at a time. Consuming is amortised linear,
+/// so that many small requests in one large delivery cost no more than one large request.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,

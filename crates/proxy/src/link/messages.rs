@@ -1,5 +1,5 @@
-//! What the layers above send to either peer, as messages: the mux of the connection frames them. No layer above writes bytes to
-//! a connection that has a mux.
+//! What the layers above send to either peer, as messages: the mux of the connection frames them.
+//! No layer above writes bytes to a connection that has a mux.
 
 use http::{Head, Method};
 use net::Driver;
@@ -9,7 +9,8 @@ use super::{Links, Mux};
 use crate::ids::LinkId;
 use crate::running::Spelling;
 
-/// Changes the spelling of field names in a serialised HTTP/1 head, from its first line to its empty line.
+/// Changes the spelling of field names in a serialised HTTP/1 head, from its first line to its
+/// empty line.
 fn respell(spelling: Spelling<'_>, head: &mut [u8]) {
     let Some(names) = spelling else { return };
     for line in head.split_mut(|byte| *byte == b'\n').skip(1) {
@@ -30,7 +31,8 @@ pub(crate) enum Asking {
     Sent { wire: usize },
     /// The connection takes no further request.
     Full,
-    /// The server's connection cannot express the request: an upgrade without extended CONNECT (RFC 8441).
+    /// The server's connection cannot express the request: an upgrade without extended CONNECT (RFC
+    /// 8441).
     Unsupported,
 }
 
@@ -81,7 +83,8 @@ impl Links {
         }
     }
 
-    /// Sends an interim response (RFC 9110 §15.2) to a client, unless the client speaks HTTP/1.0. Returns the number of its bytes.
+    /// Sends an interim response (RFC 9110 §15.2) to a client, unless the client speaks HTTP/1.0.
+    /// Returns the number of its bytes.
     pub fn send_interim<D: Driver>(
         &mut self,
         io: &mut D,
@@ -103,8 +106,8 @@ impl Links {
         }
     }
 
-    /// Asks a client for its body if it waits to be asked (`Expect: 100-continue`). Returns the number of bytes of the interim
-    /// response; none if the client does not wait.
+    /// Asks a client for its body if it waits to be asked (`Expect: 100-continue`). Returns the
+    /// number of bytes of the interim response; none if the client does not wait.
     pub fn ask_for_body<D: Driver>(&mut self, io: &mut D, client: LinkId) -> Option<usize> {
         let expects = match &mut self.links.get_mut(client)?.mux {
             Mux::Stream(end) => std::mem::take(&mut end.expects),

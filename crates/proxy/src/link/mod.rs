@@ -1,6 +1,8 @@
-//! Connections: a socket, its waiting bytes, the mux that reads and writes them, and the side that it belongs to.
+//! Connections: a socket, its waiting bytes, the mux that reads and writes them, and the side that
+//! it belongs to.
 //!
-//! A link knows its stream by name only. The layers above decide what its bytes mean to streams; [`mux`], below, frames them.
+//! A link knows its stream by name only. The layers above decide what its bytes mean to streams;
+//! [`mux`], below, frames them.
 
 mod client;
 mod exchange;
@@ -79,8 +81,9 @@ pub(crate) enum Hold {
 /// The largest input buffer that an idle connection keeps, bytes; a larger one is freed.
 const IDLE_INPUT_BYTES_MAX: usize = 256;
 
-/// How many bytes may be sent to a peer that does not read, beyond the message that filled its socket: heads, interim responses
-/// and automatic replies, all of which are sent whole. Above it, neither the peer nor the source of such messages is read.
+/// How many bytes may be sent to a peer that does not read, beyond the message that filled its
+/// socket: heads, interim responses and automatic replies, all of which are sent whole. Above it,
+/// neither the peer nor the source of such messages is read.
 const OWED_BYTES_MAX: usize = 16 << 10;
 
 /// The connections of a worker.
@@ -328,7 +331,8 @@ impl Links {
         wrote
     }
 
-    /// Ends the payload of a connection's stream. Whether the bytes show the end to the peer, and how many bytes are sent for it.
+    /// Ends the payload of a connection's stream. Whether the bytes show the end to the peer, and
+    /// how many bytes are sent for it.
     #[inline]
     pub fn send_end<D: Driver>(
         &mut self,
@@ -369,7 +373,8 @@ impl Links {
         }
     }
 
-    /// Closes the socket; with `abort` the peer may lose sent bytes. The caller removes the connection.
+    /// Closes the socket; with `abort` the peer may lose sent bytes. The caller removes the
+    /// connection.
     pub fn close<D: Driver>(&mut self, io: &mut D, id: LinkId, abort: bool) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -394,7 +399,8 @@ impl Links {
         self.base(id).is_some_and(|link| link.blocked)
     }
 
-    /// Whether the connection of a link has so many unsent bytes that nothing may be done that adds to them.
+    /// Whether the connection of a link has so many unsent bytes that nothing may be done that adds
+    /// to them.
     pub fn owes_much(&self, id: LinkId) -> bool {
         self.base(id).is_some_and(Link::owes_much)
     }

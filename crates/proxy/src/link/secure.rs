@@ -1,5 +1,5 @@
-//! TLS of connections. [`crate::engine`] decrypts received bytes. Bytes to send are collected for a round and encrypted here, so
-//! that a head and its body are one record.
+//! TLS of connections. [`crate::engine`] decrypts received bytes. Bytes to send are collected for a
+//! round and encrypted here, so that a head and its body are one record.
 
 use config::model::TlsGlobal;
 use net::{Driver, Message, Sent, SockId};
@@ -17,7 +17,8 @@ const RECORD_BYTES: usize = 16 << 10;
 const SEAL_BYTES_MAX: usize = 64 << 10;
 /// The first part of a transfer, in which records are short, bytes.
 const TRANSFER_BEGINNING_BYTES: usize = 32 << 10;
-/// How many connections may collect at a time, so that the first of a long round does not wait for the last.
+/// How many connections may collect at a time, so that the first of a long round does not wait for
+/// the last.
 const GATHERING_MAX: usize = 32;
 
 /// A connection's TLS.
@@ -77,8 +78,8 @@ impl Wire<'_> {
     }
 }
 
-/// Records are shorter at the beginning of a transfer, so that the client can decrypt its first bytes early
-/// (`tune.ssl.maxrecord`).
+/// Records are shorter at the beginning of a transfer, so that the client can decrypt its first
+/// bytes early (`tune.ssl.maxrecord`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShortRecords {
     /// The payload of a record, bytes.
@@ -98,7 +99,8 @@ impl ShortRecords {
 }
 
 impl Transfer {
-    /// Notes that `bytes` are to be sent. Returns how many of them belong to the beginning of the transfer.
+    /// Notes that `bytes` are to be sent. Returns how many of them belong to the beginning of the
+    /// transfer.
     fn note(&mut self, bytes: usize, now_ms: u64, short: &ShortRecords) -> usize {
         if now_ms.saturating_sub(self.last_ms) >= short.idle_ms {
             self.bytes = 0;
@@ -121,7 +123,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Encrypts bytes and appends the records. A session whose keys may no longer be used writes nothing.
+    /// Encrypts bytes and appends the records. A session whose keys may no longer be used writes
+    /// nothing.
     fn seal<D: Driver>(
         &mut self,
         io: &D,
@@ -186,8 +189,8 @@ impl Outgoing {
         staged.extend_from_slice(message.head);
         let Message { body, tail, .. } = message;
         if was_blocked {
-            // Encrypted later, when the socket takes bytes again. Until then as many bytes wait here as would otherwise wait in
-            // the driver.
+            // Encrypted later, when the socket takes bytes again. Until then as many bytes wait
+            // here as would otherwise wait in the driver.
             let room = io.read_bytes().saturating_sub(staged.len());
             let taken = room.min(body.len());
             staged.extend_from_slice(&body[..taken]);
@@ -209,7 +212,8 @@ impl Outgoing {
         }
         let (mut taken, mut blocked) = (0, false);
         loop {
-            // The first record is filled from the payload; the others are encrypted directly from the payload's memory.
+            // The first record is filled from the payload; the others are encrypted directly from
+            // the payload's memory.
             if !staged.is_empty() {
                 let room = RECORD_BYTES.saturating_sub(staged.len());
                 let count = room.min(body.len() - taken);

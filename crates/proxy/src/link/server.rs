@@ -33,7 +33,8 @@ pub(crate) struct Server {
     pub keeper: Option<LinkId>,
     /// The PROXY protocol header at its start; empty for none.
     pub header: Box<[u8]>,
-    /// The name that distinguishes it from other idle connections: the SNI name, or `pool-conn-name`; empty for none.
+    /// The name that distinguishes it from other idle connections: the SNI name, or
+    /// `pool-conn-name`; empty for none.
     pub name: Box<[u8]>,
     /// The facts of its TLS session.
     pub tls: Option<Arc<TlsFacts>>,

@@ -8,7 +8,8 @@ use super::wire::{Dates, Header};
 use crate::ids::ProxyId;
 use crate::running::{LogPlace, LogTargetId, Running};
 
-/// The message for each log target of a proxy, ready to be sent; for a log backend, for its first server.
+/// The message for each log target of a proxy, ready to be sent; for a log backend, for its first
+/// server.
 #[must_use]
 pub fn event(
     running: &Running,

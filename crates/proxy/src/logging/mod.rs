@@ -1,6 +1,7 @@
 //! Access logs (manual §8.2, §8.3): when a line is written, and with which severity.
 //!
-//! [`crate::running::Plan`] has the moments of a stream's lines, `send` builds the line for each target, `wire` adds the header.
+//! [`crate::running::Plan`] has the moments of a stream's lines, `send` builds the line for each
+//! target, `wire` adds the header.
 
 mod event;
 mod send;
@@ -30,7 +31,8 @@ pub(crate) struct Scene<'a> {
 impl Logging {
     /// A stream has ended: writes its line unless it is already written.
     pub fn end(&mut self, eval: &mut Eval<'_>, stream: &mut Stream) {
-        // In HAProxy a request that was not read never became a stream, so its line is that of a failed connection.
+        // In HAProxy a request that was not read never became a stream, so its line is that of a
+        // failed connection.
         if stream.txn.is_http && stream.txn.request_line.is_empty() {
             stream.log.written = true;
             stream.txn.unread = true;
@@ -116,8 +118,9 @@ impl Logging {
         count(eval, frontend);
     }
 
-    /// Writes the line of a connection that failed before its session began: the reason, or `error-log-format` (manual §8.2.5).
-    /// `silent`: the client sent nothing, which `option dontlognull` excludes from logs.
+    /// Writes the line of a connection that failed before its session began: the reason, or
+    /// `error-log-format` (manual §8.2.5). `silent`: the client sent nothing, which `option
+    /// dontlognull` excludes from logs.
     pub fn failed_session(
         &mut self,
         eval: &mut Eval<'_>,
@@ -143,7 +146,8 @@ impl Logging {
         count(eval, frontend);
     }
 
-    /// `do-log` of a stream's rules (manual §4.4). Its line is independent of log options and of the stream's own line.
+    /// `do-log` of a stream's rules (manual §4.4). Its line is independent of log options and of
+    /// the stream's own line.
     pub fn do_log(
         &mut self,
         eval: &mut Eval<'_>,
@@ -205,7 +209,8 @@ fn severity(error: bool) -> u8 {
     if error { ERROR } else { INFO }
 }
 
-/// Whether a stream is an error for `option dontlog-normal` and `log-separate-errors` (manual §8.1).
+/// Whether a stream is an error for `option dontlog-normal` and `log-separate-errors` (manual
+/// §8.1).
 fn is_error(stream: &Stream) -> bool {
     let txn = &stream.txn;
     txn.redispatched

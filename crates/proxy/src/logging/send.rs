@@ -1,5 +1,5 @@
-//! Builds the line for each target of a frontend, by its levels, its sample and its profile, and chooses the server of a log
-//! backend.
+//! Builds the line for each target of a frontend, by its levels, its sample and its profile, and
+//! chooses the server of a log backend.
 
 use config::model::{Balance as Configured, LogProfile, LogSink, LogTarget, Mode};
 use sample::{LogFormat, LogOrigin};
@@ -187,8 +187,8 @@ impl Logging {
         self.buffers = buffers;
     }
 
-    /// Writes a message of a filter to every target of the filter that accepts it. No format of a profile applies, because the
-    /// message is not part of a stream's log.
+    /// Writes a message of a filter to every target of the filter that accepts it. No format of a
+    /// profile applies, because the message is not part of a stream's log.
     pub(crate) fn emit_for_filter(
         &mut self,
         eval: &mut Eval<'_>,

@@ -1,4 +1,5 @@
-//! Whether a cache may keep a response (RFC 9111 §3), as needed for `cookie … nocache` and `option checkcache`.
+//! Whether a cache may keep a response (RFC 9111 §3), as needed for `cookie … nocache` and `option
+//! checkcache`.
 
 use http::{Head, Method, Name};
 
@@ -66,7 +67,8 @@ pub(crate) fn of(method: Method, response: &Head) -> Cacheable {
             .iter()
             .any(|name| response.find(name).next().is_some())
     };
-    // Without an explicit lifetime and without a validator, a response is not kept (RFC 9111 §4.2.2).
+    // Without an explicit lifetime and without a validator, a response is not kept (RFC 9111
+    // §4.2.2).
     may.response &= fresh || dated();
     may
 }

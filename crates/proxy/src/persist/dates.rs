@@ -1,5 +1,6 @@
-//! Dates in cookies for `maxidle` and `maxlife`: UNIX time in units of 4 seconds, 30 bits, as 5 digits in base 64, the highest
-//! first. This is HAProxy's format, so that clients keep their cookies after a migration in either direction.
+//! Dates in cookies for `maxidle` and `maxlife`: UNIX time in units of 4 seconds, 30 bits, as 5
+//! digits in base 64, the highest first. This is HAProxy's format, so that clients keep their
+//! cookies after a migration in either direction.
 
 /// The length of a date, bytes.
 pub(crate) const DATE_BYTES: usize = 5;

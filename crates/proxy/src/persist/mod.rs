@@ -1,8 +1,8 @@
-//! Binds a request to a server before balancing: `use-server`, the persistence cookie, the RDP cookie, and the rules that force
-//! or ignore persistence (manual §4.2).
+//! Binds a request to a server before balancing: `use-server`, the persistence cookie, the RDP
+//! cookie, and the rules that force or ignore persistence (manual §4.2).
 //!
-//! A bound stream has a `target` and [`Persist::direct`]; `select_server` then takes a slot of that server or queues for it. A
-//! redispatch unbinds the stream.
+//! A bound stream has a `target` and [`Persist::direct`]; `select_server` then takes a slot of that
+//! server or queues for it. A redispatch unbinds the stream.
 
 mod cacheable;
 mod dates;
@@ -128,8 +128,8 @@ fn next_field(head: &Head, name: Name, from: Option<FieldId>) -> Option<FieldId>
     fields.find(|field| from.is_none_or(|from| field.0 > from.0))
 }
 
-/// Whether a request may be bound to a server: the server is up, or persistence is forced. Its weight and whether it is a backup
-/// do not matter.
+/// Whether a request may be bound to a server: the server is up, or persistence is forced. Its
+/// weight and whether it is a backup do not matter.
 pub(crate) fn may_bind(eval: &Eval<'_>, stream: &Stream, server: ServerId, forcible: bool) -> bool {
     let proxy = eval.running.proxy(server.backend);
     let forced = forcible && stream.route.persist.forced;

@@ -1,4 +1,5 @@
-//! Parses the cookies of one field as HAProxy does (RFC 2109 with browser extensions, RFC 6265 §5.2).
+//! Parses the cookies of one field as HAProxy does (RFC 2109 with browser extensions, RFC 6265
+//! §5.2).
 
 /// A cookie, or other text between two delimiters. Offsets are in the field's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +10,8 @@ pub(crate) struct Pair {
     pub name: (usize, usize),
     /// The position of the equal sign.
     pub equal: usize,
-    /// The range of the value without surrounding blanks. Without an equal sign it is empty and at the delimiter after the name.
+    /// The range of the value without surrounding blanks. Without an equal sign it is empty and at
+    /// the delimiter after the name.
     pub value: (usize, usize),
     /// The position of the delimiter after it, or the end.
     pub next: usize,

@@ -1,4 +1,5 @@
-//! The cookie of the Remote Desktop Protocol (MS-RDPBCGR §3.2.5.3.1): `<address>.<port>.<reserved>` of the server.
+//! The cookie of the Remote Desktop Protocol (MS-RDPBCGR §3.2.5.3.1): `<address>.<port>.<reserved>`
+//! of the server.
 
 use std::net::Ipv4Addr;
 
@@ -34,7 +35,8 @@ fn named(input: &[u8], name: &[u8]) -> Option<(Ipv4Addr, u16)> {
     }
 }
 
-/// Parses address and port. Both are numbers in network order that are written as if they were in the machine's order.
+/// Parses address and port. Both are numbers in network order that are written as if they were in
+/// the machine's order.
 fn address(value: &[u8]) -> Option<(Ipv4Addr, u16)> {
     let mut parts = value.splitn(3, |byte| *byte == b'.');
     let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<u32>().ok();

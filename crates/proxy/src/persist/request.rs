@@ -1,5 +1,5 @@
-//! Cookies of requests: reads the server from the persistence cookie, hides the cookie from that server, and implements `capture
-//! cookie`.
+//! Cookies of requests: reads the server from the persistence cookie, hides the cookie from that
+//! server, and implements `capture cookie`.
 
 use config::model::{Cookie, CookieMode, Proxy};
 use http::Name;
@@ -151,8 +151,8 @@ impl Edit<'_> {
         }
     }
 
-    /// Removes the text from a delimiter up to the next delimiter that stays, and puts one blank after that. At the line's start
-    /// the delimiter is removed too.
+    /// Removes the text from a delimiter up to the next delimiter that stays, and puts one blank
+    /// after that. At the line's start the delimiter is removed too.
     fn hide(&mut self, line: &[u8], from: Option<usize>, to: usize) {
         let Some(from) = from else { return };
         let blanks = line[to + 1..].iter().take_while(|byte| is_blank(**byte));
@@ -179,8 +179,8 @@ fn capture(line: &[u8], pair: &Pair, frontend: &Proxy, stream: &mut Stream) {
     }
 }
 
-/// Reads the persistence cookie: binds the stream to the server that it names, and records the cookie's state. Returns the end of
-/// the server's part of the value.
+/// Reads the persistence cookie: binds the stream to the server that it names, and records the
+/// cookie's state. Returns the end of the server's part of the value.
 fn read(
     line: &[u8],
     pair: &Pair,
@@ -236,7 +236,8 @@ fn read(
             }
         }
     }
-    // A cookie that binds or names a server that is down replaces the previous state; other states only replace the initial one.
+    // A cookie that binds or names a server that is down replaces the previous state; other states
+    // only replace the initial one.
     if matches!(state, b'V' | b'D') || stream.txn.termination[OF_CLIENT] == b'N' {
         stream.mark_cookie(OF_CLIENT, state);
     }

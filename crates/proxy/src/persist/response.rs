@@ -1,5 +1,5 @@
-//! Cookies of responses: removes, rewrites or prefixes the server's own persistence cookie, inserts ours, and implements `capture
-//! cookie` and `option checkcache`.
+//! Cookies of responses: removes, rewrites or prefixes the server's own persistence cookie, inserts
+//! ours, and implements `capture cookie` and `option checkcache`.
 
 use config::model::{Cookie, CookieMode, Proxy, Server};
 use http::{FieldId, Method, Name};
@@ -145,7 +145,8 @@ fn splice(
     b'R'
 }
 
-/// Mode `insert`: sets the cookie if the client does not have it or its dates are outdated. Whether it was set.
+/// Mode `insert`: sets the cookie if the client does not have it or its dates are outdated. Whether
+/// it was set.
 fn insert(
     stream: &mut Stream,
     cookie: &Cookie,

@@ -1,4 +1,5 @@
-//! Counts a stream in the statistics: most of it once, at the stream's end, and each cause of a failure when it happens.
+//! Counts a stream in the statistics: most of it once, at the stream's end, and each cause of a
+//! failure when it happens.
 
 use config::model::HttpAction;
 use net::Driver;
@@ -11,7 +12,8 @@ use crate::rules::{End, RuleSet};
 use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, Times, Whose};
 use crate::stream::{Phase, Stream};
 
-/// The counters that an event of a stream increments: those of the frontend, of the listener, and of the backend and the server.
+/// The counters that an event of a stream increments: those of the frontend, of the listener, and
+/// of the backend and the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     front: Option<FrontCount>,
@@ -113,13 +115,14 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the stream has ended and its
-    /// trace is decided.
+    /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the
+    /// stream has ended and its trace is decided.
     #[inline(never)]
     pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
         let kept = self.core.tracing.kept.take();
         let timing = &stream.txn.timing;
-        // Excludes the idle time of the connection before the request, which HAProxy's `ttime` includes.
+        // Excludes the idle time of the connection before the request, which HAProxy's `ttime`
+        // includes.
         let start_ms = timing.request_start.unwrap_or(timing.start).ms();
         let known = times(stream, now_ms);
         let measured = Measured {
@@ -159,7 +162,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Counts at the listener that accepted the stream's client, where its frontend has `option socket-stats`.
+    /// Counts at the listener that accepted the stream's client, where its frontend has `option
+    /// socket-stats`.
     fn at_listener(&self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
         if !self.running.proxy(stream.frontend).options.socket_stats {
             return;
@@ -260,7 +264,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// The bytes of a stream in the order of a row's cells: from the client, to the server, from the server, to the client.
+/// The bytes of a stream in the order of a row's cells: from the client, to the server, from the
+/// server, to the client.
 #[inline(always)]
 fn bytes(txn: &Txn) -> [u64; 4] {
     [
@@ -271,7 +276,8 @@ fn bytes(txn: &Txn) -> [u64; 4] {
     ]
 }
 
-/// The durations of a stream's parts, milliseconds. None without a server, or in HTTP without a response.
+/// The durations of a stream's parts, milliseconds. None without a server, or in HTTP without a
+/// response.
 #[inline(always)]
 fn times(stream: &Stream, now_ms: u64) -> Option<Times<u64>> {
     let timing = &stream.txn.timing;

@@ -1,7 +1,8 @@
 //! Forwards both bodies from one end of a stream to the other, each at the pace of its slower side.
 //!
-//! Payload is sent on at once as far as the other end takes it. The rest stays with the connection that received it, which is not
-//! read until there is room. Filters are called in [`Cx::forward_up`] and [`Cx::forward_down`].
+//! Payload is sent on at once as far as the other end takes it. The rest stays with the connection
+//! that received it, which is not read until there is room. Filters are called in
+//! [`Cx::forward_up`] and [`Cx::forward_down`].
 
 use config::model::Direction;
 use net::Driver;
@@ -121,8 +122,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of the request has been sent: sends the part of its body that waits here, then what the client's connection
-    /// holds.
+    /// The head of the request has been sent: sends the part of its body that waits here, then what
+    /// the client's connection holds.
     pub(super) fn open_upload(&mut self, stream: &mut Stream) {
         stream.up.is_open = true;
         self.send_waiting_up(stream);
@@ -196,8 +197,9 @@ impl<D: Driver> Cx<'_, D> {
         } else if wrote.blocked
             || (stream.deadlines.client_ms != NEVER_MS && !frontend.options.independent_streams)
         {
-            // The client has to take these bytes, or has taken them while the rest of its request is awaited: both restart its
-            // timeout. With `independent-streams` only received bytes restart the latter.
+            // The client has to take these bytes, or has taken them while the rest of its request
+            // is awaited: both restart its timeout. With `independent-streams` only received bytes
+            // restart the latter.
             let client_ms = stream.client_ms(self.running);
             stream.deadlines.client_ms = now.ms().saturating_add(client_ms);
         }
@@ -234,8 +236,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of the response has been sent: sends the part of its body that waits here, then what the server's connection
-    /// holds.
+    /// The head of the response has been sent: sends the part of its body that waits here, then
+    /// what the server's connection holds.
     pub(super) fn open_download(&mut self, stream: &mut Stream) {
         stream.down.is_open = true;
         self.send_waiting_down(stream);
@@ -287,8 +289,8 @@ impl<D: Driver> Cx<'_, D> {
         self.send_page(stream);
     }
 
-    /// Sends the part of a generated body that is made, and makes more as the client takes it. After [`MADE_PARTS_A_TURN`] parts
-    /// the other connections are served.
+    /// Sends the part of a generated body that is made, and makes more as the client takes it.
+    /// After [`MADE_PARTS_A_TURN`] parts the other connections are served.
     pub(super) fn send_made(&mut self, stream: &mut Stream) {
         let now = self.now();
         let mut parts = 0;
@@ -322,7 +324,8 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- progress
 
-    /// The kernel took bytes for one of the stream's connections. `blocked`: some bytes are still unsent.
+    /// The kernel took bytes for one of the stream's connections. `blocked`: some bytes are still
+    /// unsent.
     pub fn moved_on(&mut self, stream: &mut Stream, link: LinkId, blocked: bool) {
         if stream.client == Some(link) {
             self.client_moved_on(stream, blocked);
@@ -337,7 +340,8 @@ impl<D: Driver> Cx<'_, D> {
         } else if blocked {
             self.expect_client(stream, stream.client_ms(self.running));
         } else if stream.up.done || matches!(stream.phase, Phase::RequestHead) {
-            // The bytes may be the end of the previous response; the client has no deadline for the next request yet.
+            // The bytes may be the end of the previous response; the client has no deadline for the
+            // next request yet.
             stream.deadlines.client_ms = NEVER_MS;
             self.set_timer(stream);
         }
@@ -407,8 +411,8 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- the end of both
 
-    /// Forwards both bodies until their ends. A response that ends before its request ends the exchange; the client's mux
-    /// discards the rest of the request.
+    /// Forwards both bodies until their ends. A response that ends before its request ends the
+    /// exchange; the client's mux discards the rest of the request.
     pub(super) fn transfer(&mut self, stream: &mut Stream) -> Step {
         if !stream.down.done {
             return Step::Wait;

@@ -48,8 +48,8 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
-    /// Starts to receive the body before a server is chosen: asks a client that sent `Expect: 100-continue` for it, and takes the
-    /// bytes at hand.
+    /// Starts to receive the body before a server is chosen: asks a client that sent `Expect:
+    /// 100-continue` for it, and takes the bytes at hand.
     pub(super) fn await_upload(&mut self, stream: &mut Stream) {
         let Some(client) = stream.client else { return };
         if let Some(wire) = self.core.links.ask_for_body(self.io, client) {
@@ -59,7 +59,8 @@ impl<D: Driver> Cx<'_, D> {
         self.core.work.links.push_back(client);
     }
 
-    /// Keeps payload of a request that cannot leave yet, as far as rules inspect it. Returns how many bytes were kept.
+    /// Keeps payload of a request that cannot leave yet, as far as rules inspect it. Returns how
+    /// many bytes were kept.
     pub(super) fn keep_upload(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
         let is_wanted = !stream.txn.is_http
             || stream.phase.awaits_upload()

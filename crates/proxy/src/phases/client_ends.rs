@@ -1,5 +1,6 @@
-//! The addresses of a server connection that depend on the client: the destination where the server's line has no address or port
-//! of its own, and the source with `usesrc` (manual §4.2 source, §5 server).
+//! The addresses of a server connection that depend on the client: the destination where the
+//! server's line has no address or port of its own, and the source with `usesrc` (manual §4.2
+//! source, §5 server).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +11,8 @@ use super::Cx;
 use crate::ids::ServerId;
 use crate::stream::Stream;
 
-/// The addresses of a connection that depend on its client. None means that the configuration decides.
+/// The addresses of a connection that depend on its client. None means that the configuration
+/// decides.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     /// The destination.
@@ -20,8 +22,8 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// The pool name of such a connection. Requests with other addresses have other names. `rest` is the name without the
-    /// addresses.
+    /// The pool name of such a connection. Requests with other addresses have other names. `rest`
+    /// is the name without the addresses.
     pub fn name(&self, rest: &[u8]) -> Vec<u8> {
         let mut name = Vec::new();
         for end in [&self.to, &self.from] {
@@ -51,7 +53,8 @@ fn append(addr: Option<&Addr>, out: &mut Vec<u8>) {
 }
 
 impl<'a, D: Driver> Cx<'a, D> {
-    /// The source address settings for connections to a server: `source` of its line, else of its backend.
+    /// The source address settings for connections to a server: `source` of its line, else of its
+    /// backend.
     #[inline]
     pub(super) fn source_of(&self, stream: &Stream, server: ServerId) -> Option<&'a Source> {
         let line = self.servers.at(server);
@@ -83,7 +86,8 @@ impl<'a, D: Driver> Cx<'a, D> {
         let client = stream.client;
         let session = client.and_then(|client| self.core.links.session(client));
         let asked = session.map(|session| session.dst_of(Some(&stream.txn)));
-        // An unspecified address is replaced by the address that the client connected to, if that is an IP address.
+        // An unspecified address is replaced by the address that the client connected to, if that
+        // is an IP address.
         let ip_or_asked = |ip: IpAddr| {
             if ip.is_unspecified() {
                 asked.and_then(Addr::ip).unwrap_or(ip)

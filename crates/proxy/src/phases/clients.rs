@@ -11,8 +11,8 @@ use crate::running::deadline;
 
 /// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
 pub(crate) const LINGER_MS: u64 = 1000;
-/// How long a client's connection stays open after its last use while draining, so that a request which is already on its way is
-/// answered instead of reset.
+/// How long a client's connection stays open after its last use while draining, so that a request
+/// which is already on its way is answered instead of reset.
 pub(crate) const DRAIN_IDLE_MS: u64 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
@@ -33,13 +33,15 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The client's connection waits for its next request, once the client has taken all that was sent.
+    /// The client's connection waits for its next request, once the client has taken all that was
+    /// sent.
     pub fn next_request(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
         if entry.blocked {
-            // Stops reading a client that does not read its responses, so that they do not accumulate.
+            // Stops reading a client that does not read its responses, so that they do not
+            // accumulate.
             self.core.links.release_all(self.io, link);
             self.wait_for_client(link);
             self.update_reading(link);
@@ -63,7 +65,8 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        // The next bytes may be in the kernel even where none are kept here; the end is handled after them.
+        // The next bytes may be in the kernel even where none are kept here; the end is handled
+        // after them.
         let more = !entry.input.is_empty() || entry.eof;
         let Some(client) = self.core.links.client(link) else {
             return;
@@ -121,8 +124,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Closes a client's connection once its last bytes have been sent, and once its input was discarded for as long as `linger`
-    /// says or until it acknowledges our FIN.
+    /// Closes a client's connection once its last bytes have been sent, and once its input was
+    /// discarded for as long as `linger` says or until it acknowledges our FIN.
     pub fn finish_client(&mut self, link: LinkId, linger: Linger) {
         if self.core.links.shares_connection(link) {
             return self.end_stream_link(link);

@@ -1,4 +1,5 @@
-//! Compression of responses (`compression`, manual §4.2): when a response is compressed, and how its payload is sent.
+//! Compression of responses (`compression`, manual §4.2): when a response is compressed, and how
+//! its payload is sent.
 
 use config::model::{Coding, Compression};
 use http::h1::Framing;
@@ -8,12 +9,14 @@ use net::Driver;
 use super::Cx;
 use crate::stream::Stream;
 
-/// The lowest and the highest weight of an item of `Accept-Encoding` (RFC 9110 §12.4.2), in thousandths.
+/// The lowest and the highest weight of an item of `Accept-Encoding` (RFC 9110 §12.4.2), in
+/// thousandths.
 const NEVER: u32 = 0;
 const ALWAYS: u32 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Chooses how the response may be compressed. Called when the request's `Accept-Encoding` is final.
+    /// Chooses how the response may be compressed. Called when the request's `Accept-Encoding` is
+    /// final.
     #[cold]
     pub(super) fn choose_coding(&mut self, stream: &mut Stream) {
         let of = |proxy| self.running.proxy(proxy).compression.as_deref();
@@ -27,7 +30,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Decides whether the response is compressed, before its head is sent. Returns how its payload is framed.
+    /// Decides whether the response is compressed, before its head is sent. Returns how its payload
+    /// is framed.
     #[cold]
     pub(super) fn begin_compression(&mut self, stream: &mut Stream, framing: Framing) -> Framing {
         let Some(coding) = stream.coding else {
@@ -91,7 +95,8 @@ impl<D: Driver> Cx<'_, D> {
         is_all
     }
 
-    /// The response's payload is completely received: ends the compressed data. Whether all of it was taken.
+    /// The response's payload is completely received: ends the compressed data. Whether all of it
+    /// was taken.
     #[cold]
     pub(super) fn finish_compression(&mut self, stream: &mut Stream) -> bool {
         if let Some(compressor) = &mut stream.compressor {
@@ -110,8 +115,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// The accepted coding with the highest weight; among equals, the one that the configuration names first. `identity` is always
-/// accepted and only changes the framing to chunks, as in HAProxy.
+/// The accepted coding with the highest weight; among equals, the one that the configuration names
+/// first. `identity` is always accepted and only changes the framing to chunks, as in HAProxy.
 fn coding(rules: &Compression, request: &Head) -> Option<Coding> {
     let accepted = || request.find(b"accept-encoding").map(|(_, value)| value);
     let weight = |coding: &Coding| {
@@ -151,8 +156,8 @@ fn quality(part: &[u8]) -> Option<u32> {
     Some(thousandths.min(ALWAYS))
 }
 
-/// Old browsers for which HAProxy does not compress: `Mozilla/4`, except Internet Explorer 6 with its service pack and later
-/// versions.
+/// Old browsers for which HAProxy does not compress: `Mozilla/4`, except Internet Explorer 6 with
+/// its service pack and later versions.
 fn is_old_browser(stream: &Stream) -> bool {
     let agent = stream.request.find(b"user-agent").next();
     let Some((_, agent)) = agent.filter(|(_, agent)| agent.starts_with(b"Mozilla/4")) else {

@@ -140,8 +140,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The protocol of a stream's connection to a server where it differs from that of the server's other connections: `ws`, for
-    /// WebSocket (manual §5.2).
+    /// The protocol of a stream's connection to a server where it differs from that of the server's
+    /// other connections: `ws`, for WebSocket (manual §5.2).
     fn websocket_proto(&self, stream: &Stream, server: ServerId) -> Option<Proto> {
         if !stream.wants_tunnel || !stream.request.is_websocket() {
             return None;
@@ -158,8 +158,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The names of a stream's connection to a server: the one for SNI, and the one that distinguishes it from other idle
-    /// connections.
+    /// The names of a stream's connection to a server: the one for SNI, and the one that
+    /// distinguishes it from other idle connections.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
         let options = &self.servers.at(server).options;
@@ -229,8 +229,8 @@ impl<D: Driver> Cx<'_, D> {
             .take_idle(&core.ambient, &mut core.links, &wanted)
     }
 
-    /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits until the SOCKS4 handshake is
-    /// done.
+    /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits
+    /// until the SOCKS4 handshake is done.
     fn secure_server(&mut self, stream: &Stream, link: LinkId, secure: Option<Box<Secure>>) {
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -294,8 +294,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Whether data is sent as soon as a new connection is established. With `tfo` the SYN waits for data and would otherwise
-    /// never be sent. As in HAProxy, retries do not use it.
+    /// Whether data is sent as soon as a new connection is established. With `tfo` the SYN waits
+    /// for data and would otherwise never be sent. As in HAProxy, retries do not use it.
     fn sends_at_once(&self, stream: &Stream, server: ServerId) -> bool {
         let line = self.servers.at(server);
         let client = stream.client.and_then(|client| self.core.links.get(client));
@@ -305,8 +305,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.tries == 0 && (stream.txn.is_http || greets || has_data())
     }
 
-    /// Closes an idle connection to make room for a new one, where descriptors are scarce or the server has reached its limit of
-    /// connections (`strict-maxconn`).
+    /// Closes an idle connection to make room for a new one, where descriptors are scarce or the
+    /// server has reached its limit of connections (`strict-maxconn`).
     fn make_room(&mut self, server: ServerId) {
         let core = &mut *self.core;
         let shared = &core.ambient.shared;
@@ -344,8 +344,9 @@ impl<D: Driver> Cx<'_, D> {
         (header, name): (Box<[u8]>, Box<[u8]>),
     ) -> LinkId {
         let labels = stream.route.labels;
-        // A connection whose PROXY header names the client is private to that client. With `http-reuse always` any client may
-        // reuse it, because another client may send the same header.
+        // A connection whose PROXY header names the client is private to that client. With
+        // `http-reuse always` any client may reuse it, because another client may send the same
+        // header.
         let private = match self.running.proxy(stream.backend).http_reuse {
             HttpReuse::Never => true,
             HttpReuse::Safe | HttpReuse::Aggressive => self.servers.at(server).send_proxy.is_on(),
@@ -423,7 +424,8 @@ impl<D: Driver> Cx<'_, D> {
         self.run(stream);
     }
 
-    /// A connection attempt failed: tries the same server after a pause, tries another one, or fails the request.
+    /// A connection attempt failed: tries the same server after a pause, tries another one, or
+    /// fails the request.
     fn connect_failed(&mut self, stream: &mut Stream, error: ConnectError) -> Step {
         let why = match error {
             ConnectError::Refused => ConnError::Refused,
@@ -465,7 +467,8 @@ impl<D: Driver> Cx<'_, D> {
             self.redispatch(stream);
             return stream.go(Phase::SelectServer);
         }
-        // Refusals come at once, so without a pause all tries fail within the same moment. A time-out was already a pause.
+        // Refusals come at once, so without a pause all tries fail within the same moment. A
+        // time-out was already a pause.
         if timeout {
             return stream.go(Phase::Connect);
         }
@@ -509,7 +512,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The server closed before the head of its response was complete. `began`: it sent a part of the head.
+    /// The server closed before the head of its response was complete. `began`: it sent a part of
+    /// the head.
     pub(super) fn no_response(&mut self, stream: &mut Stream, began: bool) {
         self.end_server_after(stream);
         if self.may_resend(stream) {
@@ -532,7 +536,8 @@ impl<D: Driver> Cx<'_, D> {
         self.fail(stream, cause);
     }
 
-    /// The server failed before its first byte. Whether the request may be sent again on another connection.
+    /// The server failed before its first byte. Whether the request may be sent again on another
+    /// connection.
     fn may_resend(&self, stream: &Stream) -> bool {
         stream.route.on_reused
             && stream.replay.resendable

@@ -1,4 +1,5 @@
-//! `tcp-request content` and `tcp-response content`: rules about bytes, which may wait for more bytes.
+//! `tcp-request content` and `tcp-response content`: rules about bytes, which may wait for more
+//! bytes.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::running::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Runs `tcp-request content` of a proxy. The rules may wait for bytes, at most its `inspect-delay`.
+    /// Runs `tcp-request content` of a proxy. The rules may wait for bytes, at most its
+    /// `inspect-delay`.
     #[inline(always)]
     pub(super) fn content_rules(
         &mut self,
@@ -83,7 +85,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Runs `tcp-response content` for an HTTP response, without waiting. An error stops the processing of the response.
+    /// Runs `tcp-response content` for an HTTP response, without waiting. An error stops the
+    /// processing of the response.
     pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
         let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
         match outcome {
@@ -98,7 +101,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Runs `tcp-response content` for the first bytes of a TCP server, which are in the channel. Whether they may pass now.
+    /// Runs `tcp-response content` for the first bytes of a TCP server, which are in the channel.
+    /// Whether they may pass now.
     pub(super) fn inspect_response(&mut self, stream: &mut Stream) -> bool {
         let Phase::Tunnel(mut tunnel) = stream.phase else {
             return false;

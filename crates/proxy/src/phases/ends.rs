@@ -12,7 +12,8 @@ use crate::shared::Count;
 use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's connection.
+    /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's
+    /// connection.
     pub fn finish(&mut self, stream: &mut Stream) {
         if let Some(client) = self.let_go(stream) {
             let after = match self.core.links.finish_exchange(client) {
@@ -29,7 +30,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Aborts a stream during its response: the close tells the client that the response is incomplete.
+    /// Aborts a stream during its response: the close tells the client that the response is
+    /// incomplete.
     pub fn cut(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
@@ -48,7 +50,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Ends a TCP stream whose connection turns out to be HTTP/2: it is not logged, and the client's connection stays open.
+    /// Ends a TCP stream whose connection turns out to be HTTP/2: it is not logged, and the
+    /// client's connection stays open.
     pub fn forget(&mut self, stream: &mut Stream) {
         stream.log.written = true;
         stream.ignored = true;
@@ -83,7 +86,8 @@ impl<D: Driver> Cx<'_, D> {
         if had_backend {
             self.core.uncount(Count::Backend(stream.backend));
         }
-        // The log line's counters: `fc` still includes this client, `bc` and `sc` no longer include this stream.
+        // The log line's counters: `fc` still includes this client, `bc` and `sc` no longer include
+        // this stream.
         let is_traced = self.running.tracing.any;
         if is_traced || !stream.log.written {
             self.with_rules(stream, |cx, stream| {
@@ -125,8 +129,8 @@ impl<D: Driver> Cx<'_, D> {
         self.with_eval(stream, |eval, stream| eval.end_request_vars(stream));
     }
 
-    /// The client has sent its end; all bytes before it were used or wait in the stream. `has_input`: some of them still wait
-    /// with the connection.
+    /// The client has sent its end; all bytes before it were used or wait in the stream.
+    /// `has_input`: some of them still wait with the connection.
     pub fn client_ended(&mut self, stream: &mut Stream, has_input: bool) {
         let aborts = self.running.proxy(stream.backend).aborts_on_close();
         match stream.phase {
@@ -139,12 +143,14 @@ impl<D: Driver> Cx<'_, D> {
                 ends.then(|| self.fail(stream, Cause::ClientAborted));
             }
             phase if phase.awaits_handshake() => self.fail(stream, Cause::ClientAborted),
-            // The rules still see the bytes that came, as in HAProxy; `prepare_request` ends the stream.
+            // The rules still see the bytes that came, as in HAProxy; `prepare_request` ends the
+            // stream.
             phase if phase.awaits_upload() => {
                 stream.up.cut = !stream.up.came;
                 self.run(stream);
             }
-            // The server is not connected yet, and with `abortonclose` the backend does not serve a client that has left.
+            // The server is not connected yet, and with `abortonclose` the backend does not serve a
+            // client that has left.
             phase if !stream.txn.is_http => {
                 if aborts && !has_input && stream.up.waiting.is_empty() {
                     stream.ended_by(b'C', phase.letter(false));
@@ -273,7 +279,8 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    /// No part of the request reached a server: reports the events for a response of our own to the scopes.
+    /// No part of the request reached a server: reports the events for a response of our own to the
+    /// scopes.
     pub(super) fn trace_reply(&mut self, stream: &mut Stream) {
         self.trace(stream, Event::HttpReply);
     }

@@ -1,5 +1,5 @@
-//! Failures and their outcome: one table from the cause to termination flags, status, and what happens to the client's
-//! connection.
+//! Failures and their outcome: one table from the cause to termination flags, status, and what
+//! happens to the client's connection.
 
 use net::Driver;
 
@@ -13,7 +13,8 @@ pub(crate) enum Cause {
     BadRequest(u16),
     /// The client did not send in time.
     ClientTimeout,
-    /// The client ended its side before the request was complete, or does not wait for its response.
+    /// The client ended its side before the request was complete, or does not wait for its
+    /// response.
     ClientAborted,
     /// The client's connection is closed.
     ClientGone,
@@ -37,8 +38,9 @@ pub(crate) enum Cause {
     ServerTimeout,
     /// The server closed without a response.
     EmptyResponse,
-    /// The server closed its idle connection while this request was sent. Only the client can tell whether the request may be
-    /// sent twice, so the client's connection is closed without a response and the client tries again (as in HAProxy).
+    /// The server closed its idle connection while this request was sent. Only the client can tell
+    /// whether the request may be sent twice, so the client's connection is closed without a
+    /// response and the client tries again (as in HAProxy).
     StaleServer,
     /// The server's bytes violate the protocol.
     BadResponse,
@@ -96,7 +98,8 @@ impl Cause {
                 _ => refused(b'c', 400),
             },
             Cause::ClientAborted => refused(b'C', 400),
-            // HAProxy detects a reset while it forwards the request's end, so the phase is data, not headers.
+            // HAProxy detects a reset while it forwards the request's end, so the phase is data,
+            // not headers.
             Cause::ClientGone => match phase {
                 Phase::ResponseHead => cut(b'C', b'D'),
                 _ => cut(b'C', letter),
@@ -134,7 +137,8 @@ impl Cause {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Ends a stream for a cause: with an error page, or with a close where a response can no longer be sent.
+    /// Ends a stream for a cause: with an error page, or with a close where a response can no
+    /// longer be sent.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
         self.tell_fault(stream, cause);
         self.observe_fault(stream, cause);
@@ -168,7 +172,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// Sets the termination flags for a cause. Returns the status of the response where one can still be sent.
+/// Sets the termination flags for a cause. Returns the status of the response where one can still
+/// be sent.
 fn blame(stream: &mut Stream, cause: Cause) -> Option<u16> {
     let ending = cause.ending(stream.phase, stream.letter());
     stream.ended_by(ending.who, ending.when);

@@ -11,7 +11,8 @@ use crate::facts::Eval;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Adds the headers that the frontend and the backend ask for; the backend's settings take precedence.
+    /// Adds the headers that the frontend and the backend ask for; the backend's settings take
+    /// precedence.
     #[inline]
     pub(super) fn add_forwarding_headers(&mut self, stream: &mut Stream) {
         let frontend = self.running.proxy(stream.frontend);

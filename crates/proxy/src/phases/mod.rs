@@ -1,7 +1,8 @@
 //! The way of a request, top to bottom.
 //!
-//! A stream is a state machine over [`Phase`]s. A phase does its work, then names the next phase or waits; the event that ends
-//! the wait is written beside the phase. Bodies are forwarded beside the phases once their head has been sent (see [`bodies`]).
+//! A stream is a state machine over [`Phase`]s. A phase does its work, then names the next phase or
+//! waits; the event that ends the wait is written beside the phase. Bodies are forwarded beside the
+//! phases once their head has been sent (see [`bodies`]).
 
 mod account;
 mod bandwidth;
@@ -168,11 +169,13 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.turns = stream.txn.turns.wrapping_add(1);
         loop {
             let step = match stream.phase {
-                // A TCP stream that switches to HTTP: waits for the client's bytes, at most `timeout http-request`.
+                // A TCP stream that switches to HTTP: waits for the client's bytes, at most
+                // `timeout http-request`.
                 Phase::RequestHead => Step::Wait,
                 // `tcp-request content` of the frontend: may wait `inspect-delay` for bytes.
                 Phase::FrontendContent(inspection) => self.frontend_content(stream, inspection),
-                // `option http-buffer-request` of the frontend: waits for the body or a full buffer.
+                // `option http-buffer-request` of the frontend: waits for the body or a full
+                // buffer.
                 Phase::FrontendBody => self.frontend_body(stream),
                 // `http-request` of the frontend: a rule may wait.
                 Phase::FrontendRequest(rules) => self.frontend_request(stream, rules),
@@ -196,7 +199,8 @@ impl<D: Driver> Cx<'_, D> {
                 Phase::TurnAround => Step::Wait,
                 // An idle or new connection to the server: waits for it, at most `timeout connect`.
                 Phase::Connect => self.connect_server(stream),
-                // An idle connection of another worker: waits for the answer, at most `TAKE_OVER_MS`.
+                // An idle connection of another worker: waits for the answer, at most
+                // `TAKE_OVER_MS`.
                 Phase::TakeOver => Step::Wait,
                 // Sends the head of the request; its body follows as it comes.
                 Phase::SendRequest => self.send_request(stream),
@@ -288,7 +292,8 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- evaluation
 
-    /// Evaluates expressions for a stream, with everything that rules need. None where its client is gone.
+    /// Evaluates expressions for a stream, with everything that rules need. None where its client
+    /// is gone.
     pub fn with_rules<R>(
         &mut self,
         stream: &mut Stream,

@@ -1,5 +1,5 @@
-//! Changes of header names: names with other characters than letters, digits and hyphens (`option http-restrict-req-hdr-names`),
-//! and the name of the server (`http-send-name-header`).
+//! Changes of header names: names with other characters than letters, digits and hyphens (`option
+//! http-restrict-req-hdr-names`), and the name of the server (`http-send-name-header`).
 
 use config::model::{NamePolicy, Proxy};
 use http::Head;
@@ -11,7 +11,8 @@ use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Applies the proxy's setting for request headers whose names have other characters. Returns whether the request continues.
+    /// Applies the proxy's setting for request headers whose names have other characters. Returns
+    /// whether the request continues.
     #[inline]
     pub(super) fn restrict_names(&mut self, stream: &mut Stream, proxy: ProxyId) -> bool {
         let options = &self.running.proxy(proxy).options;

@@ -25,7 +25,8 @@ impl<D: Driver> Cx<'_, D> {
         self.judge(stream, server, seen);
     }
 
-    /// Reports the outcome of a try that is repeated: the client does not see the failure, but the server counts it.
+    /// Reports the outcome of a try that is repeated: the client does not see the failure, but the
+    /// server counts it.
     #[inline(never)]
     pub(super) fn observe_retried(&mut self, stream: &Stream, seen: Seen) {
         if let Some(server) = stream.route.target

@@ -13,7 +13,8 @@ use crate::link::mux::h1::Asked;
 use crate::stream::{Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Applies the changes that the proxy itself makes: forwarding headers and how the connections continue.
+    /// Applies the changes that the proxy itself makes: forwarding headers and how the connections
+    /// continue.
     pub(super) fn prepare_request(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::HttpProcessRequest);
         stream.request_processed(self.now());
@@ -35,8 +36,8 @@ impl<D: Driver> Cx<'_, D> {
             self.choose_coding(stream);
         }
         self.add_forwarding_headers(stream);
-        // manual §4.2: `httpclose` closes the connection on its own side; `http-server-close`, on either side, closes the
-        // server's.
+        // manual §4.2: `httpclose` closes the connection on its own side; `http-server-close`, on
+        // either side, closes the server's.
         stream.close_client |= frontend.connection_mode == ConnectionMode::Close;
         stream.route.keep = frontend.connection_mode != ConnectionMode::ServerClose
             && backend.connection_mode == ConnectionMode::KeepAlive;
@@ -99,7 +100,8 @@ impl<D: Driver> Cx<'_, D> {
     fn request_left(&mut self, stream: &mut Stream, server: LinkId) -> Step {
         // Only a request without a body can be sent again from here.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
-        // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having processed it.
+        // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having
+        // processed it.
         stream.replay.keeps |= !stream.wants_tunnel && self.core.links.shares_connection(server);
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;

@@ -1,6 +1,8 @@
-//! The PROXY protocol header at the start of a server connection (manual §5.2 send-proxy and related options).
+//! The PROXY protocol header at the start of a server connection (manual §5.2 send-proxy and
+//! related options).
 //!
-//! The header binds the connection to its content: another request may reuse it only with the same header.
+//! The header binds the connection to its content: another request may reuse it only with the same
+//! header.
 
 use config::model::SendProxy;
 use net::Driver;

@@ -9,7 +9,8 @@ use crate::shared::{How, Message};
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Keeps a request that violates a rule. `how`: the rules for reading it, and whether the bytes begin with its head.
+    /// Keeps a request that violates a rule. `how`: the rules for reading it, and whether the bytes
+    /// begin with its head.
     #[cold]
     pub fn note_refused_request(
         &self,

@@ -85,7 +85,8 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, Body::Made(body.into_bytes()));
     }
 
-    /// Sends a complete response from a file (`errorfile`), which was checked when the configuration was loaded.
+    /// Sends a complete response from a file (`errorfile`), which was checked when the
+    /// configuration was loaded.
     fn raw_page(&mut self, stream: &mut Stream, status: u16, raw: &Arc<[u8]>) {
         if raw.is_empty() {
             // manual §4.2 errorfile: an empty file closes the connection without a response.
@@ -132,7 +133,8 @@ impl<D: Driver> Cx<'_, D> {
         };
         let mut response = std::mem::take(&mut stream.response);
         begin_response(&mut response, reply.status);
-        // From here on rules see the new response and no longer the old one; the request stays visible.
+        // From here on rules see the new response and no longer the old one; the request stays
+        // visible.
         self.with_eval(stream, |eval, stream| {
             put_fields(eval, stream, reply, &mut response);
         });
@@ -148,7 +150,8 @@ impl<D: Driver> Cx<'_, D> {
         self.answer(stream, body);
     }
 
-    /// `auth`: responds with 401, or 407 to a client that uses us as its proxy, and the rule's challenge.
+    /// `auth`: responds with 401, or 407 to a client that uses us as its proxy, and the rule's
+    /// challenge.
     pub(super) fn ask_credentials(&mut self, stream: &mut Stream, set: RuleSet, rule: RuleId) {
         let proxy = self.running.proxy(rule.proxy);
         let default = match set {

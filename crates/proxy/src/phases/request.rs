@@ -64,7 +64,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of a request is complete and in the stream. `behind`: the number of bytes at hand after the head.
+    /// The head of a request is complete and in the stream. `behind`: the number of bytes at hand
+    /// after the head.
     pub fn request_read(&mut self, stream: &mut Stream, parsed: Parsed, behind: usize) {
         if is_preface(&stream.request) {
             return self.request_refused(stream, parsed.consumed, 405);
@@ -128,7 +129,8 @@ impl<D: Driver> Cx<'_, D> {
         self.fail(stream, Cause::BadRequest(status));
     }
 
-    /// Looks for an HTTP request in the bytes of a TCP stream, for rules that read one (manual §7.3.5 req.proto_http).
+    /// Looks for an HTTP request in the bytes of a TCP stream, for rules that read one (manual
+    /// §7.3.5 req.proto_http).
     pub fn sniff_http(&mut self, stream: &mut Stream) {
         if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
             return;
@@ -194,7 +196,8 @@ impl<D: Driver> Cx<'_, D> {
         self.request_rules(stream, stream.backend, rules, next)
     }
 
-    /// Evaluates `use_backend` in order, then `default_backend`; a `listen` section serves its own requests.
+    /// Evaluates `use_backend` in order, then `default_backend`; a `listen` section serves its own
+    /// requests.
     pub(super) fn switch_backend(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::SwitchingRulesRequest);
         if stream.backend_counted {
@@ -261,8 +264,8 @@ impl<D: Driver> Cx<'_, D> {
                     self.with_eval(stream, |eval, stream| {
                         eval.render(stream, format, &mut name);
                     });
-                    // If no backend of this mode has the name, the default is used (manual §4.2 use_backend). Static names were
-                    // checked when the configuration was loaded.
+                    // If no backend of this mode has the name, the default is used (manual §4.2
+                    // use_backend). Static names were checked when the configuration was loaded.
                     let shared = &self.core.ambient.shared;
                     running.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
                 }
@@ -292,8 +295,9 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::BackendContent(Inspection::default()))
     }
 
-    /// Switches a TCP stream and all later ones of its connection to HTTP (manual §4.4 switch-mode). The bytes received so far
-    /// are read again as a request; then the frontend's HTTP rules run.
+    /// Switches a TCP stream and all later ones of its connection to HTTP (manual §4.4
+    /// switch-mode). The bytes received so far are read again as a request; then the frontend's
+    /// HTTP rules run.
     pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
         let client = stream.client.and_then(|link| self.core.links.client(link));
         let bind = client.map(|client| self.running.bind(client.bind));
@@ -325,8 +329,9 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::RequestHead)
     }
 
-    /// Whether requests may be sent to a backend. A disabled or unpublished one needs a `force-be-switch` that holds, which is
-    /// evaluated at most once (`forced`). A deleted one, which is unpublished as well, is never allowed.
+    /// Whether requests may be sent to a backend. A disabled or unpublished one needs a
+    /// `force-be-switch` that holds, which is evaluated at most once (`forced`). A deleted one,
+    /// which is unpublished as well, is never allowed.
     fn may_switch_to(
         &mut self,
         stream: &mut Stream,
@@ -359,7 +364,8 @@ fn is_preface(request: &Head) -> bool {
         && request.target() == b"*"
 }
 
-/// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
+/// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else
+/// with its whole target.
 pub(crate) fn is_monitored(uri: &[u8], request: &Head) -> bool {
     uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
 }

@@ -17,8 +17,8 @@ use crate::rules::status::is_bodiless;
 use crate::running::Running;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
-/// How many interim responses of one request are dropped because its client does not read. A server that sends more is not waiting
-/// for anything.
+/// How many interim responses of one request are dropped because its client does not read. A server
+/// that sends more is not waiting for anything.
 const INTERIM_DROPPED_MAX: u16 = 64;
 
 /// The rules for reading responses of a backend's servers.
@@ -46,7 +46,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// The head of a response is complete and in the stream. `behind`: the number of bytes at hand after the head.
+    /// The head of a response is complete and in the stream. `behind`: the number of bytes at hand
+    /// after the head.
     pub fn response_read(&mut self, stream: &mut Stream, parsed: h1::Parsed, behind: usize) {
         let status = stream.response.status();
         stream.read = HeadRead {
@@ -92,7 +93,8 @@ impl<D: Driver> Cx<'_, D> {
             stream.down.came = true;
             stream.txn.response_body.is_whole = true;
         }
-        // The framing is faulty (RFC 9112 §6.1): the client's connection is closed as well, as in HAProxy.
+        // The framing is faulty (RFC 9112 §6.1): the client's connection is closed as well, as in
+        // HAProxy.
         stream.close_client |=
             parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
         stream.capture_response_fields(self.running.proxy(stream.frontend));
@@ -106,7 +108,8 @@ impl<D: Driver> Cx<'_, D> {
         server.is_some_and(|server| self.core.links.has_end_to_come(server))
     }
 
-    /// Whether an HTTP/1 server that accepts WebSocket has seen the key that was made for it (RFC 6455 §4.1).
+    /// Whether an HTTP/1 server that accepts WebSocket has seen the key that was made for it (RFC
+    /// 6455 §4.1).
     fn is_accepted(&mut self, stream: &Stream) -> bool {
         let client = stream.client;
         let proof = client.and_then(|client| self.core.links.upgrade_proof(client));
@@ -123,7 +126,8 @@ impl<D: Driver> Cx<'_, D> {
                 .running
                 .spelling(frontend.options.h1_case_adjust_bogus_client);
             let links = &mut self.core.links;
-            // The hold below stops an HTTP/1 server. The streams of an HTTP/2 server share its connection, which is read on.
+            // The hold below stops an HTTP/1 server. The streams of an HTTP/2 server share its
+            // connection, which is read on.
             if links.owes_much(client) {
                 stream.interim_dropped += 1;
                 if stream.interim_dropped > INTERIM_DROPPED_MAX {
@@ -201,9 +205,9 @@ impl<D: Driver> Cx<'_, D> {
 }
 
 impl Stream {
-    /// The framing of the response's body towards the client. A rule may have set a status that forbids or requires a body (RFC
-    /// 9112 §6.3), or a request method that differs from the client's. No recipient may mistake the following bytes for another
-    /// message.
+    /// The framing of the response's body towards the client. A rule may have set a status that
+    /// forbids or requires a body (RFC 9112 §6.3), or a request method that differs from the
+    /// client's. No recipient may mistake the following bytes for another message.
     fn frame_response(&mut self) -> Framing {
         let framing = self.txn.response_body.framing;
         let status = self.response.status();
@@ -220,7 +224,8 @@ impl Stream {
         }
         if is_bodiless(status) {
             if !is_bodiless(self.txn.server_status) {
-                // A body that is not sent is not announced, except for the length that a 304 may have.
+                // A body that is not sent is not announced, except for the length that a 304 may
+                // have.
                 let told = match (status, framing) {
                     (304, Framing::Length(length)) => Framing::Length(length),
                     _ => Framing::None,

@@ -1,4 +1,5 @@
-//! Sends requests again (`retry-on`, manual §4.2): the head is serialised anew, the body was kept while it was sent.
+//! Sends requests again (`retry-on`, manual §4.2): the head is serialised anew, the body was kept
+//! while it was sent.
 
 use net::Driver;
 use sample::BodyFacts;
@@ -17,8 +18,8 @@ pub(crate) enum Failure {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Sends the request again, to the same server or another one, if `retry-on` includes this failure, all of the request was
-    /// kept and tries are left. Returns whether it does.
+    /// Sends the request again, to the same server or another one, if `retry-on` includes this
+    /// failure, all of the request was kept and tries are left. Returns whether it does.
     pub fn retry(&mut self, stream: &mut Stream, failure: Failure) -> bool {
         let may = stream.replay.retriable && stream.up.done && !stream.answered;
         if !may || stream.route.tries >= stream.retries_max(self.running) {
@@ -82,7 +83,8 @@ impl<D: Driver> Cx<'_, D> {
         is_allowed
     }
 
-    /// Sends the body of a repeated request. Bytes that the server does not take at once wait in the channel.
+    /// Sends the body of a repeated request. Bytes that the server does not take at once wait in
+    /// the channel.
     pub(super) fn send_again(&mut self, stream: &mut Stream) {
         stream.up.waiting = std::mem::take(&mut stream.replay.body);
         (stream.up.done, stream.up.is_open) = (false, false);

@@ -10,7 +10,8 @@ use crate::rules::{End, Outcome, RuleSet, Waiting};
 use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// Runs the `http-request` rules of a proxy, its header name restriction, then its `redirect` rules.
+    /// Runs the `http-request` rules of a proxy, its header name restriction, then its `redirect`
+    /// rules.
     #[inline(always)]
     pub(super) fn request_rules(
         &mut self,
@@ -43,7 +44,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Adds `Early-Data` to a request that came before its client's handshake was complete (RFC 8470 §5.1).
+    /// Adds `Early-Data` to a request that came before its client's handshake was complete (RFC
+    /// 8470 §5.1).
     #[cold]
     pub(super) fn mark_early_data(&mut self, stream: &mut Stream) {
         let is_early = self.is_early(stream);
@@ -112,8 +114,8 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    /// Runs `http-after-response` of the backend, then of the frontend, for every response including our own. False: a rule
-    /// failed, and this response must not be sent.
+    /// Runs `http-after-response` of the backend, then of the frontend, for every response
+    /// including our own. False: a rule failed, and this response must not be sent.
     pub(super) fn after_response_rules(&mut self, stream: &mut Stream) -> bool {
         for proxy in [stream.backend, stream.frontend] {
             let set = RuleSet::AfterResponse;

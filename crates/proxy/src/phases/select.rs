@@ -47,8 +47,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::Connect)
     }
 
-    /// The server that the request is bound to. The request waits for its slot, unless the queue is full and another server may
-    /// be used.
+    /// The server that the request is bound to. The request waits for its slot, unless the queue is
+    /// full and another server may be used.
     fn choose_bound(&mut self, stream: &mut Stream, server: ServerId) -> Choice {
         let shared = &self.core.ambient.shared;
         if let Some(placement) = Placement::of(shared, server) {
@@ -163,8 +163,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::Queue(ticket))
     }
 
-    /// The stream's wait in the queue has ended: it has a server's slot, or must choose again. False where the stream no longer
-    /// waits; then the grant is not taken.
+    /// The stream's wait in the queue has ended: it has a server's slot, or must choose again.
+    /// False where the stream no longer waits; then the grant is not taken.
     pub fn granted(&mut self, stream: &mut Stream, grant: Grant) -> bool {
         let waits = matches!(stream.phase, Phase::Queue(_)) && stream.txn.id == grant.stream.number;
         if !waits {
@@ -214,8 +214,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Whether the next try may use another server (manual §4.2 option redispatch): after every so many tries, or only for the
-    /// last one; at once where nothing binds the request to this server, or where the server is down.
+    /// Whether the next try may use another server (manual §4.2 option redispatch): after every so
+    /// many tries, or only for the last one; at once where nothing binds the request to this
+    /// server, or where the server is down.
     pub(super) fn may_redispatch(&mut self, stream: &Stream) -> bool {
         let running = self.running;
         let proxy = running.proxy(stream.backend);

@@ -16,8 +16,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Releases the server's end of a stream: a reusable connection becomes idle, another one is closed. The slot goes to the
-    /// next stream in the queue.
+    /// Releases the server's end of a stream: a reusable connection becomes idle, another one is
+    /// closed. The slot goes to the next stream in the queue.
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(link) = stream.server.take_link() {
@@ -36,7 +36,8 @@ impl<D: Driver> Cx<'_, D> {
         self.release_slot(stream);
     }
 
-    /// Ends one stream of a multiplexed connection. The connection stays open unless it has served its maximum of streams.
+    /// Ends one stream of a multiplexed connection. The connection stays open unless it has served
+    /// its maximum of streams.
     fn end_server_stream(&mut self, link: LinkId) {
         let connection = self.core.links.connection_of(link);
         if let Some(server) = self.core.links.server_mut(link) {

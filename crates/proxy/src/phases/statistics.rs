@@ -1,4 +1,5 @@
-//! The statistics page and the Prometheus exporter: responses that are generated while they are sent.
+//! The statistics page and the Prometheus exporter: responses that are generated while they are
+//! sent.
 
 use config::model::{REALM_DEFAULT, Service, StatsPage};
 use http::{Method, Name};
@@ -160,7 +161,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.request_processed(self.now());
     }
 
-    /// Sends the response whose head is begun, with a body that is generated while it is sent, or sent at once where it is small.
+    /// Sends the response whose head is begun, with a body that is generated while it is sent, or
+    /// sent at once where it is small.
     fn make(&mut self, stream: &mut Stream, maker: Maker) {
         stream.txn.status = 200;
         let mut made = Made::new(maker);
@@ -287,7 +289,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Executes an action on a server, given by the places of its backend and its own. Whether the action applies to the server.
+    /// Executes an action on a server, given by the places of its backend and its own. Whether the
+    /// action applies to the server.
     fn act(&mut self, shared: &Shared, (backend, place): (usize, usize), action: &str) -> bool {
         match act(action, &shared.server_view(backend, place)) {
             None => false,

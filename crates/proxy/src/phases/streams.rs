@@ -14,8 +14,8 @@ use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// The response to a client's stream is complete. The rest of its request is discarded: clients that are told to stop sending
-    /// may lose the response.
+    /// The response to a client's stream is complete. The rest of its request is discarded: clients
+    /// that are told to stop sending may lose the response.
     pub fn stream_answered(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -84,7 +84,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Sets when a connection without streams ends. Its next ping, where idle connections are pinged, may be due before.
+    /// Sets when a connection without streams ends. Its next ping, where idle connections are
+    /// pinged, may be due before.
     pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
         let now_ms = self.now().ms();
         let at_ms = match self.core.links.connection_mut(link) {
@@ -124,8 +125,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its GOAWAY frame; RFC 9113 §8.7).
-    /// The request may be sent again on another connection if the sent part of its body was kept.
+    /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its
+    /// GOAWAY frame; RFC 9113 §8.7). The request may be sent again on another connection if the
+    /// sent part of its body was kept.
     pub fn stream_refused(&mut self, stream: &mut Stream) {
         let is_new = matches!(stream.phase, Phase::ResponseHead);
         let is_here = stream.replay.resendable || stream.replay.keeps;
@@ -142,7 +144,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Puts the sent part of a request's body before the unsent part, so that all of it is sent again. The client is read again.
+    /// Puts the sent part of a request's body before the unsent part, so that all of it is sent
+    /// again. The client is read again.
     fn take_upload_back(&mut self, stream: &mut Stream) {
         let up = &mut stream.up;
         up.is_open = false;

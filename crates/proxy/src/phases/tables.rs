@@ -1,4 +1,5 @@
-//! What stick tables record of a stream: counts in the entries that it tracks, and the servers that clients stick to.
+//! What stick tables record of a stream: counts in the entries that it tracks, and the servers that
+//! clients stick to.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::stream::{Binding, Phase, Stick, Stream};
 const STICKS_MAX: usize = 8;
 
 impl<D: Driver> Cx<'_, D> {
-    /// Counts an event in all entries that the stream or its connection tracks. Without tables this is one branch.
+    /// Counts an event in all entries that the stream or its connection tracks. Without tables this
+    /// is one branch.
     #[inline(always)]
     pub(super) fn tell_tables(&self, stream: &Stream, event: Event) {
         if self.running.has_tables {
@@ -92,8 +94,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.sticks.clear();
     }
 
-    /// `stick on|match|store-request`: binds the request to the remembered server unless it is bound already. Keys to store are
-    /// kept until the server is known.
+    /// `stick on|match|store-request`: binds the request to the remembered server unless it is
+    /// bound already. Keys to store are kept until the server is known.
     pub(super) fn stick_request(&mut self, stream: &mut Stream) {
         let rules = &self.running.proxy(stream.backend).stick_request;
         self.with_eval(stream, |eval, stream| {

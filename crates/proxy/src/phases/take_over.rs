@@ -1,5 +1,6 @@
-//! Moves idle server connections between workers (`tune.idle-pool.shared`): a worker that has none for a request asks a worker
-//! that has some. HTTP/2 connections stay, because they serve many requests at a time.
+//! Moves idle server connections between workers (`tune.idle-pool.shared`): a worker that has none
+//! for a request asks a worker that has some. HTTP/2 connections stay, because they serve many
+//! requests at a time.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::running::deadline;
 use crate::shared::{Count, Letter, ServerRecord, StreamRef, Wish};
 use crate::stream::{Phase, Stream};
 
-/// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new connection.
+/// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new
+/// connection.
 const TAKE_OVER_MS: u64 = 100;
 /// The shortest window over which the need of idle connections is measured, milliseconds.
 const NEED_WINDOW_MIN_MS: u64 = 1000;
@@ -33,7 +35,8 @@ struct Moved {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Asks another worker for an idle connection that suits a request. Whether an answer will come.
+    /// Asks another worker for an idle connection that suits a request. Whether an answer will
+    /// come.
     pub(super) fn ask_for_idle(
         &mut self,
         stream: &mut Stream,
@@ -161,7 +164,8 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic milliseconds.
+    /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic
+    /// milliseconds.
     pub(super) fn keep_idle_until(&mut self, link: LinkId) -> Option<u64> {
         let now = self.now();
         let core = &mut *self.core;

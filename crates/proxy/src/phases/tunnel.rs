@@ -85,9 +85,9 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Restarts the timeouts of the client's side, the server's side, or both. With `option independent-streams`, bytes sent to a
-    /// side do not restart its timeout. As in HAProxy, `timeout tunnel` applies once both sides have sent, and `*-fin` to
-    /// half-closed tunnels.
+    /// Restarts the timeouts of the client's side, the server's side, or both. With `option
+    /// independent-streams`, bytes sent to a side do not restart its timeout. As in HAProxy,
+    /// `timeout tunnel` applies once both sides have sent, and `*-fin` to half-closed tunnels.
     fn tunnel_deadlines(&mut self, stream: &mut Stream, (of_client, of_server): (bool, bool)) {
         let Phase::Tunnel(tunnel) = stream.phase else {
             return;

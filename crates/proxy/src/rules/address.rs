@@ -1,4 +1,5 @@
-//! `set-src`, `set-src-port`, `set-dst`, `set-dst-port` (manual §4.4), for a connection, a session, or one stream.
+//! `set-src`, `set-src-port`, `set-dst`, `set-dst-port` (manual §4.4), for a connection, a session,
+//! or one stream.
 
 use std::net::SocketAddr;
 
@@ -10,8 +11,8 @@ use super::Cx;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// Sets an address before any stream. `connection`: replaces the address of the connection itself; otherwise the connection
-    /// keeps its address, and only the session has the new one.
+    /// Sets an address before any stream. `connection`: replaces the address of the connection
+    /// itself; otherwise the connection keeps its address, and only the session has the new one.
     pub(super) fn set_address(&mut self, part: AddressPart, expr: &Expr, connection: bool) {
         let addr = self.eval().with_session(|scope| {
             let value = expr.eval(scope)?;

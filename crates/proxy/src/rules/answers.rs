@@ -1,5 +1,6 @@
-//! Actions that respond to a request, or end it without a response (manual §4.4): `redirect`, `silent-drop`, `early-hint`. The
-//! phase that sends the response of `return`, `deny` and `tarpit` builds it.
+//! Actions that respond to a request, or end it without a response (manual §4.4): `redirect`,
+//! `silent-drop`, `early-hint`. The phase that sends the response of `return`, `deny` and `tarpit`
+//! builds it.
 
 use config::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions, Reply};
 use http::h1::Framing;
@@ -20,8 +21,8 @@ impl Cx<'_> {
         }
     }
 
-    /// `early-hint`: adds a field to a 103 response, which is sent after the last of several such rules in a row (RFC 8297).
-    /// HTTP/1.0 clients get no interim responses.
+    /// `early-hint`: adds a field to a 103 response, which is sent after the last of several such
+    /// rules in a row (RFC 8297). HTTP/1.0 clients get no interim responses.
     pub(super) fn early_hint(
         &mut self,
         stream: &Stream,

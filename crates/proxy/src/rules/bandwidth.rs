@@ -7,7 +7,8 @@ use crate::ids::ProxyId;
 use crate::stream::{FULL, Limit, Stream, rate_of};
 
 impl Cx<'_> {
-    /// Enables a limit of the rule's proxy for a stream. A limit whose key has no value stays disabled.
+    /// Enables a limit of the rule's proxy for a stream. A limit whose key has no value stays
+    /// disabled.
     pub(super) fn set_bandwidth_limit(
         &mut self,
         stream: &mut Stream,

@@ -6,8 +6,8 @@ use super::Cx;
 use crate::stream::Stream;
 
 impl Stream {
-    /// Keeps the captured fields of the request (`capture request header`). A response of the proxy itself has the slots of the
-    /// response too, and leaves them empty.
+    /// Keeps the captured fields of the request (`capture request header`). A response of the proxy
+    /// itself has the slots of the response too, and leaves them empty.
     #[inline]
     pub fn capture_request_fields(&mut self, frontend: &Proxy) {
         for capture in &frontend.capture_request {
@@ -47,7 +47,8 @@ impl Cx<'_> {
         } else {
             &frontend.capture_response
         };
-        // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
+        // A rule of a backend may name a slot that this frontend does not have (manual §4.4
+        // capture).
         let Some(line) = lines.get(slot) else { return };
         let mut text = std::mem::take(self.scene.eval.text);
         let found = self

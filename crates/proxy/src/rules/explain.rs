@@ -70,7 +70,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Executes one rule of `tcp-request content` or `tcp-response content`, on the assumption that no more bytes come.
+    /// Executes one rule of `tcp-request content` or `tcp-response content`, on the assumption that
+    /// no more bytes come.
     pub fn content_rule_alone(
         &mut self,
         stream: &mut Stream,

@@ -1,4 +1,5 @@
-//! Actions on header fields (manual §4.4): added, set, removed, rewritten by a regular expression, taken from a binary list.
+//! Actions on header fields (manual §4.4): added, set, removed, rewritten by a regular expression,
+//! taken from a binary list.
 
 use config::model::{HeaderRewrite, NameMatch, NameMethod};
 use http::{FieldId, FieldName, Head, Name};
@@ -25,8 +26,8 @@ impl Stream {
 }
 
 impl Cx<'_> {
-    /// Whether the head of a message may grow by `more` bytes: the received part of its body takes the rest of the buffer, except
-    /// for `tune.maxrewrite` bytes (manual §3.2).
+    /// Whether the head of a message may grow by `more` bytes: the received part of its body takes
+    /// the rest of the buffer, except for `tune.maxrewrite` bytes (manual §3.2).
     pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
         let tune = &self.eval().running.config.global.tune;
         let (head, body) = if !set.is_response() {
@@ -99,7 +100,8 @@ impl Cx<'_> {
         true
     }
 
-    /// `replace-header`, `replace-value`. False if a rewritten value does not fit, or the replacement is invalid.
+    /// `replace-header`, `replace-value`. False if a rewritten value does not fit, or the
+    /// replacement is invalid.
     pub(super) fn replace_header(
         &mut self,
         stream: &mut Stream,
@@ -152,8 +154,8 @@ impl Cx<'_> {
         fits
     }
 
-    /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each preceded by its length, ended by an empty name and
-    /// an empty value (the format of `req.hdrs_bin`).
+    /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each preceded by its
+    /// length, ended by an empty name and an empty value (the format of `req.hdrs_bin`).
     pub(super) fn put_binary_headers(
         &mut self,
         stream: &mut Stream,
@@ -284,8 +286,9 @@ fn follow_host(request: &mut Head, name: &[u8], value: &[u8]) {
     }
 }
 
-/// Copies a comma-separated line and replaces the values that `rewrite` accepts. `rewrite` returns whether its output is
-/// complete. None if it accepted no value. The blanks around a replaced value are removed.
+/// Copies a comma-separated line and replaces the values that `rewrite` accepts. `rewrite` returns
+/// whether its output is complete. None if it accepted no value. The blanks around a replaced value
+/// are removed.
 fn each_value(
     line: &[u8],
     out: &mut Vec<u8>,
@@ -316,8 +319,9 @@ fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Takes a number in HAProxy's form from a list: one byte below 240, or a larger byte followed by the remainder in groups of
-/// seven bits, the lowest first. None if it is truncated, or too large for any length.
+/// Takes a number in HAProxy's form from a list: one byte below 240, or a larger byte followed by
+/// the remainder in groups of seven bits, the lowest first. None if it is truncated, or too large
+/// for any length.
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let (first, left) = rest.split_first()?;
     *rest = left;
@@ -336,7 +340,8 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether a field determines the framing or the connection; lists cannot change such fields, as in HAProxy.
+/// Whether a field determines the framing or the connection; lists cannot change such fields, as in
+/// HAProxy.
 fn is_framing(name: &[u8]) -> bool {
     const NAMES: &[&[u8]] = &[
         b"connection",

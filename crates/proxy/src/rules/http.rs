@@ -1,4 +1,5 @@
-//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): runs them and handles their outcomes.
+//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): runs them and
+//! handles their outcomes.
 
 use std::sync::Arc;
 
@@ -116,8 +117,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// A regular expression exceeded its limit, so nobody knows which rules apply. The message fails: a `deny` whose condition
-    /// could not be decided lets nothing through.
+    /// A regular expression exceeded its limit, so nobody knows which rules apply. The message
+    /// fails: a `deny` whose condition could not be decided lets nothing through.
     #[cold]
     fn undecided(&mut self, stream: &mut Stream, set: RuleSet) -> Outcome {
         stream.ended_by(b'P', set.letter());
@@ -125,8 +126,8 @@ impl<'a> Cx<'a> {
         Outcome::End(End::Fail(STATUS_UNDECIDED))
     }
 
-    /// The first rule from place `from` on whose condition holds. Rules that do not apply change nothing, so their conditions
-    /// share one view of the facts.
+    /// The first rule from place `from` on whose condition holds. Rules that do not apply change
+    /// nothing, so their conditions share one view of the facts.
     #[inline]
     fn first_that_holds(
         &self,
@@ -320,8 +321,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// `wait-for-handshake`: the request may be a replay until its client completes the handshake (RFC 8470 §3). A client that
-    /// does not complete it within `timeout client-hs` is closed.
+    /// `wait-for-handshake`: the request may be a replay until its client completes the handshake
+    /// (RFC 8470 §3). A client that does not complete it within `timeout client-hs` is closed.
     fn wait_for_handshake(&self, stream: &mut Stream, waited: Option<RuleWait>) -> Flow {
         let eval = self.eval();
         let tls = eval.session.tls.as_ref();

@@ -1,7 +1,8 @@
-//! Rule sets: which rules of a proxy run at which time, and their outcome. The actions of a family are in its own file.
+//! Rule sets: which rules of a proxy run at which time, and their outcome. The actions of a family
+//! are in its own file.
 //!
-//! Rules change their stream, its messages and its session. Responding, waiting and closing are returned as outcomes to the phase
-//! that ran the rules.
+//! Rules change their stream, its messages and its session. Responding, waiting and closing are
+//! returned as outcomes to the phase that ran the rules.
 
 mod address;
 pub(crate) mod answers;

@@ -1,4 +1,5 @@
-//! The regular expressions of rewrites, cloned for each worker so that threads do not share their memory.
+//! The regular expressions of rewrites, cloned for each worker so that threads do not share their
+//! memory.
 
 use config::model::Rewrite;
 use sample::regex::Regex;

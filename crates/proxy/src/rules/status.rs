@@ -1,4 +1,5 @@
-//! Responses of our own: their start line, the built-in error pages, the reason phrases of statuses.
+//! Responses of our own: their start line, the built-in error pages, the reason phrases of
+//! statuses.
 
 use http::{Head, Version};
 
@@ -115,7 +116,8 @@ pub(crate) fn page_reason(status: u16) -> &'static str {
     }
 }
 
-/// The reason phrase of a status. Where HAProxy's differs from the registry's it is HAProxy's, which scripts may search for.
+/// The reason phrase of a status. Where HAProxy's differs from the registry's it is HAProxy's,
+/// which scripts may search for.
 #[allow(clippy::match_overlapping_arm)] // what has no phrase of its own has that of its class
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {

@@ -14,8 +14,8 @@ use crate::stream::Stream;
 pub(super) struct Awaited;
 
 impl Cx<'_> {
-    /// Executes the action of a stream's rule. In `tcp-request content` it waits for a key that is not complete until
-    /// `last_chance`.
+    /// Executes the action of a stream's rule. In `tcp-request content` it waits for a key that is
+    /// not complete until `last_chance`.
     pub(super) fn table_action(
         &mut self,
         stream: &mut Stream,
@@ -133,7 +133,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The events to count when an HTTP rule begins to track: the request, and the response's status if it is known.
+    /// The events to count when an HTTP rule begins to track: the request, and the response's
+    /// status if it is known.
     fn late(&self, stream: &Stream) -> impl Iterator<Item = Event> + use<> {
         let is_http = stream.txn.is_http && !stream.phase.inspects_request();
         let is_answered = is_http && stream.phase.is_answered();

@@ -1,5 +1,5 @@
-//! Actions on a request's start line (manual §4.4): set the method, path, query or URI; rewrite by a regular expression;
-//! `normalize-uri`.
+//! Actions on a request's start line (manual §4.4): set the method, path, query or URI; rewrite by
+//! a regular expression; `normalize-uri`.
 
 use config::model::{Rewrite, TargetPart};
 use http::normalize::Normalizer;
@@ -13,7 +13,8 @@ use super::http::Flow;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `set-method`. Like the other actions here it returns false if the value does not fit or is invalid.
+    /// `set-method`. Like the other actions here it returns false if the value does not fit or is
+    /// invalid.
     pub(super) fn set_method(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         self.eval().render(stream, format, &mut text);
@@ -149,7 +150,8 @@ impl Cx<'_> {
     }
 }
 
-/// Whether the two sides would disagree about a tunnel and about bodies after this change of method.
+/// Whether the two sides would disagree about a tunnel and about bodies after this change of
+/// method.
 fn makes_tunnel(request: &Head, method: &[u8]) -> bool {
     (request.method() == Method::Connect) != (Method::from_bytes(method) == Method::Connect)
 }
@@ -163,7 +165,8 @@ fn subject(request: &Head, part: TargetPart) -> &[u8] {
     }
 }
 
-/// Sets `Host` to the authority of the target (RFC 9112 §3.2.2). `text` is a scratch buffer, left in any state.
+/// Sets `Host` to the authority of the target (RFC 9112 §3.2.2). `text` is a scratch buffer, left
+/// in any state.
 fn follow_authority(request: &mut Head, text: &mut Vec<u8>) {
     let Some(authority) = request.authority() else {
         return;

@@ -1,4 +1,5 @@
-//! `tcp-request` and `tcp-response` rules (manual §4.3) for a connection, a session, and a stream's content.
+//! `tcp-request` and `tcp-response` rules (manual §4.3) for a connection, a session, and a stream's
+//! content.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Actions that HTTP rules and TCP rules share (manual §4.4): marks on packets, the level of a stream's log line, its priority in
-//! queues. Addresses are in `address`.
+//! Actions that HTTP rules and TCP rules share (manual §4.4): marks on packets, the level of a
+//! stream's log line, its priority in queues. Addresses are in `address`.
 
 use config::model::{Number, Side, StreamAction};
 use net::Labels;
@@ -34,7 +34,8 @@ impl Cx<'_> {
                 self.set_stream_address(stream, *part, expr);
             }
             StreamAction::Table(action) => {
-                // HTTP rules get no more data; rules of `tcp-request content` call `table_action` themselves.
+                // HTTP rules get no more data; rules of `tcp-request content` call `table_action`
+                // themselves.
                 let _ = self.table_action(stream, action, true);
             }
             StreamAction::SetBandwidthLimit(switch) => {
@@ -54,7 +55,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Executes the action for a connection that has no stream yet: marks and addresses. `connection`: as in `set_address`.
+    /// Executes the action for a connection that has no stream yet: marks and addresses.
+    /// `connection`: as in `set_address`.
     pub(super) fn connection_action(&mut self, action: &StreamAction, connection: bool) {
         let eval = self.eval();
         let value = |expr: &Expr| {
@@ -77,7 +79,8 @@ impl Cx<'_> {
         self.label_client(labels);
     }
 
-    /// Sets the mark and TOS of the client's packets at once, and of the server's when its connection is opened.
+    /// Sets the mark and TOS of the client's packets at once, and of the server's when its
+    /// connection is opened.
     fn label(&mut self, stream: &mut Stream, side: Side, labels: Labels) {
         match side {
             Side::Client => self.label_client(labels),

@@ -30,9 +30,10 @@ pub enum AddError {
 }
 
 impl Running {
-    /// Adds a backend, unpublished and without servers, with the settings of a section `defaults`, given by its place in
-    /// [`config::model::Config::defaults`]. `shared` is the state that the workers of this configuration share. Returns its
-    /// place; none if all places of this section and mode are used.
+    /// Adds a backend, unpublished and without servers, with the settings of a section `defaults`,
+    /// given by its place in [`config::model::Config::defaults`]. `shared` is the state that the
+    /// workers of this configuration share. Returns its place; none if all places of this section
+    /// and mode are used.
     #[must_use]
     pub fn add_backend(
         &self,
@@ -49,9 +50,9 @@ impl Running {
         Some(place)
     }
 
-    /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest free
-    /// one. `shared` is the state that the workers of this configuration share. The files that its TLS names must be loaded
-    /// already.
+    /// Adds a server, in maintenance, to the backend at a place of the configuration. A server
+    /// without an id gets the lowest free one. `shared` is the state that the workers of this
+    /// configuration share. The files that its TLS names must be loaded already.
     ///
     /// # Errors
     /// See [`AddError`].
@@ -98,8 +99,9 @@ pub enum TlsSwitchError {
 }
 
 impl Running {
-    /// Switches a server's connections for traffic to TLS or back (`set server … ssl`); the server is given by the place of its
-    /// backend and its own. Its idle connections are closed. Returns the workers to wake.
+    /// Switches a server's connections for traffic to TLS or back (`set server … ssl`); the server
+    /// is given by the place of its backend and its own. Its idle connections are closed. Returns
+    /// the workers to wake.
     ///
     /// # Errors
     /// See [`TlsSwitchError`].
@@ -133,7 +135,8 @@ impl Running {
         Ok(shared.edit_server(backend, place, |options| {
             if let Some(words) = options.tls_words.as_deref_mut() {
                 words.ssl = on;
-                // As in HAProxy: off means as if the option was not set, and it may be turned on again.
+                // As in HAProxy: off means as if the option was not set, and it may be turned on
+                // again.
                 words.is_refused = false;
                 words.may_turn_on = true;
             }

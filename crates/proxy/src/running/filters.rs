@@ -1,4 +1,5 @@
-//! The state of a filter that all workers share: its switches, its counters, and the destinations of its records.
+//! The state of a filter that all workers share: its switches, its counters, and the destinations
+//! of its records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -166,7 +167,8 @@ pub struct Filter {
     pub(crate) outcome: Option<u64>,
     /// [`telemetry::Program::honours_parent`]
     pub(crate) honours_parent: bool,
-    /// By context: its slot among those that expressions read ([`Config::contexts`]). Empty where none is read.
+    /// By context: its slot among those that expressions read ([`Config::contexts`]). Empty where
+    /// none is read.
     pub(crate) asked_contexts: Vec<Option<u8>>,
     /// `sess.otel.uuid`, if it is read anywhere.
     pub(crate) uuid: Option<VarRef>,

@@ -5,10 +5,11 @@ use http::h2::Limits;
 
 /// The smallest window of a connection, bytes (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
-/// One stream's body may fill a sixth of a connection's `rxbuf`, so that other streams continue while it is not read.
+/// One stream's body may fill a sixth of a connection's `rxbuf`, so that other streams continue
+/// while it is not read.
 const STREAM_PART_OF_RXBUF: u32 = 6;
-/// A stream whose body is read as fast as it comes may have this many of six parts, so that a distant client is not limited by its
-/// window.
+/// A stream whose body is read as fast as it comes may have this many of six parts, so that a
+/// distant client is not limited by its window.
 const GROWN_PARTS_OF_RXBUF: u32 = 5;
 
 /// The limits of HTTP/2 connections.
@@ -20,7 +21,8 @@ pub(crate) struct H2Limits {
     pub servers: Limits,
     /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
-    /// The CPU usage of the thread, in percent, from which too many glitches end a connection; 0: always.
+    /// The CPU usage of the thread, in percent, from which too many glitches end a connection; 0:
+    /// always.
     pub glitches_kill_percent: u32,
 }
 

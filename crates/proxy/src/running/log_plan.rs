@@ -1,4 +1,5 @@
-//! The moments of a stream at which a frontend writes a log line. They are determined when the configuration is loaded.
+//! The moments of a stream at which a frontend writes a log line. They are determined when the
+//! configuration is loaded.
 
 use config::model::{LogProfile, Mode, Proxy};
 use sample::{Compiler, LogFormat, LogOrigin, Place, logformat};

@@ -59,7 +59,8 @@ pub struct Running {
     log_places: LogPlaces,
     /// By filter, in the order of [`Config::otel`]: its log targets.
     pub(crate) filter_log_places: LogPlaces,
-    /// The targets of `global`, for messages about no proxy; empty where there are no such messages.
+    /// The targets of `global`, for messages about no proxy; empty where there are no such
+    /// messages.
     global_log_places: Vec<LogPlace>,
     /// By proxy: the moments of its log lines.
     log_plans: Vec<Plan>,
@@ -217,7 +218,8 @@ impl Running {
         self.listeners.len()
     }
 
-    /// Whether anything reads the address that a client connected to. If not, the system is not asked for it.
+    /// Whether anything reads the address that a client connected to. If not, the system is not
+    /// asked for it.
     #[must_use]
     pub fn reads_client_destinations(&self) -> bool {
         let plans = &self.log_plans;
@@ -237,8 +239,8 @@ impl Running {
         self.tracing.filters[filter].export = export;
     }
 
-    /// The backend of this name, if the stream can be sent to it: HTTP streams need an HTTP backend. A backend that was added at
-    /// run time may have the name of a deleted one.
+    /// The backend of this name, if the stream can be sent to it: HTTP streams need an HTTP
+    /// backend. A backend that was added at run time may have the name of a deleted one.
     pub(crate) fn backend_named(
         &self,
         name: &[u8],
@@ -313,7 +315,8 @@ impl Running {
         self.config.global.tune.bufsize_bytes
     }
 
-    /// The spelling of field names towards a peer whose proxy has `h1-case-adjust-bogus-client` or `-server`.
+    /// The spelling of field names towards a peer whose proxy has `h1-case-adjust-bogus-client` or
+    /// `-server`.
     #[inline]
     pub(crate) fn spelling(&self, is_bogus: bool) -> Spelling<'_> {
         let names = &self.config.global.h1_case;
@@ -326,8 +329,8 @@ impl Running {
     }
 }
 
-/// The spelling of field names towards an HTTP/1 peer that needs it (`h1-case-adjust`): the names in lower case, and how they are
-/// written. None where names are written as they are.
+/// The spelling of field names towards an HTTP/1 peer that needs it (`h1-case-adjust`): the names
+/// in lower case, and how they are written. None where names are written as they are.
 pub(crate) type Spelling<'a> = Option<&'a HashMap<Box<[u8]>, Box<[u8]>>>;
 
 /// By proxy or filter: its log targets.
@@ -401,7 +404,8 @@ fn server_sink(server: &Server) -> Option<LogSink> {
     }
 }
 
-/// `fullconn`, or else a tenth of the connections that the frontends of a backend may have (manual §4.2 fullconn).
+/// `fullconn`, or else a tenth of the connections that the frontends of a backend may have (manual
+/// §4.2 fullconn).
 fn fullconn(config: &Config) -> Vec<u32> {
     let mut sums = vec![0_u64; config.proxies.len()];
     for (index, proxy) in config.proxies.iter().enumerate() {
@@ -459,7 +463,8 @@ fn binds(proxy: &Proxy) -> bool {
     cookie || !proxy.use_server.is_empty() || proxy.rdp_cookie.is_some()
 }
 
-/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line added at run time may allow it.
+/// Whether a client may send early data (`allow-0rtt`). Also true with a `crt-list`: a line added
+/// at run time may allow it.
 fn takes_early_data(config: &Config) -> bool {
     let binds = config.proxies.iter().flat_map(|proxy| &proxy.binds);
     binds.filter_map(|bind| bind.tls.as_deref()).any(|tls| {

@@ -24,7 +24,8 @@ impl ProcVars {
         value.as_deref().cloned()
     }
 
-    /// Changes a variable. Returns its accounted size before and after (see [`sample::vars::VarLimits`]).
+    /// Changes a variable. Returns its accounted size before and after (see
+    /// [`sample::vars::VarLimits`]).
     pub fn change(&self, slot: u32, change: Change) -> (usize, usize) {
         let new = match change {
             Change::Keep => return (0, 0),

@@ -30,7 +30,8 @@ impl TimeoutsMs {
             server: ms(timeouts.server),
             connect: ms(timeouts.connect),
             http_request: first(timeouts.http_request, timeouts.client),
-            // manual §4.2 timeout http-keep-alive: defaults to the timeout of the request, then that of the client
+            // manual §4.2 timeout http-keep-alive: defaults to the timeout of the request, then
+            // that of the client
             http_keep_alive: first(
                 timeouts.http_keep_alive,
                 timeouts.http_request.or(timeouts.client),

@@ -1,5 +1,5 @@
-//! Limits on client connections: of the process, of a frontend, of a bind line. Workers reserve a place before they accept, so
-//! that all workers together never exceed a limit.
+//! Limits on client connections: of the process, of a frontend, of a bind line. Workers reserve a
+//! place before they accept, so that all workers together never exceed a limit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

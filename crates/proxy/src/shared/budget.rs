@@ -1,7 +1,9 @@
-//! `retry-budget`: allows retries as a share of the requests of the last seconds, plus a fixed number per second.
+//! `retry-budget`: allows retries as a share of the requests of the last seconds, plus a fixed
+//! number per second.
 //!
-//! So a backend that fails completely gets little more load from retries than from its requests. Both are counted by second in
-//! rings of atomics. A request costs one addition, and a backend without a budget costs one branch.
+//! So a backend that fails completely gets little more load from retries than from its requests.
+//! Both are counted by second in rings of atomics. A request costs one addition, and a backend
+//! without a budget costs one branch.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -70,7 +72,8 @@ fn second(now_ms: u64) -> u32 {
     (now_ms / 1000) as u32
 }
 
-/// Events of the last [`SECONDS`]. The upper half of a cell is the number of its second, the lower half its events.
+/// Events of the last [`SECONDS`]. The upper half of a cell is the number of its second, the lower
+/// half its events.
 #[derive(Debug, Default)]
 struct Ring([AtomicU64; SECONDS as usize]);
 

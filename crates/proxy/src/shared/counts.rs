@@ -1,10 +1,11 @@
 //! Counts and rates: each worker writes its own, all threads read them.
 //!
-//! The cells of one worker are in cache lines of their own. So counting costs a load and a store, and invalidates no other
-//! worker's cache.
+//! The cells of one worker are in cache lines of their own. So counting costs a load and a store,
+//! and invalidates no other worker's cache.
 //!
-//! A server has a number among all servers ([`Places::server`]). Servers that are added at run time have the highest numbers, and
-//! [`Counts::add_server`] makes room for them. So the cells of servers are behind all others.
+//! A server has a number among all servers ([`Places::server`]). Servers that are added at run time
+//! have the highest numbers, and [`Counts::add_server`] makes room for them. So the cells of
+//! servers are behind all others.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -284,8 +285,8 @@ impl Counts {
         }
     }
 
-    /// Resets the counts of an added server, whose place is new or was another server's. False if there is no room for it. No
-    /// thread may count for this server at the same time.
+    /// Resets the counts of an added server, whose place is new or was another server's. False if
+    /// there is no room for it. No thread may count for this server at the same time.
     pub fn add_server(&self, server: ServerId) -> bool {
         let configured = self.places.configured[server.backend.place()].count as usize;
         if server.place() >= configured && self.places.add(server).is_none() {
@@ -338,8 +339,8 @@ impl Counts {
         self.most.at(place).fetch_max(self.sum_at(place), Relaxed);
     }
 
-    /// The highest total of all workers together. With several workers it may miss a moment at which no worker exceeded its own
-    /// previous maximum.
+    /// The highest total of all workers together. With several workers it may miss a moment at
+    /// which no worker exceeded its own previous maximum.
     pub fn most(&self, what: Count) -> u32 {
         self.most.at(self.places.count(what)).load(Relaxed)
     }
@@ -395,7 +396,8 @@ impl Counts {
         }
     }
 
-    /// Counts the first event of a worker's second: the previous second is over, and its rate may be a new peak.
+    /// Counts the first event of a worker's second: the previous second is over, and its rate may
+    /// be a new peak.
     #[cold]
     fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
         if let Some(end_ms) = self.second_end_ms(meter) {
@@ -405,7 +407,8 @@ impl Counts {
         meter.next_second(now_ms);
     }
 
-    /// The end of the second of a meter's last event; none if that second began before peaks were cleared.
+    /// The end of the second of a meter's last event; none if that second began before peaks were
+    /// cleared.
     fn second_end_ms(&self, meter: &Meter) -> Option<u64> {
         let cleared_ms = self.cleared_ms.load(Relaxed);
         let began_ms = meter.last_ms().filter(|began_ms| *began_ms > cleared_ms)?;
@@ -420,7 +423,8 @@ impl Counts {
         sum
     }
 
-    /// The most events within a second, all workers together. Unfinished seconds count with their events so far.
+    /// The most events within a second, all workers together. Unfinished seconds count with their
+    /// events so far.
     pub fn peak(&self, what: Pace) -> u32 {
         let place = self.places.meter(what);
         let meters = self.workers.iter().map(|own| own.meters.get(place));

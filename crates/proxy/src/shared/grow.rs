@@ -1,6 +1,7 @@
 //! A list that one thread extends while others read it. An item never moves.
 //!
-//! The initial items are one slice, so reading one of them costs a bounds check. Later items are in chunks of growing size.
+//! The initial items are one slice, so reading one of them costs a bounds check. Later items are in
+//! chunks of growing size.
 
 use std::sync::OnceLock;
 

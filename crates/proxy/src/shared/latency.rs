@@ -1,5 +1,5 @@
-//! Histograms of the times of streams (`option latency-histograms`): each worker adds to its own, a reader sums. An unused
-//! histogram takes only the memory of a pointer.
+//! Histograms of the times of streams (`option latency-histograms`): each worker adds to its own, a
+//! reader sums. An unused histogram takes only the memory of a pointer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -46,7 +46,8 @@ impl Default for LatencyRow {
 /// The times of a stream that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// Durations in milliseconds, in the order of [`stats::latency::PART_FIELDS`]. `None`: the stream ended before that part.
+    /// Durations in milliseconds, in the order of [`stats::latency::PART_FIELDS`]. `None`: the
+    /// stream ended before that part.
     pub parts: [Option<u64>; PARTS],
     /// The identifier of its trace, if the trace is kept.
     pub trace_id: Option<[u8; 16]>,
@@ -166,8 +167,8 @@ impl Latencies {
         Latencies((0..workers).map(|_| own()).collect())
     }
 
-    /// Makes room for a server with this number and resets its histograms; false if there is no room. No thread may add for it at
-    /// the same time.
+    /// Makes room for a server with this number and resets its histograms; false if there is no
+    /// room. No thread may add for it at the same time.
     pub fn reach_server(&self, number: usize) -> bool {
         let reached = self
             .0

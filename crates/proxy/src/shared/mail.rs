@@ -1,5 +1,5 @@
-//! Messages between workers: the ends of waits, requests for idle connections and the connections themselves, and that a listener
-//! may accept again.
+//! Messages between workers: the ends of waits, requests for idle connections and the connections
+//! themselves, and that a listener may accept again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,9 @@
 //! State that the workers share: small, atomic or rarely locked, and named.
 //!
-//! `counts` and `rates` have one writer for each cell. `servers` has the state of servers and their slots, `queue` the requests
-//! that wait for a slot, `budget` the remaining retries. `admission` limits client connections, `room` server connections. `mail`
-//! has messages between workers, `tallies` the counters of statistics, `health` the health of servers, `tables` the servers
+//! `counts` and `rates` have one writer for each cell. `servers` has the state of servers and their
+//! slots, `queue` the requests that wait for a slot, `budget` the remaining retries. `admission`
+//! limits client connections, `room` server connections. `mail` has messages between workers,
+//! `tallies` the counters of statistics, `health` the health of servers, `tables` the servers
 //! themselves. Code that uses several of them is in `statistics`, `states` and `records`.
 
 mod admission;
@@ -75,7 +76,8 @@ pub struct Shared {
     budgets: budget::Budgets,
     switches: switches::Switches,
     refused: refused::RefusedMessages,
-    /// The number of streams since the start, of all workers together: the source of [`sample::Txn::id`].
+    /// The number of streams since the start, of all workers together: the source of
+    /// [`sample::Txn::id`].
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
     var_bytes: AtomicUsize,
@@ -282,8 +284,8 @@ impl Shared {
         self.switches.door(ProxyId::at(frontend))
     }
 
-    /// Changes whether a frontend accepts connections. Workers notice at the next connection; those with paused listeners in
-    /// their next round.
+    /// Changes whether a frontend accepts connections. Workers notice at the next connection; those
+    /// with paused listeners in their next round.
     pub fn set_door(&self, frontend: usize, door: Door) {
         self.switches.set_door(ProxyId::at(frontend), door);
     }
@@ -332,7 +334,8 @@ impl Shared {
         !self.is_published(ProxyId::at(backend))
     }
 
-    /// Names a reserved place for a backend. It is then found by name and in statistics, but not chosen before it is published.
+    /// Names a reserved place for a backend. It is then found by name and in statistics, but not
+    /// chosen before it is published.
     pub(crate) fn add_backend(&self, backend: ProxyId, name: &str) {
         self.health.lock().name_backend(backend, name);
         self.switches.add(backend);
@@ -506,7 +509,8 @@ impl Shared {
         wake.wake(worker);
     }
 
-    /// Another worker that has an idle connection to a server: the next one, so that all get their turn.
+    /// Another worker that has an idle connection to a server: the next one, so that all get their
+    /// turn.
     pub(crate) fn worker_with_idle(&self, own: WorkerId, server: ServerId) -> Option<WorkerId> {
         let count = self.mail.workers();
         (own.0 + 1..own.0 + count)

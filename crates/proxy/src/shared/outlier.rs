@@ -1,7 +1,7 @@
 //! `outlier-ejection`: the outcomes of a server's requests, counted by window in atomics.
 //!
-//! Errors and the success rate are judged with each error, the mean latency when a window ends. The states of servers
-//! ([`super::health`]) act on a verdict.
+//! Errors and the success rate are judged with each error, the mean latency when a window ends. The
+//! states of servers ([`super::health`]) act on a verdict.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -120,7 +120,8 @@ impl Watch {
         }
     }
 
-    /// Counts a request that failed, or its latency in microseconds. `others` gives the latencies of the other servers.
+    /// Counts a request that failed, or its latency in microseconds. `others` gives the latencies
+    /// of the other servers.
     pub fn count(
         &self,
         latency_us: Option<u64>,
@@ -206,7 +207,8 @@ impl Watch {
         self.probe_at_ms.load(Relaxed) <= now_ms
     }
 
-    /// Makes a request the probe. If that request has no outcome, because its client left, another one may be a probe later.
+    /// Makes a request the probe. If that request has no outcome, because its client left, another
+    /// one may be a probe later.
     pub fn take_probe(&self, now_ms: u64) -> bool {
         let next_ms = now_ms.saturating_add(self.probe_ms.load(Relaxed).max(1));
         let take = |at_ms| (at_ms <= now_ms).then_some(next_ms);

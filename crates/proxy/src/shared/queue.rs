@@ -1,9 +1,9 @@
-//! The streams that wait for a slot of a backend's servers: one queue for all workers, locked, and used only where a server is
-//! full.
+//! The streams that wait for a slot of a backend's servers: one queue for all workers, locked, and
+//! used only where a server is full.
 //!
-//! A released slot goes directly to the first stream that it can serve, and only that stream's worker is woken, so workers do not
-//! compete for it. The order of the queue is: by class, then by arrival time plus offset (manual §4.4 set-priority-class,
-//! set-priority-offset), then by turn.
+//! A released slot goes directly to the first stream that it can serve, and only that stream's
+//! worker is woken, so workers do not compete for it. The order of the queue is: by class, then by
+//! arrival time plus offset (manual §4.4 set-priority-class, set-priority-offset), then by turn.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,8 @@ use net::WorkerId;
 use super::servers::Servers;
 use crate::ids::{ProxyId, ServerId};
 
-/// A reference to a stream of a worker: its place, and its number, because the place may have been reused.
+/// A reference to a stream of a worker: its place, and its number, because the place may have been
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamRef {
     pub worker: WorkerId,
@@ -176,7 +177,8 @@ impl Queues {
         }
     }
 
-    /// The servers of a backend have changed: serves streams that can be served now, and lets those that never will choose again.
+    /// The servers of a backend have changed: serves streams that can be served now, and lets those
+    /// that never will choose again.
     pub fn review(&self, backend: ProxyId, slots: &impl Slots, grants: &mut Vec<Grant>) {
         let mut queue = self.lock(backend);
         queue.reach(slots.servers(), backend);
@@ -241,7 +243,8 @@ impl Queue {
         }
     }
 
-    /// The first stream that a server may serve, and whether it is bound to this server; of equal ones the bound one is first.
+    /// The first stream that a server may serve, and whether it is bound to this server; of equal
+    /// ones the bound one is first.
     fn first(&self, server: ServerId, is_usable: bool) -> Option<((Rank, u64), bool)> {
         let bound = self.bound[server.place()].keys().next();
         let any = self.any.keys().next().filter(|_| is_usable);

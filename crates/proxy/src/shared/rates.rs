@@ -1,14 +1,16 @@
 //! Rates: events of the last second, counted by one writer and read by all threads.
 //!
-//! HAProxy's measure: the events of the current second, plus those of the previous second in proportion to its part within the
-//! last 1000 ms. Counting costs two stores, and a few more once per second.
+//! HAProxy's measure: the events of the current second, plus those of the previous second in
+//! proportion to its part within the last 1000 ms. Counting costs two stores, and a few more once
+//! per second.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The period of a rate, milliseconds.
 pub(super) const PERIOD_MS: u64 = 1000;
 
-/// How often a reader tries again while a meter changes its second; then it uses the values it has read.
+/// How often a reader tries again while a meter changes its second; then it uses the values it has
+/// read.
 const LOOKS_MAX: u32 = 8;
 
 /// The value of a meter's time while it changes its second.
@@ -35,7 +37,8 @@ pub(crate) struct Reading {
 }
 
 impl Meter {
-    /// Counts an event, unless the current second is over. Whether it was counted. Only one thread may call this.
+    /// Counts an event, unless the current second is over. Whether it was counted. Only one thread
+    /// may call this.
     #[inline]
     pub fn count(&self, now_ms: u64) -> bool {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
@@ -48,7 +51,8 @@ impl Meter {
         is_current
     }
 
-    /// The start of the second in which the last event occurred, milliseconds; none before the first event.
+    /// The start of the second in which the last event occurred, milliseconds; none before the
+    /// first event.
     pub fn last_ms(&self) -> Option<u64> {
         let began_ms = self.began_ms.load(Ordering::Acquire);
         let current_ms = match began_ms {
@@ -84,7 +88,8 @@ impl Meter {
         self.earlier.store(0, Ordering::Release);
     }
 
-    /// Events since the start. While the second changes, those of one second may be missing or counted twice.
+    /// Events since the start. While the second changes, those of one second may be missing or
+    /// counted twice.
     pub fn total(&self) -> u64 {
         self.earlier.load(Ordering::Acquire) + u64::from(self.current.load(Ordering::Acquire))
     }
@@ -118,8 +123,8 @@ impl Meter {
 }
 
 impl Reading {
-    /// Events per second. A single event of the previous second counts until that second is over, so that rare events do not make
-    /// the rate flicker.
+    /// Events per second. A single event of the previous second counts until that second is over,
+    /// so that rare events do not make the rate flicker.
     pub fn per_second(self) -> u32 {
         let rate = if self.is_lone() {
             self.previous

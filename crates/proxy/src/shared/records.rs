@@ -48,8 +48,8 @@ impl Shared {
         self.tables.version()
     }
 
-    /// Adds a server to a backend, in maintenance. `make` creates it from the current servers. Returns its place; none if the
-    /// backend cannot have more servers.
+    /// Adds a server to a backend, in maintenance. `make` creates it from the current servers.
+    /// Returns its place; none if the backend cannot have more servers.
     ///
     /// # Errors
     /// The error of `make`.
@@ -124,8 +124,8 @@ impl Shared {
         Ok(self.workers().collect())
     }
 
-    /// Changes the address of a server. Workers close idle connections to the old address when they take the new tables over.
-    /// Returns the workers to wake.
+    /// Changes the address of a server. Workers close idle connections to the old address when they
+    /// take the new tables over. Returns the workers to wake.
     pub fn move_server(
         &self,
         backend: usize,
@@ -147,7 +147,8 @@ impl Shared {
         })
     }
 
-    /// Renames a server in maintenance, given by the place of its backend and its own. The caller wakes the workers.
+    /// Renames a server in maintenance, given by the place of its backend and its own. The caller
+    /// wakes the workers.
     ///
     /// # Errors
     /// Why it cannot be renamed.
@@ -187,8 +188,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes options of a server that affect neither its state nor balancing; the server is given by the place of its backend
-    /// and its own. Returns the workers to wake.
+    /// Changes options of a server that affect neither its state nor balancing; the server is given
+    /// by the place of its backend and its own. Returns the workers to wake.
     pub fn edit_server(
         &self,
         backend: usize,

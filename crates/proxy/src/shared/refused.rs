@@ -1,5 +1,5 @@
-//! Messages that were refused because they violate the protocol: the last request of each frontend and the last response of each
-//! backend, for `show errors` (management guide §9.3).
+//! Messages that were refused because they violate the protocol: the last request of each frontend
+//! and the last response of each backend, for `show errors` (management guide §9.3).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -53,7 +53,8 @@ impl Snapshot {
         if !self.how.has_head {
             return 0;
         }
-        // Parsing fails as soon as the input includes the first invalid byte, so a binary search finds it.
+        // Parsing fails as soon as the input includes the first invalid byte, so a binary search
+        // finds it.
         let (mut fine, mut refused) = (0, self.bytes.len());
         let mut head = Head::default();
         while fine < refused {

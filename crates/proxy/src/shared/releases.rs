@@ -1,7 +1,8 @@
-//! The servers of a backend that released slots: each worker reads the releases since its last look, and so follows loads that
-//! became lower without looking at all servers.
+//! The servers of a backend that released slots: each worker reads the releases since its last
+//! look, and so follows loads that became lower without looking at all servers.
 //!
-//! Many threads write and read without a lock. A reader that is too far behind is told so, and looks at all servers once.
+//! Many threads write and read without a lock. A reader that is too far behind is told so, and
+//! looks at all servers once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -57,8 +58,9 @@ impl Releases {
         Position(ring.next.load(Ordering::Acquire))
     }
 
-    /// Reports the places of the servers that released slots since `position`, and advances it. False if there were more than
-    /// `most` releases: then none is reported, and all servers must be looked at.
+    /// Reports the places of the servers that released slots since `position`, and advances it.
+    /// False if there were more than `most` releases: then none is reported, and all servers must
+    /// be looked at.
     #[must_use]
     pub fn follow(
         &self,

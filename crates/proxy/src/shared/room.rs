@@ -1,5 +1,5 @@
-//! Server connections of the process, where descriptors limit them. Idle connections make room for new ones: first the worker's
-//! own, then, at its request, those of other workers.
+//! Server connections of the process, where descriptors limit them. Idle connections make room for
+//! new ones: first the worker's own, then, at its request, those of other workers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

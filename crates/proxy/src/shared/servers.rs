@@ -1,9 +1,12 @@
-//! The state of servers: administrative and operational state, weights, limits, and requests in progress.
+//! The state of servers: administrative and operational state, weights, limits, and requests in
+//! progress.
 //!
-//! It starts as configured and changes at run time; the data path reads it here and not from the configuration. Each change
-//! increments the epoch of its backend: workers compare it, and rebuild the data that they derived.
+//! It starts as configured and changes at run time; the data path reads it here and not from the
+//! configuration. Each change increments the epoch of its backend: workers compare it, and rebuild
+//! the data that they derived.
 //!
-//! A server that is added at run time gets a place that is no longer referred to, or a new one ([`super::tables`]).
+//! A server that is added at run time gets a place that is no longer referred to, or a new one
+//! ([`super::tables`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -141,7 +144,8 @@ impl ServerState {
 
 /// The weights of servers for balancing.
 pub(crate) struct BalancingWeights {
-    /// The units of a weight of 1: more than one while a server starts slowly, so that a part of a weight of 1 can be expressed.
+    /// The units of a weight of 1: more than one while a server starts slowly, so that a part of a
+    /// weight of 1 can be expressed.
     pub units: u32,
     /// By server.
     pub weights: Vec<u32>,
@@ -191,7 +195,8 @@ impl Servers {
         self.backend(server.backend).servers.at(server.place())
     }
 
-    /// Assigns a place to a new server, in maintenance. False if the backend cannot have that many places.
+    /// Assigns a place to a new server, in maintenance. False if the backend cannot have that many
+    /// places.
     pub fn begin(&self, server: ServerId, line: &Server) -> bool {
         let backend = self.backend(server.backend);
         if !backend.servers.reach(server.place(), ServerState::default) {
@@ -217,7 +222,8 @@ impl Servers {
         self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
     }
 
-    /// Increments the epoch of a backend: the data that workers derived from its servers is outdated.
+    /// Increments the epoch of a backend: the data that workers derived from its servers is
+    /// outdated.
     pub fn touch(&self, backend: ProxyId) {
         self.backend(backend).epoch.fetch_add(1, Ordering::AcqRel);
     }
@@ -238,8 +244,8 @@ impl Servers {
         &self.backend(backend).releases
     }
 
-    /// Sets the state of a server for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its weight, and the effective part of
-    /// it.
+    /// Sets the state of a server for new requests: [`MAINTENANCE`], [`DRAIN`], [`DOWN`], its
+    /// weight, and the effective part of it.
     pub fn set(&self, server: ServerId, flags: u32, weight: u32, share: u32) {
         let state = self.server(server);
         state.flags.store(flags, Ordering::Relaxed);
@@ -286,7 +292,8 @@ impl Servers {
         self.backend(backend).observes.load(Ordering::Relaxed)
     }
 
-    /// Counts an outcome of traffic with a server. Returns the number of consecutive errors if it reaches the server's limit.
+    /// Counts an outcome of traffic with a server. Returns the number of consecutive errors if it
+    /// reaches the server's limit.
     pub fn observed(&self, server: ServerId, seen: Seen) -> Option<u32> {
         let state = self.server(server);
         match state.observe.load(Ordering::Relaxed) {
@@ -295,7 +302,8 @@ impl Servers {
         }
     }
 
-    /// Whether the outcome of a request is a failure for `outlier-ejection`; none where it does not count.
+    /// Whether the outcome of a request is a failure for `outlier-ejection`; none where it does not
+    /// count.
     pub fn is_failure(&self, server: ServerId, seen: Seen) -> Option<bool> {
         let is_on = self.server(server).watch.is_on();
         let layer = self.backend(server.backend).layer;
@@ -365,8 +373,8 @@ impl Servers {
         self.server(server).maxconn.load(Ordering::Relaxed)
     }
 
-    /// For each server of a backend: whether new requests may be sent to it. Backups are used only if there is no other server:
-    /// the first one alone, or all of them with `option allbackups`.
+    /// For each server of a backend: whether new requests may be sent to it. Backups are used only
+    /// if there is no other server: the first one alone, or all of them with `option allbackups`.
     pub fn usable(&self, backend: ProxyId) -> Vec<bool> {
         self.of(backend)
             .map(|server| self.is_usable(server))
@@ -394,8 +402,8 @@ impl Servers {
         self.backend(server.backend).by_load || self.maxconn(server) > 0
     }
 
-    /// How many requests a server may have in progress; 0 for no limit. With `minconn` it grows with the backend's `load` up to
-    /// `fullconn` (manual §5.2 minconn).
+    /// How many requests a server may have in progress; 0 for no limit. With `minconn` it grows
+    /// with the backend's `load` up to `fullconn` (manual §5.2 minconn).
     pub fn limit(&self, server: ServerId, load: impl FnOnce() -> u32) -> u32 {
         let state = self.server(server);
         let maxconn = state.maxconn.load(Ordering::SeqCst);
@@ -478,8 +486,9 @@ impl Servers {
         self.server(server).idle.load(Ordering::Relaxed)
     }
 
-    /// Whether a server has as many connections as its `maxconn` allows, including idle ones. A request that is about to connect
-    /// counts too. Idle connections are counted where `strict-maxconn` is set.
+    /// Whether a server has as many connections as its `maxconn` allows, including idle ones. A
+    /// request that is about to connect counts too. Idle connections are counted where
+    /// `strict-maxconn` is set.
     pub fn is_full_of_conns(&self, server: ServerId) -> bool {
         let maxconn = self.maxconn(server);
         maxconn > 0 && self.held(server).saturating_add(self.idle(server)) > maxconn

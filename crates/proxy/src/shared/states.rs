@@ -48,7 +48,8 @@ impl Shared {
         }
     }
 
-    /// Changes a server's state; the server is given by the place of its backend and its own. Returns the workers to wake.
+    /// Changes a server's state; the server is given by the place of its backend and its own.
+    /// Returns the workers to wake.
     pub fn change_server(
         &self,
         backend: usize,
@@ -166,7 +167,8 @@ impl Shared {
         }
     }
 
-    /// Reports an outcome of a request and its latency in microseconds: counted where the server may be ejected.
+    /// Reports an outcome of a request and its latency in microseconds: counted where the server
+    /// may be ejected.
     #[cold]
     pub(crate) fn judge(
         &self,
@@ -195,8 +197,9 @@ impl Shared {
         woken.into_iter().for_each(|worker| wake.wake(worker));
     }
 
-    /// Updates the shares of servers that start slowly, and starts to probe servers whose ejection has ended. Returns the workers
-    /// to wake, and the time until the next call, milliseconds; none if there is nothing to update.
+    /// Updates the shares of servers that start slowly, and starts to probe servers whose ejection
+    /// has ended. Returns the workers to wake, and the time until the next call, milliseconds; none
+    /// if there is nothing to update.
     pub fn warm_up(&self) -> (Vec<WorkerId>, Option<u64>) {
         let mut next_ms = None;
         let woken = self.change_states(|states| {
@@ -231,7 +234,8 @@ impl Shared {
         states.backend_view(ProxyId::at(backend))
     }
 
-    /// The sessions of a server, of a backend and in the queue of a server, for `http-check send-state`.
+    /// The sessions of a server, of a backend and in the queue of a server, for `http-check
+    /// send-state`.
     #[must_use]
     pub fn sessions(&self, backend: usize, server: usize) -> (u32, u32, u32) {
         let backend = ProxyId::at(backend);
@@ -255,7 +259,8 @@ impl Shared {
         woken
     }
 
-    /// Writes the state of a server for the data path. Returns whether the server enters maintenance.
+    /// Writes the state of a server for the data path. Returns whether the server enters
+    /// maintenance.
     fn show(&self, states: &mut health::States, server: ServerId) -> bool {
         let health = states.of(server);
         let is_in = |flags| health.admin.has(flags);
@@ -354,7 +359,8 @@ impl Shared {
         }
     }
 
-    /// The number of connections of each worker to a server that no stream uses, assuming one stream per connection.
+    /// The number of connections of each worker to a server that no stream uses, assuming one
+    /// stream per connection.
     #[must_use]
     pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
         let server = ServerId::at(ProxyId::at(backend), server);

@@ -98,8 +98,8 @@ impl Shared {
         sums
     }
 
-    /// Resets the counters of a frontend and its listeners. `all`: all counters, not only the peaks; and the time. `binds`: the
-    /// number of listeners with counters of their own.
+    /// Resets the counters of a frontend and its listeners. `all`: all counters, not only the
+    /// peaks; and the time. `binds`: the number of listeners with counters of their own.
     pub(crate) fn clear_frontend(
         &self,
         frontend: ProxyId,
@@ -191,7 +191,8 @@ impl Shared {
         self.counts.last_ms(what)
     }
 
-    /// Connections that a proxy accepted as a frontend, and streams that it received as a backend, since the start.
+    /// Connections that a proxy accepted as a frontend, and streams that it received as a backend,
+    /// since the start.
     #[must_use]
     pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
         let proxy = ProxyId::at(proxy);
@@ -215,7 +216,8 @@ impl Shared {
         self.queued(ProxyId::at(backend))
     }
 
-    /// The number of streams of a server since the start; the server is given by the place of its backend and its own.
+    /// The number of streams of a server since the start; the server is given by the place of its
+    /// backend and its own.
     #[must_use]
     pub fn server_streams(&self, backend: usize, server: usize) -> u64 {
         let server = ServerId::at(ProxyId::at(backend), server);

@@ -1,4 +1,5 @@
-//! Switches and limits that commands change at run time: paused frontends, unpublished backends, rates of the process.
+//! Switches and limits that commands change at run time: paused frontends, unpublished backends,
+//! rates of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
@@ -87,7 +88,8 @@ impl Switches {
         self.of(frontend).door.store(door, Ordering::Release);
     }
 
-    /// Whether connections of a frontend wait in the kernel. Connections that wait when it closes are still accepted.
+    /// Whether connections of a frontend wait in the kernel. Connections that wait when it closes
+    /// are still accepted.
     pub fn is_paused(&self, frontend: ProxyId) -> bool {
         self.of(frontend).door.load(Ordering::Acquire) == PAUSED
     }

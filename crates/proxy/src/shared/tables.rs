@@ -1,10 +1,11 @@
 //! The servers of all backends: one table for each backend, which changes at run time.
 //!
-//! [`ServerTables`] is immutable. A change creates new tables, which share the unchanged parts, and every worker takes them over
-//! between two entries. So a reference to a server is valid while a worker handles one event, and reading needs no lock.
+//! [`ServerTables`] is immutable. A change creates new tables, which share the unchanged parts, and
+//! every worker takes them over between two entries. So a reference to a server is valid while a
+//! worker handles one event, and reading needs no lock.
 //!
-//! A server keeps its place. The place of a deleted server is reused only when every worker has reported that it no longer refers
-//! to the place ([`Tables::release`]).
+//! A server keeps its place. The place of a deleted server is reused only when every worker has
+//! reported that it no longer refers to the place ([`Tables::release`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,7 +24,8 @@ impl TlsConnections {
         })
     }
 
-    /// Counts one more, unless the limit is reached. Any worker may drop the place, because connections move between workers.
+    /// Counts one more, unless the limit is reached. Any worker may drop the place, because
+    /// connections move between workers.
     pub fn enter(self: &Arc<Self>) -> Option<TlsPlace> {
         match self.max {
             None => {

@@ -1,5 +1,6 @@
-//! The Prometheus exporter (HAProxy's `addons/promex`): first the metrics of the process, then those of each kind of rows. The
-//! rows of a kind are sampled before its first metric is written, because all series of a metric must be together.
+//! The Prometheus exporter (HAProxy's `addons/promex`): first the metrics of the process, then
+//! those of each kind of rows. The rows of a kind are sampled before its first metric is written,
+//! because all series of a metric must be together.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,8 @@ pub(crate) struct Wanted {
     hides_maintenance: bool,
 }
 
-/// The format by the client's `Accept` fields: OpenMetrics if they name it, otherwise the text format, which all clients read.
+/// The format by the client's `Accept` fields: OpenMetrics if they name it, otherwise the text
+/// format, which all clients read.
 pub(crate) fn format<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Format {
     let is_open = |range: &[u8]| {
         let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);

@@ -1,4 +1,5 @@
-//! Counters that outlive the process: written to a file, and loaded from it by the permanent identifiers of objects (`guid`).
+//! Counters that outlive the process: written to a file, and loaded from it by the permanent
+//! identifiers of objects (`guid`).
 
 use std::collections::HashMap;
 
@@ -73,7 +74,8 @@ fn health(column: Column) -> Option<HealthCounter> {
     }
 }
 
-/// Adds the values of a file to the counters. Identifiers that are unknown here, or belong to the other side, are ignored.
+/// Adds the values of a file to the counters. Identifiers that are unknown here, or belong to the
+/// other side, are ignored.
 pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
     let objects = objects(running);
     for one in loaded {

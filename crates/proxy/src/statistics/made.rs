@@ -1,5 +1,6 @@
-//! Bodies that are generated while they are sent: statistics in each of their forms, and the Prometheus export. A part is
-//! generated when the previous one has been sent, so that memory stays small and a worker is not occupied for long.
+//! Bodies that are generated while they are sent: statistics in each of their forms, and the
+//! Prometheus export. A part is generated when the previous one has been sent, so that memory stays
+//! small and a worker is not occupied for long.
 
 use net::Now;
 use stats::page::{self, Facts, Links, Outcome, Table};

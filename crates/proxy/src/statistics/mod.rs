@@ -1,5 +1,5 @@
-//! Statistics: rows of [`stats`] that are filled from the workers' counters one after another, so that they are never all in
-//! memory at once.
+//! Statistics: rows of [`stats`] that are filled from the workers' counters one after another, so
+//! that they are never all in memory at once.
 
 mod clear;
 pub(crate) mod export;
@@ -82,7 +82,8 @@ impl Selection {
     }
 }
 
-/// The position in an iteration over all rows: for each proxy its frontend, its listeners, its servers, and its backend.
+/// The position in an iteration over all rows: for each proxy its frontend, its listeners, its
+/// servers, and its backend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     proxy: usize,

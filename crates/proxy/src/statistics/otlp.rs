@@ -1,5 +1,5 @@
-//! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics of the Prometheus exporter with the same names,
-//! and their labels as attributes.
+//! Statistics as OTLP (opentelemetry/proto/metrics/v1/metrics.proto): the metrics of the Prometheus
+//! exporter with the same names, and their labels as attributes.
 
 use otlp::write::{bytes, double, fixed64, message, packed, text_value, uint};
 use stats::Kind;
@@ -21,7 +21,8 @@ const fn field_of(form: Form) -> u32 {
     }
 }
 
-/// Appends each metric as field 2 of `ScopeMetrics`. Returns the number of data points. `now_unix_ns`: the current time.
+/// Appends each metric as field 2 of `ScopeMetrics`. Returns the number of data points.
+/// `now_unix_ns`: the current time.
 pub fn write(view: &View<'_>, now_unix_ns: u64, out: &mut Vec<u8>) -> usize {
     let mut writer = Writer {
         start_ns: view.running.process.started.wall_ns,

@@ -1,5 +1,6 @@
-//! Requests to the statistics page: options after its path, and actions in the body of a form (management guide: the page itself;
-//! the facts are those of HAProxy's `http_handle_stats` and `stats_process_http_post`).
+//! Requests to the statistics page: options after its path, and actions in the body of a form
+//! (management guide: the page itself; the facts are those of HAProxy's `http_handle_stats` and
+//! `stats_process_http_post`).
 
 use stats::page::{Links, Outcome};
 
@@ -113,7 +114,8 @@ pub(crate) struct Action {
     pub servers: Vec<String>,
 }
 
-/// Parses the body of a form. The last backend and the last action count, as in HAProxy. None if it is malformed.
+/// Parses the body of a form. The last backend and the last action count, as in HAProxy. None if it
+/// is malformed.
 pub(crate) fn action(body: &[u8]) -> Option<Action> {
     let mut action = Action::default();
     for parameter in body.split(|byte| *byte == b'&') {
@@ -130,8 +132,8 @@ pub(crate) fn action(body: &[u8]) -> Option<Action> {
     Some(action)
 }
 
-/// Whether a request that changes something was sent by a page of the same origin. A request without an origin does not come from
-/// a browser. `origin`: the field `Origin`, or else `Referer`.
+/// Whether a request that changes something was sent by a page of the same origin. A request
+/// without an origin does not come from a browser. `origin`: the field `Origin`, or else `Referer`.
 pub(crate) fn is_same_origin(origin: Option<&[u8]>, host: Option<&[u8]>) -> bool {
     let Some(origin) = origin else {
         return true;

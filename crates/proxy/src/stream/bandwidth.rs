@@ -1,8 +1,9 @@
 //! The bandwidth limits of a stream (manual §9.7): how much of its payload may pass now.
 //!
-//! A limit fills a bucket at its rate. The bucket holds the bytes of [`BUCKET_US`], so that a stream neither begins with a burst
-//! nor is cut into tiny parts. A shared limit also reads the byte rate of its stick table, so that all streams of a key together
-//! stay within the limit and each gets an equal share.
+//! A limit fills a bucket at its rate. The bucket holds the bytes of [`BUCKET_US`], so that a
+//! stream neither begins with a burst nor is cut into tiny parts. A shared limit also reads the
+//! byte rate of its stick table, so that all streams of a key together stay within the limit and
+//! each gets an equal share.
 
 use config::model::Direction;
 use tables::{Data, Held};
@@ -33,7 +34,8 @@ pub(crate) struct Limit {
     pub period_ms: u64,
     /// The stick table entry of a shared limit.
     pub shared: Option<Held>,
-    /// The time for whose bytes the bucket has already been emptied, microseconds; [`FULL`] at first.
+    /// The time for whose bytes the bucket has already been emptied, microseconds; [`FULL`] at
+    /// first.
     pub emptied_us: i64,
 }
 
@@ -65,8 +67,8 @@ impl Bandwidth {
         most.map_or(len, |most| most as usize)
     }
 
-    /// Notes that `bytes` have passed, which [`Bandwidth::most`] allowed, while `rest` bytes are held back. Returns how long they
-    /// wait, milliseconds.
+    /// Notes that `bytes` have passed, which [`Bandwidth::most`] allowed, while `rest` bytes are
+    /// held back. Returns how long they wait, milliseconds.
     pub fn take(&mut self, direction: Direction, bytes: usize, rest: usize, now_us: u64) -> u64 {
         let limits = self.limits.iter_mut();
         let mut wait_us = 0;
@@ -119,7 +121,8 @@ impl Limit {
         }
     }
 
-    /// How many bytes all streams of a shared limit may still pass in this period, and the number of these streams.
+    /// How many bytes all streams of a shared limit may still pass in this period, and the number
+    /// of these streams.
     fn left_to_share(&self, now_us: u64) -> Option<(u64, u64)> {
         let held = self.shared.as_ref()?;
         let (passed, users) = held.with(now_us / 1000, |entry| {
@@ -187,7 +190,8 @@ mod tests {
         }
     }
 
-    /// The bytes that pass in one second of virtual time, and the number of parts, for a sender with parts of `part` bytes.
+    /// The bytes that pass in one second of virtual time, and the number of parts, for a sender
+    /// with parts of `part` bytes.
     fn in_a_second(limits: Vec<Limit>, part: usize) -> (usize, usize) {
         let mut bandwidth = Bandwidth::default();
         for (place, mut limit) in limits.into_iter().enumerate() {

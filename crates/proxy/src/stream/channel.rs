@@ -44,8 +44,8 @@ impl Channel {
         }
     }
 
-    /// Whether rules need not wait longer for the body: it is complete, `enough` bytes are here, a buffer of `bufsize` is full
-    /// beside the head, or the sender has ended.
+    /// Whether rules need not wait longer for the body: it is complete, `enough` bytes are here, a
+    /// buffer of `bufsize` is full beside the head, or the sender has ended.
     pub fn is_here(&self, head: &Head, bufsize: usize, enough: Option<usize>) -> bool {
         let here = self.waiting.len();
         self.came

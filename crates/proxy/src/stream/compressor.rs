@@ -53,7 +53,8 @@ impl Drop for Place {
 }
 
 impl Compressors {
-    /// Starts without compressors. `max_mib`: `maxzlibmem`, for all `workers` together; `level`: `tune.comp.maxlevel`.
+    /// Starts without compressors. `max_mib`: `maxzlibmem`, for all `workers` together; `level`:
+    /// `tune.comp.maxlevel`.
     pub fn new(max_mib: Option<u32>, level: u32, workers: usize) -> Compressors {
         let bytes = max_mib.map_or(ALL_BYTES_DEFAULT, |mib| u64::from(mib) << 20);
         let max = bytes / COMPRESSOR_BYTES / workers.max(1) as u64;

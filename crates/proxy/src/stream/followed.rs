@@ -13,8 +13,8 @@ pub(crate) struct Attached {
     pub tape: Tape,
     /// A fault or `otel-stop` ended the filter's work for this stream.
     pub stopped: bool,
-    /// Events with scopes that have not happened yet. The filter sees each event once, even if it began later than another
-    /// filter.
+    /// Events with scopes that have not happened yet. The filter sees each event once, even if it
+    /// began later than another filter.
     pub events: u32,
     /// `option tracing`
     pub requests: Requests,

@@ -52,7 +52,8 @@ impl Stream {
         self.txn.retries_max.unwrap_or(configured)
     }
 
-    /// Another backend was chosen: drops what rules of the previous one set for servers (manual §4.4 set-timeout, set-retries).
+    /// Another backend was chosen: drops what rules of the previous one set for servers (manual
+    /// §4.4 set-timeout, set-retries).
     pub fn forget_server_limits(&mut self) {
         self.txn.retries_max = None;
         let Timeouts { client, tarpit, .. } = self.txn.timeouts;

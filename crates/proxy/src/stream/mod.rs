@@ -1,7 +1,9 @@
-//! A stream: one request and its response, or one TCP session. Its state, and the table of all streams of a worker.
+//! A stream: one request and its response, or one TCP session. Its state, and the table of all
+//! streams of a worker.
 //!
-//! A stream has a client's end and a server's end. The client's end is a connection; the server's end is a connection or a
-//! response that the process makes. Between them are two channels, one for each direction.
+//! A stream has a client's end and a server's end. The client's end is a connection; the server's
+//! end is a connection or a response that the process makes. Between them are two channels, one for
+//! each direction.
 
 mod bandwidth;
 mod channel;
@@ -28,7 +30,8 @@ pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
 pub(crate) use route::{Binding, Replay, Route};
 
-/// A request and its response, or a TCP session. Boxed and used again: its buffers keep their memory.
+/// A request and its response, or a TCP session. Boxed and used again: its buffers keep their
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub id: StreamId,
@@ -81,7 +84,8 @@ pub(crate) struct Stream {
     pub challenge: Option<Box<[u8]>>,
     /// Keys under which the server is to be stored (`stick`).
     pub sticks: Vec<Stick>,
-    /// In mode TCP: whether the received bytes begin with an HTTP request, which `request` then holds.
+    /// In mode TCP: whether the received bytes begin with an HTTP request, which `request` then
+    /// holds.
     pub sniffed: Sniffed,
 }
 
@@ -161,7 +165,8 @@ impl Deadlines {
     }
 }
 
-/// The size of a head when it was read, and the size of the body that came with it. Rewrites may only use the space that is left.
+/// The size of a head when it was read, and the size of the body that came with it. Rewrites may
+/// only use the space that is left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadRead {
     pub bytes: usize,
@@ -241,8 +246,8 @@ impl Stream {
         }
     }
 
-    /// Resets it and keeps the memory. Every field is named, so that a new one cannot be forgotten. Each is a plain store,
-    /// whereas assigning a new stream would copy two kilobytes per request.
+    /// Resets it and keeps the memory. Every field is named, so that a new one cannot be forgotten.
+    /// Each is a plain store, whereas assigning a new stream would copy two kilobytes per request.
     fn reset(&mut self) {
         let Stream {
             id: _,

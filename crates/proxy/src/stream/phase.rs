@@ -3,8 +3,8 @@
 use crate::ids::RuleId;
 use crate::shared::Ticket;
 
-/// The phases, in HAProxy's order. Module `phases` describes the work and the wait of each. A waiting phase carries the data of
-/// its wait.
+/// The phases, in HAProxy's order. Module `phases` describes the work and the wait of each. A
+/// waiting phase carries the data of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Phase {
     /// The request is not read yet.
@@ -121,8 +121,8 @@ impl Phase {
         }
     }
 
-    /// The second character of the termination state (manual §8.5): when it happened. `answered`: the response has been sent
-    /// completely.
+    /// The second character of the termination state (manual §8.5): when it happened. `answered`:
+    /// the response has been sent completely.
     pub fn letter(self, answered: bool) -> u8 {
         match self {
             Phase::RequestHead

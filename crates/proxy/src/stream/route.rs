@@ -18,7 +18,8 @@ pub(crate) struct Route {
     pub avoid: Option<ServerId>,
     /// The place of the `use_backend` rule that chose the backend; none for the default backend.
     pub switched_by: Option<u32>,
-    /// The line that answered the request, where `last_rule` does not report it: a `redirect`, the statistics page.
+    /// The line that answered the request, where `last_rule` does not report it: a `redirect`, the
+    /// statistics page.
     pub answered_by: Option<RulePlace>,
     /// The persistence that binds the stream to its server.
     pub persist: Persist,
@@ -53,7 +54,8 @@ pub(crate) struct Persist {
     pub forced: bool,
     /// `ignore-persist`: cookies are not used.
     pub ignored: bool,
-    /// When the client was last seen and first seen, from its cookie: seconds of UNIX time, 0 for unknown.
+    /// When the client was last seen and first seen, from its cookie: seconds of UNIX time, 0 for
+    /// unknown.
     pub last_s: u64,
     pub first_s: u64,
 }
@@ -93,7 +95,8 @@ impl Persist {
 /// Whether a request can be sent again, and the data kept for that.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    /// Only a head that is still here was sent, so another connection may get the request (after a stale idle one).
+    /// Only a head that is still here was sent, so another connection may get the request (after a
+    /// stale idle one).
     pub resendable: bool,
     /// `retry-on` may send the request again.
     pub retriable: bool,
@@ -120,7 +123,8 @@ impl Replay {
         super::channel::keep_little(body);
     }
 
-    /// Keeps sent payload. Without enough `room` the request cannot be sent again, and nothing is kept.
+    /// Keeps sent payload. Without enough `room` the request cannot be sent again, and nothing is
+    /// kept.
     pub fn keep(&mut self, bytes: &[u8], room: usize) {
         if !self.keeps {
             return;

@@ -1,4 +1,5 @@
-//! Evaluates the values of lines: attributes, events, links, status, exceptions, baggage, and log records.
+//! Evaluates the values of lines: attributes, events, links, status, exceptions, baggage, and log
+//! records.
 
 use net::Now;
 use telemetry::Trace;
@@ -8,8 +9,8 @@ use telemetry::record::{Log, Owner, SpanIndex, Text};
 
 use super::values::Values;
 
-/// Evaluates everything of a span that needs samples. Returns the key of an attribute that failed. `span` is ignored where the
-/// values are only recorded on a tape.
+/// Evaluates everything of a span that needs samples. Returns the key of an attribute that failed.
+/// `span` is ignored where the values are only recorded on a tape.
 pub(super) fn details<V: Values>(
     program: &Program,
     trace: &mut Trace,

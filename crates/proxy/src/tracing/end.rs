@@ -22,7 +22,8 @@ enum Decision<'p> {
     Dropped,
 }
 
-/// The attribute of spans that are kept because of their parent: a `KeyValue`, `tailsampling.policy` = `parent`.
+/// The attribute of spans that are kept because of their parent: a `KeyValue`,
+/// `tailsampling.policy` = `parent`.
 const PARENT_MARK: &[u8] = b"\x0a\x13tailsampling.policy\x12\x08\x0a\x06parent";
 /// Thresholds have 56 bits; threshold 0 keeps all.
 const THRESHOLD_ALL: u64 = 0;
@@ -185,8 +186,8 @@ impl Worker {
         )
     }
 
-    /// The first policy that keeps a stream. `randomness`: the input of probabilistic policies; none where the remote caller has
-    /// already made the probabilistic decision.
+    /// The first policy that keeps a stream. `randomness`: the input of probabilistic policies;
+    /// none where the remote caller has already made the probabilistic decision.
     fn ask<'p>(
         &self,
         scene: &Scene<'_>,

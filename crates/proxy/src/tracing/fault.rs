@@ -16,7 +16,8 @@ const LINES_MAX: usize = 3;
 const WINDOW_MS: u64 = 10_000;
 /// The longest message, bytes.
 const MESSAGE_BYTES_MAX: usize = 512;
-/// The severity of a fault that ends the filter's work for its stream, and of one that loses one output.
+/// The severity of a fault that ends the filter's work for its stream, and of one that loses one
+/// output.
 const ERROR: u8 = 3;
 const WARNING: u8 = 4;
 
@@ -140,8 +141,8 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// Whether to log a fault: the number of faults that were suppressed since the last logged one; none if this one is
-    /// suppressed.
+    /// Whether to log a fault: the number of faults that were suppressed since the last logged one;
+    /// none if this one is suppressed.
     fn admits(&mut self, cause: Cause, now_ms: u64) -> Option<u64> {
         let over = |began| now_ms.saturating_sub(began) >= WINDOW_MS;
         if self.began_ms.is_none_or(over) {

@@ -1,8 +1,9 @@
 //! The filter `opentelemetry`: which streams are traced, and what their scopes do at which events.
 //!
-//! A stream that no filter follows costs a check of an empty set of events. A followed stream owns an [`Attached`] for each
-//! filter: plain records; the end of the stream decides whether they are kept. `run` executes one scope, `carry` extracts and
-//! injects contexts, `end` decides and encodes, `worker` keeps the records of a worker and hands them over.
+//! A stream that no filter follows costs a check of an empty set of events. A followed stream owns
+//! an [`Attached`] for each filter: plain records; the end of the stream decides whether they are
+//! kept. `run` executes one scope, `carry` extracts and injects contexts, `end` decides and
+//! encodes, `worker` keeps the records of a worker and hands them over.
 
 mod carry;
 mod details;

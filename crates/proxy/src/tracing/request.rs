@@ -1,4 +1,5 @@
-//! `option tracing`: the spans of a request and of its tries, with OpenTelemetry's semantic conventions for HTTP.
+//! `option tracing`: the spans of a request and of its tries, with OpenTelemetry's semantic
+//! conventions for HTTP.
 
 use std::net::IpAddr;
 
@@ -72,7 +73,8 @@ fn asked(attached: &mut Attached, span: SpanIndex, request: &http::Head, tls: bo
     text(attached, span, Key::ProtocolVersion, version);
 }
 
-/// Sets the attributes of a host and its port, from `Host`; the port defaults to that of the scheme.
+/// Sets the attributes of a host and its port, from `Host`; the port defaults to that of the
+/// scheme.
 fn host(attached: &mut Attached, span: SpanIndex, value: &[u8], tls: bool) {
     let end = value.iter().rposition(|byte| *byte == b':');
     let written = end.and_then(|end| {
@@ -249,7 +251,8 @@ impl Worker {
             int(attached, span, Key::StatusCode, i64::from(txn.status));
         }
         let [who, when, ..] = txn.termination;
-        // A client's fault is not an error of the server's span (semantic conventions, HTTP, span status).
+        // A client's fault is not an error of the server's span (semantic conventions, HTTP, span
+        // status).
         let failed = txn.status >= 500 || (txn.status == 0 && who != b'C');
         if failed {
             attached.trace.span_mut(span).status = StatusCode::Error;
@@ -361,8 +364,8 @@ fn switching_rule<'r>(scene: &Scene<'r>, stream: &Stream) -> Option<&'r UseBacke
     frontend.use_backend.get(stream.route.switched_by? as usize)
 }
 
-/// Sets the route of a request: the option's value, or the path pattern of the `use_backend` rule that chose the backend. The
-/// route is an attribute and part of the span's name.
+/// Sets the route of a request: the option's value, or the path pattern of the `use_backend` rule
+/// that chose the backend. The route is an attribute and part of the span's name.
 fn name_by_route(scene: &Scene<'_>, stream: &Stream, attached: &mut Attached, span: SpanIndex) {
     let program = &scene.eval.running.config.otel[attached.filter].program;
     let arena = &mut attached.trace.arena;

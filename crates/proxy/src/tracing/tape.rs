@@ -1,5 +1,5 @@
-//! Tapes. If the sampling decision is made at the end of a stream, the work of its scopes is recorded in a short form, and played
-//! back when it is needed.
+//! Tapes. If the sampling decision is made at the end of a stream, the work of its scopes is
+//! recorded in a short form, and played back when it is needed.
 
 use telemetry::program::{Program, Scope, SpanLine};
 use telemetry::record::Run;
@@ -12,8 +12,8 @@ use crate::logging::Scene;
 use crate::stream::{Attached, Stream};
 
 impl Worker {
-    /// Records the spans of a scope on the tape. False if they must be created at once; then everything recorded before has been
-    /// played.
+    /// Records the spans of a scope on the tape. False if they must be created at once; then
+    /// everything recorded before has been played.
     pub(super) fn tape_spans(
         &mut self,
         scene: &mut Scene<'_>,

@@ -1,6 +1,8 @@
-//! The source of the values of a scope's lines: samples that are used at once, samples that are recorded on a tape, or a tape.
+//! The source of the values of a scope's lines: samples that are used at once, samples that are
+//! recorded on a tape, or a tape.
 //!
-//! One iteration over a line serves all three, so that values are recorded and read in the same order.
+//! One iteration over a line serves all three, so that values are recorded and read in the same
+//! order.
 
 use sample::{Condition, Scope};
 use telemetry::program::{Evaluated, FirstMatch, Time, Value};

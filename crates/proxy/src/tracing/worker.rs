@@ -196,7 +196,8 @@ impl Worker {
         self.flush_at_ms = self.flush_at_ms.min(at_ms);
     }
 
-    /// Schedules the hand-over after a stream's records were added to an outbox, or a measurement was taken.
+    /// Schedules the hand-over after a stream's records were added to an outbox, or a measurement
+    /// was taken.
     pub(super) fn schedule_flush(&mut self, scene: &Scene<'_>, index: usize) {
         let filter = &scene.eval.running.tracing.filters[index];
         let outbox = &mut self.outboxes[index];

@@ -1,4 +1,5 @@
-//! No heap allocation per request in the steady state: plain keep-alive proxying with `option httplog`, rules, filters.
+//! No heap allocation per request in the steady state: plain keep-alive proxying with `option
+//! httplog`, rules, filters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -210,7 +211,8 @@ fn with_rules(rules: &str) -> String {
     format!("global\n    expose-experimental-directives\n{text}")
 }
 
-/// A filter's file with spans, attributes, log records, instruments and contexts at most events of a request.
+/// A filter's file with spans, attributes, log records, instruments and contexts at most events of
+/// a request.
 const OTEL: &str = r#"
 [f]
 otel-instrumentation i
@@ -400,7 +402,8 @@ fn allocations(config: &str, lines: usize, request: &[u8], response: &[u8]) -> u
     counted(config, lines, request, response).allocations
 }
 
-/// The same, with what the filters recorded of all. What they handed over is taken between the requests.
+/// The same, with what the filters recorded of all. What they handed over is taken between the
+/// requests.
 fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count {
     let mut running = running(config);
     let queues = export(&mut running);
@@ -533,7 +536,8 @@ fn traced_requests_allocate_nothing() {
             let Count {
                 allocations, spans, ..
             } = counted(&with_rules(&rules), 1, request, length);
-            // A batch that is larger than all before it, as only draws make one, has its buffer grow.
+            // A batch that is larger than all before it, as only draws make one, has its buffer
+            // grow.
             let growths_max = usize::from(option.contains("sample"));
             assert!(
                 allocations <= growths_max,

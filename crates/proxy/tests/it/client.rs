@@ -292,7 +292,8 @@ impl Client {
         self.current += 1;
         self.idle_since_ms = now_ms;
         if let Some(body) = self.waiting.take() {
-            // The server answered without asking for the body: it is sent all the same, framing demands it.
+            // The server answered without asking for the body: it is sent all the same, framing
+            // demands it.
             pipe.write(&body);
         }
         if self.closing {

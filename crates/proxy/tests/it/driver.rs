@@ -1,8 +1,8 @@
 //! The simulated driver: connections are two queues of bytes and a few flags, time is a number.
 //!
-//! It decides nothing by itself: whoever owns it says how much of what is delivered when ([`super::worker`] by chance,
-//! the scripts line by line). What it does itself is to keep the boundary's rules and to note where the engine breaks
-//! one ([`SimDriver::faults`]).
+//! It decides nothing by itself: whoever owns it says how much of what is delivered when
+//! ([`super::worker`] by chance, the scripts line by line). What it does itself is to keep the
+//! boundary's rules and to note where the engine breaks one ([`SimDriver::faults`]).
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Arguments;
@@ -110,7 +110,8 @@ impl Pipe {
         }
     }
 
-    /// Nothing that the peer means is still on its way: a connection of several requests would lose it with the next one.
+    /// Nothing that the peer means is still on its way: a connection of several requests would lose
+    /// it with the next one.
     pub fn is_quiet(&self) -> bool {
         self.wire
             .as_ref()
@@ -582,8 +583,8 @@ impl Driver for SimDriver {
     }
 }
 
-/// Delivers what is there, as a driver does: as much as must be taken whole, or more of a large delivery, of which the engine
-/// takes what it can. `count`: at most so many bytes.
+/// Delivers what is there, as a driver does: as much as must be taken whole, or more of a large
+/// delivery, of which the engine takes what it can. `count`: at most so many bytes.
 pub fn deliver(
     engine: &mut spangate_proxy::Engine,
     driver: &mut SimDriver,

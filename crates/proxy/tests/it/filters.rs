@@ -1,4 +1,5 @@
-//! Lives whose streams are traced: the files of their filters, and what must hold of everything that comes out.
+//! Lives whose streams are traced: the files of their filters, and what must hold of everything
+//! that comes out.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -38,8 +39,9 @@ pub fn file(name: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Filters for every event: `all` decides at the end of a stream, `front` hands its context on by fields, `back` takes it
-/// and follows no stream without, `inner` begins with its backend, `raw` counts and measures.
+/// Filters for every event: `all` decides at the end of a stream, `front` hands its context on by
+/// fields, `back` takes it and follows no stream without, `inner` begins with its backend, `raw`
+/// counts and measures.
 fn text() -> String {
     let policies = " sampling failed status 400-599\n sampling torn abort\n sampling late timeout\n \
         sampling again retry\n sampling slow duration 50ms\n sampling new first-seen src max 3\n \

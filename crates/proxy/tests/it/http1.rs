@@ -1,4 +1,5 @@
-//! The peers' own HTTP/1: enough to write what they plan and to check what they get; shares nothing with crate `http`.
+//! The peers' own HTTP/1: enough to write what they plan and to check what they get; shares nothing
+//! with crate `http`.
 
 /// A head as read.
 #[derive(Clone, Debug, Default)]

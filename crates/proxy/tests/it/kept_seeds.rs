@@ -1,7 +1,7 @@
 //! Seeds that found something, each in its configuration, with what it was; they run first.
 //!
-//! A seed means what the generator makes of it: when that changes, a bug that matters stays found by a script in
-//! [`super::rules`].
+//! A seed means what the generator makes of it: when that changes, a bug that matters stays found
+//! by a script in [`super::rules`].
 
 /// A configuration's name, a seed, and what it found.
 pub const KEPT: &[(&str, u64, &str)] = &[

@@ -1,4 +1,5 @@
-//! A life: one or two workers and their peers, one event after the other as the seed has it, checked after each.
+//! A life: one or two workers and their peers, one event after the other as the seed has it,
+//! checked after each.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use super::worker::{Event, Peer, Worker};
 
 /// Steps after which a life is called endless.
 const STEPS_MAX: usize = 100_000;
-/// Virtual time after which one is called stuck: far beyond the sum of all timeouts of all requests.
+/// Virtual time after which one is called stuck: far beyond the sum of all timeouts of all
+/// requests.
 const TIME_MAX_MS: u64 = 3_600_000;
 
 struct Life<'a> {
@@ -174,7 +176,8 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Whether clients and servers are done with each other, and no connection is on its way from one worker to another.
+    /// Whether clients and servers are done with each other, and no connection is on its way from
+    /// one worker to another.
     fn is_over(&self) -> bool {
         let quiet = |worker: &Worker| {
             let nobody_comes = worker.coming.is_empty() || worker.driver.unlistened[0];

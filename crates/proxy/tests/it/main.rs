@@ -1,7 +1,7 @@
 //! The engine between simulated peers: thousands of whole-proxy lives, each decided by its seed.
 //!
-//! `SPANGATE_SEED=n` replays one with a trace (`SPANGATE_SETUP=name` in that configuration), `SPANGATE_SEEDS=n` says
-//! how many run.
+//! `SPANGATE_SEED=n` replays one with a trace (`SPANGATE_SETUP=name` in that configuration),
+//! `SPANGATE_SEEDS=n` says how many run.
 
 mod allocations;
 mod client;

@@ -1,4 +1,5 @@
-//! What clients and servers of a life are going to do: drawn from the seed before it starts, known to both ends.
+//! What clients and servers of a life are going to do: drawn from the seed before it starts, known
+//! to both ends.
 
 use super::random::Random;
 use super::setups::Setup;

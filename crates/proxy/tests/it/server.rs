@@ -1,4 +1,5 @@
-//! A scripted HTTP server's side of one connection: checks every byte that comes and answers as planned.
+//! A scripted HTTP server's side of one connection: checks every byte that comes and answers as
+//! planned.
 
 use super::driver::Pipe;
 use super::http1::{Body, Head, Item, Reader, framing, write_chunked};
@@ -190,7 +191,8 @@ impl Server {
             wire.extend_from_slice(&pattern(client, number, Way::TunnelDown, down));
             let _ = up;
         }
-        // Another answer on the same connection does not wait for this one: both times together may be too long for its client.
+        // Another answer on the same connection does not wait for this one: both times together may
+        // be too long for its client.
         if pipe.inbox.is_empty() {
             pipe.held_until_ms = pipe.held_until_ms.max(now_ms + answer.think_ms);
         }

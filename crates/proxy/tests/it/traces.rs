@@ -43,8 +43,8 @@ pub struct Counted {
     pub lines_suppressed: u64,
 }
 
-/// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its `listen`, in which
-/// `{file}` is that file.
+/// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its
+/// `listen`, in which `{file}` is that file.
 pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
     let settings = TempFile::new(SETTINGS);
     let otel = otel.replace("otel.yml", &settings.0);

@@ -1,4 +1,5 @@
-//! What peers speak below HTTP: TLS, between the bytes that a peer means and those that its pipe carries.
+//! What peers speak below HTTP: TLS, between the bytes that a peer means and those that its pipe
+//! carries.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ use tls::{
 pub trait Wire: Debug {
     /// Bytes that the peer means to send; those for the pipe are appended to `out`.
     fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>);
-    /// Bytes of the pipe. Those that the proxy meant are appended to `got`, what is answered to `out`.
+    /// Bytes of the pipe. Those that the proxy meant are appended to `got`, what is answered to
+    /// `out`.
     fn read(&mut self, bytes: &[u8], got: &mut Vec<u8>, out: &mut Vec<u8>);
     /// All that the peer has said is on its way.
     fn is_quiet(&self) -> bool;
@@ -177,8 +179,8 @@ impl Wire for TlsWire {
     }
 }
 
-/// The file of the certificate of all, with its key: of a kind whose signatures are of one length, so that a seed's life is the same
-/// each time.
+/// The file of the certificate of all, with its key: of a kind whose signatures are of one length,
+/// so that a seed's life is the same each time.
 pub fn certificate() -> &'static PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {

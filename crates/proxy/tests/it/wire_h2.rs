@@ -1,5 +1,5 @@
-//! HTTP/2 below peers that speak HTTP/1: requests that a client pipelines are streams at a time, and a server gets the streams of its
-//! connection one behind the other.
+//! HTTP/2 below peers that speak HTTP/1: requests that a client pipelines are streams at a time,
+//! and a server gets the streams of its connection one behind the other.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,8 @@ struct Payload {
 }
 
 impl Payload {
-    /// The next piece of a body of HTTP/1, taken from what was said. False where more of that is needed.
+    /// The next piece of a body of HTTP/1, taken from what was said. False where more of that is
+    /// needed.
     fn fill(&mut self, decoder: &mut BodyDecoder, said: &mut Vec<u8>) -> Result<bool, ParseError> {
         let mut trailers = Head::default();
         let (used, piece) = decoder.next(said, &mut trailers)?;

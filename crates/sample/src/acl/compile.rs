@@ -295,8 +295,8 @@ fn at_word(words: &[&[u8]], index: usize, message: String) -> ExprError {
 
 /// The sample of an `acl` line, the ACL keyword if it is one, and whether converters follow it.
 ///
-/// As in HAProxy, the next words may continue the converters of a sample fetch, and these words are patterns too:
-/// `req.ssl_alpn, lower h2` matches the texts `lower` and `h2`.
+/// As in HAProxy, the next words may continue the converters of a sample fetch, and these words are
+/// patterns too: `req.ssl_alpn, lower h2` matches the texts `lower` and `h2`.
 fn sample(
     compiler: &mut Compiler,
     words: &[&[u8]],
@@ -456,7 +456,8 @@ fn method_named(name: &[u8], kind: Kind, fetch: &str) -> Result<Method, String> 
 /// A pattern and the index of its word.
 type WrittenPattern<'w> = (usize, Cow<'w, [u8]>);
 
-/// The patterns among the words from `first` on, each with its index. An operator is merged into the patterns that follow it.
+/// The patterns among the words from `first` on, each with its index. An operator is merged into
+/// the patterns that follow it.
 fn written_patterns<'w>(
     words: &[&'w [u8]],
     first: usize,

@@ -1,7 +1,7 @@
 //! ACLs, and conditions that combine them (manual §7.1, §7.2).
 //!
-//! `compile` parses them, `keywords` lists the names that combine a fetch with a matching method, and `predefined` those that
-//! need no declaration. The patterns are in [`crate::pattern`].
+//! `compile` parses them, `keywords` lists the names that combine a fetch with a matching method,
+//! and `predefined` those that need no declaration. The patterns are in [`crate::pattern`].
 
 pub(crate) mod compile;
 pub(crate) mod keywords;
@@ -17,7 +17,8 @@ use crate::pattern::Lookup;
 use crate::pattern::inline::Matcher;
 use crate::{Expr, Kind, Scope, Value};
 
-/// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them. Cheap to clone.
+/// The named ACLs of one section. Compile every `acl` line of a section before the conditions that
+/// use them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Acls {
     by_name: Arc<HashMap<Box<str>, Acl>>,
@@ -100,7 +101,8 @@ pub enum Verdict {
     True,
     /// The rule does not apply.
     False,
-    /// Data that could decide the condition is missing. Ask again with more data, or with `last_chance`.
+    /// Data that could decide the condition is missing. Ask again with more data, or with
+    /// `last_chance`.
     Wait,
 }
 
@@ -119,8 +121,8 @@ impl Verdict {
 }
 
 impl Condition {
-    /// Appends the route of the path for which the condition holds: its path pattern as a template, in which `*` stands for
-    /// anything. Returns false if no route is certain enough.
+    /// Appends the route of the path for which the condition holds: its path pattern as a template,
+    /// in which `*` stands for anything. Returns false if no route is certain enough.
     pub fn append_route(&self, path: &[u8], out: &mut Vec<u8>) -> bool {
         if self.unless {
             return false;

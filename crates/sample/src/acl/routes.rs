@@ -46,7 +46,8 @@ impl Route {
         }
     }
 
-    /// Writes the pattern as a template, in which `*` stands for anything. Regular expressions are not changed.
+    /// Writes the pattern as a template, in which `*` stands for anything. Regular expressions are
+    /// not changed.
     fn write(&self, out: &mut Vec<u8>) {
         let (before, after) = match self.method {
             Method::Beg => (false, true),
@@ -60,8 +61,8 @@ impl Route {
     }
 }
 
-/// Writes the route that the path certainly matches. If no match is certain, writes the route only if there is exactly one.
-/// Returns whether one was written.
+/// Writes the route that the path certainly matches. If no match is certain, writes the route only
+/// if there is exactly one. Returns whether one was written.
 pub(super) fn write<'r>(
     routes: impl Iterator<Item = &'r Route> + Clone,
     path: &[u8],

@@ -1,5 +1,5 @@
-//! Password hashes in the formats of crypt(3): MD5 (`$1$`), SHA-256 (`$5$`), SHA-512 (`$6$`), bcrypt (`$2a$`, `$2b$`, `$2y$`) and
-//! yescrypt (`$y$`).
+//! Password hashes in the formats of crypt(3): MD5 (`$1$`), SHA-256 (`$5$`), SHA-512 (`$6$`),
+//! bcrypt (`$2a$`, `$2b$`, `$2y$`) and yescrypt (`$y$`).
 
 use md5::{Digest, Md5};
 use sha_crypt::Params as Rounds;
@@ -86,7 +86,8 @@ impl Hash {
         }
     }
 
-    /// Parses a hash of Apache's `htpasswd`: its own MD5 format (`$apr1$`), or a format of crypt(3).
+    /// Parses a hash of Apache's `htpasswd`: its own MD5 format (`$apr1$`), or a format of
+    /// crypt(3).
     ///
     /// # Errors
     /// As for [`Hash::parse`].
@@ -98,7 +99,8 @@ impl Hash {
         Hash::new(Scheme::Md5(b"$apr1$"), salt.as_bytes(), wanted, 22)
     }
 
-    /// A bare SHA-1 digest, as `htpasswd -s` makes it. It protects no password: it is fast to compute and has no salt.
+    /// A bare SHA-1 digest, as `htpasswd -s` makes it. It protects no password: it is fast to
+    /// compute and has no salt.
     #[must_use]
     pub fn sha1(digest: [u8; 20]) -> Hash {
         Hash {

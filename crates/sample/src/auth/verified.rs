@@ -1,7 +1,8 @@
 //! Passwords that a thread verified: it keeps a keyed digest of each, but no password.
 //!
-//! The memory is bounded. A digest's first byte is its index, and a newer digest overwrites an older one. Each list has an id of
-//! its own, so that a list of another configuration does not find its users here.
+//! The memory is bounded. A digest's first byte is its index, and a newer digest overwrites an
+//! older one. Each list has an id of its own, so that a list of another configuration does not find
+//! its users here.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;

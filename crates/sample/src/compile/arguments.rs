@@ -253,7 +253,8 @@ fn is_acl(condition: &[u8]) -> bool {
     condition.strip_prefix(b"!").unwrap_or(condition) == b"acl"
 }
 
-/// Field numbers separated by dots. As in HAProxy, an empty number is 0, except that the last one must not be empty.
+/// Field numbers separated by dots. As in HAProxy, an empty number is 0, except that the last one
+/// must not be empty.
 fn field_numbers(text: &str) -> Option<Box<[u32]>> {
     if text.ends_with('.') {
         return None;

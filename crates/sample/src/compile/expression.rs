@@ -31,7 +31,8 @@ pub(crate) struct Compiled {
 }
 
 impl Compiler {
-    /// Compiles the expression at the beginning of `words`, and checks that it can be used at `place`.
+    /// Compiles the expression at the beginning of `words`, and checks that it can be used at
+    /// `place`.
     pub(crate) fn expression(
         &mut self,
         words: &[&[u8]],
@@ -60,7 +61,8 @@ impl Compiler {
         Ok(compiled)
     }
 
-    /// Compiles a fetch whose name ends at `name_end` of the first word, with its arguments and converters.
+    /// Compiles a fetch whose name ends at `name_end` of the first word, with its arguments and
+    /// converters.
     pub(crate) fn call(
         &mut self,
         words: &[&[u8]],
@@ -146,8 +148,8 @@ impl Compiler {
         Ok(known)
     }
 
-    /// Compiles the converter at the chain's position. With `optional`, the text may be something else; returns whether it was a
-    /// converter.
+    /// Compiles the converter at the chain's position. With `optional`, the text may be something
+    /// else; returns whether it was a converter.
     fn step(&mut self, chain: &mut Chain<'_>, optional: bool) -> Result<bool, ExprError> {
         let (index, at) = chain.at;
         let word = chain.words[index];

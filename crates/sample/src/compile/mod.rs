@@ -1,8 +1,8 @@
-//! The compiler: turns words of the configuration, which are bytes, into programs. It owns the names of variables, proxies and
-//! servers.
+//! The compiler: turns words of the configuration, which are bytes, into programs. It owns the
+//! names of variables, proxies and servers.
 //!
-//! `expression` compiles fetches with their converters, and `arguments` their arguments. The compilers of ACLs and log formats
-//! are in the modules that run them.
+//! `expression` compiles fetches with their converters, and `arguments` their arguments. The
+//! compilers of ACLs and log formats are in the modules that run them.
 
 mod arguments;
 pub(crate) mod expression;
@@ -24,7 +24,8 @@ use std::sync::Arc;
 pub enum Style {
     /// A log line: `-` for empty items, spaces merged.
     Log,
-    /// Text for a header, a path, a body: nothing for empty items; bytes that are invalid in a header as `%XX`.
+    /// Text for a header, a path, a body: nothing for empty items; bytes that are invalid in a
+    /// header as `%XX`.
     Http,
     /// `unique-id-format`: as [`Style::Http`], spaces merged.
     UniqueId,
@@ -50,8 +51,8 @@ impl Compiler {
         Compiler::default()
     }
 
-    /// Declares a frontend or backend, in the order of their indexes in [`crate::World`]. Declare all of them before an
-    /// expression that names one (`nbsrv(name)`).
+    /// Declares a frontend or backend, in the order of their indexes in [`crate::World`]. Declare
+    /// all of them before an expression that names one (`nbsrv(name)`).
     pub fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
         self.names.declare_proxy(name, is_frontend, is_backend)
     }
@@ -61,7 +62,8 @@ impl Compiler {
         self.names.declare_server(proxy, name);
     }
 
-    /// Declares the users of a `userlist`. Call this before an expression names it (`http_auth(name)`).
+    /// Declares the users of a `userlist`. Call this before an expression names it
+    /// (`http_auth(name)`).
     pub fn declare_userlist(&mut self, name: &str, list: std::sync::Arc<crate::auth::Userlist>) {
         self.names.declare_userlist(name, list);
     }
@@ -79,7 +81,8 @@ impl Compiler {
         self.names.table(name)
     }
 
-    /// Sets the place of the following expressions, and the folder to which names of pattern files are relative.
+    /// Sets the place of the following expressions, and the folder to which names of pattern files
+    /// are relative.
     pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
         if self.source.file != file {
             file.clone_into(&mut self.source.file);
@@ -90,36 +93,40 @@ impl Compiler {
         self.source.line = line;
     }
 
-    /// The pattern set of this name (manual §2.7), for an action that edits it. Expressions that are compiled later may read it.
+    /// The pattern set of this name (manual §2.7), for an action that edits it. Expressions that
+    /// are compiled later may read it.
     pub fn reference(&mut self, name: &str) -> Arc<Reference> {
         self.references.named(name)
     }
 
-    /// The pattern sets of the configuration, after everything is compiled, and the names of those that are edited but never
-    /// read.
+    /// The pattern sets of the configuration, after everything is compiled, and the names of those
+    /// that are edited but never read.
     pub fn take_references(&mut self) -> (References, Vec<String>) {
         let mut references = std::mem::take(&mut self.references);
         let unread = references.finish();
         (references, unread)
     }
 
-    /// Sets the proxy of the following expressions: the default argument of `nbsrv` and `fe_conn`, and the owner of the ACLs that
-    /// `acl()` names. Those are taken from the last [`Compiler::acl`] or [`Compiler::condition`] of the section.
+    /// Sets the proxy of the following expressions: the default argument of `nbsrv` and `fe_conn`,
+    /// and the owner of the ACLs that `acl()` names. Those are taken from the last
+    /// [`Compiler::acl`] or [`Compiler::condition`] of the section.
     pub fn enter_proxy(&mut self, proxy: Option<u32>) {
         self.names.current = proxy;
         self.names.acls = Acls::default();
     }
 
-    /// Declares that proxy `to` evaluates the expressions of `from`, which are all compiled already.
+    /// Declares that proxy `to` evaluates the expressions of `from`, which are all compiled
+    /// already.
     pub fn inherit_needs(&mut self, from: u32, to: u32) {
         self.needs.inherit(from, to);
     }
 
-    /// Compiles the expression at the beginning of the words: a fetch, and converters in the same word or the next ones. Returns
-    /// the expression and the number of words that it consumed.
+    /// Compiles the expression at the beginning of the words: a fetch, and converters in the same
+    /// word or the next ones. Returns the expression and the number of words that it consumed.
     ///
     /// # Errors
-    /// Unknown names, wrong arguments, incompatible types, a place where the fetch's data does not exist.
+    /// Unknown names, wrong arguments, incompatible types, a place where the fetch's data does not
+    /// exist.
     pub fn expr<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
@@ -129,7 +136,8 @@ impl Compiler {
         Ok((compiled.expr, compiled.words))
     }
 
-    /// Compiles the converters of `balance log-hash`. The expression reads the message from [`crate::Scope::request_data`].
+    /// Compiles the converters of `balance log-hash`. The expression reads the message from
+    /// [`crate::Scope::request_data`].
     ///
     /// # Errors
     /// As for [`Compiler::expr`]; and a result that has no bytes.
@@ -154,7 +162,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a log format (manual §8.2.6). The place determines the style: [`Style::Log`] in logs, otherwise [`Style::Http`].
+    /// Compiles a log format (manual §8.2.6). The place determines the style: [`Style::Log`] in
+    /// logs, otherwise [`Style::Http`].
     ///
     /// # Errors
     /// As for [`Compiler::expr`], and unknown aliases and flags. The fault's word is 0.
@@ -189,7 +198,8 @@ impl Compiler {
     /// The place is not checked here, but where the ACL is used: [`Compiler::condition`].
     ///
     /// # Errors
-    /// As for [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here. Word 0 is the first of `words`.
+    /// As for [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here.
+    /// Word 0 is the first of `words`.
     pub fn acl<W: AsRef<[u8]>>(
         &mut self,
         acls: &mut Acls,
@@ -240,7 +250,8 @@ impl Compiler {
         &self.names.named_backends
     }
 
-    /// The servers that the expressions compiled so far name, each by the indexes of its proxy and of itself.
+    /// The servers that the expressions compiled so far name, each by the indexes of its proxy and
+    /// of itself.
     #[must_use]
     pub fn named_servers(&self) -> &[(u32, u32)] {
         &self.names.named_servers
@@ -264,7 +275,8 @@ impl Compiler {
         self.names.contexts.clone()
     }
 
-    /// The warnings since the last call: expressions that are accepted but do not do what their author expects.
+    /// The warnings since the last call: expressions that are accepted but do not do what their
+    /// author expects.
     pub fn take_warnings(&mut self) -> Vec<ExprError> {
         std::mem::take(&mut self.warnings)
     }

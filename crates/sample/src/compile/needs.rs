@@ -20,8 +20,8 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Whether an expression of this proxy reads HTTP requests. In mode TCP, the engine then parses the connection's bytes as a
-    /// request.
+    /// Whether an expression of this proxy reads HTTP requests. In mode TCP, the engine then parses
+    /// the connection's bytes as a request.
     #[must_use]
     pub fn http_request(&self, proxy: u32) -> bool {
         self.http_anywhere || self.http.contains(&proxy)

@@ -2,8 +2,8 @@
 
 use syntax::suggest::closest;
 
-/// The message for a name without a table entry: `unknown` with a suggestion, or a note that HAProxy knows the name and it is not
-/// implemented yet.
+/// The message for a name without a table entry: `unknown` with a suggestion, or a note that
+/// HAProxy knows the name and it is not implemented yet.
 pub(crate) fn unknown(
     what: &str,
     name: &str,

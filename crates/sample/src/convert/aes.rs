@@ -1,7 +1,9 @@
-//! AES in CBC and GCM mode (NIST SP 800-38A and 800-38D), with keys from the configuration or from variables.
+//! AES in CBC and GCM mode (NIST SP 800-38A and 800-38D), with keys from the configuration or from
+//! variables.
 //!
-//! The block cipher and GHASH come from a library. The modes are implemented here because the length of a GCM nonce is known only
-//! at run time. Decrypted bytes are returned only after their tag was verified.
+//! The block cipher and GHASH come from a library. The modes are implemented here because the
+//! length of a GCM nonce is known only at run time. Decrypted bytes are returned only after their
+//! tag was verified.
 
 use super::digest::{base64_at, decode_base64_at};
 use super::{Convert, bytes_of, convert, written};
@@ -165,8 +167,9 @@ fn xor(block: &mut [u8], other: &[u8]) {
 /// Cipher, initial vector, input, output.
 type Mode = fn(&Cipher, AesBlock, &[u8], &mut Vec<u8>) -> Option<()>;
 
-/// As in HAProxy, a nonce that is too short is padded with zeros, and one that is too long is truncated. Additional data has no
-/// meaning in this mode; but if a variable is named for it, the variable must be set.
+/// As in HAProxy, a nonce that is too short is padded with zeros, and one that is too long is
+/// truncated. Additional data has no meaning in this mode; but if a variable is named for it, the
+/// variable must be set.
 fn cbc<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>, mode: Mode) -> Option<Value<'a>> {
     let nonce = base64_at(args, 1, scope)?;
     let key = base64_at(args, 2, scope)?;
@@ -333,7 +336,8 @@ mod tests {
     use crate::Place;
     use crate::testing::{Facts, compiler, convert_text, none};
 
-    /// Vectors of NIST SP 800-38A §F.2 and test cases 2 to 4 of the GCM specification; keys and nonces are in base64.
+    /// Vectors of NIST SP 800-38A §F.2 and test cases 2 to 4 of the GCM specification; keys and
+    /// nonces are in base64.
     #[test]
     fn published_vectors() {
         for (expr, wanted) in [
@@ -376,7 +380,8 @@ mod tests {
         }
     }
 
-    /// Test case 6 of the GCM specification has a nonce of another length. Decryption restores what was encrypted.
+    /// Test case 6 of the GCM specification has a nonce of another length. Decryption restores what
+    /// was encrypted.
     #[test]
     fn tags_are_assigned() {
         let mut facts = Facts::new();

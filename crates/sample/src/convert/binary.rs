@@ -111,7 +111,8 @@ const CONTROLS: i64 = 0x1_ffff_ffff;
 /// Characters that a header value must not contain: NUL, LF, CR.
 const CONTROLS_OF_HTTP: i64 = 0x2401;
 
-/// Writes the chunks with the separator between them. Stops before the first chunk that does not fit.
+/// Writes the chunks with the separator between them. Stops before the first chunk that does not
+/// fit.
 fn in_chunks<'a>(
     args: &[Arg],
     value: Value<'_>,
@@ -209,7 +210,8 @@ fn control_mask(args: &mut [Arg]) -> Result<(), String> {
 mod tests {
     use crate::testing::convert_text;
 
-    /// The manual's examples (§7.3.1), and the answers of HAProxy. The manual is wrong about `le2dec`.
+    /// The manual's examples (§7.3.1), and the answers of HAProxy. The manual is wrong about
+    /// `le2dec`.
     #[test]
     fn digits_of_bytes() {
         for (expr, wanted) in [

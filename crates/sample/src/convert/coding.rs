@@ -175,7 +175,8 @@ fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>)
     }
 }
 
-/// Decodes base64 like HAProxy: padding may end any group of four, and bits beyond the last byte are dropped.
+/// Decodes base64 like HAProxy: padding may end any group of four, and bits beyond the last byte
+/// are dropped.
 pub(crate) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (groups, []) = text.as_chunks::<4>() else {
         return None;
@@ -236,7 +237,8 @@ const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
     values
 }
 
-/// A `+` means a space in a form, and after the first `?`. An invalid escape fails; a NUL byte ends the text.
+/// A `+` means a space in a form, and after the first `?`. An invalid escape fails; a NUL byte ends
+/// the text.
 fn url_decode(text: &[u8], mut in_form: bool, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = crate::cast::until_nul(text);
     loop {

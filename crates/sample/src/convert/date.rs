@@ -1,4 +1,5 @@
-//! Dates: seconds as text in a format of `strftime`, and conversions from and to the dates of HTTP (RFC 9110 §5.6.7).
+//! Dates: seconds as text in a format of `strftime`, and conversions from and to the dates of HTTP
+//! (RFC 9110 §5.6.7).
 
 use jiff::fmt::strtime;
 use jiff::tz::Offset;
@@ -115,7 +116,8 @@ fn whole<'a>(args: &[Arg], value: Value<'a>, local: Option<&Scope<'_>>) -> Optio
     dated(args, int_of(&value)? & SECONDS_MASK, 0, local)
 }
 
-/// Formats smaller units: `%N` in the format is the fraction. The offset argument is in seconds in this case too, as in HAProxy.
+/// Formats smaller units: `%N` in the format is the fraction. The offset argument is in seconds in
+/// this case too, as in HAProxy.
 fn divided<'a>(
     args: &[Arg],
     value: Value<'a>,
@@ -142,7 +144,8 @@ fn dated<'a>(
     .map(Value::Str)
 }
 
-/// The offset has the unit of the number. As in HAProxy, the fraction is written without leading zeros.
+/// The offset has the unit of the number. As in HAProxy, the fraction is written without leading
+/// zeros.
 fn http_date<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let per_second = int_at(args, 1).unwrap_or(1);
     let number = int_of(&value)?.wrapping_add(int_at(args, 0).unwrap_or(0));

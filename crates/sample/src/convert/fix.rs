@@ -160,7 +160,8 @@ enum Check {
     Incomplete,
 }
 
-/// Checks the order of the first three tags, the length of the body, and the checksum of everything before the last tag.
+/// Checks the order of the first three tags, the length of the body, and the checksum of everything
+/// before the last tag.
 fn validate(message: &[u8]) -> Check {
     if message.len() < MESSAGE_BYTES_MIN {
         return Check::Incomplete;

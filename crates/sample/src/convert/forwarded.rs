@@ -1,5 +1,6 @@
-//! The `Forwarded` header (RFC 7239): its fields, and the nodes in them. As in HAProxy, names must be in lower case, each name
-//! must occur only once, there must be only one element, and the only protocols are `http` and `https`.
+//! The `Forwarded` header (RFC 7239): its fields, and the nodes in them. As in HAProxy, names must
+//! be in lower case, each name must occur only once, there must be only one element, and the only
+//! protocols are `http` and `https`.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Str;
@@ -148,7 +149,8 @@ impl Field {
 struct Fields([Option<(usize, usize)>; 4]);
 
 impl Fields {
-    /// Parses a header; None if it is invalid. As in HAProxy, text after all four fields is not checked.
+    /// Parses a header; None if it is invalid. As in HAProxy, text after all four fields is not
+    /// checked.
     fn read(header: &[u8]) -> Option<Fields> {
         let mut fields = Fields([None; 4]);
         let mut reader = Reader::new(header, false);

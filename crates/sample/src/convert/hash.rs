@@ -1,5 +1,5 @@
-//! Hashes that are not cryptographic. For the older ones, a nonzero argument adds a full avalanche. Those of the xxHash family
-//! take a seed.
+//! Hashes that are not cryptographic. For the older ones, a nonzero argument adds a full avalanche.
+//! Those of the xxHash family take a seed.
 
 use net::crc;
 

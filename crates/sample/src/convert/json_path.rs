@@ -1,7 +1,8 @@
-//! Finds one value in a JSON text by its path, without building a tree: one pass, limited depth, no recursion.
+//! Finds one value in a JSON text by its path, without building a tree: one pass, limited depth, no
+//! recursion.
 //!
-//! It follows the mjson library, which HAProxy uses: the first value at the path counts, the text after it is not checked, and
-//! the elements of an array are counted by their commas.
+//! It follows the mjson library, which HAProxy uses: the first value at the path counts, the text
+//! after it is not checked, and the elements of an array are counted by their commas.
 
 /// The kind and the range of the found value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub(super) enum Found {
 /// Most levels of nested arrays and objects.
 const DEPTH_MAX: usize = 20;
 
-/// The value at a path (`$.name.other[3]`; a backslash escapes a dot or bracket in a name). None if there is no such value, or if
-/// the text before it is not JSON.
+/// The value at a path (`$.name.other[3]`; a backslash escapes a dot or bracket in a name). None if
+/// there is no such value, or if the text before it is not JSON.
 pub(super) fn find(text: &[u8], path: &[u8]) -> Option<Found> {
     if path.first() != Some(&b'$') {
         return None;
@@ -139,7 +140,8 @@ fn scan(text: &[u8], mut step: impl FnMut(Token) -> Verdict) -> Option<Found> {
     None
 }
 
-/// The length of the quoted text at the beginning. Only backslashes, quotes and a few raw control characters can be escaped.
+/// The length of the quoted text at the beginning. Only backslashes, quotes and a few raw control
+/// characters can be escaped.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -158,8 +160,8 @@ fn quoted(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Parses a number. Returns its value and its length; 0 bytes if it does not end like a number. Computes with the same steps as
-/// mjson, so that the printed result is the same.
+/// Parses a number. Returns its value and its length; 0 bytes if it does not end like a number.
+/// Computes with the same steps as mjson, so that the printed result is the same.
 pub(super) fn number(text: &[u8]) -> (f64, usize) {
     let digit = |at: usize| {
         text.get(at)
@@ -313,7 +315,8 @@ impl Search<'_> {
         self.path_at >= self.path.len() && self.depth == self.matched
     }
 
-    /// Whether the path continues with a dot and this key. Returns the length of that part of the path.
+    /// Whether the path continues with a dot and this key. Returns the length of that part of the
+    /// path.
     fn names(&self, key: &[u8]) -> Option<usize> {
         let rest = self.path.get(self.path_at..)?.strip_prefix(b".")?;
         let (mut at, mut key) = (0, key.iter());

@@ -106,7 +106,8 @@ fn query<'a>(args: &[Arg], text: Bytes<'a>) -> Option<Value<'a>> {
     })
 }
 
-/// Resolves escapes. Only the first 256 code points can be written with four digits; each becomes one byte.
+/// Resolves escapes. Only the first 256 code points can be written with four digits; each becomes
+/// one byte.
 fn unescape(mut rest: &[u8], out: &mut Vec<u8>) -> Option<()> {
     loop {
         rest = match rest {
@@ -147,7 +148,8 @@ fn hex(digit: u8) -> u8 {
     }
 }
 
-/// Writes a number like C's `%g`: six significant digits, no trailing zeros, an exponent if it is below -4 or above 5.
+/// Writes a number like C's `%g`: six significant digits, no trailing zeros, an exponent if it is
+/// below -4 or above 5.
 fn push_general(out: &mut Vec<u8>, number: f64) {
     use std::io::Write as _;
     if !number.is_finite() {
@@ -223,7 +225,8 @@ fn signature(name: &[u8]) -> Option<Signature> {
     })
 }
 
-/// Checks the algorithm, and reads the key file. If the algorithm is in a variable, the key may also be a secret.
+/// Checks the algorithm, and reads the key file. If the algorithm is in a variable, the key may
+/// also be a secret.
 fn verifiable(args: &mut [Arg]) -> Result<(), String> {
     let [algorithm, key] = args else {
         return Ok(());
@@ -305,7 +308,8 @@ fn verify_by_certificate<'a>(
     Some(Value::Int(verified(&token, &name, &certificate, known)))
 }
 
-/// Verifies an HMAC in constant time, or a signature with the public key in the file that `key` names.
+/// Verifies an HMAC in constant time, or a signature with the public key in the file that `key`
+/// names.
 fn verified(
     token: &[u8],
     name: &[u8],
@@ -479,7 +483,8 @@ mod tests {
         }
     }
 
-    /// A token like that of RFC 7515 §A.1, whose key is binary; this one has the key `your-256-bit-secret`.
+    /// A token like that of RFC 7515 §A.1, whose key is binary; this one has the key
+    /// `your-256-bit-secret`.
     const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
         eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.\
         SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";

@@ -1,7 +1,8 @@
 //! Encrypted JSON Web Tokens in their compact form (RFC 7516 §3.1, RFC 7518 §4 and §5).
 //!
-//! Each token has a content key of its own, which [`keys`] decrypts with a secret or a private key. The content is returned only
-//! after its tag was verified. On any fault in a token, the converters have no value.
+//! Each token has a content key of its own, which [`keys`] decrypts with a secret or a private key.
+//! The content is returned only after its tag was verified. On any fault in a token, the converters
+//! have no value.
 
 mod keys;
 mod lists;
@@ -174,7 +175,8 @@ impl<'t> Token<'t> {
             tag: decoded(parts.next())?,
         };
         let is_whole = parts.next().is_none();
-        // A header that this code must understand but does not (RFC 7516 §4.1.13), and compression, are refused.
+        // A header that this code must understand but does not (RFC 7516 §4.1.13), and compression,
+        // are refused.
         let is_plain =
             find(&token.header, b"$.crit").is_none() && find(&token.header, b"$.zip").is_none();
         (is_whole && is_plain).then_some(token)

@@ -24,7 +24,8 @@ macro_rules! maps {
     };
 }
 
-/// One converter: name, matching method, input type, output of the lookup, output type, line for the reference.
+/// One converter: name, matching method, input type, output of the lookup, output type, line for
+/// the reference.
 macro_rules! converter {
     ($name:expr, $method:ident, $from:ident, $output:ident, $to:ident, $doc:literal) => {
         convert(

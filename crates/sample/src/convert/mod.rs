@@ -198,8 +198,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Convert> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// The index of the first argument of a converter that holds a secret: a key or a password. None for
-/// a converter without one, and for an unknown name.
+/// The index of the first argument of a converter that holds a secret: a key or a password. None
+/// for a converter without one, and for an unknown name.
 #[must_use]
 pub fn secret_from(name: &str) -> Option<usize> {
     find(name)?.secret_from

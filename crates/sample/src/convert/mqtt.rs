@@ -1,4 +1,5 @@
-//! MQTT 3.1, 3.1.1 and 5.0: fields of the first packet of each side, CONNECT and CONNACK, and validation of these packets.
+//! MQTT 3.1, 3.1.1 and 5.0: fields of the first packet of each side, CONNECT and CONNACK, and
+//! validation of these packets.
 //!
 //! A packet is read once, in order; only the wanted field is kept.
 
@@ -171,7 +172,8 @@ const OF_CONNACK: Properties = &[
     (AUTHENTICATION_DATA, Form::Text),
 ];
 
-/// Fields of other packet types. They can be named but are never read: only the first packet is read.
+/// Fields of other packet types. They can be named but are never read: only the first packet is
+/// read.
 const OF_OTHERS: &[(&str, &[u8])] = &[
     ("PUBLISH", &[1, 2, 3, 8, 9, 11, 35, USER_PROPERTY]),
     ("PUBACK", &[REASON_CODE, 31, USER_PROPERTY]),
@@ -384,7 +386,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Reads a length and that many bytes of properties, each at most once. A missing number counts as 0.
+    /// Reads a length and that many bytes of properties, each at most once. A missing number counts
+    /// as 0.
     fn properties(&mut self, known: Properties, pair_authentication: bool) -> Option<()> {
         let length = self.varint()? as usize;
         let after = self
@@ -466,8 +469,8 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads at most four bytes of seven bits each, the low ones first. A number that the end of the input truncates counts as it
-    /// is.
+    /// Reads at most four bytes of seven bits each, the low ones first. A number that the end of
+    /// the input truncates counts as it is.
     fn varint(&mut self) -> Option<u32> {
         let mut number = 0;
         for shift in [0, 7, 14, 21] {
@@ -503,7 +506,8 @@ impl Reader<'_> {
 mod tests {
     use crate::testing::{convert_text, none};
 
-    /// CONNECT of version 3.1.1 with will, user and password; of version 5 with properties; CONNACKs of both.
+    /// CONNECT of version 3.1.1 with will, user and password; of version 5 with properties;
+    /// CONNACKs of both.
     const CONNECT_311: &str = "102b00044d51545404c6003c0003636964 0005746f706963 00077061796c6f6164 000475736572 000470617373";
     const CONNECT_5: &str =
         "102300044d51545405040009 05110000000a 0003636964 07 1800000005 0101 000174 000170";

@@ -1,4 +1,5 @@
-//! Headers of Ethernet, IP and TCP, as in a saved SYN (`fc_saved_syn`). Nothing is read beyond the input.
+//! Headers of Ethernet, IP and TCP, as in a saved SYN (`fc_saved_syn`). Nothing is read beyond the
+//! input.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Int;
@@ -313,8 +314,8 @@ impl Iterator for Options<'_> {
     }
 }
 
-/// The result of `read` after the length byte of the first complete option of a kind; 0 if there is none. None for an incomplete
-/// header.
+/// The result of `read` after the length byte of the first complete option of a kind; 0 if there is
+/// none. None for an incomplete header.
 fn option_value(segment: &[u8], kind: u8, read: impl Fn(usize) -> Option<i64>) -> Option<i64> {
     let mut options = Options::of(segment)?;
     match options.find(|option| option.kind == kind && option.end.is_some()) {

@@ -1,4 +1,5 @@
-//! Picks from lists in texts: a parameter of a query, the best language; reverses the labels of a domain.
+//! Picks from lists in texts: a parameter of a query, the best language; reverses the labels of a
+//! domain.
 
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::Str;
@@ -80,7 +81,8 @@ fn param<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'
 /// The default quality, in thousandths (RFC 9110 §12.4.2).
 const QUALITY_MAX: u32 = 1000;
 
-/// The language of the first argument with the highest quality in the header; otherwise the second argument.
+/// The language of the first argument with the highest quality in the header; otherwise the second
+/// argument.
 fn language<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let header = bytes_of(value)?;
     let mut best: (u32, &'a [u8]) = (0, b"");
@@ -123,7 +125,8 @@ fn in_range(range: &[u8], known: &[u8]) -> bool {
         .is_some_and(|rest| matches!(rest, [] | [b'-', ..]))
 }
 
-/// The quality after a range: empty, or `;q=0.5`. An item with other text than a parameter does not count.
+/// The quality after a range: empty, or `;q=0.5`. An item with other text than a parameter does not
+/// count.
 fn quality(rest: &[u8]) -> Option<u32> {
     let mut rest = trimmed(rest);
     for byte in b";q=" {

@@ -1,4 +1,5 @@
-//! Fields of protobuf messages, also within gRPC frames. The work is linear in the input, without recursion.
+//! Fields of protobuf messages, also within gRPC frames. The work is linear in the input, without
+//! recursion.
 
 use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{FieldNumbers, Str};
@@ -70,7 +71,8 @@ fn zigzag(bits: u64) -> i64 {
     (bits >> 1) as i64 ^ -((bits & 1) as i64)
 }
 
-/// The integer part, converted like a processor does to a 64-bit unsigned number: a value that does not fit becomes 2^63.
+/// The integer part, converted like a processor does to a 64-bit unsigned number: a value that does
+/// not fit becomes 2^63.
 fn truncated(number: f64) -> i64 {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     if number >= TWO_63 {
@@ -157,7 +159,8 @@ const BITS_64: u64 = 1;
 const LENGTH: u64 = 2;
 const BITS_32: u64 = 5;
 
-/// Finds the field with the numbers in the first argument. If a field on the way is not a message, the search ends.
+/// Finds the field with the numbers in the first argument. If a field on the way is not a message,
+/// the search ends.
 fn find(args: &[Arg], message: &[u8]) -> Option<Found> {
     let Some(Arg::Numbers(path)) = args.first() else {
         return None;

@@ -1,4 +1,5 @@
-//! State of the proxy: proxies and servers by a computed name, the result of the stream; captures and debug output of samples.
+//! State of the proxy: proxies and servers by a computed name, the result of the stream; captures
+//! and debug output of samples.
 
 use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{AclOfWhen, CurrentProxy, Int, Str};

@@ -380,7 +380,8 @@ fn replacement(args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
-/// Replaces the first match, or all with the flag `g`. As in HAProxy, a result that is too long is truncated here.
+/// Replaces the first match, or all with the flag `g`. As in HAProxy, a result that is too long is
+/// truncated here.
 fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Regex { regex, global }) = args.first() else {
         return None;

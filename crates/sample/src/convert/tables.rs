@@ -119,7 +119,8 @@ fn element<'a, const DATA: u8>(
     })
 }
 
-/// A number of the key's entry in the table at `at`: 0 without an entry, None if the table does not store the number.
+/// A number of the key's entry in the table at `at`: 0 without an entry, None if the table does not
+/// store the number.
 fn number<'a>(
     args: &'a [Arg],
     at: usize,

@@ -1,6 +1,7 @@
 //! Public keys that verify JSON Web Tokens (RFC 7518 §3.1), by the names of their files.
 //!
-//! As in HAProxy, a key file is known in the whole process: a variable may name a file that an expression names.
+//! As in HAProxy, a key file is known in the whole process: a variable may name a file that an
+//! expression names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,14 +20,16 @@ use super::jwe::PrivateKey;
 
 /// The largest file of a public key, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// The required curve of a kind of keys, as the bytes of its identifier in the key (RFC 5480 §2.1.1.1).
+/// The required curve of a kind of keys, as the bytes of its identifier in the key (RFC 5480
+/// §2.1.1.1).
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 const P521: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x23];
 /// 1.2.840.113549.1.1.1, rsaEncryption.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 
-/// An algorithm with a public key: its name in tokens, the bytes that identify its keys, and its verification function.
+/// An algorithm with a public key: its name in tokens, the bytes that identify its keys, and its
+/// verification function.
 struct Algorithm {
     name: &'static [u8],
     key: &'static [u8],
@@ -123,8 +126,8 @@ pub(super) fn private(name: &[u8]) -> Option<Arc<PrivateKey>> {
     all.get(name).cloned()
 }
 
-/// Sets the certificate that verifies tokens under this name from now on, and the private key that decrypts them (both DER). None
-/// forbids its use.
+/// Sets the certificate that verifies tokens under this name from now on, and the private key that
+/// decrypts them (both DER). None forbids its use.
 pub fn set_token_certificate(name: &str, certificate: Option<&[u8]>, private: Option<&[u8]>) {
     let private = private.and_then(PrivateKey::parse).map(Arc::new);
     let mut all = PRIVATE.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! `set-var` and `unset-var`: store the value that passes through in a variable, or remove the variable (manual §7.3.1).
+//! `set-var` and `unset-var`: store the value that passes through in a variable, or remove the
+//! variable (manual §7.3.1).
 
 use super::{Convert, convert};
 use crate::args::ArgKind::{Str, Var};

@@ -1,5 +1,5 @@
-//! Facts about the TLS of a connection. The engine fills them; expressions and logs read them. The secrets of a connection are
-//! not kept, so their fetches do not exist.
+//! Facts about the TLS of a connection. The engine fills them; expressions and logs read them. The
+//! secrets of a connection are not kept, so their fetches do not exist.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::sniff::client_hello::{
     cipher_suites_of, extension, extensions_of, kind, list, types, version_of,
 };
 
-/// Facts of a TLS connection, to a client or to a server. Values that the handshake has not determined yet are zero or empty.
+/// Facts of a TLS connection, to a client or to a server. Values that the handshake has not
+/// determined yet are zero or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFacts {
     /// The protocol version in handshake encoding (`0x0304`).
@@ -103,8 +104,8 @@ impl TlsFacts {
 }
 
 impl HelloFacts {
-    /// The captured parts of a hello, at most `bytes_max` bytes in all. `message` is the handshake message, without the headers of
-    /// its records. None if it is not a hello.
+    /// The captured parts of a hello, at most `bytes_max` bytes in all. `message` is the handshake
+    /// message, without the headers of its records. None if it is not a hello.
     #[must_use]
     pub fn of(message: &[u8], bytes_max: usize) -> Option<HelloFacts> {
         let Sniffed::Found(ciphers) = cipher_suites_of(message) else {

@@ -1,5 +1,5 @@
-//! The data outside of a connection that an expression can read: names and counters of proxies and servers, the process, the
-//! machine. The engine implements [`World`].
+//! The data outside of a connection that an expression can read: names and counters of proxies and
+//! servers, the process, the machine. The engine implements [`World`].
 
 use std::net::IpAddr;
 
@@ -114,8 +114,8 @@ pub struct ProxyTimeouts {
     pub retries: u32,
 }
 
-/// Names and live counters that expressions and logs read (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …). A value is a snapshot; None for
-/// an index that does not exist.
+/// Names and live counters that expressions and logs read (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …). A
+/// value is a snapshot; None for an index that does not exist.
 pub trait World {
     /// A frontend or backend.
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>>;
@@ -127,7 +127,8 @@ pub trait World {
     fn token_algorithms(&self) -> TokenAlgorithms {
         TokenAlgorithms::default()
     }
-    /// The name of a proxy alone, which is all that a log line needs of most proxies. Empty for an index that does not exist.
+    /// The name of a proxy alone, which is all that a log line needs of most proxies. Empty for an
+    /// index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
     }
@@ -166,7 +167,8 @@ pub trait World {
         self.server(backend, server)
             .map_or(0, |server| server.connections)
     }
-    /// A file of the configuration, by its number in [`RulePlace`](super::RulePlace); empty for one that does not exist.
+    /// A file of the configuration, by its number in [`RulePlace`](super::RulePlace); empty for one
+    /// that does not exist.
     fn file_name(&self, _file: u32) -> &str {
         ""
     }
@@ -204,7 +206,8 @@ pub trait World {
     fn timeouts(&self, _proxy: u32) -> Option<ProxyTimeouts> {
         None
     }
-    /// The kernel's TCP information about a connection of this stream; None without a connection, or if it is not TCP.
+    /// The kernel's TCP information about a connection of this stream; None without a connection,
+    /// or if it is not TCP.
     fn tcp_info(&self, _side: Side) -> Option<TcpInfo> {
         None
     }
@@ -238,13 +241,15 @@ pub trait World {
     fn var_limits(&self) -> Option<&VarLimits> {
         None
     }
-    /// The size of all variables of the process for [`VarLimits`]; computed only if there is a limit.
+    /// The size of all variables of the process for [`VarLimits`]; computed only if there is a
+    /// limit.
     fn var_bytes(&self) -> usize {
         0
     }
 }
 
-/// An empty world: for the time before a configuration is complete, and for tests that need nothing of it.
+/// An empty world: for the time before a configuration is complete, and for tests that need nothing
+/// of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 

@@ -1,8 +1,8 @@
-//! The two connections of a stream: their failures, and facts from the kernel and from their multiplexers (manual §7.3.3,
-//! §7.3.4).
+//! The two connections of a stream: their failures, and facts from the kernel and from their
+//! multiplexers (manual §7.3.3, §7.3.4).
 //!
-//! A connection carries one stream at a time, in HTTP/1 as in TCP. Facts that only HTTP/2 has (resets, stream numbers) are 0 or
-//! have no value, as in HAProxy.
+//! A connection carries one stream at a time, in HTTP/1 as in TCP. Facts that only HTTP/2 has
+//! (resets, stream numbers) are 0 or have no value, as in HAProxy.
 
 use net::{Addr, TcpInfo};
 

@@ -38,7 +38,8 @@ pub(crate) struct Fetch {
     pub check: CheckFn,
 }
 
-/// Reads a sample. Sets the cursor's flags if there are more values, or if a value may arrive later.
+/// Reads a sample. Sets the cursor's flags if there are more values, or if a value may arrive
+/// later.
 pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
 
 /// Checks or replaces compiled arguments.
@@ -205,7 +206,8 @@ pub(crate) const fn fetch(
     }
 }
 
-/// The log message for which a server is chosen: the input of the converters of `balance log-hash`. It has no name.
+/// The log message for which a server is chosen: the input of the converters of `balance log-hash`.
+/// It has no name.
 pub(crate) static MESSAGE: Fetch = fetch(
     "message",
     spec(0, &[]),

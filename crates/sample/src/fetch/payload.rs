@@ -100,8 +100,8 @@ fn len<'a>(data: &[u8], cursor: &mut Cursor) -> Option<Value<'a>> {
     Some(Value::Int(data.len() as i64))
 }
 
-/// The position of the length, its number of bytes, and the start of the value: directly after the length, at a position, or with
-/// a sign at that distance after the length.
+/// The position of the length, its number of bytes, and the start of the value: directly after the
+/// length, at a position, or with a sign at that distance after the length.
 const LENGTH_VALUE: crate::args::Spec = spec(2, &[Int, Int, Str]);
 
 /// Replaces the third argument by the position of the value.

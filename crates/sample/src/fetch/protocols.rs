@@ -1,4 +1,5 @@
-//! Protocols detected by their first bytes: RDP, distcc (manual §7.3.5). In mode HTTP there are none.
+//! Protocols detected by their first bytes: RDP, distcc (manual §7.3.5). In mode HTTP there are
+//! none.
 
 use super::{ANY_BUFFER, Cursor, Fetch, REQUEST_BUFFER, fetch};
 use super::{raw_buffer, raw_request, sniffed};

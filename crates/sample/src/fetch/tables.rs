@@ -1,7 +1,8 @@
 //! Stick tables: the data of tracked entries and of the client's address (manual §7.3.2, §7.3.3).
 //!
-//! Each value has up to five names: for a counter that an argument names (`sc_…`), for the first three (`sc0_…` to `sc2_…`), and
-//! for the client's address in a table (`src_…`). A counter's fetch may name another table, in which the same key is looked up.
+//! Each value has up to five names: for a counter that an argument names (`sc_…`), for the first
+//! three (`sc0_…` to `sc2_…`), and for the client's address in a table (`src_…`). A counter's fetch
+//! may name another table, in which the same key is looked up.
 
 use ::tables::{Data, Entry, General, Held, Table};
 
@@ -344,7 +345,8 @@ fn is_comparable(held: &Held, table: &Table) -> bool {
     mine.key == its.key && mine.key_bytes == its.key_bytes
 }
 
-/// A number of an entry: 0 if the key has no entry, None if nothing is tracked or the table does not store the number.
+/// A number of an entry: 0 if the key has no entry, None if nothing is tracked or the table does
+/// not store the number.
 fn number<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,

@@ -1,4 +1,5 @@
-//! Timeouts and retries: those of the proxies, and those of one stream (manual §7.3.3). Milliseconds; 0 for none.
+//! Timeouts and retries: those of the proxies, and those of one stream (manual §7.3.3).
+//! Milliseconds; 0 for none.
 
 use super::proxies::backend;
 use super::{BACKEND, FRONTEND, Fetch, PROXY, fetch};

@@ -22,8 +22,8 @@ pub(crate) struct Alias {
     pub write: fn(&Scope<'_>, &mut Writer<'_>),
 }
 
-/// Aliases whose value is final only at the end. A format with one of them is written at the end. The list is HAProxy's, plus
-/// `%tsc`, which contains the termination state like `%ts`.
+/// Aliases whose value is final only at the end. A format with one of them is written at the end.
+/// The list is HAProxy's, plus `%tsc`, which contains the termination state like `%ts`.
 const FINAL: &[&str] = &[
     "B", "ID", "Ta", "Tc", "Td", "Th", "Ti", "TR", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac", "bc",
     "bq", "fc", "rc", "sc", "sq", "ts", "tsc",
@@ -240,7 +240,8 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        // An HTTP request without a response has no status. A stream that is not HTTP, or whose request was not read, has 0.
+        // An HTTP request without a response has no status. A stream that is not HTTP, or whose
+        // request was not read, has 0.
         let status = |txn: &Txn| match txn.status {
             0 if txn.is_http && !txn.request_line.is_empty() => -1,
             status => i64::from(status),

@@ -1,7 +1,7 @@
 //! JSON and CBOR in log lines (manual §8.2.6 flags `json`, `cbor` and `bin`; RFC 8949).
 //!
-//! Without `bin`, CBOR is written in hexadecimal, so that any log target can carry it. As in HAProxy, only quotes and backslashes
-//! are escaped in JSON strings.
+//! Without `bin`, CBOR is written in hexadecimal, so that any log target can carry it. As in
+//! HAProxy, only quotes and backslashes are escaped in JSON strings.
 
 use crate::text::push_hex;
 

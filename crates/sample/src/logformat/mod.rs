@@ -1,7 +1,7 @@
 //! Log formats: text, aliases and expressions, rendered into a line (manual §8.2).
 //!
-//! `compile` parses them, `alias` has one entry per alias, `write` implements quoting and escaping, `encode` JSON and CBOR,
-//! `settle` the steps after a whole format is parsed.
+//! `compile` parses them, `alias` has one entry per alias, `write` implements quoting and escaping,
+//! `encode` JSON and CBOR, `settle` the steps after a whole format is parsed.
 
 pub(crate) mod alias;
 pub(crate) mod compile;
@@ -17,7 +17,8 @@ use crate::{Expr, Kind, Scope, Value};
 use alias::Alias;
 use write::{Flags, HTTP_UNSAFE, Output, Typed, Writer};
 
-/// The default format without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in mode HTTP.
+/// The default format without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in
+/// mode HTTP.
 pub const CONNECT: &str = "Connect from %ci:%cp to %fi:%fp (%f/TCP)";
 /// Like [`CONNECT`], in mode HTTP.
 pub const CONNECT_HTTP: &str = "Connect from %ci:%cp to %fi:%fp (%f/HTTP)";
@@ -99,7 +100,8 @@ impl LogFormat {
         }
     }
 
-    /// Whether an item is final only at the end of a stream. Otherwise the line can be written when the response begins.
+    /// Whether an item is final only at the end of a stream. Otherwise the line can be written when
+    /// the response begins.
     #[must_use]
     pub fn needs_end(&self) -> bool {
         self.items.iter().any(|item| match item {
@@ -151,8 +153,8 @@ fn constant_text(items: &[Item]) -> Vec<u8> {
     out
 }
 
-/// Writes a sample: as text, quoted and escaped by its flags, or in its own type in an encoding. For HTTP, bytes that are invalid
-/// in a header become `%XX`.
+/// Writes a sample: as text, quoted and escaped by its flags, or in its own type in an encoding.
+/// For HTTP, bytes that are invalid in a header become `%XX`.
 fn write_sample(value: Option<Value<'_>>, writer: &mut Writer<'_>) {
     let flags = writer.flags;
     // Most samples are text already. Numbers and addresses are written directly into the line.

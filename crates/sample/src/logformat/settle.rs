@@ -1,4 +1,5 @@
-//! The last step of parsing a log format: the final flags of its items, and the text that an encoding puts around them.
+//! The last step of parsing a log format: the final flags of its items, and the text that an
+//! encoding puts around them.
 
 use super::Item;
 use super::encode::{self, Cbor};
@@ -10,7 +11,8 @@ pub(super) struct Named {
     pub item: Item,
 }
 
-/// Combines the flags of the items with those of the whole format. In an encoded format, inserts names before the items.
+/// Combines the flags of the items with those of the whole format. In an encoded format, inserts
+/// names before the items.
 pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
     let global = without_encoding_in_http(global);
     let encoded = global.has(Flags::ENCODING);
@@ -36,7 +38,8 @@ pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
     settled
 }
 
-/// An encoding of the whole format applies to every item; `bin` counts only if it is set for the whole format.
+/// An encoding of the whole format applies to every item; `bin` counts only if it is set for the
+/// whole format.
 fn item_flags(flags: Flags, global: Flags) -> Flags {
     let flags = if global.has(Flags::ENCODING) {
         flags.taking(Flags::ENCODING.with(Flags::BIN, true), global)

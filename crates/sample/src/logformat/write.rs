@@ -27,7 +27,8 @@ impl Flags {
     pub const JSON: Flags = Flags(32);
     /// `cbor`
     pub const CBOR: Flags = Flags(64);
-    /// For HTTP: bytes that are invalid in a header become `%XX`. Set by the style, not by the text.
+    /// For HTTP: bytes that are invalid in a header become `%XX`. Set by the style, not by the
+    /// text.
     pub const HTTP: Flags = Flags(128);
     /// Either encoding.
     pub const ENCODING: Flags = Flags(32 | 64);
@@ -119,7 +120,8 @@ static SD_ESCAPED: ByteSet = byte_set(false, false, b"\"\\]");
 /// Bytes that HAProxy escapes in a JSON string.
 static JSON_ESCAPED: ByteSet = byte_set(false, false, b"\"\\");
 
-/// The position of the first byte in a set. Nearly always there is none, so eight bytes are checked per branch.
+/// The position of the first byte in a set. Nearly always there is none, so eight bytes are checked
+/// per branch.
 fn position(bytes: &[u8], set: &ByteSet) -> Option<usize> {
     let hit = |chunk: &[u8]| {
         chunk
@@ -219,7 +221,8 @@ impl<'o> Writer<'o> {
         if !self.flags.has(Flags::ENCODING) {
             return write(self.out);
         }
-        // The value is at most a date or an address. It is written at the end of the line, then moved to its place.
+        // The value is at most a date or an address. It is written at the end of the line, then
+        // moved to its place.
         let end = self.out.len();
         write(self.out);
         let mut text = [0; SHORT_BYTES_MAX];
@@ -363,7 +366,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Begins a list of texts. [`Writer::next`] separates them, and [`Writer::end_list`] ends the list.
+    /// Begins a list of texts. [`Writer::next`] separates them, and [`Writer::end_list`] ends the
+    /// list.
     pub fn begin_list(&mut self) {
         if self.flags.has(Flags::JSON) {
             self.out.push(b'[');

@@ -13,8 +13,9 @@ pub struct FileLine<'t> {
     pub line: usize,
 }
 
-/// The entries of a file. Empty lines and lines that begin with `#` are skipped, and so are blanks before a key. A line of an ACL
-/// is one pattern. A line of a map is split at its first blanks, and blanks at its end are dropped. A line ends at CR, LF or NUL.
+/// The entries of a file. Empty lines and lines that begin with `#` are skipped, and so are blanks
+/// before a key. A line of an ACL is one pattern. A line of a map is split at its first blanks, and
+/// blanks at its end are dropped. A line ends at CR, LF or NUL.
 pub fn lines(text: &[u8], columns: Columns) -> impl Iterator<Item = FileLine<'_>> {
     let numbered = text.split(|byte| *byte == b'\n').enumerate();
     numbered.filter_map(move |(at, line)| {

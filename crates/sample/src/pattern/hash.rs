@@ -1,7 +1,9 @@
-//! The hash of pattern texts: of a whole text, and of all its prefixes or suffixes of given lengths in one pass.
+//! The hash of pattern texts: of a whole text, and of all its prefixes or suffixes of given lengths
+//! in one pass.
 //!
-//! It processes eight bytes per step, so that the hash of a prefix shares all its complete steps with that of the text. The key
-//! is random for each process: keys that clients send (`set-map`) cannot be chosen to collide.
+//! It processes eight bytes per step, so that the hash of a prefix shares all its complete steps
+//! with that of the text. The key is random for each process: keys that clients send (`set-map`)
+//! cannot be chosen to collide.
 
 use std::hash::BuildHasher;
 use std::hash::RandomState;
@@ -76,7 +78,8 @@ impl<'t> Parts<'t> {
         }
     }
 
-    /// The hash of the part with this length, which is at most the text's length and at least the previous one.
+    /// The hash of the part with this length, which is at most the text's length and at least the
+    /// previous one.
     pub(super) fn of_length(&mut self, length: usize) -> u64 {
         while self.stepped + STEP <= length {
             let word = self.word(self.stepped, STEP);

@@ -1,9 +1,10 @@
 //! A hash table of entry numbers that grows in small steps.
 //!
-//! It stores numbers only; the caller hashes and compares the entries. The table consists of segments of at most
-//! [`SEGMENT_SLOTS_MAX`] slots. The first bits of the hash select a segment through a directory. A full segment is split in two,
-//! so the most expensive insertion moves one segment (extendible hashing). In a segment, eight slots share a word of tags: seven
-//! bits of each entry's hash, which are compared at once.
+//! It stores numbers only; the caller hashes and compares the entries. The table consists of
+//! segments of at most [`SEGMENT_SLOTS_MAX`] slots. The first bits of the hash select a segment
+//! through a directory. A full segment is split in two, so the most expensive insertion moves one
+//! segment (extendible hashing). In a segment, eight slots share a word of tags: seven bits of each
+//! entry's hash, which are compared at once.
 //!
 //! Invariants: a segment is never full, so a search ends; a number occurs in it once.
 
@@ -13,7 +14,8 @@ const SEGMENT_SLOTS_MAX: usize = 1024;
 /// Most splits of a segment.
 const DEPTH_MAX: u32 = 22;
 
-/// Directory slots per segment. Only equal hashes, which no split separates, can need more; then the segment grows instead.
+/// Directory slots per segment. Only equal hashes, which no split separates, can need more; then
+/// the segment grows instead.
 const DIRECTORY_SHARE_MAX: usize = 16;
 
 const GROUP: usize = 8;
@@ -150,7 +152,8 @@ impl Index {
             };
             half.place(hash, number);
         }
-        // The directory slots of this segment are adjacent; their second half points to the new segment.
+        // The directory slots of this segment are adjacent; their second half points to the new
+        // segment.
         let places = 1 << (self.depth - depth);
         let first = (hash >> (64 - depth) | 1) as usize * places;
         self.directory[first..first + places].fill(self.segments.len() as u32);
@@ -214,7 +217,8 @@ impl Segment {
     }
 
     fn clear(&mut self, at: usize) {
-        // A search that reaches this group ends here if the group has an empty slot. Then the slot can become empty.
+        // A search that reaches this group ends here if the group has an empty slot. Then the slot
+        // can become empty.
         let ends_here = empty_places(self.tags[at / GROUP]) != 0;
         self.set_tag(at, if ends_here { EMPTY } else { DELETED });
         self.used -= u32::from(ends_here);

@@ -1,7 +1,7 @@
 //! Patterns written in the configuration: compiled once for their method, never changed.
 //!
-//! There are mostly few of them; comparing them is faster than a table lookup. Many exact texts are hashed. Many regular
-//! expressions or substrings become one automaton.
+//! There are mostly few of them; comparing them is faster than a table lookup. Many exact texts are
+//! hashed. Many regular expressions or substrings become one automaton.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,12 +1,14 @@
 //! Patterns: the values with which ACLs and maps compare samples.
 //!
-//! Patterns written in the configuration are compiled for one use and never change (`inline`). Those of files, `virt@` sets and
-//! ACLs with an id form a [`Reference`]: loaded once, shared by all users of its name, and edited at run time. A reference keeps
-//! its entries (`store`) and a compiled form for each way to use them (`uses`): hash tables (`index`) for texts, prefixes,
-//! suffixes, words (`texts`), networks and numbers, and lists for the rest. Each edit updates all of them in a time that does not
-//! depend on their size.
+//! Patterns written in the configuration are compiled for one use and never change (`inline`).
+//! Those of files, `virt@` sets and ACLs with an id form a [`Reference`]: loaded once, shared by
+//! all users of its name, and edited at run time. A reference keeps its entries (`store`) and a
+//! compiled form for each way to use them (`uses`): hash tables (`index`) for texts, prefixes,
+//! suffixes, words (`texts`), networks and numbers, and lists for the rest. Each edit updates all
+//! of them in a time that does not depend on their size.
 //!
-//! Invariants: all uses of a set have checked its content, so a search never meets a faulty pattern. A search allocates nothing.
+//! Invariants: all uses of a set have checked its content, so a search never meets a faulty
+//! pattern. A search allocates nothing.
 
 pub(crate) mod inline;
 pub(crate) mod method;
@@ -64,7 +66,8 @@ pub(crate) enum Output {
     Ip,
     /// The key.
     Key,
-    /// The value, in which `\0` to `\9` stand for the matches of the groups in the key's regular expression.
+    /// The value, in which `\0` to `\9` stand for the matches of the groups in the key's regular
+    /// expression.
     Groups,
 }
 
@@ -89,7 +92,8 @@ impl Lookup {
         }
     }
 
-    /// The output of the matching entry for a value: None if no entry matches, `Some(None)` if the entry has no such output.
+    /// The output of the matching entry for a value: None if no entry matches, `Some(None)` if the
+    /// entry has no such output.
     pub(crate) fn output<'a>(&self, output: Output, value: Value<'_>) -> Option<Option<Value<'a>>> {
         let value = cast(value, self.how.method.kind())?;
         self.reference.output(self, output, &value)

@@ -1,7 +1,8 @@
-//! Networks by longest prefix: a hash table of prefixes. One lookup is made for each prefix length that occurs, longest first.
+//! Networks by longest prefix: a hash table of prefixes. One lookup is made for each prefix length
+//! that occurs, longest first.
 //!
-//! As in HAProxy, an IPv4 address is also looked up as the IPv6 address that embeds it, and vice versa. Masks with holes come
-//! last, in their order.
+//! As in HAProxy, an IPv4 address is also looked up as the IPv6 address that embeds it, and vice
+//! versa. Masks with holes come last, in their order.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

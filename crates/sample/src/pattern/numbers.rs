@@ -1,4 +1,5 @@
-//! Numbers and ranges of numbers: the first entry that contains a number, in the order of the entries.
+//! Numbers and ranges of numbers: the first entry that contains a number, in the order of the
+//! entries.
 
 use std::collections::BTreeMap;
 

@@ -83,15 +83,15 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// `address[/mask]`. If `lenient`, an IPv4 address may have fewer parts; the last one fills the rest (`10.1` is 10.0.0.1).
-    /// The system's resolver, which HAProxy uses, does this.
+    /// `address[/mask]`. If `lenient`, an IPv4 address may have fewer parts; the last one fills the
+    /// rest (`10.1` is 10.0.0.1). The system's resolver, which HAProxy uses, does this.
     pub(crate) fn parse(text: &str, lenient: bool) -> Result<Network, String> {
         Network::read(text, lenient)
             .ok_or_else(|| format!("'{text}' is not a valid IPv4 or IPv6 address"))
     }
 
-    /// Like [`Network::parse`], and a host's name stands for its first IPv4 address. This blocks on the system's resolver, so it
-    /// is only for loading the configuration.
+    /// Like [`Network::parse`], and a host's name stands for its first IPv4 address. This blocks on
+    /// the system's resolver, so it is only for loading the configuration.
     pub(super) fn resolve(text: &str, lenient: bool) -> Result<Network, String> {
         let unknown = match Network::parse(text, lenient) {
             Err(message) if lenient => message,

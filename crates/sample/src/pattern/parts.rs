@@ -1,7 +1,7 @@
 //! Substring patterns (`sub`): the first entry that occurs in a text, in the order of the entries.
 //!
-//! The entries of a file become one automaton, which reads a text once for all of them. Later entries are searched one by one. A
-//! removed entry stays in the automaton and is ignored.
+//! The entries of a file become one automaton, which reads a text once for all of them. Later
+//! entries are searched one by one. A removed entry stays in the automaton and is ignored.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,9 @@
-//! A set of patterns with a name in the configuration, shared by all its users and edited at run time.
+//! A set of patterns with a name in the configuration, shared by all its users and edited at run
+//! time.
 //!
-//! The readers' lock has a separate part for each thread, so readers do not contend. An edit prepares as much as possible while
-//! readers continue. Then it waits for the readers in the set, and blocks others for the time of one insertion.
+//! The readers' lock has a separate part for each thread, so readers do not contend. An edit
+//! prepares as much as possible while readers continue. Then it waits for the readers in the set,
+//! and blocks others for the time of one insertion.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -87,7 +89,8 @@ impl Reference {
         reference
     }
 
-    /// Its name: the file's name without prefix, `virt@…`, or none for the patterns of an ACL with an id (`-u`).
+    /// Its name: the file's name without prefix, `virt@…`, or none for the patterns of an ACL with
+    /// an id (`-u`).
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -129,28 +132,29 @@ impl Reference {
         self.read(Set::bytes)
     }
 
-    /// The value of the first entry with this key; empty if entries have no values. The key is compared by name, not matched as a
-    /// pattern.
+    /// The value of the first entry with this key; empty if entries have no values. The key is
+    /// compared by name, not matched as a pattern.
     #[must_use]
     pub fn value_of(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.read(|set| Some(set.store().value(set.find_key(key)?).to_vec()))
     }
 
-    /// Calls `each` with key and value of every entry, in order. The set is not locked during the whole time, so concurrent edits
-    /// may or may not be seen.
+    /// Calls `each` with key and value of every entry, in order. The set is not locked during the
+    /// whole time, so concurrent edits may or may not be seen.
     pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8])) {
         let mut listing = self.listing(self.versions().current());
         while self.list(&mut listing, |_, key, value| each(key, value)) {}
     }
 
-    /// The number of ways in which its entries are compared: one for each matching method and its flags.
+    /// The number of ways in which its entries are compared: one for each matching method and its
+    /// flags.
     #[must_use]
     pub fn ways(&self) -> usize {
         self.read(Set::ways)
     }
 
-    /// Calls `found` with key and value of the entry that matches a sample, in one of the [`Reference::ways`]. Returns None if no
-    /// entry matches.
+    /// Calls `found` with key and value of the entry that matches a sample, in one of the
+    /// [`Reference::ways`]. Returns None if no entry matches.
     pub fn look_up(&self, way: usize, value: Value<'_>, found: impl FnOnce(&[u8], &[u8])) -> bool {
         self.read(|set| {
             let Some(how) = set.how(way) else {
@@ -171,8 +175,8 @@ impl Reference {
     /// Adds an entry at the end, even if the key exists already.
     ///
     /// # Errors
-    /// A key that is not valid for a matching method in use, a value that is not valid for a converter in use, or a text that is
-    /// too long.
+    /// A key that is not valid for a matching method in use, a value that is not valid for a
+    /// converter in use, or a text that is too long.
     pub fn add(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
         let prepared = self.read(|set| set.prepare(key, value))?;
         Ok(self.write(|set| set.add(prepared, false))?)
@@ -243,8 +247,8 @@ impl Reference {
         self.commit(draft);
     }
 
-    /// Empty content for about this many entries. It is filled while the current content is in use, and replaces it at once with
-    /// [`Reference::commit`].
+    /// Empty content for about this many entries. It is filled while the current content is in use,
+    /// and replaces it at once with [`Reference::commit`].
     #[must_use]
     pub fn draft(&self, entries: usize) -> Draft {
         self.draft_from(entries, self.versions.first_order())
@@ -300,7 +304,8 @@ impl Reference {
         if usage.text.is_empty() {
             usage.text = format!("pattern loaded from file '{written}' used {place}");
         } else if !usage.text.ends_with(&place) && !usage.text.contains(&format!("{place},")) {
-            // A log format in `defaults` is compiled for each frontend, so the same place may come again.
+            // A log format in `defaults` is compiled for each frontend, so the same place may come
+            // again.
             usage.text.push_str(&format!(", {place}"));
         }
     }
@@ -365,7 +370,8 @@ impl Reference {
 
     #[inline]
     pub(super) fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
-        // After a panic in this lock, a release build has ended. So no reader meets a half-made change.
+        // After a panic in this lock, a release build has ended. So no reader meets a half-made
+        // change.
         work(
             &self
                 .set

@@ -1,11 +1,13 @@
 //! Regular expressions: HAProxy's syntax, which is PCRE's, on bytes, in linear time.
 //!
-//! A pattern is translated to the syntax of the `regex` crates (`translate`), then compiled. Features that no automaton supports
-//! (look-around, back-references, possessive and atomic groups) are refused by name. A program built with the feature `pcre2`
-//! compiles such patterns with PCRE2, with PCRE2's limit on its work (10,000,000 steps, as in HAProxy). A match that exceeds a limit
+//! A pattern is translated to the syntax of the `regex` crates (`translate`), then compiled.
+//! Features that no automaton supports (look-around, back-references, possessive and atomic groups)
+//! are refused by name. A program built with the feature `pcre2` compiles such patterns with PCRE2,
+//! with PCRE2's limit on its work (10,000,000 steps, as in HAProxy). A match that exceeds a limit
 //! is neither a match nor a mismatch: [`take_undecided`] reports it, and the rules fail closed.
 //!
-//! One meaning differs from PCRE: `$` and `\Z` match only at the end, not before a line feed that ends the text.
+//! One meaning differs from PCRE: `$` and `\Z` match only at the end, not before a line feed that
+//! ends the text.
 
 mod translate;
 
@@ -34,8 +36,9 @@ thread_local! {
     static UNDECIDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether a match on this thread could not be decided since the last call, because it exceeded a limit of PCRE2. Such a match
-/// was reported as no match. A caller for whom "no match" permits something must refuse instead.
+/// Whether a match on this thread could not be decided since the last call, because it exceeded a
+/// limit of PCRE2. Such a match was reported as no match. A caller for whom "no match" permits
+/// something must refuse instead.
 #[must_use]
 #[inline]
 pub fn take_undecided() -> bool {
@@ -58,7 +61,8 @@ fn decided<T>(result: Result<T, pcre2::Error>) -> Option<T> {
     result.inspect_err(|_| UNDECIDED.set(true)).ok()
 }
 
-/// A compiled regular expression. Cheap to clone. A search allocates nothing after the first search in each thread.
+/// A compiled regular expression. Cheap to clone. A search allocates nothing after the first search
+/// in each thread.
 #[derive(Clone, Debug)]
 pub struct Regex {
     engine: Engine,
@@ -115,7 +119,8 @@ pub(crate) fn any_of<P: AsRef<[u8]>>(
 }
 
 fn builder(ignore_case: bool) -> meta::Builder {
-    // Words in any case result in so many literals that a search for those first is slower than the automaton itself.
+    // Words in any case result in so many literals that a search for those first is slower than the
+    // automaton itself.
     let config = meta::Config::new()
         .auto_prefilter(!ignore_case)
         .utf8_empty(false)
@@ -129,8 +134,9 @@ fn builder(ignore_case: bool) -> meta::Builder {
     builder
 }
 
-/// Appends a template. `\0` to `\9` are groups, `\xHH` is a byte, and any other byte after a backslash is literal. False if it
-/// ends in the middle of such a sequence, or if `out` has grown longer than `bytes_max`.
+/// Appends a template. `\0` to `\9` are groups, `\xHH` is a byte, and any other byte after a
+/// backslash is literal. False if it ends in the middle of such a sequence, or if `out` has grown
+/// longer than `bytes_max`.
 pub fn expand(
     template: &[u8],
     captures: &Captures<'_>,
@@ -242,7 +248,8 @@ impl Regex {
         self.captures_at(text, 0)
     }
 
-    /// The first match that begins at `start` or later. `^` and `\b` take the text before it into account.
+    /// The first match that begins at `start` or later. `^` and `\b` take the text before it into
+    /// account.
     #[must_use]
     pub fn captures_at<'t>(&self, text: &'t [u8], start: usize) -> Option<Captures<'t>> {
         if start > text.len() {

@@ -15,7 +15,8 @@ use super::uses::How;
 use super::{EditError, Lookup};
 use syntax::octets::readable;
 
-/// The pattern sets of a configuration, which are loaded with it and edited at run time. Cheap to clone.
+/// The pattern sets of a configuration, which are loaded with it and edited at run time. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     list: Vec<Arc<Reference>>,
@@ -52,7 +53,8 @@ impl References {
         self.list.iter()
     }
 
-    /// The reference of this name, in the syntax of the runtime interface: with or without `file@` and `opt@`, or `#<id>`.
+    /// The reference of this name, in the syntax of the runtime interface: with or without `file@`
+    /// and `opt@`, or `#<id>`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Reference>> {
         match name.strip_prefix('#') {
@@ -107,7 +109,8 @@ impl References {
         let number = reference
             .use_for(wanted.how, wanted.values)
             .map_err(|(order, message)| {
-                // The line is computed only for this message: the order of an entry from the file is its index in the file.
+                // The line is computed only for this message: the order of an entry from the file
+                // is its index in the file.
                 let text = read(name, source).unwrap_or_default();
                 let entry = file::lines(&text, wanted.columns).nth(order as usize);
                 at_line(&message, entry.map_or(0, |entry| entry.line), written)
@@ -147,7 +150,8 @@ impl References {
         })
     }
 
-    /// Assigns numbers to references without one, and removes those without readers. Returns the names of the removed ones.
+    /// Assigns numbers to references without one, and removes those without readers. Returns the
+    /// names of the removed ones.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let unread = self.list.iter().filter(|known| !known.is_read());
         let unread = unread.filter_map(|known| known.name().map(str::to_owned));

@@ -1,10 +1,12 @@
 //! The entries of a pattern set: the key and the value of each, and their order.
 //!
-//! An entry takes 16 bytes plus its texts. Texts from a file are stored one after the other in blocks. Texts of later or changed
-//! entries are separate allocations, so that removing them frees their memory. Entries are numbered, and a free number is used
-//! again; [`Store::order`] tells which entry is older.
+//! An entry takes 16 bytes plus its texts. Texts from a file are stored one after the other in
+//! blocks. Texts of later or changed entries are separate allocations, so that removing them frees
+//! their memory. Entries are numbered, and a free number is used again; [`Store::order`] tells
+//! which entry is older.
 //!
-//! No operation moves more than one block, so an edit takes the same short time in a set of any size.
+//! No operation moves more than one block, so an edit takes the same short time in a set of any
+//! size.
 
 use std::ops::{Index, IndexMut};
 
@@ -42,7 +44,8 @@ pub(super) struct Store {
 struct Entry {
     /// Larger for every later entry; [`FREE`] for none.
     order: u64,
-    /// The place of key and value: an offset in the blocks, or with [`SINGLE`] the number of a separate allocation.
+    /// The place of key and value: an offset in the blocks, or with [`SINGLE`] the number of a
+    /// separate allocation.
     place: u32,
     key_bytes: u16,
     value_bytes: u16,
@@ -131,7 +134,8 @@ impl Store {
         self.live
     }
 
-    /// The entries among `count` numbers from `from` on, with their orders; None after the last number.
+    /// The entries among `count` numbers from `from` on, with their orders; None after the last
+    /// number.
     pub(super) fn numbers(&self, from: u32, count: u32) -> Option<Vec<(u64, u32)>> {
         let end = self.entries.len();
         let last = (from as usize + count as usize).min(end) as u32;

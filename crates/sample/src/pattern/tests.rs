@@ -97,7 +97,8 @@ fn value(method: Method, random: &mut Random) -> Value<'static> {
 
 use crate::Bytes;
 
-/// Whether one pattern alone matches, and how specific it is if the most specific one decides instead of the first.
+/// Whether one pattern alone matches, and how specific it is if the most specific one decides
+/// instead of the first.
 fn fits(how: How, one: &inline::Matcher, key: &str, value: &Value<'_>) -> Option<u64> {
     if how.method != Method::Ip {
         let quality = match how.method {

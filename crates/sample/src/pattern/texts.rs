@@ -1,7 +1,8 @@
 //! Texts that are looked up as a whole, as a prefix, a suffix or a part between delimiters.
 //!
-//! One hash table holds all texts of any length. It also keeps the lengths that occur. A lookup hashes the parts of the text with
-//! those lengths. So its time depends on the number of lengths, and not on the number of patterns.
+//! One hash table holds all texts of any length. It also keeps the lengths that occur. A lookup
+//! hashes the parts of the text with those lengths. So its time depends on the number of lengths,
+//! and not on the number of patterns.
 
 use super::hash::{Direction, Parts, hash, hash_folded};
 use super::index::Index;
@@ -88,7 +89,8 @@ impl Texts {
         }
     }
 
-    /// The first entry with this text. Here and below, the text is in lower case if case is ignored.
+    /// The first entry with this text. Here and below, the text is in lower case if case is
+    /// ignored.
     #[inline]
     pub(super) fn find(&self, store: &Store, text: &[u8]) -> Option<u32> {
         let hash = hash(text, self.direction);

@@ -1,8 +1,10 @@
-//! Entries with the same pattern: a table holds the first of them; the others wait here to take its place.
+//! Entries with the same pattern: a table holds the first of them; the others wait here to take its
+//! place.
 
 use std::collections::{HashMap, VecDeque};
 
-/// See the module. For the first entry of each pattern with several entries: the others in their order.
+/// See the module. For the first entry of each pattern with several entries: the others in their
+/// order.
 #[derive(Debug, Default)]
 pub(super) struct Twins {
     waiting: HashMap<u32, VecDeque<u32>>,

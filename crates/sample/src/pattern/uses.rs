@@ -162,7 +162,8 @@ impl Use {
         }
     }
 
-    /// The entry that matches a value. The value was cast to the method's type, and to lower case if case is ignored.
+    /// The entry that matches a value. The value was cast to the method's type, and to lower case
+    /// if case is ignored.
     pub(super) fn find(&self, keys: &Texts, store: &Store, value: &Value<'_>) -> Option<u32> {
         match (&self.patterns, value) {
             (Patterns::Keys, Value::Str(text)) => match self.how.method {

@@ -1,5 +1,6 @@
-//! Operations for the runtime interface: versions that are prepared while the current one is in use, entries by their ids, and
-//! the matches of a sample (management guide §9.3, `prepare map` and related commands).
+//! Operations for the runtime interface: versions that are prepared while the current one is in
+//! use, entries by their ids, and the matches of a sample (management guide §9.3, `prepare map` and
+//! related commands).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -173,8 +174,9 @@ impl Reference {
         }
     }
 
-    /// Calls `each` with id, key and value of the next entries of a listing, in order. Returns false if there is none left. No
-    /// lock is held between calls, so concurrent edits may or may not be seen.
+    /// Calls `each` with id, key and value of the next entries of a listing, in order. Returns
+    /// false if there is none left. No lock is held between calls, so concurrent edits may or may
+    /// not be seen.
     pub fn list(&self, listing: &mut Listing, mut each: impl FnMut(EntryId, &[u8], &[u8])) -> bool {
         let some = &listing.entries[listing.at..];
         let some = &some[..some.len().min(LISTED_AT_ONCE as usize)];

@@ -1,7 +1,9 @@
-//! The first handshake message of TLS (RFC 8446 §4.1.2), which is not encrypted, at the start of a connection.
+//! The first handshake message of TLS (RFC 8446 §4.1.2), which is not encrypted, at the start of a
+//! connection.
 //!
-//! Fetches read only the first record: as in HAProxy, they do not support a hello that spans several records. TLS on `bind` lines
-//! joins the records and uses the functions that take the message (`*_of`).
+//! Fetches read only the first record: as in HAProxy, they do not support a hello that spans
+//! several records. TLS on `bind` lines joins the records and uses the functions that take the
+//! message (`*_of`).
 
 use super::{Sniffed, u16_at, u24_at};
 
@@ -13,7 +15,8 @@ const RECORD_HEAD_BYTES: usize = 5;
 const HANDSHAKE_HEAD_BYTES: usize = 4;
 /// Version, random, and the length of the session id; they follow the handshake head.
 const FIXED_BYTES: usize = 2 + 32 + 1;
-/// The shortest hello with an extension: one cipher suite, one compression method, one empty extension.
+/// The shortest hello with an extension: one cipher suite, one compression method, one empty
+/// extension.
 const HELLO_BYTES_MIN: usize = FIXED_BYTES + 2 + 2 + 1 + 1 + 2 + 2;
 const SESSION_ID_BYTES_MAX: usize = 32;
 /// The longest record, including the expansion of TLS compression.
@@ -39,7 +42,8 @@ pub mod kind {
     pub const KEY_SHARE: u16 = 51;
 }
 
-/// The type of the handshake message in the first record: 1 for a ClientHello, 2 for a ServerHello. The message must be complete.
+/// The type of the handshake message in the first record: 1 for a ClientHello, 2 for a ServerHello.
+/// The message must be complete.
 #[must_use]
 pub fn message_type(bytes: &[u8]) -> Sniffed<u8> {
     match bytes {
@@ -63,8 +67,8 @@ pub fn message_type(bytes: &[u8]) -> Sniffed<u8> {
     }
 }
 
-/// The version in a client's hello of SSLv2 or later, major and minor. `room` is the size of the buffer: bytes that do not fit
-/// are not waited for.
+/// The version in a client's hello of SSLv2 or later, major and minor. `room` is the size of the
+/// buffer: bytes that do not fit are not waited for.
 #[must_use]
 pub fn version(bytes: &[u8], room: usize) -> Sniffed<(u8, u8)> {
     let (version, end) = match bytes {
@@ -139,7 +143,8 @@ fn first_record(bytes: &[u8]) -> Sniffed<&[u8]> {
     Sniffed::Found(message)
 }
 
-/// The bytes of a hello from its cipher suites on. `message` begins with the head of the handshake message.
+/// The bytes of a hello from its cipher suites on. `message` begins with the head of the handshake
+/// message.
 fn after_session_id(message: &[u8]) -> Sniffed<&[u8]> {
     let Some(length) = u24_at(message, 1).filter(|length| *length >= HELLO_BYTES_MIN) else {
         return Sniffed::No;
@@ -157,7 +162,8 @@ fn after_session_id(message: &[u8]) -> Sniffed<&[u8]> {
     hello.get(FIXED_BYTES + session_id..).into()
 }
 
-/// The version in a hello, major and minor. `message` is the handshake message, without the headers of its records.
+/// The version in a hello, major and minor. `message` is the handshake message, without the headers
+/// of its records.
 #[must_use]
 pub fn version_of(message: &[u8]) -> Option<(u8, u8)> {
     match message {

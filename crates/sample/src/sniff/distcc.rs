@@ -1,5 +1,5 @@
-//! A distcc message: tokens of four letters, each with eight hexadecimal digits. The digits are a number, or the length of the
-//! bytes that follow them (distcc's doc/protocol-3.txt).
+//! A distcc message: tokens of four letters, each with eight hexadecimal digits. The digits are a
+//! number, or the length of the bytes that follow them (distcc's doc/protocol-3.txt).
 
 use super::Sniffed;
 
@@ -20,8 +20,8 @@ pub struct Token<'a> {
     pub is_whole: bool,
 }
 
-/// The token of this name by its occurrence, counted from 1; 0 is any. `room` is the size of the buffer: bytes that do not fit
-/// are not waited for.
+/// The token of this name by its occurrence, counted from 1; 0 is any. `room` is the size of the
+/// buffer: bytes that do not fit are not waited for.
 #[must_use]
 pub fn token<'a>(
     bytes: &'a [u8],

@@ -1,5 +1,5 @@
-//! Detects protocols in the first bytes of a connection, without answering: a TLS ClientHello, an RDP connection request, a
-//! distcc job.
+//! Detects protocols in the first bytes of a connection, without answering: a TLS ClientHello, an
+//! RDP connection request, a distcc job.
 //!
 //! No state is kept between calls, and nothing is copied: each call reads all available bytes once.
 

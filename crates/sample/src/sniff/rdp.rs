@@ -1,4 +1,5 @@
-//! The cookie of an RDP connection request (MS-RDPBCGR §2.2.1.1): `Cookie: name=value` on a separate line.
+//! The cookie of an RDP connection request (MS-RDPBCGR §2.2.1.1): `Cookie: name=value` on a
+//! separate line.
 
 use super::Sniffed;
 
@@ -6,7 +7,8 @@ use super::Sniffed;
 const HEAD_BYTES: usize = 11;
 const LABEL: &[u8] = b"Cookie:";
 
-/// The value of the first cookie, if it has this name, in any case; an empty name accepts any cookie.
+/// The value of the first cookie, if it has this name, in any case; an empty name accepts any
+/// cookie.
 #[must_use]
 pub fn cookie<'a>(bytes: &'a [u8], name: &[u8]) -> Sniffed<&'a [u8]> {
     let Some(text) = bytes

@@ -5,7 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use super::{Change, VarRef};
 use crate::Value;
 
-/// Changes that the owner of the variables (a stream or a session) has not applied yet. At most one per variable.
+/// Changes that the owner of the variables (a stream or a session) has not applied yet. At most one
+/// per variable.
 #[derive(Clone, Debug, Default)]
 pub struct Assigned {
     /// Created at the first use: an idle connection must be small.
@@ -31,7 +32,8 @@ impl Assigned {
         changes.push((var, change));
     }
 
-    /// The pending value of a variable: the outer None if there is no change, the inner None if it will be unset.
+    /// The pending value of a variable: the outer None if there is no change, the inner None if it
+    /// will be unset.
     pub(crate) fn get(&self, var: VarRef) -> Option<Option<Value<'static>>> {
         let changes = self.changes.get()?.borrow();
         let (_, change) = changes.iter().find(|(known, _)| *known == var)?;

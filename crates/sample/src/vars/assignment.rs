@@ -96,8 +96,8 @@ impl SetConditions {
         }
     }
 
-    /// The change for setting a variable to a value: [`Change::Keep`] if a condition does not hold, the variable's scope does not
-    /// exist now, or the memory limit is reached.
+    /// The change for setting a variable to a value: [`Change::Keep`] if a condition does not hold,
+    /// the variable's scope does not exist now, or the memory limit is reached.
     #[inline]
     pub(crate) fn change(self, scope: &Scope<'_>, var: VarRef, value: Value<'_>) -> Change {
         let allowed = scope.has(var.scope) && (self.0 == 0 || self.hold(scope, var, &value));
@@ -157,7 +157,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The entries of a scope's variables; empty for the process, and while there are pending assignments.
+    /// The entries of a scope's variables; empty for the process, and while there are pending
+    /// assignments.
     #[inline]
     pub(crate) fn settled(&self, scope: VarScope) -> &'a [Entry] {
         match (self.vars(scope), self.assigned_to(scope)) {
@@ -178,8 +179,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether variables of a scope can be set now: `req` until a server connection or a local response is started, `res` from
-    /// then on.
+    /// Whether variables of a scope can be set now: `req` until a server connection or a local
+    /// response is started, `res` from then on.
     #[inline]
     pub(crate) fn has(&self, scope: VarScope) -> bool {
         match scope {

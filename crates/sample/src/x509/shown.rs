@@ -1,4 +1,5 @@
-//! Certificates and revocation lists for the runtime interface, in the format of OpenSSL's programs.
+//! Certificates and revocation lists for the runtime interface, in the format of OpenSSL's
+//! programs.
 
 use std::time::Duration;
 

@@ -81,7 +81,8 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Said("New server registered.\n".to_owned()))
 }
 
-/// A new server must not track a server that was added at run time, because such a server may be deleted.
+/// A new server must not track a server that was added at run time, because such a server may be
+/// deleted.
 fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
     let mut words = asked.rest.iter().skip_while(|word| **word != "track");
     let Some(written) = words.nth(1) else {
@@ -137,7 +138,8 @@ fn delete(asked: &Asked<'_>) -> Reply {
     match shared.delete_server(backend, place) {
         Ok(wake) => {
             asked.subjects.workers.wake(&wake);
-            // The deleted server no longer uses its certificate. Removing a certificate cannot fail.
+            // The deleted server no longer uses its certificate. Removing a certificate cannot
+            // fail.
             let tls = asked.subjects.running.tls();
             let _ = tls.set_server((backend, place), name, None);
             Reply::Said("Server deleted.\n".to_owned())
@@ -155,7 +157,8 @@ fn delete(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// Marks a backend with a star if its own `default-server` sets something; then one line follows for each name.
+/// Marks a backend with a star if its own `default-server` sets something; then one line follows
+/// for each name.
 fn show_defaults(asked: &Asked<'_>) -> Reply {
     let wanted = asked.rest.first();
     let mut backends = proxies::backends(asked)

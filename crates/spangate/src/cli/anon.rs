@@ -1,4 +1,5 @@
-//! `set anon` and `show anon`: names and addresses as hashes in what commands show (management guide §9.3).
+//! `set anon` and `show anon`: names and addresses as hashes in what commands show (management
+//! guide §9.3).
 
 use std::sync::atomic::Ordering;
 

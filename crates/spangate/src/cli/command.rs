@@ -140,7 +140,8 @@ pub(super) struct Asked<'a> {
 
 /// The client that sent a command.
 pub(super) trait Client {
-    /// Waits for `wait`, or until nothing can be sent to the client any more. Returns whether the client has gone.
+    /// Waits for `wait`, or until nothing can be sent to the client any more. Returns whether the
+    /// client has gone.
     fn leaves_within(&self, wait: Duration) -> bool;
 
     /// The connection on which this process may send its listening sockets (`expose-fd listeners`).

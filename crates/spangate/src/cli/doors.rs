@@ -26,8 +26,8 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 const MAXCONN_DEFAULT: u32 = 10;
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// After the last answer, input is discarded for this long: closing with unread input resets the connection, and the client could
-/// lose that answer.
+/// After the last answer, input is discarded for this long: closing with unread input resets the
+/// connection, and the client could lose that answer.
 const LINGER: Duration = Duration::from_millis(500);
 /// Most bytes that are discarded then.
 const LINGER_BYTES_MAX: u64 = 1 << 20;
@@ -167,7 +167,8 @@ impl Listener {
         self.rights.severity
     }
 
-    /// Accepts connections on a thread of its own, at most the given number at a time, and serves each on a thread of its own.
+    /// Accepts connections on a thread of its own, at most the given number at a time, and serves
+    /// each on a thread of its own.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -223,7 +224,8 @@ impl Served {
     }
 }
 
-/// Limits the connections that are served at a time (manual §3.1 stats maxconn); the others wait to be accepted.
+/// Limits the connections that are served at a time (manual §3.1 stats maxconn); the others wait to
+/// be accepted.
 struct Places {
     free: Mutex<u32>,
     freed: Condvar,
@@ -412,8 +414,8 @@ impl Client for Connection {
     fn leaves_within(&self, wait: Duration) -> bool {
         let fd = either!(self, stream => stream.as_fd());
         let deadline_ns = net::sys::monotonic_ns().saturating_add(wait.as_nanos() as u64);
-        // The kernel always reports an error, and that both directions are closed. A client that closed only its sending
-        // direction still reads.
+        // The kernel always reports an error, and that both directions are closed. A client that
+        // closed only its sending direction still reads.
         let mut waits = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
         loop {
             let left_ns = deadline_ns.saturating_sub(net::sys::monotonic_ns());

@@ -1,5 +1,5 @@
-//! `enable|disable dynamic-cookie backend` and `set dynamic-cookie-key backend`: values of the persistence cookie that are
-//! computed from addresses (management guide §9.3).
+//! `enable|disable dynamic-cookie backend` and `set dynamic-cookie-key backend`: values of the
+//! persistence cookie that are computed from addresses (management guide §9.3).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! `show errors`: the last request of each frontend and the last response of each backend that break the protocol (management
-//! guide §9.3, §13.2).
+//! `show errors`: the last request of each frontend and the last response of each backend that
+//! break the protocol (management guide §9.3, §13.2).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -145,7 +145,8 @@ fn write_one(
     Ok(())
 }
 
-/// Writes bytes in lines that begin with their offset, and with `+` where a line of the message continues.
+/// Writes bytes in lines that begin with their offset, and with `+` where a line of the message
+/// continues.
 fn write_bytes(bytes: &[u8], out: &mut String) {
     let mut begins = true;
     let mut at = 0;

@@ -92,7 +92,8 @@ fn proposals<'a>(commands: &[&'a Command], words: &[&str], known: usize) -> Vec<
         .collect()
 }
 
-/// How often each character follows each other one, and which characters occur. Words with similar counts are similar.
+/// How often each character follows each other one, and which characters occur. Words with similar
+/// counts are similar.
 struct Fingerprint(Box<[u8; Fingerprint::KINDS * Fingerprint::KINDS]>);
 
 impl Fingerprint {

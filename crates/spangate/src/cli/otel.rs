@@ -1,5 +1,5 @@
-//! `flt-otel …`: changes the filters `opentelemetry` at run time. `@<id>` after the subcommand selects one of them; without it,
-//! the command applies to all.
+//! `flt-otel …`: changes the filters `opentelemetry` at run time. `@<id>` after the subcommand
+//! selects one of them; without it, the command applies to all.
 //!
 //! A change applies to streams that begin after it.
 

@@ -1,4 +1,5 @@
-//! `show|add|set|del|clear|get|prepare|commit map|acl`: pattern files, virtual ones, and the patterns of ACLs with an id.
+//! `show|add|set|del|clear|get|prepare|commit map|acl`: pattern files, virtual ones, and the
+//! patterns of ACLs with an id.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Commands that show the process itself, and commands of HAProxy for features that do not exist here.
+//! Commands that show the process itself, and commands of HAProxy for features that do not exist
+//! here.
 
 use std::fmt::Write as _;
 use std::fs;

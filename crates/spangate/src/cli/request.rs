@@ -1,7 +1,8 @@
 //! Turns bytes into command lines (management guide §9.3).
 //!
-//! A line holds commands separated by `;`. A backslash escapes the next character, also a line feed. If the last command of a
-//! line ends with the word `<<`, that command's payload follows, up to an empty line; after `<<END`, up to the line `END`.
+//! A line holds commands separated by `;`. A backslash escapes the next character, also a line
+//! feed. If the last command of a line ends with the word `<<`, that command's payload follows, up
+//! to an empty line; after `<<END`, up to the line `END`.
 
 /// Most words of a command, as in HAProxy.
 pub(super) const WORDS_MAX: usize = 64;
@@ -35,7 +36,8 @@ impl Request {
         line
     }
 
-    /// The text after the last command: the announcement of a payload and the payload, if there is one.
+    /// The text after the last command: the announcement of a payload and the payload, if there is
+    /// one.
     pub fn payload_lines(&self) -> Option<Vec<u8>> {
         let end = self.payload_end.as_deref()?;
         let mut lines = [PAYLOAD, end, b"\n"].concat();
@@ -272,7 +274,8 @@ mod tests {
         payload_bytes: 32,
     };
 
-    /// The requests of these bytes, which arrive in parts of every size: commands with `|` between them, `<` and the payload.
+    /// The requests of these bytes, which arrive in parts of every size: commands with `|` between
+    /// them, `<` and the payload.
     fn requests(bytes: &str) -> Vec<String> {
         let shown = |part_bytes: usize| {
             let mut input = Input::new(LIMITS);

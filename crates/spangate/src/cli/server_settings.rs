@@ -1,4 +1,5 @@
-//! `set server` for the targets of a server's health checks and agent, the text for the agent, and TLS.
+//! `set server` for the targets of a server's health checks and agent, the text for the agent, and
+//! TLS.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 

@@ -100,7 +100,8 @@ impl Session {
                     }
                     stream.set_timeout(self.timeout)?;
                     match read(stream, &mut buffer)? {
-                        // A line without its line feed may be incomplete, so it is not run as a command.
+                        // A line without its line feed may be incomplete, so it is not run as a
+                        // command.
                         0 => return Ok(()),
                         count => input.push(&buffer[..count]),
                     }

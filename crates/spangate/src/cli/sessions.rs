@@ -1,4 +1,5 @@
-//! `show sess`, `shutdown session` and `shutdown sessions server`: streams, which each worker lists a few at a time.
+//! `show sess`, `shutdown session` and `shutdown sessions server`: streams, which each worker lists
+//! a few at a time.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

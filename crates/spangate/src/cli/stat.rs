@@ -1,4 +1,5 @@
-//! `show stat`, `show schema json`, `clear counters`, `dump stats-file`: statistics (management guide §9.1, §9.3).
+//! `show stat`, `show schema json`, `clear counters`, `dump stats-file`: statistics (management
+//! guide §9.1, §9.3).
 
 use std::sync::Arc;
 
@@ -101,7 +102,8 @@ fn show(asked: &Asked<'_>) -> Reply {
     Reply::Parts(Box::new(rows))
 }
 
-/// The id of the proxy with this name, or the id itself; -1 for all. None if there is no such proxy.
+/// The id of the proxy with this name, or the id itself; -1 for all. None if there is no such
+/// proxy.
 pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
     let proxies = &asked.subjects.running.config.proxies;
     let named = proxies.iter().find(|proxy| proxy.name == word);

@@ -172,7 +172,8 @@ fn write_text(text: &[u8], out: &mut String) {
     }
 }
 
-/// The name of a data type. The index of an array's element stands before the first `_` (`gpc3_rate`).
+/// The name of a data type. The index of an array's element stands before the first `_`
+/// (`gpc3_rate`).
 fn element_name(data: Data, index: u32) -> String {
     let name = data.name();
     match (data.is_array(), name.split_once('_')) {
@@ -182,8 +183,8 @@ fn element_name(data: Data, index: u32) -> String {
     }
 }
 
-/// The data type and the element with such a name. An element of an array is `gpc[1]`, as in HAProxy; `gpc` is the first one, and
-/// `gpc1` is another data type.
+/// The data type and the element with such a name. An element of an array is `gpc[1]`, as in
+/// HAProxy; `gpc` is the first one, and `gpc1` is another data type.
 fn named(name: &str) -> Option<(Data, u32)> {
     let Some((array, rest)) = name.split_once('[') else {
         return Data::named(name).map(|data| (data, 0));

@@ -44,7 +44,8 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
     })
 }
 
-/// The output for a client that sends this and then closes its direction. Messages begin with their severity as a word.
+/// The output for a client that sends this and then closes its direction. Messages begin with their
+/// severity as a word.
 pub(super) fn ask(subjects: &Arc<Subjects>, level: Level, sent: &str) -> String {
     let mut session = Session::new(level, Severity::Text, Duration::from_secs(1));
     let mut stream = Scripted {

@@ -137,7 +137,8 @@ pub(crate) struct Gates<'a> {
     pub unknown: Vec<&'a str>,
 }
 
-/// Parses gates separated by commas. Each has `+`, `-` or nothing before it; without a sign it is on.
+/// Parses gates separated by commas. Each has `+`, `-` or nothing before it; without a sign it is
+/// on.
 pub(crate) fn gates(list: &str) -> Gates<'_> {
     let mut gates = Gates::default();
     for gate in list.split(',').filter(|gate| !gate.is_empty()) {

@@ -1,5 +1,6 @@
-//! Checks the ports of collectors for conflicts. Collectors share their ports with the process that a reload starts. Therefore
-//! the system would also let two parts of one process share a port and would distribute connections between them.
+//! Checks the ports of collectors for conflicts. Collectors share their ports with the process that
+//! a reload starts. Therefore the system would also let two parts of one process share a port and
+//! would distribute connections between them.
 
 use std::net::SocketAddr;
 

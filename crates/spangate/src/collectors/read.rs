@@ -14,7 +14,8 @@ use collector::config::{self, Options};
 
 use crate::collect::options;
 
-/// The configuration of each section, in their order. Faults are reported with their place. After an alert, some may be missing.
+/// The configuration of each section, in their order. Faults are reported with their place. After
+/// an alert, some may be missing.
 pub(crate) fn read(
     config: &Config,
     environment: &Environment,
@@ -116,7 +117,8 @@ impl Texts {
     }
 }
 
-/// Reports collectors that do not accept the signals sent to them. `place`: the sender, and the file of its settings.
+/// Reports collectors that do not accept the signals sent to them. `place`: the sender, and the
+/// file of its settings.
 fn signals_are_taken(
     config: &Config,
     settings: &telemetry::settings::Settings,

@@ -2,12 +2,12 @@
 
 use std::io;
 
-/// Refuses new processes in this thread and in those that it starts. `fork` and the like then fail with EAGAIN, as with HAProxy's
-/// limit.
+/// Refuses new processes in this thread and in those that it starts. `fork` and the like then fail
+/// with EAGAIN, as with HAProxy's limit.
 ///
 /// # Errors
-/// `errno` of `seccomp`: the kernel lacks it, or the process may still gain privileges and is not root. `Unsupported` on another
-/// architecture.
+/// `errno` of `seccomp`: the kernel lacks it, or the process may still gain privileges and is not
+/// root. `Unsupported` on another architecture.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn refuse() -> io::Result<()> {
     let mut filter = filter::program();
@@ -40,7 +40,8 @@ pub(super) fn refuse() -> io::Result<()> {
 mod filter {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
 
-    /// Offsets in `struct seccomp_data`; the low half of the first argument on a little-endian machine.
+    /// Offsets in `struct seccomp_data`; the low half of the first argument on a little-endian
+    /// machine.
     const NUMBER: u32 = 0;
     const ARCHITECTURE: u32 = 4;
     const FIRST_ARGUMENT: u32 = 16;
@@ -103,7 +104,8 @@ mod filter {
             load(NUMBER),
             unless_set(X32, 1),
             fail_with(libc::EPERM),
-            // Its flags are in memory, which a filter cannot read. The C library then calls `clone`.
+            // Its flags are in memory, which a filter cannot read. The C library then calls
+            // `clone`.
             unless_equal(libc::SYS_clone3 as u32, 1),
             fail_with(libc::ENOSYS),
         ];

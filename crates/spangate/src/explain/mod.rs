@@ -1,4 +1,5 @@
-//! `spangate explain`: shows what the configuration does with a request, rule by rule. The dashboard uses the same code.
+//! `spangate explain`: shows what the configuration does with a request, rule by rule. The
+//! dashboard uses the same code.
 
 mod options;
 mod request;

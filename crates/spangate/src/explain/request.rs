@@ -135,7 +135,8 @@ impl Asked {
         Ok(Some(head.into_bytes()))
     }
 
-    /// The header fields and the empty line after them. `Host` is that of the URL unless the question has its own.
+    /// The header fields and the empty line after them. `Host` is that of the URL unless the
+    /// question has its own.
     fn head_fields(&self, authority: &str) -> Result<String, String> {
         let mut out = String::new();
         let named = |field: &&String, name: &str| {

@@ -1,7 +1,8 @@
-//! State that the master and its runtime interface share: the workers, the results of reloads, and the clients that wait for one.
+//! State that the master and its runtime interface share: the workers, the results of reloads, and
+//! the clients that wait for one.
 //!
-//! The master forks while threads of the runtime interface run. A child takes none of the locks here, and those threads hold no
-//! other lock while they do anything but wait.
+//! The master forks while threads of the runtime interface run. A child takes none of the locks
+//! here, and those threads hold no other lock while they do anything but wait.
 
 use std::os::fd::RawFd;
 use std::sync::mpsc::SyncSender;

@@ -1,8 +1,9 @@
-//! The master's runtime interface (`-S`; management guide §9.4): its own commands, and access to those of the workers.
+//! The master's runtime interface (`-S`; management guide §9.4): its own commands, and access to
+//! those of the workers.
 //!
-//! A connection stays open between commands. `@1`, `@!<pid>` and `@master` before a command name the process that runs it. Alone
-//! on a line, they select the process for the following commands. `@@…` connects the client with that process for the rest of the
-//! connection.
+//! A connection stays open between commands. `@1`, `@!<pid>` and `@master` before a command name
+//! the process that runs it. Alone on a line, they select the process for the following commands.
+//! `@@…` connects the client with that process for the rest of the connection.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -20,7 +21,8 @@ use crate::sockets::Sockets;
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 4 << 10;
-/// A session has no idle timeout in practice; a client that accepts no data for this long has disconnected.
+/// A session has no idle timeout in practice; a client that accepts no data for this long has
+/// disconnected.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// Most connections at a time.
 const CONNECTIONS_MAX: u32 = 10;
@@ -344,7 +346,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Connects the client with a worker for the rest of the connection. `line`: the text from `@@` on.
+    /// Connects the client with a worker for the rest of the connection. `line`: the text from `@@`
+    /// on.
     fn hand_over(
         &mut self,
         client: &mut Connection,

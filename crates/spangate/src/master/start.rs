@@ -1,5 +1,6 @@
-//! The pipe through which a worker reports its start to the master: messages, and at the end a record. The record says that the
-//! worker serves, and carries the settings for the master in the worker's files.
+//! The pipe through which a worker reports its start to the master: messages, and at the end a
+//! record. The record says that the worker serves, and carries the settings for the master in the
+//! worker's files.
 
 use std::io::{self, Read, Write};
 

@@ -1,4 +1,5 @@
-//! `spangate proxy`: a proxy in one command line. The options generate a configuration, which is loaded like any other.
+//! `spangate proxy`: a proxy in one command line. The options generate a configuration, which is
+//! loaded like any other.
 
 mod local_tls;
 mod options;

@@ -123,7 +123,8 @@ impl Options {
     }
 }
 
-/// Whether a text can be part of an address: no character in it has a meaning in the configuration language.
+/// Whether a text can be part of an address: no character in it has a meaning in the configuration
+/// language.
 fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:@/[]".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)

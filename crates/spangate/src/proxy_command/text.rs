@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::options::{Options, Server};
 
-/// The text of the configuration. `certificate`: the file of the certificate, if the proxy serves HTTPS.
+/// The text of the configuration. `certificate`: the file of the certificate, if the proxy serves
+/// HTTPS.
 pub(super) fn configuration(options: &Options, certificate: Option<&str>) -> String {
     let mut text = String::new();
     write(options, certificate, &mut text).expect("a String takes everything");

@@ -69,7 +69,8 @@ fn bash() -> String {
     )
 }
 
-/// A text for single quotes, in which brackets and colons of zsh's `_arguments` have no special meaning.
+/// A text for single quotes, in which brackets and colons of zsh's `_arguments` have no special
+/// meaning.
 fn zsh_quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('\'', "'\\''");
     let text = text.replace('[', "\\[").replace(']', "\\]");

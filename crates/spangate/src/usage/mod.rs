@@ -1,4 +1,5 @@
-//! Tables of command-line options. The help texts, the manual page and the completions of shells are generated from them.
+//! Tables of command-line options. The help texts, the manual page and the completions of shells
+//! are generated from them.
 
 mod arguments;
 mod completions;

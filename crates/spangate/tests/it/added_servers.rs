@@ -1,5 +1,5 @@
-//! Checks of servers that are added at run time, and commands that change servers' checks and TLS (management guide §9.3 "add
-//! server", "set server").
+//! Checks of servers that are added at run time, and commands that change servers' checks and TLS
+//! (management guide §9.3 "add server", "set server").
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;

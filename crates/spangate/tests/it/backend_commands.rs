@@ -97,7 +97,8 @@ fn a_backend_is_deleted() {
     proxy.stop();
 }
 
-/// The cookie value for the servers' addresses and the key; the tests of `config` compare it with HAProxy's.
+/// The cookie value for the servers' addresses and the key; the tests of `config` compare it with
+/// HAProxy's.
 fn cookie_value(at: SocketAddr, key: &str) -> String {
     let key = key.as_bytes();
     let value = config::dynamic::cookie_value(&ServerAddress::Fixed(Addr::Inet(at)), key);
@@ -236,7 +237,8 @@ fn a_backend_is_added() {
         ask(&format!("add server new/s {}; enable server new/s", one.at)),
         "New server registered.\n\n"
     );
-    // First it serves only requests that may use unpublished backends, then all. It has the settings of its defaults.
+    // First it serves only requests that may use unpublished backends, then all. It has the
+    // settings of its defaults.
     assert_eq!(get("new", "").0, 503);
     let answered = |body: &str| (200, Some("marked".to_owned()), body.to_owned());
     assert_eq!(get("new", "1"), answered("one"));

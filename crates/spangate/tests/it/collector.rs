@@ -19,7 +19,8 @@ use prost::Message as _;
 /// OTLP's `STATUS_CODE_ERROR`.
 const ERROR: i32 = 2;
 
-/// A collector that keeps traces with an error, and decides after an hour unless a setting shortens this.
+/// A collector that keeps traces with an error, and decides after an hour unless a setting shortens
+/// this.
 fn sampling(otlp: u16, to: SocketAddr) -> String {
     format!(
         "receivers:
@@ -38,7 +39,8 @@ service:
     )
 }
 
-/// A proxy that sends its spans to the collector `main`, with these lines. Requests for `/bad` fail.
+/// A proxy that sends its spans to the collector `main`, with these lines. Requests for `/bad`
+/// fail.
 fn proxy_config(folder: &Folder, yaml: &str, lines: &str) -> String {
     let file = folder.write("collector.yaml", yaml);
     let socket = folder.path("cli.sock");

@@ -159,7 +159,8 @@ fn warnings_are_fatal_when_asked() {
     );
 }
 
-/// The keywords in the file that Debian's package installs. It has no frontend, but starts and answers its commands.
+/// The keywords in the file that Debian's package installs. It has no frontend, but starts and
+/// answers its commands.
 #[test]
 fn a_distribution_s_file_starts() {
     let folder = Folder::new();

@@ -44,7 +44,8 @@ impl Random {
     }
 }
 
-/// A trace has two spans, which are sent with two requests: (sender, trace), and the number of the span.
+/// A trace has two spans, which are sent with two requests: (sender, trace), and the number of the
+/// span.
 type SpanKey = ((u64, u64), u8);
 
 /// The received spans, with the number of times each arrived.
@@ -143,7 +144,8 @@ impl Load {
                     let _ = said.send(());
                 }
                 None => {
-                    // It is unknown whether the data arrived. Traces that were begun continue with the next process.
+                    // It is unknown whether the data arrived. Traces that were begun continue with
+                    // the next process.
                     let open = spans.iter().filter(|(_, which)| *which == 2);
                     self.open.extend(open.map(|(trace, _)| *trace));
                     return;
@@ -224,8 +226,8 @@ service:
         )
     }
 
-    /// Runs collectors that are killed, and a last one that ends after all expected spans have arrived. Returns the acknowledged
-    /// and the received spans.
+    /// Runs collectors that are killed, and a last one that ends after all expected spans have
+    /// arrived. Returns the acknowledged and the received spans.
     fn run(&self) -> (BTreeSet<SpanKey>, BTreeMap<SpanKey, u64>) {
         let (came, (told, hears)) = (Came::default(), mpsc::channel());
         let (folder, sink) = (Folder::new(), sink(&came, told));

@@ -1,4 +1,5 @@
-//! No record of the filter `opentelemetry` is lost silently: under load, with failing receivers, and at the end.
+//! No record of the filter `opentelemetry` is lost silently: under load, with failing receivers,
+//! and at the end.
 
 use crate::common;
 

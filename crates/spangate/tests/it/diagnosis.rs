@@ -1,4 +1,5 @@
-//! Commands that help to find faults: captured messages, variables, logs, hidden names (management guide §9.3).
+//! Commands that help to find faults: captured messages, variables, logs, hidden names (management
+//! guide §9.3).
 
 use std::net::{TcpStream, UdpSocket};
 

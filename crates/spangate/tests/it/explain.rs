@@ -177,7 +177,8 @@ fn an_assumed_response_goes_through_its_rules() {
     ] {
         assert!(served.text.contains(heading), "{}", served.text);
     }
-    // A rule of the response answers: the frontend's http-response rules do not run, http-after-response does.
+    // A rule of the response answers: the frontend's http-response rules do not run,
+    // http-after-response does.
     let failed = assumed("http://a:8081/", &["500"]);
     assert_eq!(matching_of_response(&failed), [42, 43, 38]);
     let outcome = "The proxy answers with 404. The client gets status 404.";

@@ -1,4 +1,5 @@
-//! The Prometheus and OpenMetrics exporter, and metrics over OTLP (`use-service prometheus-exporter`, `stats otlp`).
+//! The Prometheus and OpenMetrics exporter, and metrics over OTLP (`use-service
+//! prometheus-exporter`, `stats otlp`).
 
 use crate::common;
 

@@ -1,4 +1,5 @@
-//! gRPC through the proxy, with tonic on both sides: calls of every kind, their trailers and their ends.
+//! gRPC through the proxy, with tonic on both sides: calls of every kind, their trailers and their
+//! ends.
 
 use crate::common;
 

@@ -1,4 +1,5 @@
-//! HTTP/2 clients that exceed limits: their connection ends with an error code, and other clients are served.
+//! HTTP/2 clients that exceed limits: their connection ends with an error code, and other clients
+//! are served.
 
 use crate::common;
 
@@ -53,7 +54,8 @@ impl Attacked {
     }
 }
 
-/// Sends frames up to `times` times, until the other side ends the connection. Returns its error code.
+/// Sends frames up to `times` times, until the other side ends the connection. Returns its error
+/// code.
 fn flood(attacked: &Attacked, times: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> Option<u32> {
     let mut raw = Raw::connect(attacked.front, &[]);
     let mut reader = Raw {

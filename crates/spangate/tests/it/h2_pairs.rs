@@ -1,4 +1,5 @@
-//! HTTP/1 and HTTP/2, with and without TLS, on both sides: curl and h2load as clients, nginx as the origin.
+//! HTTP/1 and HTTP/2, with and without TLS, on both sides: curl and h2load as clients, nginx as the
+//! origin.
 
 use crate::common;
 

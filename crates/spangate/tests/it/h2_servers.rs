@@ -1,4 +1,5 @@
-//! HTTP/2 servers that end streams and connections in ways that RFC 9113 permits, and in ways that it does not.
+//! HTTP/2 servers that end streams and connections in ways that RFC 9113 permits, and in ways that
+//! it does not.
 
 use crate::common;
 

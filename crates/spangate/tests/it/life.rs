@@ -14,12 +14,14 @@ use common::{
     DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, join, listener, spawn, uninterrupted,
 };
 
-/// Most connections of one client that may be reset before any answer. When a socket closes, the kernel resets the connections
-/// that it has not passed to `accept` yet: one for each worker of the old process.
+/// Most connections of one client that may be reset before any answer. When a socket closes, the
+/// kernel resets the connections that it has not passed to `accept` yet: one for each worker of the
+/// old process.
 const RESETS_MAX: u32 = 2;
 
-/// Sends requests until it is told to stop, on one connection while that is kept. Returns the number of answers. Every request
-/// must be answered, except for [`RESETS_MAX`] that no process has accepted.
+/// Sends requests until it is told to stop, on one connection while that is kept. Returns the
+/// number of answers. Every request must be answered, except for [`RESETS_MAX`] that no process has
+/// accepted.
 fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Result<u32, String> {
     let mut count = 0;
     let mut resets = 0;

@@ -1,4 +1,5 @@
-//! The formats of log lines for each kind of target: byte for byte as in HAProxy 3.5, except for times.
+//! The formats of log lines for each kind of target: byte for byte as in HAProxy 3.5, except for
+//! times.
 
 use crate::common;
 
@@ -20,7 +21,8 @@ fn receive(sink: &UdpSocket) -> String {
     String::from_utf8_lossy(&buffer[..count]).into_owned()
 }
 
-/// Whether a text matches a pattern: `d` is a digit, `a` a letter, `_` a digit or a blank, `s` a sign.
+/// Whether a text matches a pattern: `d` is a digit, `a` a letter, `_` a digit or a blank, `s` a
+/// sign.
 fn is_like(text: &str, pattern: &str) -> bool {
     let like = |(text, pattern): (char, char)| match pattern {
         'd' => text.is_ascii_digit(),
@@ -383,7 +385,8 @@ backend b
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         BufReader::new(stream)
     };
-    // Both targets have the same address and share one connection; the order of their lines is not defined.
+    // Both targets have the same address and share one connection; the order of their lines is not
+    // defined.
     let lines = |reader: &mut BufReader<TcpStream>| {
         let mut lines = [String::new(), String::new()];
         for line in &mut lines {

@@ -1,5 +1,5 @@
-//! Master-worker mode with the real program: the manager gets notifications, a reload changes the served configuration and loses
-//! nothing when it fails, and master and worker end together.
+//! Master-worker mode with the real program: the manager gets notifications, a reload changes the
+//! served configuration and loses nothing when it fails, and master and worker end together.
 
 use crate::common;
 
@@ -171,7 +171,8 @@ fn the_dashboard_goes_on_over_a_reload() {
     };
     let first = pid(&mut connect());
     for _ in 0..3 {
-        // Connections are accepted in order: the answer to the second shows that the first is accepted.
+        // Connections are accepted in order: the answer to the second shows that the first is
+        // accepted.
         let (mut silent, mut idle) = (connect(), connect());
         let before = pid(&mut idle);
         master.signal("USR2");
@@ -545,7 +546,8 @@ fn a_soft_stop_of_a_master_can_be_made_a_hard_one() {
     assert_eq!(status.code(), Some(143), "{status:?}");
 }
 
-/// A master with a runtime interface. Its worker serves `one`; [`Hanging::configure`] makes the next worker hang.
+/// A master with a runtime interface. Its worker serves `one`; [`Hanging::configure`] makes the
+/// next worker hang.
 struct Hanging {
     dir: Folder,
     port: u16,

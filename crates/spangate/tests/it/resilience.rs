@@ -1,4 +1,5 @@
-//! Settings that prevent failures from spreading: `retry-budget` and `outlier-ejection` (docs/resilience.md).
+//! Settings that prevent failures from spreading: `retry-budget` and `outlier-ejection`
+//! (docs/resilience.md).
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! The program under a service manager: a unit like those of distributions for HAProxy starts, reloads and stops it, and requests
-//! are answered during the whole time.
+//! The program under a service manager: a unit like those of distributions for HAProxy starts,
+//! reloads and stops it, and requests are answered during the whole time.
 
 use crate::common;
 
@@ -118,7 +118,8 @@ impl Drop for Manager {
 }
 
 impl Manager {
-    /// Starts the unit and waits until it is ready. `activated`: the listening sockets, from descriptor 3 on.
+    /// Starts the unit and waits until it is ready. `activated`: the listening sockets, from
+    /// descriptor 3 on.
     fn start(folder: &Folder, unit: Unit, activated: &[&std::net::TcpListener]) -> Manager {
         let path = folder.path("notify.sock");
         let socket = UnixDatagram::bind(&path).expect("a socket");
@@ -145,7 +146,8 @@ impl Manager {
         text
     }
 
-    /// Runs the commands of a reload, up to the first one that fails. Returns whether all succeeded.
+    /// Runs the commands of a reload, up to the first one that fails. Returns whether all
+    /// succeeded.
     fn reload(&self) -> bool {
         let main_pid = self.main.id().to_string();
         let mut lines = self.unit.all("ExecReload");
@@ -237,7 +239,8 @@ impl Clients {
     }
 }
 
-/// One request. A kept connection that closes instead of answering is opened again once: it was idle (RFC 9112 §9.3.1).
+/// One request. A kept connection that closes instead of answering is opened again once: it was
+/// idle (RFC 9112 §9.3.1).
 fn ask(port: u16, keeps: bool, kept: &mut Option<common::http::Client>) -> Result<(), String> {
     let connection = if keeps { "keep-alive" } else { "close" };
     let request = format!("GET / HTTP/1.1\r\nhost: t\r\nconnection: {connection}\r\n\r\n");
@@ -349,7 +352,8 @@ fn a_socket_unit_s_listeners_stay_over_a_reload() {
     assert!(manager.is_success(status), "{status:?}");
 }
 
-/// A process that replaces itself without a master: `-x` takes over the listening sockets, `-sf` ends the previous process.
+/// A process that replaces itself without a master: `-x` takes over the listening sockets, `-sf`
+/// ends the previous process.
 #[test]
 fn a_process_takes_the_place_of_another() {
     let (folder, port) = (Folder::new(), Port::reserve());

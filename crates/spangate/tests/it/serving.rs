@@ -104,7 +104,8 @@ fn fast_connections_carry_requests_and_servers_that_speak_first() {
     proxy.stop();
 }
 
-/// Each of their first requests has a separate connection (`http-reuse safe`), which no other client may use.
+/// Each of their first requests has a separate connection (`http-reuse safe`), which no other
+/// client may use.
 #[test]
 fn clients_that_ask_once_leave_few_connections_behind() {
     const CLIENTS: usize = 100;
@@ -159,8 +160,8 @@ fn segments_are_signed_where_a_key_is_set() {
     proxy.stop();
 }
 
-/// A SOCKS4 proxy that connects one client to this origin and sends its answer byte by byte. Returns the client's request, and
-/// its further bytes up to the end of a line.
+/// A SOCKS4 proxy that connects one client to this origin and sends its answer byte by byte.
+/// Returns the client's request, and its further bytes up to the end of a line.
 fn socks4_proxy(
     answer: u8,
     origin: Option<std::net::SocketAddr>,

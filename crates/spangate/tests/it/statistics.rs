@@ -1,4 +1,5 @@
-//! Statistics: `show stat`, `clear counters`, `stats-file` and the page (management guide §9.1, manual §4.2 stats).
+//! Statistics: `show stat`, `clear counters`, `stats-file` and the page (management guide §9.1,
+//! manual §4.2 stats).
 
 use crate::common;
 
@@ -37,7 +38,8 @@ fn number(rows: &Rows, row: &str, field: &str) -> u64 {
         .unwrap_or_else(|_| panic!("{row} {field}: {text:?}"))
 }
 
-/// The rows after a field has a value: a stream is counted at its end, which its client may see a moment earlier.
+/// The rows after a field has a value: a stream is counted at its end, which its client may see a
+/// moment earlier.
 pub fn until(socket: &Path, row: &str, field: &str, wanted: &str) -> Rows {
     let csv = until_any_holds(socket, "show stat", |csv| rows(csv)[row][field] == wanted);
     rows(&csv)

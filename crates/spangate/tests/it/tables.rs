@@ -1,4 +1,5 @@
-//! Stick tables: limits on clients, persistence, and commands that show and change tables (manual §11, management guide §9.3).
+//! Stick tables: limits on clients, persistence, and commands that show and change tables (manual
+//! §11, management guide §9.3).
 
 use crate::common;
 use crate::common::cli::ask_any;

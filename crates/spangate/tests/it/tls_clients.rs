@@ -11,7 +11,8 @@ use common::{DEFAULTS, Folder, Output, Proxy, address, listener};
 const TELL: &str = "http-request return status 200 content-type text/plain lf-string \
      \"%[ssl_fc_protocol] %[ssl_fc_cipher] sni=%[ssl_fc_sni] resumed=%[ssl_fc_is_resumed] alpn=%[ssl_fc_alpn]\\n\"";
 
-/// A proxy with these options on the bind line of `FRONT`; its frontend returns the negotiated parameters.
+/// A proxy with these options on the bind line of `FRONT`; its frontend returns the negotiated
+/// parameters.
 fn telling(folder: Folder, bind: &str, more: &str) -> (Proxy, SocketAddr) {
     let front = listener();
     let config =
@@ -307,7 +308,8 @@ fn servers_are_told_of_the_tls_of_clients_in_the_proxy_header() {
     let version = (0x21, b"TLSv1.3".to_vec());
     let common_name = (0x22, b"Some Client".to_vec());
     let own = ["--cert", &client];
-    // Bits of the client: TLS, a certificate on the connection, a certificate in the session. Then the verification result.
+    // Bits of the client: TLS, a certificate on the connection, a certificate in the session. Then
+    // the verification result.
     let (head, list, rest) = ask("cn", &own);
     assert_eq!(
         (&head[..], list),

@@ -1,4 +1,5 @@
-//! Early data of clients (RFC 8446 §2.3, RFC 8470): `allow-0rtt`, `wait-for-handshake`, `Early-Data`.
+//! Early data of clients (RFC 8446 §2.3, RFC 8470): `allow-0rtt`, `wait-for-handshake`,
+//! `Early-Data`.
 
 use crate::common;
 
@@ -121,7 +122,8 @@ fn client(early: &Early, config: &Arc<ClientConfig>) -> (ClientConnection, TcpSt
     (session, socket)
 }
 
-/// An attacker who records a client's first bytes can replay them, but cannot complete the handshake.
+/// An attacker who records a client's first bytes can replay them, but cannot complete the
+/// handshake.
 #[test]
 fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_waits_for_it() {
     let early = early("");
@@ -139,7 +141,8 @@ fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_wai
         .expect("early data");
     session.write_tls(&mut socket).expect("sent");
     let mut came = Vec::new();
-    // The proxy closes after `timeout client-hs`; it has sent its flight before, and nothing after it.
+    // The proxy closes after `timeout client-hs`; it has sent its flight before, and nothing after
+    // it.
     let _ = socket.read_to_end(&mut came);
     let mut plain = Vec::new();
     session.read_tls(&mut &came[..]).expect("records");
@@ -150,7 +153,8 @@ fn a_request_whose_client_never_ends_its_handshake_does_not_pass_a_rule_that_wai
     early.proxy.stop();
 }
 
-/// Early data is not authenticated: if a client must present a certificate, its request is served after the handshake.
+/// Early data is not authenticated: if a client must present a certificate, its request is served
+/// after the handshake.
 #[test]
 fn clients_that_show_certificates_are_served_after_the_handshake() {
     if !has("openssl") {

@@ -1,4 +1,5 @@
-//! Client hellos that choose the options of a certificate, in every form in which a client may send them.
+//! Client hellos that choose the options of a certificate, in every form in which a client may send
+//! them.
 
 use crate::common;
 
@@ -94,7 +95,8 @@ struct Listed {
     own: String,
 }
 
-/// In the list, `ONE` to `THREE` are certificates for `one.test` to `three.test`, and `CA` is the authority of clients.
+/// In the list, `ONE` to `THREE` are certificates for `one.test` to `three.test`, and `CA` is the
+/// authority of clients.
 fn listed(list: &str) -> Listed {
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let mut list = list.replace("CA", &folder.write("ca.pem", authority.pem()));
@@ -262,7 +264,8 @@ fn hellos_that_cannot_be_read_are_refused_at_once() {
         let between = [&start, other, &end].concat();
         assert_eq!(first(&between), Some(ALERT), "{other:?}");
     }
-    // A longer message than the library reads, a message of another type, a record that is too long.
+    // A longer message than the library reads, a message of another type, a record that is too
+    // long.
     for head in [[1, 1, 0, 0], [1, 0xff, 0xff, 0xff], [2, 0, 0, 100]] {
         assert_eq!(first(&record(&head)), Some(ALERT), "{head:?}");
     }
@@ -305,7 +308,8 @@ fn a_hello_without_end_holds_a_bounded_number_of_bytes() {
     let listed = listed("TWO\nONE [verify required ca-file CA] one.test\n");
     let mut stream = TcpStream::connect(listed.at).expect("a connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
-    // The message says that it has 65,535 bytes; each record has one of them, so six bytes on the wire.
+    // The message says that it has 65,535 bytes; each record has one of them, so six bytes on the
+    // wire.
     let mut records = record(&[1, 0, 0xff, 0xfb]);
     records.extend([0; HELD_BYTES_MAX / 6 + 1].chunks(1).flat_map(record));
     let ended = stream.write_all(&records).and_then(|()| {

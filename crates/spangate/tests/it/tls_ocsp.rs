@@ -63,7 +63,8 @@ impl Signer {
     }
 }
 
-/// A responder: it answers each request (DER) with the result of `answer`, and reports the first line of the request.
+/// A responder: it answers each request (DER) with the result of `answer`, and reports the first
+/// line of the request.
 fn responder(
     listener: TcpListener,
     answer: impl Fn(usize, &[u8]) -> Vec<u8> + Send + 'static,
@@ -111,7 +112,8 @@ fn with_head(response: &[u8]) -> Vec<u8> {
     [head.as_bytes(), response].concat()
 }
 
-/// A proxy that requests the status of this certificate automatically, its log, its address, and its runtime interface.
+/// A proxy that requests the status of this certificate automatically, its log, its address, and
+/// its runtime interface.
 struct Started {
     proxy: Proxy,
     log: UdpSocket,

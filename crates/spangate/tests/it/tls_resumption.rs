@@ -36,7 +36,8 @@ fn ask(config: &Arc<ClientConfig>, to: SocketAddr) -> Option<bool> {
     }
 }
 
-/// A proxy whose frontends have these names and bind lines; each tells whether the session was resumed.
+/// A proxy whose frontends have these names and bind lines; each tells whether the session was
+/// resumed.
 fn start(folder: Folder, frontends: &[(&str, &[&str])]) -> (Proxy, Vec<SocketAddr>) {
     start_with("", folder, frontends)
 }
@@ -219,7 +220,8 @@ fn the_number_of_remembered_sessions_is_that_of_the_process() {
     for (number, client) in clients.iter().enumerate() {
         assert_eq!(ask(client, at[number % 3]), Some(false), "{number}");
     }
-    // The last six. A client whose session was forgotten leaves a new one, so the first three come last.
+    // The last six. A client whose session was forgotten leaves a new one, so the first three come
+    // last.
     for (number, client) in clients.iter().enumerate().rev() {
         assert_eq!(ask(client, at[number % 3]), Some(number >= 3), "{number}");
     }

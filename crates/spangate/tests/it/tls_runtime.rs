@@ -58,7 +58,8 @@ fn der(pem: &str) -> Vec<u8> {
     certificate.to_vec()
 }
 
-/// A proxy with these options on its bind line that answers `ok`, and the socket of its runtime interface.
+/// A proxy with these options on its bind line that answers `ok`, and the socket of its runtime
+/// interface.
 fn start(folder: Folder, bind: &str) -> (Proxy, SocketAddr, std::path::PathBuf) {
     let front = listener();
     let socket = folder.root().join("cli");
@@ -123,7 +124,8 @@ fn new_handshakes_see_a_new_certificate_and_connections_go_on() {
     assert!(get(&mut after));
     assert_eq!(peer(&after), der(&second));
     assert!(get(&mut before) && get(&mut between), "they go on");
-    // A key that does not belong to the certificate is refused, and the served certificate does not change.
+    // A key that does not belong to the certificate is refused, and the served certificate does not
+    // change.
     let other = authority.issue(&["one.test"]);
     let at_key = other.find("-----BEGIN PRIVATE").expect("a key");
     let set = ask_any(
@@ -248,7 +250,8 @@ fn lists_and_authorities_change() {
         )),
         "{shown}"
     );
-    // Other authorities: a formerly trusted client is refused, even with a session that could be resumed.
+    // Other authorities: a formerly trusted client is refused, even with a session that could be
+    // resumed.
     let refused = ask("del ssl ca-file clients.pem");
     assert!(refused.contains("in use, can't be deleted!"), "{refused}");
     ask(&format!(
@@ -316,7 +319,8 @@ fn the_facts_of_the_process_count_handshakes_and_sessions_that_are_resumed() {
     }
     let client = client(&authority, None);
     let mut streams = Vec::new();
-    // Full, resumed, and with a session of a bind line that demands something else of clients, which is full too.
+    // Full, resumed, and with a session of a bind line that demands something else of clients,
+    // which is full too.
     for to in [&front, &front, &other] {
         let mut stream = connect(&client, address(to), "one.test");
         assert!(get(&mut stream));

@@ -23,7 +23,8 @@ fn log_lines(log: &UdpSocket) -> impl Fn() -> String {
     }
 }
 
-/// A backend for each server line, selected by the path. The log has `%tsc` and the error of the server connection.
+/// A backend for each server line, selected by the path. The log has `%tsc` and the error of the
+/// server connection.
 fn proxy_of(folder: Folder, lines: &[(&str, String)], log: &UdpSocket) -> (Proxy, SocketAddr) {
     let mut config = format!(
         "{DEFAULTS}\n retries 0\nfrontend f\n log {} format raw local0\n log-format \"%ST %tsc %[bc_err_str]\"\n \

@@ -1,4 +1,5 @@
-//! TLS around connections that are not HTTP: data is forwarded unchanged, and each side ends independently.
+//! TLS around connections that are not HTTP: data is forwarded unchanged, and each side ends
+//! independently.
 
 use crate::common;
 

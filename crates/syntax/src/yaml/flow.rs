@@ -1,9 +1,9 @@
 //! Lines of flow lists and maps with less indentation than YAML requires.
 //!
-//! A `]` in the column of its key, or items further left, are errors in the specification (1.2.2, section 7.4). Our parser
-//! refuses them; the libraries of most programs accept them. Such lines are indented until the parser accepts the text: within a
-//! flow list or map, blanks at the start of a line have no meaning, not even in quotes. Reported columns are those of the
-//! original text.
+//! A `]` in the column of its key, or items further left, are errors in the specification (1.2.2,
+//! section 7.4). Our parser refuses them; the libraries of most programs accept them. Such lines
+//! are indented until the parser accepts the text: within a flow list or map, blanks at the start
+//! of a line have no meaning, not even in quotes. Reported columns are those of the original text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -52,7 +52,8 @@ impl Pushed {
         }
     }
 
-    /// Indents a line within a flow list or map, and the following lines in it. False if that cannot help.
+    /// Indents a line within a flow list or map, and the following lines in it. False if that
+    /// cannot help.
     pub(super) fn push(&mut self, text: &str, line: usize, bytes_max: usize) -> bool {
         if self.lines.contains(&line) {
             return false;

@@ -38,7 +38,8 @@ fn number(out: &mut Vec<u8>, key: &str, value: u64) {
     });
 }
 
-/// One of eight spans of a trace; its identifier is at the beginning. A hard one has two identifiers of its own and a size.
+/// One of eight spans of a trace; its identifier is at the beginning. A hard one has two
+/// identifiers of its own and a size.
 fn span(out: &mut Vec<u8>, random: &mut Random, service: usize, hard: bool) {
     let route = random.below(20);
     let failed = random.below(400) == 0;

@@ -1,14 +1,16 @@
-//! How many spans a second one core takes, how many bytes a waiting span needs, and how late decisions are.
+//! How many spans a second one core takes, how many bytes a waiting span needs, and how late
+//! decisions are.
 //!
-//! `cargo run --release -p spangate-tail --example engine -- [seconds of load] [spans/s] [wait s] [templates 0/1] [hard 0/1]
-//! [segment MiB]`
+//! `cargo run --release -p spangate-tail --example engine -- [seconds of load] [spans/s] [wait s]
+//! [templates 0/1] [hard 0/1] [segment MiB]`
 //!
-//! The load: 24 services with 2 instances each, 8 spans a trace over 4 services, 10 attributes, about 434 bytes a span,
-//! batches of 512 spans of one resource; about a tenth of the traces is kept. Hard spans have three attributes more, of which
-//! two never come again.
+//! The load: 24 services with 2 instances each, 8 spans a trace over 4 services, 10 attributes,
+//! about 434 bytes a span, batches of 512 spans of one resource; about a tenth of the traces is
+//! kept. Hard spans have three attributes more, of which two never come again.
 //!
-//! Time is virtual: the engine is driven as fast as it goes, while its clock follows the load's rate. With a rate of 0 its
-//! clock is the CPU time that it took itself: that is full load, and decisions come late by all that was in their way.
+//! Time is virtual: the engine is driven as fast as it goes, while its clock follows the load's
+//! rate. With a rate of 0 its clock is the CPU time that it took itself: that is full load, and
+//! decisions come late by all that was in their way.
 #![allow(clippy::print_stdout, reason = "it is what it is for")]
 
 mod load;

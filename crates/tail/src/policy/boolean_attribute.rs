@@ -1,4 +1,5 @@
-//! `boolean_attribute`: an attribute equals. One that is no boolean reads as false, as in the Collector.
+//! `boolean_attribute`: an attribute equals. One that is no boolean reads as false, as in the
+//! Collector.
 
 use otlp::scan::Any;
 

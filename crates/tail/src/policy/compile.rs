@@ -49,7 +49,8 @@ impl std::error::Error for Refusal {}
 #[derive(Debug)]
 pub struct Compiler {
     matcher: Matcher,
-    /// What is asked, without `invert`, and the first of its bits: what several policies ask is asked once.
+    /// What is asked, without `invert`, and the first of its bits: what several policies ask is
+    /// asked once.
     asked: Vec<(PolicyKind, Bit)>,
     /// Bits of the current word.
     bits: u32,
@@ -325,7 +326,8 @@ fn plain(kind: &PolicyKind) -> PolicyKind {
     plain
 }
 
-/// The thresholds without an upper bound of policies `latency`, in ms. What is nested too deeply is refused later.
+/// The thresholds without an upper bound of policies `latency`, in ms. What is nested too deeply is
+/// refused later.
 fn thresholds(policies: &[Policy], out: &mut Vec<i64>, depth: u32) {
     let Some(depth) = depth.checked_sub(1) else {
         return;

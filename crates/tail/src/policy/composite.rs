@@ -1,5 +1,6 @@
-//! `composite`: a share of spans a second for each of several policies. The first that samples a trace owns it; it is kept
-//! as long as its policy's share of this second lasts, and else not sampled.
+//! `composite`: a share of spans a second for each of several policies. The first that samples a
+//! trace owns it; it is kept as long as its policy's share of this second lasts, and else not
+//! sampled.
 
 use super::node::{Node, sampled_if};
 use super::{Trace, Vote};
@@ -26,8 +27,8 @@ struct Sub {
 }
 
 impl Composite {
-    /// `subs`: each policy with its name, and the per cent it is given, where it is; others get what an equal division would give.
-    /// The maximum is divided among `shards`.
+    /// `subs`: each policy with its name, and the per cent it is given, where it is; others get
+    /// what an equal division would give. The maximum is divided among `shards`.
     pub fn new(
         spans_per_second_max: u64,
         subs: Vec<(&str, Node, Option<u64>)>,

@@ -1,14 +1,15 @@
-//! `latency`: the time from the earliest start to the latest end, in whole milliseconds, after any of the spans in the
-//! order of arrival: the Collector walks over them and stops at the first that fulfils it, so that a trace may match an
-//! upper bound that it passes later.
+//! `latency`: the time from the earliest start to the latest end, in whole milliseconds, after any
+//! of the spans in the order of arrival: the Collector walks over them and stops at the first that
+//! fulfils it, so that a trace may match an upper bound that it passes later.
 
 use super::BITS_MAX;
 use crate::store::Entry;
 
 /// All policies `latency` of a program.
 ///
-/// A threshold without an upper bound stays passed once it is, so that a trace needs no bit for each of them: how many of them,
-/// in ascending order, it has passed is one number, in its highest bits.
+/// A threshold without an upper bound stays passed once it is, so that a trace needs no bit for
+/// each of them: how many of them, in ascending order, it has passed is one number, in its highest
+/// bits.
 #[derive(Debug, Default)]
 pub struct Latencies {
     /// In ms, ascending, each once.

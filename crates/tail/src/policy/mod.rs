@@ -1,7 +1,8 @@
 //! The policies of `tail_sampling`, compiled.
 //!
-//! What a span or a resource says becomes bits when it arrives ([`Matcher`]); a trace has the bits of all its spans. The
-//! decision reads bits and sums only ([`Program`]). One file a policy; this one combines their votes.
+//! What a span or a resource says becomes bits when it arrives ([`Matcher`]); a trace has the bits
+//! of all its spans. The decision reads bits and sums only ([`Program`]). One file a policy; this
+//! one combines their votes.
 
 mod boolean_attribute;
 mod compile;
@@ -24,8 +25,8 @@ pub use matcher::Matcher;
 use crate::settings::{Strategy, TailSampling};
 use node::Node;
 
-/// Bits of a word: what policies ask of spans and resources, each one bit, an OTTL condition two, and all thresholds of latency
-/// together a number in the first word.
+/// Bits of a word: what policies ask of spans and resources, each one bit, an OTTL condition two,
+/// and all thresholds of latency together a number in the first word.
 pub const BITS_MAX: u32 = 64;
 
 /// Words of bits of a trace. The first one is a part of its entry; few programs have more.
@@ -43,8 +44,8 @@ pub struct Bit {
 /// Policies of one program.
 pub const POLICIES_MAX: usize = 1024;
 
-/// What one policy says of a trace. (The Collector's inverted votes are not among them: no policy of it gives any since
-/// `invert_match` votes plainly.)
+/// What one policy says of a trace. (The Collector's inverted votes are not among them: no policy
+/// of it gives any since `invert_match` votes plainly.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
     /// Keep it.
@@ -206,7 +207,8 @@ impl Program {
         self.matcher
     }
 
-    /// The name of a policy by the number that decisions and [`Program::votes`] use: `drop` policies come first.
+    /// The name of a policy by the number that decisions and [`Program::votes`] use: `drop`
+    /// policies come first.
     #[must_use]
     pub fn name(&self, policy: u16) -> Option<&str> {
         let policy = self.policies.get(usize::from(policy))?;
@@ -227,8 +229,8 @@ impl Program {
             .map(|policy| (&*policy.name, &policy.votes))
     }
 
-    /// Decides on a whole trace. Any drop policy that drops ends it; then all others vote, and one that samples is enough.
-    /// Recorded is the first that sampled with the least strict threshold.
+    /// Decides on a whole trace. Any drop policy that drops ends it; then all others vote, and one
+    /// that samples is enough. Recorded is the first that sampled with the least strict threshold.
     pub fn decide(&mut self, trace: &Trace<'_>, now_ns: u64) -> Decision {
         let mut sampled: Option<(u16, u64)> = None;
         for (at, policy) in (0_u16..).zip(&mut self.policies) {
@@ -263,8 +265,9 @@ impl Program {
         }
     }
 
-    /// Decides on a batch of spans alone, as it arrives (`span-ingest`): sampled and dropped are final, all else is pending.
-    /// A drop policy that does not match may still match later spans, so nothing is sampled then.
+    /// Decides on a batch of spans alone, as it arrives (`span-ingest`): sampled and dropped are
+    /// final, all else is pending. A drop policy that does not match may still match later spans,
+    /// so nothing is sampled then.
     pub fn decide_batch(&mut self, trace: &Trace<'_>, now_ns: u64) -> Decision {
         let mut drop_pending = false;
         for (at, policy) in (0_u16..).zip(&mut self.policies) {

@@ -16,7 +16,8 @@ pub enum Node {
     Bits(Bit),
     /// So many thresholds are passed.
     Passed(Passed, u64),
-    /// Some span has this bit, for two bounds: whether it may become false again as spans arrive, which span-ingest refuses.
+    /// Some span has this bit, for two bounds: whether it may become false again as spans arrive,
+    /// which span-ingest refuses.
     Window(Bit),
     /// No span and no resource has any (`invert_match`).
     NoBits(Bit),
@@ -44,7 +45,8 @@ pub enum Node {
 const ALWAYS: u64 = 0;
 
 impl Node {
-    /// The vote, and the sampling threshold that it stands for (56 bits; 0 for all but `probabilistic`).
+    /// The vote, and the sampling threshold that it stands for (56 bits; 0 for all but
+    /// `probabilistic`).
     pub fn vote(&mut self, trace: &Trace<'_>, now_ns: u64) -> (Vote, u64) {
         let vote = match self {
             Node::Always => Vote::Sampled,
@@ -93,7 +95,8 @@ pub fn sampled_if(yes: bool) -> Vote {
     if yes { Vote::Sampled } else { Vote::NotSampled }
 }
 
-/// `and`: the first that does not sample or fails ends it; else sampled, with the strictest threshold.
+/// `and`: the first that does not sample or fails ends it; else sampled, with the strictest
+/// threshold.
 fn all(nodes: &mut [Node], trace: &Trace<'_>, now_ns: u64) -> (Vote, u64) {
     let mut strictest = ALWAYS;
     for node in nodes {

@@ -1,4 +1,5 @@
-//! `numeric_attribute`: an attribute within bounds. One that is no integer reads as 0, as in the Collector.
+//! `numeric_attribute`: an attribute within bounds. One that is no integer reads as 0, as in the
+//! Collector.
 
 use otlp::scan::Any;
 

@@ -1,5 +1,6 @@
-//! `ottl_condition`: conditions on spans and on span events; any that is true is enough. The walk over the spans of a trace
-//! ends at the first that is true, or at the first that fails unless errors are to be ignored.
+//! `ottl_condition`: conditions on spans and on span events; any that is true is enough. The walk
+//! over the spans of a trace ends at the first that is true, or at the first that fails unless
+//! errors are to be ignored.
 
 use crate::settings::ErrorMode;
 use otlp::scan::{Around, Keys, Slots};

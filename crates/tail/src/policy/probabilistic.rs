@@ -1,5 +1,5 @@
-//! `probabilistic`: a share of all traces, by a hash of their identifiers (FNV-1a of 64 bits over the salt, then the
-//! identifier), so that all collectors with the same salt keep the same ones.
+//! `probabilistic`: a share of all traces, by a hash of their identifiers (FNV-1a of 64 bits over
+//! the salt, then the identifier), so that all collectors with the same salt keep the same ones.
 
 use super::node::sampled_if;
 use super::{Trace, Vote};
@@ -37,8 +37,8 @@ impl Probabilistic {
     }
 }
 
-/// `ratio` of 2^64 - 1: the product to 64 significant bits (to the nearest, then to even), then the whole part. The
-/// Collector computes it so.
+/// `ratio` of 2^64 - 1: the product to 64 significant bits (to the nearest, then to even), then the
+/// whole part. The Collector computes it so.
 fn share(ratio: f64) -> u64 {
     if ratio.is_nan() || ratio <= 0.0 {
         return 0;

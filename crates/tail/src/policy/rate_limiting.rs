@@ -1,5 +1,6 @@
-//! `rate_limiting` and `bytes_limiting`: a bucket of tokens, one a span or a byte. A trace takes as many as it has, or none
-//! and is not sampled; one that needs more than the bucket holds never passes.
+//! `rate_limiting` and `bytes_limiting`: a bucket of tokens, one a span or a byte. A trace takes as
+//! many as it has, or none and is not sampled; one that needs more than the bucket holds never
+//! passes.
 
 /// A bucket of tokens.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
-//! `string_attribute`: an attribute is one of some texts, or some regular expression is found in it.
+//! `string_attribute`: an attribute is one of some texts, or some regular expression is found in
+//! it.
 //!
-//! The Collector keeps results of regular expressions in a cache; here they run in linear time and need none.
+//! The Collector keeps results of regular expressions in a cache; here they run in linear time and
+//! need none.
 
 use otlp::scan::Any;
 use ottl::pattern;
@@ -28,7 +30,8 @@ impl Texts {
         ))
     }
 
-    /// An attribute matches; `on_span` as an empty text matches only on a resource. What is no text reads as empty.
+    /// An attribute matches; `on_span` as an empty text matches only on a resource. What is no text
+    /// reads as empty.
     pub fn matches(&self, value: Any<'_>, on_span: bool) -> bool {
         let text = match value {
             Any::Text(text) => text,

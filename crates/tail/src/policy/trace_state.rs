@@ -1,4 +1,5 @@
-//! `trace_state`: a span's W3C tracestate has a key with one of some values. A state that is malformed has none.
+//! `trace_state`: a span's W3C tracestate has a key with one of some values. A state that is
+//! malformed has none.
 
 use otlp::tracestate;
 

@@ -163,7 +163,8 @@ impl Shard {
             headers: &mut self.headers,
             learn: &mut self.learn,
         };
-        // Identifiers of traces that are kept apart are not those of their spans, which are kept whole.
+        // Identifiers of traces that are kept apart are not those of their spans, which are kept
+        // whole.
         let reads = self.options.templates && !by_service;
         (how, reads.then_some(known))
     }
@@ -171,7 +172,8 @@ impl Shard {
     /// Takes an `ExportTraceServiceRequest`, whole or not at all.
     ///
     /// # Errors
-    /// [`Rejected::Malformed`]: never send it again. [`Rejected::Refused`]: there is no room, try later.
+    /// [`Rejected::Malformed`]: never send it again. [`Rejected::Refused`]: there is no room, try
+    /// later.
     pub fn accept(&mut self, request: &[u8], now_ns: u64) -> Result<Accepted, Rejected> {
         self.clock(now_ns);
         let mut scanner = std::mem::take(&mut self.scanner);
@@ -272,8 +274,8 @@ impl Shard {
         debug_assert_eq!(intake.spans, spans, "the same spans were found");
     }
 
-    /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
-    /// after their decision.
+    /// Looks for the traces of all spans; gives how many spans are of none that waits, and the
+    /// bytes of those that come after their decision.
     pub(super) fn find(&mut self, intake: &Intake) -> (u64, u64) {
         self.decisions.flush();
         self.decided_early = false;
@@ -282,8 +284,9 @@ impl Shard {
         let (mut new, mut late_bytes) = (0, 0);
         for group in intake.notes.chunks(FOUND_TOGETHER) {
             let start = places.len();
-            // The words of the index first, then what they say, which need not be right, then the decisions on traces that do
-            // not wait, then the entries: loops of misses that do not wait for each other.
+            // The words of the index first, then what they say, which need not be right, then the
+            // decisions on traces that do not wait, then the entries: loops of misses that do not
+            // wait for each other.
             let touched = group.iter().fold(0, |touched, note| {
                 touched ^ self.table.touch_word(note.hash)
             });
@@ -327,7 +330,8 @@ impl Shard {
         self.table.pending().saturating_add(new) > self.traces_max
     }
 
-    /// The new traces of a request that was looked for; exact where they may pass `num_traces`, else the spans of them.
+    /// The new traces of a request that was looked for; exact where they may pass `num_traces`,
+    /// else the spans of them.
     pub(super) fn new_traces(&mut self, intake: &Intake, new_spans: u64) -> u64 {
         if !self.may_be_full(new_spans) {
             return new_spans;
@@ -354,7 +358,8 @@ impl Shard {
         traces
     }
 
-    /// Bytes of what leaves so that so many more traces have places: the oldest are decided, and may be kept.
+    /// Bytes of what leaves so that so many more traces have places: the oldest are decided, and
+    /// may be kept.
     fn early_bytes(&self, early: u64, intake: &Intake) -> u64 {
         let oldest = self.table.waiting().take(early as usize);
         let mut bytes = oldest
@@ -367,10 +372,12 @@ impl Shard {
         bytes
     }
 
-    /// Reserves room for what a request brings, at most; gives the bytes, which are released once it is taken.
+    /// Reserves room for what a request brings, at most; gives the bytes, which are released once
+    /// it is taken.
     ///
-    /// Where `num_traces` has no room for its new traces, and nobody waits for that (`block_on_overflow`), the oldest are decided
-    /// early as it is taken. A request that brings more of them than there can ever be is taken when nothing waits.
+    /// Where `num_traces` has no room for its new traces, and nobody waits for that
+    /// (`block_on_overflow`), the oldest are decided early as it is taken. A request that brings
+    /// more of them than there can ever be is taken when nothing waits.
     pub(super) fn admit(
         &mut self,
         intake: &Intake,
@@ -397,8 +404,8 @@ impl Shard {
         Ok(growth)
     }
 
-    /// Reserves what templates may learn from a request, if there is room; gives the bytes, which are released once it is
-    /// taken.
+    /// Reserves what templates may learn from a request, if there is room; gives the bytes, which
+    /// are released once it is taken.
     pub(super) fn reserve_learning(&mut self) -> u64 {
         let mut left = (self.budget.bytes_max() / LEARN_PART).min(LEARN_BYTES_MAX);
         if !self.options.templates || !self.budget.reserve(left) {

@@ -135,7 +135,8 @@ impl Shard {
         if let Some(number) = self.table.find(note.hash, &note.id) {
             return Some(number);
         }
-        // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
+        // That it is not remembered was seen before, and holds unless traces are decided while a
+        // request is taken.
         let decided =
             place == LATE || self.decided_early || self.trace_bytes_max > 0 || self.span_ingest;
         if decided {
@@ -181,7 +182,8 @@ impl Shard {
         self.use_header(arrival.header, 0);
     }
 
-    /// The current segment uses a header; there is one afterwards, with room for a span of so many bytes.
+    /// The current segment uses a header; there is one afterwards, with room for a span of so many
+    /// bytes.
     fn use_header(&mut self, header: u32, span_bytes: usize) {
         let segment = self
             .log

@@ -1,4 +1,5 @@
-//! Deciding: traces that are due, that make room for others, that are too large, or left at the end.
+//! Deciding: traces that are due, that make room for others, that are too large, or left at the
+//! end.
 
 use super::output::Mark;
 use super::{Decider, Progress, Shard};
@@ -20,15 +21,18 @@ const RECORDS_TOGETHER: usize = 8;
 /// Spans of them, but for the last one.
 const GROUP_SPANS_MAX: u32 = 1024;
 
-/// Records of a kept trace that are brought near together with those of others; what comes after them is read one by one.
+/// Records of a kept trace that are brought near together with those of others; what comes after
+/// them is read one by one.
 const TOUCHED_MAX: usize = 32;
 
-/// Segments that a tick gives back: the system takes a part of a millisecond for each that is not kept for later.
+/// Segments that a tick gives back: the system takes a part of a millisecond for each that is not
+/// kept for later.
 const RELEASES_MAX: usize = 8;
 
 impl Shard {
-    /// Decides on traces that are due, at most `traces_max` of them and about [`Options::tick_spans_max`] kept spans or 8 MiB of them, and
-    /// gives back what they held. Call it every few milliseconds, and again soon if there is more.
+    /// Decides on traces that are due, at most `traces_max` of them and about
+    /// [`Options::tick_spans_max`] kept spans or 8 MiB of them, and gives back what they held. Call
+    /// it every few milliseconds, and again soon if there is more.
     ///
     /// [`Options::tick_spans_max`]: super::Options::tick_spans_max
     pub fn tick(&mut self, now_ns: u64, traces_max: u64) -> Progress {
@@ -36,8 +40,8 @@ impl Shard {
         self.work(traces_max, Shard::due)
     }
 
-    /// Decides on all traces that wait, or drops them if that is how it is set; as much of them as [`Shard::tick`] does.
-    /// Call it until there are no more, after the last request.
+    /// Decides on all traces that wait, or drops them if that is how it is set; as much of them as
+    /// [`Shard::tick`] does. Call it until there are no more, after the last request.
     pub fn shutdown(&mut self, now_ns: u64, traces_max: u64) -> Progress {
         self.clock(now_ns);
         if !self.drop_pending_on_shutdown {
@@ -80,8 +84,8 @@ impl Shard {
         self.end(progress)
     }
 
-    /// Decides on a group of traces, each as a whole; gives how many there were. All are decided before any is written, so
-    /// that the cache misses of one step overlap.
+    /// Decides on a group of traces, each as a whole; gives how many there were. All are decided
+    /// before any is written, so that the cache misses of one step overlap.
     fn settle_group(&mut self, most: u64, next: impl Fn(&mut Shard) -> Option<u64>) -> u64 {
         let mut group = std::mem::take(&mut self.scratch.group);
         group.clear();
@@ -162,8 +166,8 @@ impl Shard {
         (now_ms.wrapping_sub(entry.arrived_ms) >= wait_ms).then_some(number)
     }
 
-    /// Takes a trace out of the table: what was known of it, and its hash. Its further words of bits are in the scratch space
-    /// until the next one is taken.
+    /// Takes a trace out of the table: what was known of it, and its hash. Its further words of
+    /// bits are in the scratch space until the next one is taken.
     fn take(&mut self, number: u64) -> Option<(Entry, u64)> {
         let id = self.table.get(number)?.id;
         let hash = xxh3_64_with_seed(&id, self.options.seed);
@@ -299,7 +303,8 @@ impl Shard {
         }
     }
 
-    /// Makes room for a new trace: the oldest is decided before its time, on the spans that have come.
+    /// Makes room for a new trace: the oldest is decided before its time, on the spans that have
+    /// come.
     pub(super) fn decide_oldest(&mut self) {
         let Some((number, _)) = self.table.oldest() else {
             return;
@@ -328,7 +333,8 @@ impl Shard {
         }
     }
 
-    /// Decides on the traces that a batch of spans belonged to, where each batch is decided on as it comes.
+    /// Decides on the traces that a batch of spans belonged to, where each batch is decided on as
+    /// it comes.
     pub(super) fn decide_touched(&mut self) {
         if self.scratch.touched.is_empty() {
             return;

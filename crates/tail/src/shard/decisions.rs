@@ -1,7 +1,8 @@
 //! What was decided, for spans that come late: as the Collector remembers it.
 //!
-//! Without `decision_cache` one memory has the last decisions of both kinds. With it each kind has a memory of its own, so that
-//! many traces that are dropped push out none that is kept, and a decision that a late span follows is as new as one just made.
+//! Without `decision_cache` one memory has the last decisions of both kinds. With it each kind has
+//! a memory of its own, so that many traces that are dropped push out none that is kept, and a
+//! decision that a late span follows is as new as one just made.
 
 use super::memory::{Memory, Past};
 use crate::settings::TailSampling;
@@ -28,7 +29,8 @@ impl Decisions {
 
     /// For one of `settings.shards` shards, within so many bytes.
     ///
-    /// Each kind has at least as many as its cache is to have, and as the Collector remembers without one: `num_traces`.
+    /// Each kind has at least as many as its cache is to have, and as the Collector remembers
+    /// without one: `num_traces`.
     pub fn new(settings: &TailSampling, bytes_max: u64) -> Decisions {
         let shards = u64::from(settings.shards.max(1));
         let least = settings.traces_max;

@@ -10,7 +10,8 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 /// Spans of a request that are noted at once; one that has more is read twice.
 pub const SPANS_MAX: usize = 16 << 10;
 
-/// Bytes of spans that are written with templates while a request is read; those of others are written when they are taken.
+/// Bytes of spans that are written with templates while a request is read; those of others are
+/// written when they are taken.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// A span.
@@ -190,7 +191,8 @@ impl Intake {
         self.runs.push(run);
     }
 
-    /// Reads what [`Intake::span`] will of the templates of spans, so that the cache misses overlap, and gives their tags.
+    /// Reads what [`Intake::span`] will of the templates of spans, so that the cache misses
+    /// overlap, and gives their tags.
     #[inline]
     pub fn touch(&self, known: &Known<'_>, messages: &[&[u8]], tags: &mut [Tag; GROUP]) {
         let found = self.runs.last().and_then(|run| run.header);
@@ -200,8 +202,8 @@ impl Intake {
         for (message, tag) in messages.iter().zip(&mut *tags) {
             *tag = Tag::of(message.get(ID_FIELD_BYTES..).unwrap_or_default());
         }
-        // Where the templates are first, then what they say: loops of misses that do not wait for each other. Plans are few,
-        // and near anyway.
+        // Where the templates are first, then what they say: loops of misses that do not wait for
+        // each other. Plans are few, and near anyway.
         let firsts = tags.map(|tag| templates.first(tag));
         touch(&firsts);
     }
@@ -259,7 +261,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Reads a span with a template of its service, and writes it; false if there is none that it fits.
+    /// Reads a span with a template of its service, and writes it; false if there is none that it
+    /// fits.
     #[inline]
     fn read<'a>(
         &mut self,

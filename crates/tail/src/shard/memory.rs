@@ -1,8 +1,9 @@
 //! The memory of decisions, for spans that come late.
 //!
-//! Four generations of buckets of 64 bytes; a decision is a word of 64 bits: 47 bits of the trace's hash, its policy, and
-//! whether it was kept. Before the newest generation is full, the oldest is forgotten, some of it with every decision, so that
-//! this is no stall however many decisions there are. A trace is taken for another with a probability of about 2^-42 a look-up.
+//! Four generations of buckets of 64 bytes; a decision is a word of 64 bits: 47 bits of the trace's
+//! hash, its policy, and whether it was kept. Before the newest generation is full, the oldest is
+//! forgotten, some of it with every decision, so that this is no stall however many decisions there
+//! are. A trace is taken for another with a probability of about 2^-42 a look-up.
 
 /// Words of a bucket, which is a cache line.
 const WAYS: usize = 8;
@@ -68,11 +69,13 @@ pub struct Memory {
 /// Of all generations but the newest, what is not being forgotten: these have the last decisions.
 const PARTS: u64 = (GENERATIONS as u64 - 1) * FORGET_PART - 1;
 
-/// Bytes of a decision in a generation, which is half full at most, so that there is nearly always a place.
+/// Bytes of a decision in a generation, which is half full at most, so that there is nearly always
+/// a place.
 const DECISION_BYTES: u64 = 2 * size_of::<u64>() as u64;
 
 impl Memory {
-    /// One that remembers at least the last `decisions`, or as many as are sure to have room in `bytes_max`.
+    /// One that remembers at least the last `decisions`, or as many as are sure to have room in
+    /// `bytes_max`.
     #[must_use]
     pub fn within(decisions: u64, bytes_max: u64) -> Memory {
         let each = bytes_max / (DECISION_BYTES * GENERATIONS as u64);
@@ -250,7 +253,8 @@ impl Memory {
         }
     }
 
-    /// The word of a decision, with the age of its generation, of which the newest has 0, and when that began.
+    /// The word of a decision, with the age of its generation, of which the newest has 0, and when
+    /// that began.
     fn find(&self, hash: u64) -> Option<(usize, u64, u64)> {
         if self.buckets == 0 {
             return None;

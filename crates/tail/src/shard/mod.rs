@@ -1,11 +1,12 @@
-//! A shard: takes requests, keeps their spans until their traces are decided, and gives out those that are kept.
+//! A shard: takes requests, keeps their spans until their traces are decided, and gives out those
+//! that are kept.
 //!
-//! The driver calls [`Shard::accept`] with a request and [`Shard::tick`] every few milliseconds, sends what
-//! [`Shard::pop`] gives, and says what became of it with [`Shard::acked`] or [`Shard::lost`]. A shard is used by one
-//! thread; only the [`Budget`] is shared.
+//! The driver calls [`Shard::accept`] with a request and [`Shard::tick`] every few milliseconds,
+//! sends what [`Shard::pop`] gives, and says what became of it with [`Shard::acked`] or
+//! [`Shard::lost`]. A shard is used by one thread; only the [`Budget`] is shared.
 //!
-//! Invariants, which tests check after every step: the [`Account`] adds up; its pending spans are those of the table; what
-//! the shard holds is what it charges the budget with.
+//! Invariants, which tests check after every step: the [`Account`] adds up; its pending spans are
+//! those of the table; what the shard holds is what it charges the budget with.
 
 mod accept;
 mod arrive;
@@ -44,13 +45,16 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Bytes of kept spans that are not settled yet, from where on no more traces are decided.
     pub export_bytes_max: u64,
-    /// Wait after a root that ends its trace ([`Shard::heed_roots`]), where `wait_after_root_ns` is not set; 0: none.
+    /// Wait after a root that ends its trace ([`Shard::heed_roots`]), where `wait_after_root_ns` is
+    /// not set; 0: none.
     pub end_wait_ns: u64,
-    /// Kept spans that a tick writes, about, so that it takes a millisecond or two; a trace is not divided.
+    /// Kept spans that a tick writes, about, so that it takes a millisecond or two; a trace is not
+    /// divided.
     pub tick_spans_max: u64,
     /// Secret of the hashes.
     pub seed: u64,
-    /// Keep only what differs from a template of spans with the same name, which takes about a quarter of the memory.
+    /// Keep only what differs from a template of spans with the same name, which takes about a
+    /// quarter of the memory.
     pub templates: bool,
     /// Record the policy in the scopes of kept spans (`tailsampling.policy`).
     pub record_policy: bool,
@@ -118,13 +122,15 @@ impl Decider {
 #[derive(Debug)]
 pub struct Shard {
     decider: Decider,
-    /// Set in traces whose root came, where those without one are dropped (`discard_orphans`, which has no policies beside it).
+    /// Set in traces whose root came, where those without one are dropped (`discard_orphans`, which
+    /// has no policies beside it).
     root_bit: u64,
     /// Policies ask more than the first word of bits holds.
     has_words: bool,
     options: Options,
     wait_ms: u32,
-    /// After a root: that of the settings, else that of the options, which counts for some roots only.
+    /// After a root: that of the settings, else that of the options, which counts for some roots
+    /// only.
     wait_after_root_ns: u64,
     /// Every root counts.
     every_root: bool,
@@ -148,7 +154,8 @@ pub struct Shard {
     log: Log,
     headers: Headers,
     decisions: Decisions,
-    /// Traces whose root came, and when they are due; the wait after a root is constant, so that they are in order.
+    /// Traces whose root came, and when they are due; the wait after a root is constant, so that
+    /// they are in order.
     rooted: Queue<(u64, u64)>,
     builder: Builder,
     ready: VecDeque<Batch>,
@@ -168,7 +175,8 @@ pub struct Shard {
 
 /// The part of the budget that remembered decisions may take.
 const MEMORY_PART: u64 = 8;
-/// Bytes that templates may learn from one request, at most, and the part of the budget that they are.
+/// Bytes that templates may learn from one request, at most, and the part of the budget that they
+/// are.
 const LEARN_BYTES_MAX: u64 = 64 << 10;
 const LEARN_PART: u64 = 16;
 
@@ -292,8 +300,9 @@ impl Shard {
         self.wait_ms = (wait_ns / 1_000_000).min(1 << 30) as u32;
     }
 
-    /// Whether roots of requests to come end their traces: nothing but stragglers comes after them, so that the trace is due
-    /// [`Options::end_wait_ns`] later even where the settings have no wait after a root.
+    /// Whether roots of requests to come end their traces: nothing but stragglers comes after them,
+    /// so that the trace is due [`Options::end_wait_ns`] later even where the settings have no wait
+    /// after a root.
     pub fn heed_roots(&mut self, they_end: bool) {
         self.heeds_roots = self.every_root || they_end;
     }
@@ -358,8 +367,8 @@ impl Shard {
         self.ready.pop_front()
     }
 
-    /// The back end has spans of a batch that [`Shard::pop`] gave; `bytes` of it are not held any more (all of them at
-    /// once, or none until the last).
+    /// The back end has spans of a batch that [`Shard::pop`] gave; `bytes` of it are not held any
+    /// more (all of them at once, or none until the last).
     pub fn acked(&mut self, spans: u64, bytes: u64) {
         self.settle(spans, bytes, None);
     }

@@ -135,8 +135,8 @@ impl Builder {
         self.groups.len() - 1
     }
 
-    /// All that was added, as one request; none if that is nothing. `name` gives the name that is recorded for a policy;
-    /// without it nothing is.
+    /// All that was added, as one request; none if that is nothing. `name` gives the name that is
+    /// recorded for a policy; without it nothing is.
     pub fn finish<'n>(&mut self, name: Option<&Names<'_, 'n>>) -> Option<Batch> {
         if self.spans == 0 {
             return None;
@@ -194,7 +194,8 @@ impl Builder {
     }
 }
 
-/// Writes the fields of a `ScopeSpans` again, with what was decided among the attributes of its scope.
+/// Writes the fields of a `ScopeSpans` again, with what was decided among the attributes of its
+/// scope.
 fn record<'n>(scope_fields: &[u8], mark: Mark, name: &Names<'_, 'n>, out: &mut Vec<u8>) {
     let policy = mark.policy.and_then(|policy| name(policy, None));
     let sub = mark.policy.zip(mark.sub);

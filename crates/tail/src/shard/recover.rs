@@ -1,4 +1,5 @@
-//! What outlives a process: decisions go out as they are made, and come back when what was left is taken again.
+//! What outlives a process: decisions go out as they are made, and come back when what was left is
+//! taken again.
 
 use super::Shard;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -20,7 +21,8 @@ pub fn shard_of(id: &[u8; 16], seed: u64, shards: u32) -> u32 {
     part(xxh3_64_with_seed(id, seed), shards as usize) as u32
 }
 
-/// The part that a hash belongs to. Bits of it that the index of a shard does not use, so that each fills all of its tables.
+/// The part that a hash belongs to. Bits of it that the index of a shard does not use, so that each
+/// fills all of its tables.
 pub(super) fn part(hash: u64, parts: usize) -> usize {
     (((hash >> 32 & 0xffff) * parts as u64) >> 16) as usize
 }
@@ -31,8 +33,8 @@ impl Shard {
         self.decided = Some(Vec::new());
     }
 
-    /// Decisions that were made since the last time. What must outlive the process is to be written before anything is
-    /// forgotten that they are about.
+    /// Decisions that were made since the last time. What must outlive the process is to be written
+    /// before anything is forgotten that they are about.
     pub fn take_decided(&mut self) -> Vec<Decided> {
         self.decided
             .as_mut()
@@ -47,8 +49,9 @@ impl Shard {
         }
     }
 
-    /// Remembers decisions of an earlier process, in the order in which they were made, and as many as before beside them. Spans of these traces
-    /// count as late. To be called before anything is accepted.
+    /// Remembers decisions of an earlier process, in the order in which they were made, and as many
+    /// as before beside them. Spans of these traces count as late. To be called before anything is
+    /// accepted.
     pub fn recall_decided(&mut self, decided: &[Decided], now_ns: u64) {
         self.clock(now_ns);
         self.decisions.grow(decided.len() as u64);
@@ -65,8 +68,9 @@ impl Shard {
         self.charge();
     }
 
-    /// Traces that came below the first number are decided and written; the second is the number of the next trace. What was
-    /// accepted by now is done with once the first has reached what the second is now.
+    /// Traces that came below the first number are decided and written; the second is the number of
+    /// the next trace. What was accepted by now is done with once the first has reached what the
+    /// second is now.
     #[must_use]
     pub fn window(&self) -> (u64, u64) {
         (self.table.head(), self.table.tail())

@@ -1,4 +1,5 @@
-//! One request for many shards: it is scanned once, where it was read, and each shard gets what is its own.
+//! One request for many shards: it is scanned once, where it was read, and each shard gets what is
+//! its own.
 
 use super::intake::{How, Intake, Note, Run};
 use super::recover::part;
@@ -58,7 +59,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// For `settings.shards` shards of `tail_sampling`; settings and options are those of the shards.
+    /// For `settings.shards` shards of `tail_sampling`; settings and options are those of the
+    /// shards.
     ///
     /// # Errors
     /// As [`Shard::tail_sampling`].
@@ -175,8 +177,9 @@ impl Divide<'_, '_, '_> {
 }
 
 impl Shard {
-    /// Reserves room for a chunk: when all shards have done so for theirs, the request is accepted, and each takes its
-    /// chunk with [`Shard::accept_chunk`]; if one refuses, the others are told with [`Shard::cancel_chunk`].
+    /// Reserves room for a chunk: when all shards have done so for theirs, the request is accepted,
+    /// and each takes its chunk with [`Shard::accept_chunk`]; if one refuses, the others are told
+    /// with [`Shard::cancel_chunk`].
     ///
     /// # Errors
     /// There is no room.

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that are held, and how many may be. Shared by all shards; each charges what it holds, which is exact: segments,
-/// pages of the trace table, its index, headers, the memory of decisions, and output until it is settled.
+/// Bytes that are held, and how many may be. Shared by all shards; each charges what it holds,
+/// which is exact: segments, pages of the trace table, its index, headers, the memory of decisions,
+/// and output until it is settled.
 #[derive(Debug)]
 pub struct Budget {
     used_bytes: AtomicU64,
     bytes_max: u64,
 }
 
-/// There is no room. The sender keeps its spans and tries again (gRPC `RESOURCE_EXHAUSTED` with `RetryInfo`, HTTP 429 with
-/// `Retry-After`).
+/// There is no room. The sender keeps its spans and tries again (gRPC `RESOURCE_EXHAUSTED` with
+/// `RetryInfo`, HTTP 429 with `Retry-After`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// When there will be room, from now: the expiry of the oldest segment where that is known.
@@ -51,8 +52,8 @@ impl Budget {
         self.bytes_max
     }
 
-    /// Takes so many bytes, all or none: for the body of a request before it is read. Give them back with
-    /// [`Budget::release`] once the request is accepted or refused.
+    /// Takes so many bytes, all or none: for the body of a request before it is read. Give them
+    /// back with [`Budget::release`] once the request is accepted or refused.
     #[must_use]
     pub fn reserve(&self, bytes: u64) -> bool {
         let add = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);

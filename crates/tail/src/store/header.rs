@@ -12,13 +12,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// A header that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that a header takes beside its own, with its set of templates and its places in the tables of both.
+/// Bytes that a header takes beside its own, with its set of templates and its places in the tables
+/// of both.
 pub const HEADER_BYTES: u64 = 256;
 
 /// One header.
 #[derive(Debug)]
 pub struct Header {
-    /// The fields of `ResourceSpans` but for its scopes, then those of `ScopeSpans` but for its spans.
+    /// The fields of `ResourceSpans` but for its scopes, then those of `ScopeSpans` but for its
+    /// spans.
     bytes: Box<[u8]>,
     resource_len: u32,
     /// Another one with the same hash.
@@ -89,7 +91,8 @@ impl Headers {
         xxh3_64_with_seed(scope_fields, resource_hash)
     }
 
-    /// The hash of a resource's fields; `seed` is secret, so that senders cannot make hashes collide.
+    /// The hash of a resource's fields; `seed` is secret, so that senders cannot make hashes
+    /// collide.
     #[must_use]
     pub fn resource_hash(resource_fields: &[u8], seed: u64) -> u64 {
         xxh3_64_with_seed(resource_fields, seed)
@@ -151,8 +154,8 @@ impl Headers {
         set.map_or(b"", |templates| templates.first_of(kept))
     }
 
-    /// The header of these fields, unless its templates did not do: then it is forgotten, so that another one is made with
-    /// others, and stays as long as its segments.
+    /// The header of these fields, unless its templates did not do: then it is forgotten, so that
+    /// another one is made with others, and stays as long as its segments.
     pub fn current(&mut self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<Found> {
         let at = self.find(hash, resource, scope)?;
         let header = self.slots.get(at as usize)?;
@@ -211,8 +214,8 @@ impl Headers {
     }
 }
 
-/// A hash of the namespace and the name of the service that a resource is of, from the fields of a `ResourceSpans`; none if
-/// it has no name.
+/// A hash of the namespace and the name of the service that a resource is of, from the fields of a
+/// `ResourceSpans`; none if it has no name.
 fn service(resource_fields: &[u8], seed: u64) -> Option<u64> {
     let (resource, _) = scan::frame(resource_fields, &mut Vec::new()).ok()?;
     let value = |name: &str| {

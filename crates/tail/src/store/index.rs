@@ -1,8 +1,8 @@
 //! From a trace's identifier to its place: open addressing over words of 64 bits.
 //!
-//! A word is a tag (31 bits of the hash, and one that says that it is used) and the low 32 bits of the trace's number. The
-//! place of a word follows from its tag, so that nothing but the words is read to grow or to remove. There are many small
-//! tables, so that growing one is no stall.
+//! A word is a tag (31 bits of the hash, and one that says that it is used) and the low 32 bits of
+//! the trace's number. The place of a word follows from its tag, so that nothing but the words is
+//! read to grow or to remove. There are many small tables, so that growing one is no stall.
 
 /// Tables of an index.
 const TABLES: usize = 256;

@@ -1,9 +1,11 @@
 //! The span log: segments in the order of arrival.
 //!
-//! A record is the address of the trace's previous record, its header and its length (16 bytes), then the span. Where a
-//! span begins with its trace's identifier, as encoders write it, those 18 bytes are left out: the table has them; of such a
-//! span only what differs from a template of its service is kept, where there is one. A segment is given back as a whole,
-//! once every trace that was there when it was sealed is decided; nothing is done for a record of a trace that is dropped.
+//! A record is the address of the trace's previous record, its header and its length (16 bytes),
+//! then the span. Where a span begins with its trace's identifier, as encoders write it, those 18
+//! bytes are left out: the table has them; of such a span only what differs from a template of its
+//! service is kept, where there is one. A segment is given back as a whole, once every trace that
+//! was there when it was sealed is decided; nothing is done for a record of a trace that is
+//! dropped.
 
 use std::collections::VecDeque;
 
@@ -102,7 +104,8 @@ impl Log {
             // A segment each for those that are too large, and halves of others around them.
             return need * 2 + segment * 2;
         }
-        // A segment is left where the next record does not fit: at most one record less one byte stays empty.
+        // A segment is left where the next record does not fit: at most one record less one byte
+        // stays empty.
         let usable = (segment - record + 1).max(segment / 2).max(1);
         let segments = if record * 2 > segment {
             records
@@ -120,8 +123,8 @@ impl Log {
         (len > 0).then(|| self.first.wrapping_add(len - 1))
     }
 
-    /// Makes room for a record in the current segment, or begins the next; gives its number. `traces_end` is the number
-    /// that the next new trace gets.
+    /// Makes room for a record in the current segment, or begins the next; gives its number.
+    /// `traces_end` is the number that the next new trace gets.
     #[inline]
     pub fn segment_for(&mut self, span_bytes: usize, traces_end: u64, now_ns: u64) -> u32 {
         let need = span_bytes + RECORD_BYTES;
@@ -217,8 +220,8 @@ impl Log {
         })
     }
 
-    /// Follows the chains of many traces together, so many records each, so that their cache misses overlap; `chains` has
-    /// their last records before.
+    /// Follows the chains of many traces together, so many records each, so that their cache misses
+    /// overlap; `chains` has their last records before.
     pub fn touch(&self, chains: &mut Vec<u64>, records_max: usize) {
         for _ in 0..records_max {
             chains.retain_mut(|at| {
@@ -231,8 +234,8 @@ impl Log {
         }
     }
 
-    /// Gives back the oldest segment, if all traces below `decided` are decided and none of its records is needed any
-    /// more: its number, and the headers that it used are put in `headers`.
+    /// Gives back the oldest segment, if all traces below `decided` are decided and none of its
+    /// records is needed any more: its number, and the headers that it used are put in `headers`.
     pub fn release(&mut self, decided: u64, headers: &mut Vec<u32>) -> Option<u32> {
         let oldest = self.segments.front()?;
         if oldest.traces_end > decided {

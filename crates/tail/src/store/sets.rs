@@ -1,5 +1,5 @@
-//! Templates, a set of them for each service and scope: all processes of a service name and write their spans alike, so that
-//! what one of them sent serves the others.
+//! Templates, a set of them for each service and scope: all processes of a service name and write
+//! their spans alike, so that what one of them sent serves the others.
 //!
 //! A set goes with the last header that has it.
 
@@ -40,8 +40,8 @@ impl Sets {
         Some(&self.sets.get(at as usize)?.templates)
     }
 
-    /// A new header gets the set of this key: a new one if there is none, or if its templates did not do. Whoever makes keys
-    /// collide makes his own spans be kept as they came.
+    /// A new header gets the set of this key: a new one if there is none, or if its templates did
+    /// not do. Whoever makes keys collide makes his own spans be kept as they came.
     pub fn join(&mut self, key: u64) -> u32 {
         if let Some(at) = self.by_key.get(&key)
             && let Some(set) = self.sets.get_mut(*at as usize)
@@ -92,8 +92,8 @@ impl Sets {
         })
     }
 
-    /// Writes a span, whose trace identifier is left out, with a template, which may be a new one; false where there is none
-    /// for it. See `Templates::encode`.
+    /// Writes a span, whose trace identifier is left out, with a template, which may be a new one;
+    /// false where there is none for it. See `Templates::encode`.
     pub fn encode(
         &mut self,
         at: u32,
@@ -107,7 +107,8 @@ impl Sets {
         })
     }
 
-    /// Does something with the templates of a set, which may learn by it; false where there is no such set.
+    /// Does something with the templates of a set, which may learn by it; false where there is no
+    /// such set.
     #[inline]
     fn work(
         &mut self,

@@ -1,7 +1,9 @@
-//! The table of traces: entries of 64 bytes in the order of arrival, with an index over their identifiers.
+//! The table of traces: entries of 64 bytes in the order of arrival, with an index over their
+//! identifiers.
 //!
-//! The entry of a trace that is decided stays as a tombstone until all on its page are decided; so passing over them takes
-//! no longer than a page for each trace that waits, however many were decided out of their order.
+//! The entry of a trace that is decided stays as a tombstone until all on its page are decided; so
+//! passing over them takes no longer than a page for each trace that waits, however many were
+//! decided out of their order.
 
 use super::index::Index;
 use super::log::NONE;
@@ -23,7 +25,8 @@ pub struct Entry {
     pub id: [u8; 16],
     /// Its last record; [`NONE`] for a tombstone.
     pub head: u64,
-    /// The earliest start of its spans, as the Collector's latency policy walks over them: 0 gives way to any.
+    /// The earliest start of its spans, as the Collector's latency policy walks over them: 0 gives
+    /// way to any.
     pub start_ns: u64,
     /// Their latest end.
     pub end_ns: u64,
@@ -162,7 +165,8 @@ impl Table {
         self.index.touch(hash)
     }
 
-    /// The number that the index has for a hash, which need not be that of the right trace: for a first pass.
+    /// The number that the index has for a hash, which need not be that of the right trace: for a
+    /// first pass.
     #[inline]
     #[must_use]
     pub fn guess(&self, hash: u64) -> Option<u64> {
@@ -301,7 +305,8 @@ impl Table {
             .filter(|entry| !entry.is_gone())
     }
 
-    /// Reads what removing the oldest `traces` will need, so that the cache misses overlap; `seed` is that of the hashes.
+    /// Reads what removing the oldest `traces` will need, so that the cache misses overlap; `seed`
+    /// is that of the hashes.
     pub fn touch(&self, traces: usize, seed: u64) {
         let oldest = (self.head..self.tail).take(traces);
         let words = oldest.filter_map(|number| {

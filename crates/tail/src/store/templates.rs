@@ -1,7 +1,8 @@
 //! The templates of one service and scope, found by the names of spans.
 //!
-//! They go with the last header that has them, so that a record of a segment finds its template as long as the segment is there. A
-//! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
+//! They go with the last header that has them, so that a record of a segment finds its template as
+//! long as the segment is there. A shape gets a template when its name comes for the second time;
+//! where spans do not repeat, they are kept as they came.
 
 use super::template::{Buffer, Learner, Template};
 use otlp::scan::Keys;
@@ -55,8 +56,9 @@ impl Templates {
         self.worn && self.rest == 0
     }
 
-    /// Reads a span, of which `rest` is all but its first field, its trace's identifier, with a template that is known, and
-    /// writes it; false where there is none for it, and then something was told and written. `span` has what is known of it.
+    /// Reads a span, of which `rest` is all but its first field, its trace's identifier, with a
+    /// template that is known, and writes it; false where there is none for it, and then something
+    /// was told and written. `span` has what is known of it.
     #[inline]
     pub fn read<'a>(
         &mut self,
@@ -94,8 +96,9 @@ impl Templates {
         b""
     }
 
-    /// Writes a well formed span, whose trace identifier is left out, and learns its shape if it came before; false where it
-    /// is to be kept as it came. What is learned is taken from `learn`; `keys` are those that policies name.
+    /// Writes a well formed span, whose trace identifier is left out, and learns its shape if it
+    /// came before; false where it is to be kept as it came. What is learned is taken from `learn`;
+    /// `keys` are those that policies name.
     pub fn encode(
         &mut self,
         span: &[u8],
@@ -175,8 +178,8 @@ impl Templates {
         Err(unknown)
     }
 
-    /// Notes that a name, or another shape of it, came for the first time, unless there are too many; false if that cannot be
-    /// done in this request.
+    /// Notes that a name, or another shape of it, came for the first time, unless there are too
+    /// many; false if that cannot be done in this request.
     fn see(&mut self, tag: Tag, learn: &mut Learner) -> bool {
         if (self.used + 1) * 2 > self.places.len() {
             let len = (self.places.len() * 2).max(PLACES_MIN);
@@ -206,8 +209,8 @@ impl Templates {
         self.places[at] = Some((tag, number));
     }
 
-    /// A shape came again: it gets a template. None if there is one to be made, but not of this request: it says nothing of
-    /// how well templates do.
+    /// A shape came again: it gets a template. None if there is one to be made, but not of this
+    /// request: it says nothing of how well templates do.
     #[cold]
     fn learn(
         &mut self,
@@ -272,8 +275,9 @@ struct Unknown {
     shapes: usize,
 }
 
-/// What a template is looked for by: a hash of the name of a span and of what of its shape is seen at once, as encoders write
-/// it; others have one too. It need not be secret: whoever makes names collide makes his own spans be kept as they came.
+/// What a template is looked for by: a hash of the name of a span and of what of its shape is seen
+/// at once, as encoders write it; others have one too. It need not be secret: whoever makes names
+/// collide makes his own spans be kept as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tag(u16);
 

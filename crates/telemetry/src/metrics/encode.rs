@@ -14,7 +14,8 @@ pub(super) struct Times {
     pub now: u64,
 }
 
-/// Appends one metric as `ScopeMetrics.metrics`, unless it has no point; returns the number of its points.
+/// Appends one metric as `ScopeMetrics.metrics`, unless it has no point; returns the number of its
+/// points.
 pub(super) fn metric(
     stream: &Stream,
     table: &Table,
@@ -69,7 +70,8 @@ pub(super) fn metric(
     count
 }
 
-/// Writes a point. Fields are in the order of their numbers and empty fields are omitted, as in every encoder.
+/// Writes a point. Fields are in the order of their numbers and empty fields are omitted, as in
+/// every encoder.
 fn point(stream: &Stream, point: &Point, set: &[u8], times: Times, out: &mut Vec<u8>) {
     let monotonic = stream.instrument.kind.is_monotonic();
     match (point, &stream.plan) {
@@ -147,8 +149,8 @@ fn sint(out: &mut Vec<u8>, field: u32, value: i32) {
     }
 }
 
-/// Writes a set of attributes, given as fields with number 1, under another field number. Stops at the first byte that is not
-/// such a field.
+/// Writes a set of attributes, given as fields with number 1, under another field number. Stops at
+/// the first byte that is not such a field.
 fn attributes(out: &mut Vec<u8>, field: u32, mut set: &[u8]) {
     while let Some((value, rest)) = split(set) {
         bytes(out, field, value);

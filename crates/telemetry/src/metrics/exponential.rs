@@ -1,9 +1,10 @@
-//! The exponential histogram (OpenTelemetry: Metrics data model, ExponentialHistogram; Metrics SDK, base2 exponential bucket
-//! histogram aggregation).
+//! The exponential histogram (OpenTelemetry: Metrics data model, ExponentialHistogram; Metrics SDK,
+//! base2 exponential bucket histogram aggregation).
 //!
-//! At scale `s` bucket `i` holds the values above `b^i` up to `b^(i+1)`, where `b = 2^(2^-s)`. Reducing the scale by one merges
-//! two neighbouring buckets: `i` becomes `i >> 1`. Indices are computed at the finest scale and shifted from there, so that a
-//! value lands in the same bucket whatever scales were used before.
+//! At scale `s` bucket `i` holds the values above `b^i` up to `b^(i+1)`, where `b = 2^(2^-s)`.
+//! Reducing the scale by one merges two neighbouring buckets: `i` becomes `i >> 1`. Indices are
+//! computed at the finest scale and shifted from there, so that a value lands in the same bucket
+//! whatever scales were used before.
 
 use super::point::Totals;
 
@@ -103,7 +104,8 @@ impl Buckets {
         (!self.counts.is_empty()).then_some((self.start >> shift, last >> shift))
     }
 
-    /// How many steps to reduce the scale so that these buckets together with others fit into `max_size`, which is at least 2.
+    /// How many steps to reduce the scale so that these buckets together with others fit into
+    /// `max_size`, which is at least 2.
     fn reduction(&self, others: Option<(i32, i32)>, max_size: i32) -> i32 {
         let (Some((mut low, mut high)), Some((start, end))) = (self.span(0), others) else {
             return 0;

@@ -3,7 +3,8 @@
 use super::exponential::{SCALE_MAX, SCALE_MIN};
 use super::point::Point;
 
-/// The default bounds of a histogram (OpenTelemetry: Metrics SDK, explicit bucket histogram aggregation).
+/// The default bounds of a histogram (OpenTelemetry: Metrics SDK, explicit bucket histogram
+/// aggregation).
 pub const DEFAULT_BOUNDS: [f64; 15] = [
     0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
     10000.0,
@@ -37,7 +38,8 @@ pub enum Aggregation {
     Sum,
     /// The last value.
     LastValue,
-    /// Counts between bounds; each bound is the upper end of its bucket. The bounds are sorted, distinct and finite.
+    /// Counts between bounds; each bound is the upper end of its bucket. The bounds are sorted,
+    /// distinct and finite.
     ExplicitHistogram(Vec<f64>),
     /// Counts between powers of `2^(2^-scale)`.
     ExponentialHistogram {
@@ -59,13 +61,14 @@ pub struct Instrument {
     pub description: String,
     /// The unit of its values (UCUM).
     pub unit: String,
-    /// How values are aggregated. An aggregation that does not suit the kind ([`Kind::takes`]) is replaced by the default.
+    /// How values are aggregated. An aggregation that does not suit the kind ([`Kind::takes`]) is
+    /// replaced by the default.
     pub aggregation: Aggregation,
 }
 
 impl Kind {
-    /// Whether an aggregation suits the kind: any kind can be dropped or counted in buckets, values to add can be summed, and the
-    /// last value is meaningful only for a gauge.
+    /// Whether an aggregation suits the kind: any kind can be dropped or counted in buckets, values
+    /// to add can be summed, and the last value is meaningful only for a gauge.
     #[must_use]
     pub fn takes(self, aggregation: &Aggregation) -> bool {
         match aggregation {
@@ -103,7 +106,8 @@ pub(super) enum Plan {
     Drop,
     Sum,
     Last,
-    /// `limits` are the bounds as integers: a value is above a limit exactly if it is above the bound.
+    /// `limits` are the bounds as integers: a value is above a limit exactly if it is above the
+    /// bound.
     Explicit {
         bounds: Box<[f64]>,
         limits: Box<[i64]>,
@@ -115,7 +119,8 @@ pub(super) enum Plan {
 }
 
 impl Instruments {
-    /// The instruments of a list. The seed keeps outsiders from choosing series with colliding hashes.
+    /// The instruments of a list. The seed keeps outsiders from choosing series with colliding
+    /// hashes.
     #[must_use]
     pub fn new(instruments: Vec<Instrument>, seed: u64) -> Instruments {
         let stream = |instrument: Instrument| Stream {

@@ -32,8 +32,9 @@ impl Local {
         }
     }
 
-    /// Records a value observed at `now` (wall clock, nanoseconds; only gauges use it). `instrument` is its index in the list;
-    /// `attributes` are encoded as the module describes. A negative value of a counter or a histogram is rejected and counted
+    /// Records a value observed at `now` (wall clock, nanoseconds; only gauges use it).
+    /// `instrument` is its index in the list; `attributes` are encoded as the module describes. A
+    /// negative value of a counter or a histogram is rejected and counted
     /// ([`super::Shared::rejected`]); an unknown instrument records nothing.
     #[inline]
     pub fn record(&mut self, instrument: usize, value: i64, attributes: &[u8], now: u64) {

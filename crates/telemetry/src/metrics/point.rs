@@ -19,7 +19,8 @@ pub(super) struct Explicit {
     pub counts: Box<[u64]>,
 }
 
-/// The totals that both kinds of histogram have besides their buckets. Sums are exact, so the order of merges does not matter.
+/// The totals that both kinds of histogram have besides their buckets. Sums are exact, so the order
+/// of merges does not matter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
     pub count: u64,

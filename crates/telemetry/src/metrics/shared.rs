@@ -12,8 +12,9 @@ pub enum Temporality {
     /// Since the process started.
     #[default]
     Cumulative,
-    /// Since the last collection. Up-down counters still count since the start, because their values would mean nothing otherwise
-    /// (OpenTelemetry: OTLP metrics exporter, temporality preference).
+    /// Since the last collection. Up-down counters still count since the start, because their
+    /// values would mean nothing otherwise (OpenTelemetry: OTLP metrics exporter, temporality
+    /// preference).
     Delta,
 }
 
@@ -55,13 +56,14 @@ impl Shared {
         }
     }
 
-    /// Takes what a worker has recorded since the last merge; the worker keeps its memory. Takes nothing if the instruments
-    /// differ.
+    /// Takes what a worker has recorded since the last merge; the worker keeps its memory. Takes
+    /// nothing if the instruments differ.
     pub fn merge(&self, local: &mut Local) {
         self.take(&mut self.inner(), local);
     }
 
-    /// As [`Shared::merge`], unless another thread is merging or collecting: then returns false and does nothing.
+    /// As [`Shared::merge`], unless another thread is merging or collecting: then returns false and
+    /// does nothing.
     pub fn try_merge(&self, local: &mut Local) -> bool {
         let mut inner = match self.inner.try_lock() {
             Ok(inner) => inner,
@@ -99,8 +101,8 @@ impl Shared {
     }
 
     /// Appends all metrics that have a value, each as a field number 2 of `ScopeMetrics`
-    /// (opentelemetry/proto/metrics/v1/metrics.proto), at the time `now` (wall clock, nanoseconds). Returns the number of data
-    /// points.
+    /// (opentelemetry/proto/metrics/v1/metrics.proto), at the time `now` (wall clock, nanoseconds).
+    /// Returns the number of data points.
     pub fn collect(&self, now: u64, out: &mut Vec<u8>) -> usize {
         let mut inner = self.inner();
         let inner = &mut *inner;

@@ -4,7 +4,8 @@ use super::instrument::Plan;
 use super::point::Point;
 use super::{ATTRIBUTES_BYTES_MAX, SERIES_MAX};
 
-/// A hash table with open addressing into a dense list, so that a lookup touches little memory and an iteration has no gaps.
+/// A hash table with open addressing into a dense list, so that a lookup touches little memory and
+/// an iteration has no gaps.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// In the order of their first values.
@@ -29,7 +30,8 @@ pub(super) struct Series {
 }
 
 impl Table {
-    /// The series with these attributes, which is about to receive a value. `hash` is that of the attributes.
+    /// The series with these attributes, which is about to receive a value. `hash` is that of the
+    /// attributes.
     #[inline]
     pub fn touch(&mut self, hash: u64, attributes: &[u8], plan: &Plan) -> &mut Series {
         self.touched = true;
@@ -117,7 +119,8 @@ impl Table {
         all.filter(|series| series.touched)
     }
 
-    /// Removes the series without recent values to make room; at most once until the table is settled.
+    /// Removes the series without recent values to make room; at most once until the table is
+    /// settled.
     fn purge(&mut self) {
         self.series.retain(|series| series.touched);
         self.index();
@@ -145,5 +148,6 @@ impl Table {
     }
 }
 
-/// The attribute `otel.metric.overflow` = true (OpenTelemetry: Metrics SDK, overflow attribute), encoded.
+/// The attribute `otel.metric.overflow` = true (OpenTelemetry: Metrics SDK, overflow attribute),
+/// encoded.
 const OVERFLOW: &[u8] = b"\x0a\x1a\x0a\x14otel.metric.overflow\x12\x02\x10\x01";

@@ -226,7 +226,8 @@ fn what_is_too_much_overflows() {
     assert_eq!(sums.iter().map(|(_, value)| value).sum::<i64>(), 5004);
     let (name, value) = &sums[SERIES_MAX - 1];
     assert_eq!(name, "otel.metric.overflow=Some(BoolValue(true))");
-    // 501 and 1 of the first worker and of the second 501, 1, and those that it alone had a place for.
+    // 501 and 1 of the first worker and of the second 501, 1, and those that it alone had a place
+    // for.
     assert_eq!(*value, 2 * 502 + 1500);
 }
 

@@ -2,7 +2,8 @@
 
 use sample::Place;
 
-/// Which samples are available at an event, and the class of its spans for `finish *req*` and `*res*`.
+/// Which samples are available at an event, and the class of its spans for `finish *req*` and
+/// `*res*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The request direction.
@@ -13,7 +14,8 @@ pub enum Direction {
     Neither,
 }
 
-/// One row: the variant, its name, its direction, whether headers can be written there, where fetches must work.
+/// One row: the variant, its name, its direction, whether headers can be written there, where
+/// fetches must work.
 macro_rules! events {
     ($($event:ident $name:literal $direction:ident $writes:literal $http:literal $place:expr;)*) => {
         /// An event of a stream. The order is that of a plain HTTP stream.
@@ -118,7 +120,8 @@ impl Event {
         own.fold(0, |set, event| set | event.bit())
     }
 
-    /// Whether the event occurs before there is a backend: a filter of a backend section never sees it.
+    /// Whether the event occurs before there is a backend: a filter of a backend section never sees
+    /// it.
     #[must_use]
     pub fn is_frontends(self) -> bool {
         matches!(

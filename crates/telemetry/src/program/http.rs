@@ -1,5 +1,6 @@
-//! The program of `option tracing`: a server span for each request and a client span for each attempt, with the attributes of
-//! OpenTelemetry's semantic conventions for HTTP (stable since 1.23) and those that only a proxy knows.
+//! The program of `option tracing`: a server span for each request and a client span for each
+//! attempt, with the attributes of OpenTelemetry's semantic conventions for HTTP (stable since
+//! 1.23) and those that only a proxy knows.
 
 use super::{Program, TextId};
 use otlp::write;
@@ -56,7 +57,8 @@ keys! {
     BytesOut "proxy.bytes_out";
 }
 
-/// Span names: the known methods (semantic conventions, HTTP, `http.request.method`), and the name for all others.
+/// Span names: the known methods (semantic conventions, HTTP, `http.request.method`), and the name
+/// for all others.
 const METHODS: [&str; 10] = [
     "HTTP", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];

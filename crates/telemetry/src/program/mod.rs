@@ -1,6 +1,8 @@
-//! The compiled form of an `otel.cfg`: names are numbers, keys are encoded, expressions are compiled.
+//! The compiled form of an `otel.cfg`: names are numbers, keys are encoded, expressions are
+//! compiled.
 //!
-//! The configuration makes a program once; the engine runs it at the events of a stream. The file bounds the size of every list.
+//! The configuration makes a program once; the engine runs it at the events of a stream. The file
+//! bounds the size of every list.
 
 mod event;
 pub mod http;
@@ -36,7 +38,8 @@ pub struct Program {
     pub span_fields: Vec<Box<[u8]>>,
     /// Names of contexts, and where each is carried.
     pub contexts: Vec<ContextName>,
-    /// Keys of attributes and names of events: as protobuf fields number 1, with their keys and lengths.
+    /// Keys of attributes and names of events: as protobuf fields number 1, with their keys and
+    /// lengths.
     pub texts: Vec<Box<[u8]>>,
     /// In the order of the file.
     pub scopes: Vec<Scope>,
@@ -50,7 +53,8 @@ pub struct Program {
     pub instruments: Vec<crate::metrics::Instrument>,
     /// The period of `on-idle-timeout` in milliseconds.
     pub idle_ms: Option<u64>,
-    /// The policies that decide at the end of a stream; if empty, everything that the sampler chose is kept.
+    /// The policies that decide at the end of a stream; if empty, everything that the sampler chose
+    /// is kept.
     pub policies: Vec<Policy>,
     /// A sampled remote parent makes the stream kept whatever the policies say.
     pub honours_parent: bool,
@@ -119,7 +123,8 @@ pub struct Scope {
     pub stop: Vec<Option<Condition>>,
     /// It does more than begin and end spans ([`Program::seal`]).
     pub does_more: bool,
-    /// It begins at most one span, evaluates nothing for it, and ends spans by name ([`Program::seal`]).
+    /// It begins at most one span, evaluates nothing for it, and ends spans by name
+    /// ([`Program::seal`]).
     pub is_plain: bool,
 }
 
@@ -161,7 +166,8 @@ pub struct Carrier {
     pub name: Box<str>,
     /// W3C fields under a prefix: `traceparent`, `tracestate`, `baggage`.
     pub headers: Option<[FieldName; 3]>,
-    /// Fields with standard names: the first format that is present is read, all formats are written.
+    /// Fields with standard names: the first format that is present is read, all formats are
+    /// written.
     pub formats: Vec<Format>,
     /// Variables: `traceparent`, `tracestate`, `baggage`.
     pub vars: Option<[VarRef; 3]>,
@@ -209,7 +215,8 @@ pub struct SpanLine {
     pub is_root: bool,
     /// The span's kind.
     pub kind: SpanKind,
-    /// The line defines the span (with a parent, a link, a kind, or `root`); other lines may only name it while it is open.
+    /// The line defines the span (with a parent, a link, a kind, or `root`); other lines may only
+    /// name it while it is open.
     pub defines: bool,
     /// All are applied.
     pub links: Vec<Link>,
@@ -452,8 +459,8 @@ impl Program {
             && self.scopes.iter().all(unasked)
     }
 
-    /// The lowest threshold of the probability policies, which sets the sampled flag of a trace before its end. None if there are
-    /// no policies.
+    /// The lowest threshold of the probability policies, which sets the sampled flag of a trace
+    /// before its end. None if there are no policies.
     #[must_use]
     pub fn outcome(&self) -> Option<u64> {
         if self.policies.is_empty() {

@@ -9,8 +9,8 @@ use syntax::hex;
 /// Size of the single field as written: both identifiers and the decision.
 pub const BYTES: usize = 51;
 
-/// Reads the single field: `trace-span`, `trace-span-decision`, `trace-span-decision-parent`, or a decision alone.
-/// [`Incoming::default`] if it is malformed.
+/// Reads the single field: `trace-span`, `trace-span-decision`, `trace-span-decision-parent`, or a
+/// decision alone. [`Incoming::default`] if it is malformed.
 #[must_use]
 pub fn parse(value: &[u8]) -> Incoming {
     try_parse(trim(value)).unwrap_or_default()
@@ -34,8 +34,8 @@ fn try_parse(value: &[u8]) -> Option<Incoming> {
     Some(incoming(first, span, sampling))
 }
 
-/// Reads the separate fields; the parent field is not used. `flags` is `1` for a debug trace, which overrides `sampled`. If the
-/// identifiers are malformed, only the decision is used.
+/// Reads the separate fields; the parent field is not used. `flags` is `1` for a debug trace, which
+/// overrides `sampled`. If the identifiers are malformed, only the decision is used.
 #[must_use]
 pub fn parse_multi(
     trace: Option<&[u8]>,
@@ -58,7 +58,8 @@ pub fn parse_multi(
     }
 }
 
-/// The value of the single field. A context does not say whether its trace is a debug trace, so that is written as sampled.
+/// The value of the single field. A context does not say whether its trace is a debug trace, so
+/// that is written as sampled.
 #[must_use]
 pub fn write(context: &SpanContext) -> [u8; BYTES] {
     let mut out = [b'-'; BYTES];

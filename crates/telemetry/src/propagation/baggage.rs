@@ -1,12 +1,13 @@
 //! `baggage` (W3C Baggage): names and values that are propagated with a request.
 //!
-//! Baggage is kept as the bytes of one field. Values are percent-encoded there; the properties after a value are forwarded
-//! unchanged.
+//! Baggage is kept as the bytes of one field. Values are percent-encoded there; the properties
+//! after a value are forwarded unchanged.
 
 use otlp::tracestate::trim;
 use syntax::hex;
 
-/// The most pairs of a list: as many as OpenTelemetry's SDKs forward, which is more than the required minimum ("limits").
+/// The most pairs of a list: as many as OpenTelemetry's SDKs forward, which is more than the
+/// required minimum ("limits").
 pub const PAIRS_MAX: usize = 180;
 /// The most bytes of one pair, including its properties.
 pub const PAIR_BYTES_MAX: usize = 4096;
@@ -40,7 +41,8 @@ pub fn pairs(list: &[u8]) -> impl Iterator<Item = Pair<'_>> {
         .take(PAIRS_MAX)
 }
 
-/// Appends the list from a field's lines, in order; malformed pairs and those beyond the limits are left out.
+/// Appends the list from a field's lines, in order; malformed pairs and those beyond the limits are
+/// left out.
 pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let (start, mut count) = (out.len(), 0);
     for line in lines {
@@ -58,7 +60,8 @@ pub(super) fn append(line: &[u8], start: usize, count: &mut usize, out: &mut Vec
     }
 }
 
-/// Appends the decoded value of a name; returns whether there is one. Bytes that do not decode to UTF-8 become U+FFFD ("value").
+/// Appends the decoded value of a name; returns whether there is one. Bytes that do not decode to
+/// UTF-8 become U+FFFD ("value").
 pub fn get(list: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
     // If a name occurs twice, the later pair counts, as in most maps.
     let Some(pair) = pairs(list).filter(|pair| pair.key == key).last() else {
@@ -75,8 +78,8 @@ pub fn get(list: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends the list with this pair at its end; the pair replaces all others of that name. If the name is not a token or the pair
-/// does not fit, appends the list unchanged and returns false.
+/// Appends the list with this pair at its end; the pair replaces all others of that name. If the
+/// name is not a token or the pair does not fit, appends the list unchanged and returns false.
 pub fn set(list: &[u8], key: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let mut count = 0;
@@ -141,7 +144,8 @@ fn parse(text: &[u8]) -> Option<Pair<'_>> {
     })
 }
 
-/// `baggage-octet`: the bytes that a value may contain unencoded, and `%`, which begins an encoded one.
+/// `baggage-octet`: the bytes that a value may contain unencoded, and `%`, which begins an encoded
+/// one.
 #[inline]
 fn is_octet(byte: u8) -> bool {
     matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',' | b';' | b'\\')

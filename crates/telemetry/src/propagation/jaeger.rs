@@ -11,7 +11,8 @@ pub const BYTES: usize = 53;
 /// The flags: a sampled trace, and a debug trace, which is kept whatever samplers say.
 const DEBUG: u8 = 2;
 
-/// Reads `trace:span:parent:flags`. The colons may be percent-encoded, and numbers may lack leading zeros. The context is remote.
+/// Reads `trace:span:parent:flags`. The colons may be percent-encoded, and numbers may lack leading
+/// zeros. The context is remote.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
     let (trace, rest) = cut(trim(value))?;

@@ -1,7 +1,9 @@
-//! Propagation of contexts in the fields of a message: W3C Trace Context, B3 and Jaeger, each together with W3C Baggage.
+//! Propagation of contexts in the fields of a message: W3C Trace Context, B3 and Jaeger, each
+//! together with W3C Baggage.
 //!
-//! This module does no I/O: [`extract`] requests the lines of a field, [`inject`] passes the fields to be written, and both name
-//! fields by [`Field`], so that a caller can look up its own names once (with a prefix, or as variables).
+//! This module does no I/O: [`extract`] requests the lines of a field, [`inject`] passes the fields
+//! to be written, and both name fields by [`Field`], so that a caller can look up its own names
+//! once (with a prefix, or as variables).
 
 pub mod b3;
 pub mod baggage;
@@ -120,7 +122,8 @@ pub enum Sampling {
     Debug,
 }
 
-/// The context of a received message. A decision may come without a span (B3); it then applies to the trace that begins here.
+/// The context of a received message. A decision may come without a span (B3); it then applies to
+/// the trace that begins here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incoming {
     /// The sender's span; its sampled flag is that of [`Incoming::sampling`].
@@ -140,8 +143,9 @@ impl From<Option<SpanContext>> for Incoming {
     }
 }
 
-/// Reads the context of a message. `lines` is called for each of [`Format::reads`] and passes every line of that field, in order.
-/// The well-formed parts of `tracestate` and `baggage` are appended to the arguments of these names.
+/// Reads the context of a message. `lines` is called for each of [`Format::reads`] and passes every
+/// line of that field, in order. The well-formed parts of `tracestate` and `baggage` are appended
+/// to the arguments of these names.
 pub fn extract(
     format: Format,
     mut lines: impl FnMut(Field, &mut dyn FnMut(&[u8])),
@@ -196,7 +200,8 @@ fn extract_b3(lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8]))) -> Incoming 
     b3::parse_multi(parts[0], parts[1], parts[2], parts[3])
 }
 
-/// Applies `read` to the only line of a field; the default if there are several (two parents are invalid).
+/// Applies `read` to the only line of a field; the default if there are several (two parents are
+/// invalid).
 fn only<T>(
     lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8])),
     field: Field,
@@ -212,8 +217,8 @@ fn only<T>(
     found.filter(|_| count == 1)
 }
 
-/// Passes the fields that carry a valid context, its state and its baggage; `tracestate` and `baggage` are omitted if they are
-/// empty or the format does not carry them.
+/// Passes the fields that carry a valid context, its state and its baggage; `tracestate` and
+/// `baggage` are omitted if they are empty or the format does not carry them.
 pub fn inject(
     format: Format,
     context: &SpanContext,

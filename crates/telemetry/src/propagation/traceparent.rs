@@ -14,8 +14,9 @@ pub const RANDOM: u8 = 2;
 /// The defined flags; all others are neither read nor written (W3C Trace Context §3.2.2.5.3).
 const KNOWN: u8 = SAMPLED | RANDOM;
 
-/// Reads a field's value; the context is remote. None if the recipient must start a new trace: a malformed value, an identifier
-/// of zeros, upper-case digits, version ff. Of a later version, the part that version 00 defines is read.
+/// Reads a field's value; the context is remote. None if the recipient must start a new trace: a
+/// malformed value, an identifier of zeros, upper-case digits, version ff. Of a later version, the
+/// part that version 00 defines is read.
 #[must_use]
 pub fn parse(value: &[u8]) -> Option<SpanContext> {
     let value = trim(value);

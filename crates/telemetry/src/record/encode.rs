@@ -1,4 +1,5 @@
-//! Encodes records as OTLP protobuf (`opentelemetry/proto/trace/v1/trace.proto`, `logs/v1/logs.proto`).
+//! Encodes records as OTLP protobuf (`opentelemetry/proto/trace/v1/trace.proto`,
+//! `logs/v1/logs.proto`).
 
 use super::{Arena, Attribute, Log, Next, Outbox, Span, Text, Trace};
 use crate::SpanContext;
@@ -203,7 +204,8 @@ impl Trace {
     }
 }
 
-/// A `KeyValue` field whose lengths are computed before it is written. `name` is the key, encoded as field number 1.
+/// A `KeyValue` field whose lengths are computed before it is written. `name` is the key, encoded
+/// as field number 1.
 #[inline]
 pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], (value, arena): (Evaluated, &Arena)) {
     match value {
@@ -270,7 +272,8 @@ fn dropped(out: &mut Vec<u8>, field: u32, count: u16) {
     }
 }
 
-/// A field of type `string`: invalid UTF-8 is replaced, because a receiver would refuse the whole request.
+/// A field of type `string`: invalid UTF-8 is replaced, because a receiver would refuse the whole
+/// request.
 fn utf8(out: &mut Vec<u8>, field: u32, text: &[u8]) {
     match std::str::from_utf8(text) {
         Ok(_) => bytes(out, field, text),

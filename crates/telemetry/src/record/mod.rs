@@ -1,7 +1,8 @@
-//! The records of a stream: spans and log records as plain data, until the stream's end decides whether they are encoded.
+//! The records of a stream: spans and log records as plain data, until the stream's end decides
+//! whether they are encoded.
 //!
-//! All records are in a few vectors that are reused for the next stream; texts are in one buffer ([`Arena`]). The records of a
-//! stream are bounded, and those beyond the limits are counted.
+//! All records are in a few vectors that are reused for the next stream; texts are in one buffer
+//! ([`Arena`]). The records of a stream are bounded, and those beyond the limits are counted.
 
 mod arena;
 mod encode;
@@ -28,9 +29,11 @@ use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
 
 /// The most spans of one stream; more are dropped.
 pub const SPANS_MAX: usize = 1024;
-/// The most attributes, events, links and log records of one stream, taken together; more are dropped.
+/// The most attributes, events, links and log records of one stream, taken together; more are
+/// dropped.
 pub const DETAILS_MAX: usize = 16 * 1024;
-/// The number of spans after which a stream hands over finished records, if no decision is made at its end.
+/// The number of spans after which a stream hands over finished records, if no decision is made at
+/// its end.
 pub const SETTLE_SPANS: usize = 256;
 /// The most bytes of text of one stream; longer texts become empty.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -145,7 +148,8 @@ pub struct Parent {
 pub struct Head<'a> {
     /// Decides at the start of a span, if nothing decides later.
     pub sampler: &'a Sampler,
-    /// The threshold of the draw at the end of the stream ([`Program::outcome`]): everything is recorded until then.
+    /// The threshold of the draw at the end of the stream ([`Program::outcome`]): everything is
+    /// recorded until then.
     pub outcome: Option<u64>,
     /// A parent's flag is inherited.
     pub honours_parent: bool,
@@ -269,8 +273,9 @@ impl Trace {
         self.injected = Some((span, traceparent));
     }
 
-    /// The context in the W3C fields, if these equal byte for byte the fields that were written last. The next scope of a chain
-    /// reads what the previous scope wrote, and parsing it would give the same context.
+    /// The context in the W3C fields, if these equal byte for byte the fields that were written
+    /// last. The next scope of a chain reads what the previous scope wrote, and parsing it would
+    /// give the same context.
     #[must_use]
     pub fn own(&self, traceparent: &[u8], state: &[u8], baggage: &[u8]) -> Option<Extracted> {
         let (span, text) = self.injected.as_ref()?;
@@ -350,7 +355,8 @@ impl Trace {
         Some(place)
     }
 
-    /// Runs a plain scope ([`Scope::is_plain`]). If the parent of its span does not exist, does nothing and returns false.
+    /// Runs a plain scope ([`Scope::is_plain`]). If the parent of its span does not exist, does
+    /// nothing and returns false.
     pub fn run_plain(
         &mut self,
         scope: &Scope,

@@ -5,7 +5,8 @@ use crate::program::{Evaluated, Program};
 use crate::record::{Kept, Text};
 
 impl Trace {
-    /// Encodes and removes finished records; open spans stay. For streams without a decision at their end.
+    /// Encodes and removes finished records; open spans stay. For streams without a decision at
+    /// their end.
     pub fn settle(&mut self, program: &Program, out: &mut Outbox) {
         let old = std::mem::take(self);
         self.begin(program);

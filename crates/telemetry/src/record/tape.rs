@@ -1,9 +1,11 @@
-//! Short notes of the runs of a stream's scopes, for streams whose end decides whether they are kept.
+//! Short notes of the runs of a stream's scopes, for streams whose end decides whether they are
+//! kept.
 //!
-//! Most of those streams are dropped. Until the decision, a run of a scope is stored as its number, its time and the values of
-//! its samples; the open spans are bits of a word. If the stream is kept, the tape is played into a [`Trace`]. If it is dropped,
-//! no spans, identifiers or lists were made. When something cannot be taped (a fault, too many runs), the tape is played at once,
-//! and the rest of the stream is recorded directly.
+//! Most of those streams are dropped. Until the decision, a run of a scope is stored as its number,
+//! its time and the values of its samples; the open spans are bits of a word. If the stream is
+//! kept, the tape is played into a [`Trace`]. If it is dropped, no spans, identifiers or lists were
+//! made. When something cannot be taped (a fault, too many runs), the tape is played at once, and
+//! the rest of the stream is recorded directly.
 //!
 //! [`Trace`]: super::Trace
 
@@ -146,7 +148,8 @@ impl Tape {
         room
     }
 
-    /// Handles a span line of the run: the span is open, or begins now. False if its parent does not exist.
+    /// Handles a span line of the run: the span is open, or begins now. False if its parent does
+    /// not exist.
     #[inline]
     pub fn span(&mut self, line: &SpanLine, direction: Direction) -> bool {
         let State { open, .. } = self.state;
@@ -203,7 +206,8 @@ impl Tape {
         }
     }
 
-    /// Adds a run of a plain scope ([`Scope::is_plain`]). If it cannot be taped, does nothing and returns false.
+    /// Adds a run of a plain scope ([`Scope::is_plain`]). If it cannot be taped, does nothing and
+    /// returns false.
     #[inline]
     pub fn run_plain(&mut self, number: u32, scope: &Scope, direction: Direction, at: Now) -> bool {
         if let Some(line) = scope.spans.first()
@@ -211,7 +215,8 @@ impl Tape {
         {
             return false;
         }
-        // If there is no room, the tape is played as it was before this run, without the span that began above.
+        // If there is no room, the tape is played as it was before this run, without the span that
+        // began above.
         self.state.open &= !scope.finish.mask;
         self.push(number, direction, at, self.values.len())
     }

@@ -1,4 +1,5 @@
-//! Random recordings, mirrored in a naive model: what is encoded is what the model says, in the bytes of any other encoder.
+//! Random recordings, mirrored in a naive model: what is encoded is what the model says, in the
+//! bytes of any other encoder.
 
 use opentelemetry_proto::tonic::logs::v1::ScopeLogs;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;

@@ -2,7 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-/// Checks the URL of a receiver and adds `http` if it has no scheme. `tls`: the scheme becomes `https` in any case.
+/// Checks the URL of a receiver and adds `http` if it has no scheme. `tls`: the scheme becomes
+/// `https` in any case.
 ///
 /// # Errors
 /// Why it is not a valid URL, to be appended to its text.

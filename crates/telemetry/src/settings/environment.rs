@@ -25,7 +25,8 @@ pub(super) fn settings(get: &dyn Fn(&str) -> Option<String>) -> (Settings, Vec<S
     (settings, variables.warnings)
 }
 
-/// `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`. All our instruments are synchronous, so `lowmemory` is delta.
+/// `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`. All our instruments are synchronous, so
+/// `lowmemory` is delta.
 pub(super) fn temporality(
     get: &dyn Fn(&str) -> Option<String>,
     warn: &mut dyn FnMut(String),
@@ -284,7 +285,8 @@ impl Variables<'_> {
         }
     }
 
-    /// The signal's own endpoint unchanged, or else the general endpoint with the path of the signal appended.
+    /// The signal's own endpoint unchanged, or else the general endpoint with the path of the
+    /// signal appended.
     fn http_endpoint(&mut self, signal: Signal) -> String {
         let path = format!("v1/{}", signal.name());
         if let Some(url) = self.url(&own_name(signal, "ENDPOINT"), false) {

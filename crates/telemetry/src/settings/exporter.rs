@@ -31,7 +31,8 @@ pub enum Exporter {
     Collector(InProcess),
 }
 
-/// `collector`, or an endpoint `collector://<name>`: a section `collector` of the configuration, reached without a socket.
+/// `collector`, or an endpoint `collector://<name>`: a section `collector` of the configuration,
+/// reached without a socket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InProcess {
     /// The name of the section.
@@ -64,7 +65,8 @@ pub struct OtlpHttp {
 pub struct OtlpGrpc {
     /// URL; only its scheme, host and port are used.
     pub endpoint: String,
-    /// Metadata of every request; only [`Settings::from_environment`](super::Settings::from_environment) sets any.
+    /// Metadata of every request; only
+    /// [`Settings::from_environment`](super::Settings::from_environment) sets any.
     pub headers: Headers,
     /// Timeout of one request, including connecting.
     pub timeout_ms: u32,
@@ -78,11 +80,12 @@ pub struct OtlpGrpc {
     pub tls: Tls,
 }
 
-/// `otlp_file`. Records are written as they arrive: `flush_interval` and `flush_count` are checked but not needed.
+/// `otlp_file`. Records are written as they arrive: `flush_interval` and `flush_count` are checked
+/// but not needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpFile {
-    /// Path, with `%Y %m %d %H %M %S %F %T %R %j %y %I %p %w` of the local time and `%N` (`%n`) for the number of the file among
-    /// the rotated ones, from 0 (1).
+    /// Path, with `%Y %m %d %H %M %S %F %T %R %j %y %I %p %w` of the local time and `%N` (`%n`) for
+    /// the number of the file among the rotated ones, from 0 (1).
     pub file_pattern: String,
     /// A link to the newest file, with the same fields.
     pub alias_pattern: Option<String>,
@@ -353,7 +356,8 @@ fn headers(options: &Options<'_>) -> Headers {
     Headers(headers)
 }
 
-/// Reads an endpoint. Without a scheme it is a host and a port; `tls` makes the scheme `https` in any case.
+/// Reads an endpoint. Without a scheme it is a host and a port; `tls` makes the scheme `https` in
+/// any case.
 fn url(options: &Options<'_>, key: &str, default: &str, tls: bool) -> String {
     let written = options.text_at(key);
     let text = written.map_or(default, |(text, _)| text);

@@ -1,12 +1,13 @@
 //! Settings of telemetry: from `otel.yml`, or from the environment if there is no such file.
 //!
-//! The language is that of HAProxy's OpenTelemetry filter: it defines exporters, samplers, processors, readers and providers by
-//! name, and says for each signal which of them it uses. Text is read and immutable values are returned; only the exporters open
-//! files.
+//! The language is that of HAProxy's OpenTelemetry filter: it defines exporters, samplers,
+//! processors, readers and providers by name, and says for each signal which of them it uses. Text
+//! is read and immutable values are returned; only the exporters open files.
 //!
-//! Some options are checked but have no effect, because one thread serves all exporters, its HTTP client needs no tuning, and its
-//! files are not buffered: `thread_name`, `cpu_id`, `max_threads`, `background_thread_wait_for`, `max_requests_per_connection`,
-//! `debug`, `use_json_name`, `flush_interval`, `flush_count`, `handle_map_shards`.
+//! Some options are checked but have no effect, because one thread serves all exporters, its HTTP
+//! client needs no tuning, and its files are not buffered: `thread_name`, `cpu_id`, `max_threads`,
+//! `background_thread_wait_for`, `max_requests_per_connection`, `debug`, `use_json_name`,
+//! `flush_interval`, `flush_count`, `handle_map_shards`.
 
 mod check;
 mod environment;
@@ -89,7 +90,8 @@ pub struct Metrics {
 pub struct Logs {
     /// Scope and resource.
     pub provider: Provider,
-    /// Records below this severity are not evaluated: OTLP's `SeverityNumber`, 1 (trace) to 24 (fatal4).
+    /// Records below this severity are not evaluated: OTLP's `SeverityNumber`, 1 (trace) to 24
+    /// (fatal4).
     pub min_severity: u8,
     /// Every record is sent to each of them; at least one.
     pub pipelines: Vec<Pipeline>,
@@ -158,9 +160,10 @@ const RULES: yaml::Rules = yaml::Rules {
 
 /// Reads the `text` of an `otel.yml`; warnings name its path `file`.
 ///
-/// `context` is the second word of `config` in `otel.cfg`: the entry to use under each signal. If it is missing, the entry
-/// `default` is used, else the signal itself (the layout of the filter's first versions); both cause a warning. `environment`
-/// returns variables. Returns the settings and warnings, or all errors in the order of the file.
+/// `context` is the second word of `config` in `otel.cfg`: the entry to use under each signal. If
+/// it is missing, the entry `default` is used, else the signal itself (the layout of the filter's
+/// first versions); both cause a warning. `environment` returns variables. Returns the settings and
+/// warnings, or all errors in the order of the file.
 pub fn parse(
     text: &str,
     file: &str,
@@ -209,8 +212,9 @@ impl Settings {
         })
     }
 
-    /// Settings without a file: OTLP to the receiver in OpenTelemetry's variables (specification, "Environment Variable
-    /// Specification" and "OTLP Exporter Configuration"); by default HTTP with protobuf to `localhost:4318`.
+    /// Settings without a file: OTLP to the receiver in OpenTelemetry's variables (specification,
+    /// "Environment Variable Specification" and "OTLP Exporter Configuration"); by default HTTP
+    /// with protobuf to `localhost:4318`.
     ///
     /// Also returns warnings: a variable with an invalid value is ignored.
     #[must_use]

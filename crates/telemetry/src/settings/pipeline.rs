@@ -4,11 +4,11 @@ use super::Signal;
 use super::exporter::{Exporter, kind};
 use super::read::Options;
 
-/// The default of `max_queue_size`, in records. HAProxy's filter has 2048, which a burst of a tenth of a second fills; a queue
-/// here uses memory only for its content.
+/// The default of `max_queue_size`, in records. HAProxy's filter has 2048, which a burst of a tenth
+/// of a second fills; a queue here uses memory only for its content.
 pub const QUEUE_RECORDS_DEFAULT: u32 = 65_536;
-/// The default of `max_export_batch_size`, in records. HAProxy's filter has 512, which at high rates causes hundreds of requests
-/// per second.
+/// The default of `max_export_batch_size`, in records. HAProxy's filter has 512, which at high
+/// rates causes hundreds of requests per second.
 pub const BATCH_RECORDS_DEFAULT: u32 = 8_192;
 /// The default delay until spans are sent.
 pub(super) const TRACES_DELAY_DEFAULT_MS: u32 = 5_000;
@@ -40,7 +40,8 @@ pub enum Processor {
 /// `batch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchProcessor {
-    /// The most records that wait; more are dropped and counted (`max_queue_size`; [`QUEUE_RECORDS_DEFAULT`]).
+    /// The most records that wait; more are dropped and counted (`max_queue_size`;
+    /// [`QUEUE_RECORDS_DEFAULT`]).
     pub queue_records_max: u32,
     /// The delay until a batch that is not full is sent (`schedule_delay`).
     pub delay_ms: u32,
@@ -80,7 +81,8 @@ pub struct MetricPipeline {
 pub struct Reader {
     /// The time between two collections (`export_interval`).
     pub interval_ms: u32,
-    /// Timeout of one collection and its export (`export_timeout`); the exporter's own `timeout` takes precedence.
+    /// Timeout of one collection and its export (`export_timeout`); the exporter's own `timeout`
+    /// takes precedence.
     pub timeout_ms: u32,
 }
 

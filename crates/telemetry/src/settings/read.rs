@@ -164,7 +164,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The texts of a list, or one text; each with its position. Also returns whether it was a list.
+    /// The texts of a list, or one text; each with its position. Also returns whether it was a
+    /// list.
     pub(super) fn names(&self, key: &str) -> Option<(Vec<(&'a str, At)>, bool)> {
         let node = self.node(key)?;
         let Value::List(items) = &node.value else {

@@ -5,8 +5,8 @@ const SERVICE_DEFAULT: &str = "unknown_service:spangate";
 /// The most attributes of one variable.
 const ATTRIBUTES_MAX: usize = 1024;
 
-/// The attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, overridden by those that were `written`, sorted by key.
-/// A faulty variable is reported to `warn` and ignored.
+/// The attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, overridden by those that
+/// were `written`, sorted by key. A faulty variable is reported to `warn` and ignored.
 pub(super) fn attributes(
     written: &[(String, String)],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -44,7 +44,8 @@ pub(super) fn attributes(
     all
 }
 
-/// Comma-separated `key=value` pairs, percent-encoded, the form of resource attributes and OTLP headers in variables.
+/// Comma-separated `key=value` pairs, percent-encoded, the form of resource attributes and OTLP
+/// headers in variables.
 pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {

@@ -31,9 +31,11 @@ pub struct TlsMore {
     pub system_authorities: bool,
     /// The name that the receiver's certificate must have, if not that of the endpoint.
     pub server_name: Option<String>,
-    /// Permitted suites of TLS 1.2, by IANA's names; empty: all. Those of TLS 1.3 are always permitted.
+    /// Permitted suites of TLS 1.2, by IANA's names; empty: all. Those of TLS 1.3 are always
+    /// permitted.
     pub suites: Vec<String>,
-    /// Key exchanges, the preferred one first, by Go's names (`X25519MLKEM768`, `X25519`, `P256`, `P384`); empty: the default.
+    /// Key exchanges, the preferred one first, by Go's names (`X25519MLKEM768`, `X25519`, `P256`,
+    /// `P384`); empty: the default.
     pub key_exchanges: Vec<String>,
     /// Our certificate and key are reread after this time; none: never.
     pub reload_every: Option<Duration>,

@@ -133,7 +133,8 @@ fn signature_algorithms_can_be_chosen() {
     }
 }
 
-/// The certificate for exactly the name is of a kind that the client cannot check: it gets the one for the wildcard.
+/// The certificate for exactly the name is of a kind that the client cannot check: it gets the one
+/// for the wildcard.
 #[test]
 fn a_wildcard_of_another_kind_is_the_second_choice() {
     let authority = Authority::new("root");
@@ -255,7 +256,8 @@ fn keys_of_every_kind_serve() {
     }
 }
 
-/// The certificates that a client gets which trusts an authority and asks for a name; none where the handshake fails.
+/// The certificates that a client gets which trusts an authority and asks for a name; none where
+/// the handshake fails.
 fn shown(certificates: &Arc<Certificates>, trusts: &Authority, name: &str) -> Option<Vec<Vec<u8>>> {
     let acceptor = Acceptor::new(&AcceptorOptions::default(), certificates.clone()).unwrap();
     let connector = Connector::new(&ConnectorOptions {

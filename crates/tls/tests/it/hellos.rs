@@ -22,7 +22,8 @@ fn hello(options: &ConnectorOptions, name: Option<&str>) -> Vec<u8> {
     out.to_vec()
 }
 
-/// What a session sends that got these bytes, and continues with an acceptor chosen by `name`; and whether that failed.
+/// What a session sends that got these bytes, and continues with an acceptor chosen by `name`; and
+/// whether that failed.
 fn chosen_by(acceptor: &Acceptor, bytes: &[u8], name: Option<&str>) -> (Vec<u8>, bool) {
     let mut session = Session::awaiting_hello();
     let (mut plain, mut out) = (Buffer::default(), Buffer::default());

@@ -1,4 +1,5 @@
-//! Chains of certificates, judged here and by the installed `openssl`: the same verdict, the same errors at the same depths.
+//! Chains of certificates, judged here and by the installed `openssl`: the same verdict, the same
+//! errors at the same depths.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -747,8 +748,8 @@ fn openssl_finds_the_same_errors_at_the_same_depths() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The root `root` with an RSA key, its revocation list by `openssl ca` with a digest, and a client's certificate, which the list
-/// revokes or not.
+/// The root `root` with an RSA key, its revocation list by `openssl ca` with a digest, and a
+/// client's certificate, which the list revokes or not.
 fn with_list(folder: &Folder, digest: &str, version: u8, is_revoked: bool) -> Case {
     let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -843,7 +844,8 @@ fn lists_may_be_signed_with_sha_1() {
 #[test]
 fn unlike_openssl() {
     let nothing = || ignoring([].iter());
-    // The library does not read a certificate with a critical extension that it does not know: no option ignores this.
+    // The library does not read a certificate with a critical extension that it does not know: no
+    // option ignores this.
     let (root, false_root) = (Made::root("root"), Made::root("root"));
     let critical = Made::new("leaf", Some(&root), |params| {
         let mut extension = CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![5, 0]);

@@ -26,7 +26,8 @@ fn authorities(all: &[&Authority]) -> Authorities {
     Authorities::parse(None, pem.as_bytes(), Path::new("ca")).unwrap()
 }
 
-/// Listeners that demand something different of clients, and one that demands the same as the first.
+/// Listeners that demand something different of clients, and one that demands the same as the
+/// first.
 fn demands(root: &Authority, other: &Authority) -> Vec<(&'static str, AcceptorOptions)> {
     let list = root.revokes_itself(7.into());
     let list = Revocations::parse(list.as_bytes(), Path::new("crl")).unwrap();
@@ -196,7 +197,8 @@ fn listeners_share_the_room_for_sessions() {
         let acceptor = &acceptors[number % 3];
         assert_eq!(resumes(acceptor, connector, name), Some(false));
     }
-    // The last six are remembered. A lookup that finds nothing leaves a new session, so the others come later.
+    // The last six are remembered. A lookup that finds nothing leaves a new session, so the others
+    // come later.
     for (number, connector) in connectors.iter().enumerate().rev() {
         let acceptor = &acceptors[number % 3];
         let got = resumes(acceptor, connector, name);

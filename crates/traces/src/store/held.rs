@@ -61,7 +61,8 @@ impl Held {
         };
     }
 
-    /// Lowers the limit of bytes to this, if it is higher. The next call of [`Held::expire`] applies it.
+    /// Lowers the limit of bytes to this, if it is higher. The next call of [`Held::expire`]
+    /// applies it.
     pub fn cap_bytes(&mut self, bytes_max: u64) {
         self.limit(Limits {
             bytes_max: self.limits.bytes_max.min(bytes_max),
@@ -137,8 +138,8 @@ impl Held {
         });
     }
 
-    /// Changes the trace with this identifier, or creates it, and updates the size. `change` returns the number of spans that did
-    /// not fit.
+    /// Changes the trace with this identifier, or creates it, and updates the size. `change`
+    /// returns the number of spans that did not fit.
     fn change(
         &mut self,
         id: [u8; 16],

@@ -1,7 +1,7 @@
 //! The store: its public interface, behind one lock.
 //!
-//! A request is parsed before the lock is taken. Answers that take long are built after it is released. So a sender never waits
-//! for more than one scan of the traces.
+//! A request is parsed before the lock is taken. Answers that take long are built after it is
+//! released. So a sender never waits for more than one scan of the traces.
 
 mod held;
 mod trace;
@@ -105,14 +105,15 @@ impl Store {
         held.expire(now_ms);
     }
 
-    /// Adds the spans of an `ExportTraceServiceRequest`. Spans that are stored already are not added again. Spans that cannot be
-    /// parsed are counted.
+    /// Adds the spans of an `ExportTraceServiceRequest`. Spans that are stored already are not
+    /// added again. Spans that cannot be parsed are counted.
     pub fn add(&self, request: &[u8], stage: Stage, now_ms: u64) {
         let notes = read::read(request);
         self.held_by_sender().add(notes, stage, now_ms);
     }
 
-    /// Records a sampler's decisions. A kept trace that is not stored yet is created: its spans will follow.
+    /// Records a sampler's decisions. A kept trace that is not stored yet is created: its spans
+    /// will follow.
     pub fn decided<'a>(&self, decisions: impl IntoIterator<Item = Decision<'a>>, now_ms: u64) {
         let mut held = self.held_by_sender();
         for decision in decisions {
@@ -169,9 +170,11 @@ impl Store {
         services::services(&held)
     }
 
-    /// Evaluates other policies on the traces of the last [`WINDOW_MS`], as if each were decided at its end.
+    /// Evaluates other policies on the traces of the last [`WINDOW_MS`], as if each were decided at
+    /// its end.
     ///
-    /// It reads the traces in slices, releases the lock between them, and ends after [`SPANS_MAX`] spans.
+    /// It reads the traces in slices, releases the lock between them, and ends after [`SPANS_MAX`]
+    /// spans.
     ///
     /// [`WINDOW_MS`]: crate::dry_run::WINDOW_MS
     /// [`SPANS_MAX`]: crate::dry_run::SPANS_MAX
@@ -198,7 +201,8 @@ impl Store {
         held
     }
 
-    /// Lets senders take the lock first: otherwise, the thread that released it would take it again before they wake up.
+    /// Lets senders take the lock first: otherwise, the thread that released it would take it again
+    /// before they wake up.
     pub(crate) fn give_way(&self) {
         for _ in 0..GIVE_WAY_MAX {
             if self.senders.load(Relaxed) == 0 {

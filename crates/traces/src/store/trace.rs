@@ -15,7 +15,8 @@ const HEADERS_MAX: usize = 1024;
 const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Most different operations of a trace that searches find.
 const OPERATIONS_MAX: usize = 256;
-/// Up to this many arriving spans are compared one by one with the stored ones; for more, a set is built.
+/// Up to this many arriving spans are compared one by one with the stored ones; for more, a set is
+/// built.
 const COMPARED_MAX: usize = 8;
 
 /// Bytes of a trace in addition to its spans: the trace itself, and its place in the index.
@@ -146,13 +147,15 @@ impl Trace {
         )
     }
 
-    /// The range of a span's message in the trace's bytes, and the index of its header in the trace.
+    /// The range of a span's message in the trace's bytes, and the index of its header in the
+    /// trace.
     pub fn range(&self, place: &Place) -> (std::ops::Range<usize>, usize) {
         let at = place.at as usize;
         (at..at + place.len as usize, place.header as usize)
     }
 
-    /// Adds the spans of one request; the trace may take at most `bytes_max` bytes. Returns the number of spans that did not fit.
+    /// Adds the spans of one request; the trace may take at most `bytes_max` bytes. Returns the
+    /// number of spans that did not fit.
     pub fn add(
         &mut self,
         notes: &[Note<'_>],
@@ -275,7 +278,8 @@ impl Trace {
     }
 }
 
-/// The index of a text's number in a list, to which it is added if it is missing; None if the list is full.
+/// The index of a text's number in a list, to which it is added if it is missing; None if the list
+/// is full.
 fn place(list: &mut Vec<u32>, table: &mut Interned, text: &[u8], most: usize) -> Option<u32> {
     if let Some(number) = table.find(text)
         && let Some(place) = list.iter().position(|own| *own == number)
@@ -290,7 +294,8 @@ fn place(list: &mut Vec<u32>, table: &mut Interned, text: &[u8], most: usize) ->
     Some(list.len() as u32 - 1)
 }
 
-/// Reserves room for more items, plus a quarter when it grows: this wastes little memory, and growing is rare.
+/// Reserves room for more items, plus a quarter when it grows: this wastes little memory, and
+/// growing is rare.
 fn grow<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4));

@@ -28,7 +28,8 @@ pub fn id(number: u64) -> [u8; 16] {
     (u128::from(random) << 64 | u128::from(number + 1)).to_be_bytes()
 }
 
-/// A span of a trace: its number, its parent's (0: it is the root), its start relative to [`NOW_MS`], and its duration.
+/// A span of a trace: its number, its parent's (0: it is the root), its start relative to
+/// [`NOW_MS`], and its duration.
 pub fn span(trace: u64, number: u64, parent: u64, start_ms: u64, duration_ms: u64) -> Span {
     let start_ns = (NOW_MS + start_ms) * 1_000_000;
     Span {

@@ -39,7 +39,8 @@ fn lists_are_filtered() {
     assert_eq!(found(&store, &[("service", "nobody")]), [0_u64; 0]);
     assert_eq!(found(&store, &[("route", "/cart")]), [1, 0]);
     assert_eq!(found(&store, &[("name", "GET *")]), [2, 1, 0]);
-    // Both conditions must hold for one span: the service of one and the route of another do not match.
+    // Both conditions must hold for one span: the service of one and the route of another do not
+    // match.
     assert_eq!(
         found(&store, &[("service", "stock"), ("route", "/cart")]),
         [0_u64; 0]
@@ -107,7 +108,8 @@ fn spans_that_come_again_are_held_once() {
     let held = store.held_now(NOW_MS);
     assert_eq!((held.traces, held.spans), (before.traces, before.spans + 1));
     assert_eq!(store.trace(&id(1)).unwrap().kept, Some(true));
-    // A span without an identifier is not recognised; many spans in one request are compared with a set.
+    // A span without an identifier is not recognised; many spans in one request are compared with a
+    // set.
     let mut nameless = span(3, 1, 0, 0, 1);
     nameless.span_id.clear();
     let mut many = vec![nameless.clone(), nameless];

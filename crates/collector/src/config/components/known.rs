@@ -1,4 +1,5 @@
-//! Types of the Collector and its collection that are not built here: a name that is in these lists is no slip.
+//! Types of the Collector and its collection that are not built here: a name that is in these lists
+//! is no slip.
 
 use super::Role;
 

@@ -1,7 +1,8 @@
 //! The kinds of components: one file a kind, one entry of a table each.
 //!
-//! The entry holds the type's names, the options, and the parser that makes typed settings of them. A kind that others
-//! have and we lack is in `known`, so that its name is told from a slip of the hand.
+//! The entry holds the type's names, the options, and the parser that makes typed settings of them.
+//! A kind that others have and we lack is in `known`, so that its name is told from a slip of the
+//! hand.
 
 pub mod connectors;
 pub mod exporters;
@@ -134,7 +135,8 @@ pub(crate) enum Parse {
     Exporter(fn(&Section<'_>) -> Exporter),
     Extension(fn(&Section<'_>) -> Extension),
     Connector(fn(&Section<'_>) -> Connector),
-    /// It is taken and left out, for a reason that a warning tells. Without a table its options are not looked at.
+    /// It is taken and left out, for a reason that a warning tells. Without a table its options are
+    /// not looked at.
     LeftOut(&'static str),
     /// It is gone, for a reason that the error tells.
     Refused(&'static str),

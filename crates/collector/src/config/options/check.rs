@@ -9,8 +9,8 @@ use super::value;
 use crate::config::diagnostic::{At, Notes};
 use crate::config::source::{Key, Node, Value, shortened};
 
-/// Notes what is wrong with the options of a map: keys that the table lacks, values that are none, options that do
-/// nothing or cannot be honoured. `at` is where what is missing is told.
+/// Notes what is wrong with the options of a map: keys that the table lacks, values that are none,
+/// options that do nothing or cannot be honoured. `at` is where what is missing is told.
 pub(crate) fn check(node: &Node, table: Table, path: &str, at: At, notes: &Notes) {
     Check { notes }.map(node, table, path, at, Enabled::Unknown);
 }

@@ -1,8 +1,8 @@
 //! Options as tables: the check, the defaults, the suggestions and the reference all come of them.
 //!
-//! [`check`] walks a tree along a table and notes everything that is wrong with it; [`Section`] then gives typed values,
-//! where nothing stands the table's default. A parser reads sections that were checked, so it only asks what one option
-//! alone cannot tell.
+//! [`check`] walks a tree along a table and notes everything that is wrong with it; [`Section`]
+//! then gives typed values, where nothing stands the table's default. A parser reads sections that
+//! were checked, so it only asks what one option alone cannot tell.
 
 mod check;
 #[cfg(feature = "mute")]

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 
-/// The options that count as not written: an expression over paths such as `processors::batch::timeout`.
+/// The options that count as not written: an expression over paths such as
+/// `processors::batch::timeout`.
 static MUTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let text = std::env::var("SPANGATE_MUTE").ok()?;
     Some(Regex::new(&text).expect("SPANGATE_MUTE is an expression"))
@@ -16,7 +17,8 @@ static MUTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The file that gets the options that each test writes: the thread's name and the path.
 static READS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("SPANGATE_READS").ok());
 
-/// Whether an option that is written counts as not written. Indexes of lists are not part of its path.
+/// Whether an option that is written counts as not written. Indexes of lists are not part of its
+/// path.
 pub(super) fn is_muted(section: &str, name: &str) -> bool {
     if MUTED.is_none() && READS.is_none() {
         return false;

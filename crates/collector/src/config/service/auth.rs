@@ -1,4 +1,5 @@
-//! Authenticators that components name: extensions that run, and that can do what they are asked for.
+//! Authenticators that components name: extensions that run, and that can do what they are asked
+//! for.
 
 use crate::config::components::Role;
 use crate::config::components::exporters::Exporter;

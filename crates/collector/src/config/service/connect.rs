@@ -6,7 +6,8 @@ use crate::config::components::id::ComponentId;
 use crate::config::definitions::Definitions;
 use crate::config::diagnostic::Notes;
 
-/// Each connector must end a pipeline and begin one of the same signal, and no data may go in a circle.
+/// Each connector must end a pipeline and begin one of the same signal, and no data may go in a
+/// circle.
 pub(super) fn check(pipelines: &[Found], definitions: &Definitions, notes: &Notes) {
     let is_connector = |id: &&ComponentId| definitions.find(Role::Connector, id).is_some();
     for found in pipelines {
@@ -37,7 +38,8 @@ pub(super) fn check(pipelines: &[Found], definitions: &Definitions, notes: &Note
     no_circle(pipelines, &is_connector, notes);
 }
 
-/// Takes away, again and again, the pipelines that no remaining one feeds: what is left feeds itself.
+/// Takes away, again and again, the pipelines that no remaining one feeds: what is left feeds
+/// itself.
 fn no_circle(pipelines: &[Found], is_connector: &dyn Fn(&&ComponentId) -> bool, notes: &Notes) {
     let mut left: Vec<&Found> = pipelines.iter().collect();
     loop {

@@ -94,7 +94,8 @@ impl Config {
     }
 }
 
-/// What a receiver takes is written without what its authenticator found: after a start nobody would find that.
+/// What a receiver takes is written without what its authenticator found: after a start nobody
+/// would find that.
 pub(super) fn check(config: &Config, pipelines: &[Found], notes: &Notes) {
     for found in pipelines {
         for receiver in &found.pipeline.receivers {

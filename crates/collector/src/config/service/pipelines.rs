@@ -1,7 +1,8 @@
 //! `service::pipelines`: which of them can be started.
 //!
-//! A traces pipeline with a part that is missing is an error: a part of the spans is worse than none. A pipeline of
-//! another signal is left out and listed, or an error with `--strict`. A part that is not defined is always an error.
+//! A traces pipeline with a part that is missing is an error: a part of the spans is worse than
+//! none. A pipeline of another signal is left out and listed, or an error with `--strict`. A part
+//! that is not defined is always an error.
 
 use syntax::suggest::closest;
 
@@ -254,7 +255,8 @@ impl PipelineReader<'_> {
         Some(())
     }
 
-    /// The parts of a role that run, each with its place; what is missing or wrong is told to `faults`.
+    /// The parts of a role that run, each with its place; what is missing or wrong is told to
+    /// `faults`.
     fn parts(
         &self,
         section: &Section<'_>,

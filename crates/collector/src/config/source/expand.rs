@@ -1,8 +1,9 @@
 //! `${…}` in texts: variables, files, and YAML in place.
 //!
-//! Where the whole text is one `${…}`, what comes of it is typed anew (a number, a list, a map), and its text is kept for
-//! options that want a text. Within a longer text it is replaced as text. What comes of an expansion is expanded again.
-//! `$$` is a dollar. The forms and the order are the Collector's.
+//! Where the whole text is one `${…}`, what comes of it is typed anew (a number, a list, a map),
+//! and its text is kept for options that want a text. Within a longer text it is replaced as text.
+//! What comes of an expansion is expanded again. `$$` is a dollar. The forms and the order are the
+//! Collector's.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -68,7 +69,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands the text of a node into it. Where a map or a list comes of it, that is given, itself not expanded yet.
+    /// Expands the text of a node into it. Where a map or a list comes of it, that is given, itself
+    /// not expanded yet.
     fn text(&self, mut text: String, node: &mut Node) -> Option<Node> {
         for _ in 0..EXPANSION_ROUNDS_MAX {
             let Some(range) = innermost(&text) else {
@@ -236,7 +238,8 @@ fn innermost(text: &str) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// The text with each unescaped occurrence of a reference replaced; nothing where that makes it too long.
+/// The text with each unescaped occurrence of a reference replaced; nothing where that makes it too
+/// long.
 fn replaced(text: &str, reference: &str, by: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + by.len());
     let mut from = 0;

@@ -1,7 +1,8 @@
 //! From files to one tree: read, merged, expanded.
 //!
-//! Files are merged in their order (maps merge, everything else is replaced), then `${…}` is expanded in the whole, as
-//! the Collector does it. Every value keeps the place where it was written.
+//! Files are merged in their order (maps merge, everything else is replaced), then `${…}` is
+//! expanded in the whole, as the Collector does it. Every value keeps the place where it was
+//! written.
 
 mod expand;
 mod merge;
@@ -51,8 +52,8 @@ pub(crate) fn text(text: &str, name: &str, notes: &Notes) -> Option<Node> {
     Some(root)
 }
 
-/// One tree of several sources, each a path or `file:`, `env:` or `yaml:` with what follows. `None` after an error
-/// that leaves no tree.
+/// One tree of several sources, each a path or `file:`, `env:` or `yaml:` with what follows. `None`
+/// after an error that leaves no tree.
 pub(crate) fn tree(sources: &[&str], outside: Outside<'_>, notes: &Notes) -> Option<Node> {
     let reader = Reader::new(outside, notes);
     let mut root = Node::new(At::default(), Value::Map(Vec::new()));

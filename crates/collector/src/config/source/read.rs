@@ -209,7 +209,8 @@ impl Convert<'_> {
             let text = key.text.clone();
             map.push((Key { at, text }, self.node(node)?));
         }
-        // What is written in the map itself wins over what `<<` brings, and the first that it brings over the rest.
+        // What is written in the map itself wins over what `<<` brings, and the first that it
+        // brings over the rest.
         for (key, node) in merged {
             if !map.iter().any(|(k, _): &(Key, Node)| k.text == key.text) {
                 map.push((key, node));

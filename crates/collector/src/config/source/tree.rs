@@ -9,7 +9,8 @@ use crate::config::diagnostic::At;
 pub(crate) struct Node {
     pub at: At,
     pub value: Value,
-    /// The text behind a value that came of an expansion: where a text is wanted, it counts, whatever it looks like.
+    /// The text behind a value that came of an expansion: where a text is wanted, it counts,
+    /// whatever it looks like.
     pub verbatim: Option<Rc<str>>,
 }
 

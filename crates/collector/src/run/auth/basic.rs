@@ -1,7 +1,7 @@
 //! `basicauth` (RFC 7617).
 //!
-//! Hashes of passwords are slow by design and come with every request: they are checked where waiting holds up nobody,
-//! a few at a time, and what was right is remembered as a keyed digest.
+//! Hashes of passwords are slow by design and come with every request: they are checked where
+//! waiting holds up nobody, a few at a time, and what was right is remembered as a keyed digest.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,8 @@ const FILE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a file of credentials.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Changes the fields of a request when it is sent, by what is known of its data's client; or says why it cannot be sent.
+/// Changes the fields of a request when it is sent, by what is known of its data's client; or says
+/// why it cannot be sent.
 pub type Editor = Arc<dyn Fn(&mut HeaderMap, Option<&Origin>) -> Result<(), String> + Send + Sync>;
 
 /// Those of a configuration, by id.

@@ -1,4 +1,5 @@
-//! `request_params`: parameters of a URL that an authenticator sees as if they were fields of the request.
+//! `request_params`: parameters of a URL that an authenticator sees as if they were fields of the
+//! request.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,8 @@ use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use syntax::escape::{Plus, unescaped};
 
-/// The fields of a request, and in their places the parameters of these names; of two of a name the first counts.
+/// The fields of a request, and in their places the parameters of these names; of two of a name the
+/// first counts.
 #[must_use]
 pub fn seen<'a>(headers: &'a HeaderMap, uri: &Uri, names: &[String]) -> Cow<'a, HeaderMap> {
     let mut seen = Cow::Borrowed(headers);

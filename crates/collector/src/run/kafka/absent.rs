@@ -1,5 +1,5 @@
-//! Replaces the Kafka client in builds without the feature `kafka`. Its types cannot be created, because a configuration that
-//! names Kafka is refused before.
+//! Replaces the Kafka client in builds without the feature `kafka`. Its types cannot be created,
+//! because a configuration that names Kafka is refused before.
 
 use std::convert::Infallible;
 use std::sync::Arc;

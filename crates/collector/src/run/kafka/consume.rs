@@ -1,8 +1,8 @@
 //! A receiver: a member of a consumer group, on a thread of its own.
 //!
-//! The thread polls the client all the time, because a member that does not poll is removed from the group. If the pipeline has no
-//! room for a message, the message waits here and its partition is paused. A partition is also paused while too many bytes of its
-//! messages are not settled.
+//! The thread polls the client all the time, because a member that does not poll is removed from
+//! the group. If the pipeline has no room for a message, the message waits here and its partition
+//! is paused. A partition is also paused while too many bytes of its messages are not settled.
 
 mod context;
 mod hold;
@@ -131,7 +131,8 @@ impl Member {
     pub async fn end(mut self) {
         self.stage.store(ENDS, Relaxed);
         if let Some(ended) = self.ended.take() {
-            // If the brokers cannot be reached, this takes long. The thread then ends with the process.
+            // If the brokers cannot be reached, this takes long. The thread then ends with the
+            // process.
             let _ = tokio::time::timeout(END_MAX, ended).await;
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most partitions that are counted separately. Further ones are counted together, as partition -1 of the topic "".
+/// The most partitions that are counted separately. Further ones are counted together, as partition
+/// -1 of the topic "".
 const PARTITIONS_MAX: usize = 10_000;
 /// The most brokers that are counted.
 const BROKERS_MAX: usize = 1000;

@@ -18,7 +18,8 @@ use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::send::split_by;
 
-/// The most bytes that the resources and scopes of a batch may take, which are repeated for each trace.
+/// The most bytes that the resources and scopes of a batch may take, which are repeated for each
+/// trace.
 const REPEATED_BYTES_MAX: u64 = 256 << 20;
 /// The most bytes of a message beside its key, its value and its headers.
 const AROUND_BYTES_MAX: u64 = 128;
@@ -38,7 +39,8 @@ pub struct Message {
     pub spans: u64,
 }
 
-/// The messages of a batch. None is larger than the limit of the settings, except for a message of a single span.
+/// The messages of a batch. None is larger than the limit of the settings, except for a message of
+/// a single span.
 ///
 /// # Errors
 /// The batch can never be sent; the reason.
@@ -175,7 +177,8 @@ fn repeated_bytes(request: &Bytes, spans: u64) -> u64 {
     largest.saturating_mul(spans)
 }
 
-/// Calls `put` with the values of messages for these spans, each of `bytes_max` bytes at most unless it has a single span.
+/// Calls `put` with the values of messages for these spans, each of `bytes_max` bytes at most
+/// unless it has a single span.
 fn values(
     encoding: Encoding,
     (request, spans): (Bytes, u64),

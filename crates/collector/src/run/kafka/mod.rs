@@ -1,12 +1,15 @@
 //! Kafka: a receiver that is a member of a consumer group, and an exporter.
 //!
-//! **Nothing is lost.** Messages that are received within half a second share a [`Token`], which goes along with their records
-//! through everything that they pass, a sampler too, as the segments of a journal do. Once its last clone is gone, all of them
-//! were delivered, or dropped by a processor that was told to. The offset that is committed is that of the first message
-//! of its partition which is not settled ([`Offsets`]); so whoever owns the partition next reads the others again.
+//! **Nothing is lost.** Messages that are received within half a second share a [`Token`], which
+//! goes along with their records through everything that they pass, a sampler too, as the segments
+//! of a journal do. Once its last clone is gone, all of them were delivered, or dropped by a
+//! processor that was told to. The offset that is committed is that of the first message of its
+//! partition which is not settled ([`Offsets`]); so whoever owns the partition next reads the
+//! others again.
 //!
-//! What needs the client (librdkafka) is in [`consume`] and [`produce`]; a build without the feature `kafka` has neither, and
-//! takes no configuration that needs them. All else is here in every build: it is tested without a broker.
+//! What needs the client (librdkafka) is in [`consume`] and [`produce`]; a build without the
+//! feature `kafka` has neither, and takes no configuration that needs them. All else is here in
+//! every build: it is tested without a broker.
 //!
 //! [`Token`]: super::storage::Token
 #![cfg_attr(

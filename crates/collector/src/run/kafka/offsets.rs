@@ -197,7 +197,8 @@ impl Offsets {
         }
     }
 
-    /// The partitions in which more messages are settled since the last call, each with the offset to commit.
+    /// The partitions in which more messages are settled since the last call, each with the offset
+    /// to commit.
     pub fn moved(&self) -> Vec<(Partition, i64)> {
         let mut moved = Vec::new();
         for (partition, runs) in &mut self.state().partitions {
@@ -220,7 +221,8 @@ impl Offsets {
         }
     }
 
-    /// The partitions that are stopped by a message that was not delivered. Call [`Offsets::moved`] before.
+    /// The partitions that are stopped by a message that was not delivered. Call [`Offsets::moved`]
+    /// before.
     pub fn stuck(&self) -> Vec<Stuck> {
         let state = self.state();
         let stuck = state.partitions.iter().filter_map(|(partition, runs)| {

@@ -20,7 +20,8 @@ const MESSAGE_MS_MAX: u64 = 300_000;
 /// The time between two statistics of the client.
 const STATISTICS_MS: u32 = 5000;
 
-/// The properties of a receiver. The receiver stores offsets itself; with an interval the client commits the stored ones.
+/// The properties of a receiver. The receiver stores offsets itself; with an interval the client
+/// commits the stored ones.
 #[must_use]
 pub fn consumer(settings: &KafkaReceiver) -> Properties {
     let KafkaReceiver { group, fetch, .. } = settings;

@@ -1,4 +1,5 @@
-//! The metrics of exporters and of their queues: each counts its own copy of the records, whatever others do.
+//! The metrics of exporters and of their queues: each counts its own copy of the records, whatever
+//! others do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,8 +18,8 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
     queues(&all, page);
 }
 
-/// All exporters with a queue by their ids. Backends of load balancers are exporters, by the names that the Collector gives
-/// them.
+/// All exporters with a queue by their ids. Backends of load balancers are exporters, by the names
+/// that the Collector gives them.
 fn all(view: &View) -> Vec<Named> {
     let mut all = view.senders.clone();
     for (id, balancer) in &view.balancers {

@@ -9,7 +9,8 @@ use super::sheet::{Kind, Number};
 use crate::run::process::memory::{data_bytes, resident_bytes};
 use crate::run::start::View;
 
-/// Parts of a second that `/proc` counts times in (`USER_HZ`, proc(5)): the same on all machines that Linux runs on today.
+/// Parts of a second that `/proc` counts times in (`USER_HZ`, proc(5)): the same on all machines
+/// that Linux runs on today.
 const TICKS_PER_S: f64 = 100.0;
 
 pub(super) fn write(view: &View, page: &mut Sheet) {
@@ -60,7 +61,8 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
 /// Seconds that threads of the process ran; 0 where nothing tells.
 fn cpu_s() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may have spaces and parentheses in it. What follows begins with the third field (proc(5)).
+    // The name of the program may have spaces and parentheses in it. What follows begins with the
+    // third field (proc(5)).
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: f64 = ticks.filter_map(|word| word.parse::<f64>().ok()).sum();

@@ -90,7 +90,8 @@ impl Sheet {
         }
     }
 
-    /// A histogram of what was told last: how many are within each bound, and how many are beyond the last.
+    /// A histogram of what was told last: how many are within each bound, and how many are beyond
+    /// the last.
     pub(super) fn buckets(
         &mut self,
         labels: &[(&str, &str)],
@@ -128,8 +129,8 @@ impl Sheet {
     }
 }
 
-/// Units that Prometheus' names have other words for (OpenTelemetry specification, "Prometheus and OpenMetrics
-/// Compatibility"), as far as there are such metrics here.
+/// Units that Prometheus' names have other words for (OpenTelemetry specification, "Prometheus and
+/// OpenMetrics Compatibility"), as far as there are such metrics here.
 const UNITS: [(&str, &str); 4] = [
     ("s", "seconds"),
     ("ms", "milliseconds"),

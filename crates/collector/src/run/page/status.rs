@@ -105,7 +105,8 @@ impl Status {
         }
     }
 
-    /// Whether the collector serves, or the pipeline of a name; none where there is no such pipeline.
+    /// Whether the collector serves, or the pipeline of a name; none where there is no such
+    /// pipeline.
     pub(super) fn serves(&self, service: &str) -> Option<bool> {
         let state = match service {
             "" => self.whole(false).0,

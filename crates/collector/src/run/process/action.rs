@@ -144,8 +144,8 @@ fn set<'a>(list: &mut List<'a>, key: &'a [u8], value: Val<'a>, when: When) {
 }
 
 impl Keys {
-    /// Calls `work` with the place of the key, then with those of all that match: with the key's once more, as the
-    /// Collector does.
+    /// Calls `work` with the place of the key, then with those of all that match: with the key's
+    /// once more, as the Collector does.
     fn each<'a>(&self, list: &mut List<'a>, work: impl Fn(&mut List<'a>, usize)) {
         if let Some(place) = self.key.as_ref().and_then(|key| list.find(key)) {
             work(list, place);
@@ -160,8 +160,8 @@ impl Keys {
     }
 }
 
-/// SHA-256 in hexadecimal: of a text's bytes, of a flag as one byte, of a number as 8 bytes, the lowest first. What is
-/// empty or none of these becomes an empty text.
+/// SHA-256 in hexadecimal: of a text's bytes, of a flag as one byte, of a number as 8 bytes, the
+/// lowest first. What is empty or none of these becomes an empty text.
 fn hash(list: &mut List<'_>, place: usize) {
     let digest = match list.any(place) {
         Any::Text(text) if !text.is_empty() => Some(Sha256::digest(text)),

@@ -1,4 +1,5 @@
-//! Where the dashboard's trace store looks into a pipeline with a `tail_sampling`: what comes to it, and what it decides.
+//! Where the dashboard's trace store looks into a pipeline with a `tail_sampling`: what comes to
+//! it, and what it decides.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +13,8 @@ use traces::{Decision, Limits, Stage, Store};
 use crate::run::consume::{Consumer, Refused, refused};
 use crate::run::data::Batch;
 
-/// The store has this part of the budget at most: it refuses nothing, and leaves the rest to what is on its way.
+/// The store has this part of the budget at most: it refuses nothing, and leaves the rest to what
+/// is on its way.
 const STORE_PART: u64 = 4;
 
 /// The store as one collector feeds it. What it holds is charged to the budget of that collector.
@@ -25,7 +27,8 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// The store that the process has, or else one of its own with these limits. Either takes no more than its part of the budget.
+    /// The store that the process has, or else one of its own with these limits. Either takes no
+    /// more than its part of the budget.
     #[must_use]
     pub fn new(given: Option<Arc<Store>>, limits: Limits, budget: &Arc<Budget>) -> Arc<Shown> {
         let store = given.unwrap_or_else(|| Arc::new(Store::new(limits)));
@@ -68,7 +71,8 @@ impl Drop for Shown {
     }
 }
 
-/// Shows the store what comes to the next component. It holds nothing and settles nothing: the store copies.
+/// Shows the store what comes to the next component. It holds nothing and settles nothing: the
+/// store copies.
 pub struct Tap {
     store: Arc<Shown>,
     next: Arc<dyn Consumer>,

@@ -1,5 +1,5 @@
-//! `filter`: spans and events are dropped by conditions in OTTL, or by what spans have. What is left empty goes too; all
-//! else stays as it came.
+//! `filter`: spans and events are dropped by conditions in OTTL, or by what spans have. What is
+//! left empty goes too; all else stays as it came.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,8 @@ use crate::run::data::Batch;
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
-/// As in `transform`: what stands around records is read once for each; so much of it costs nothing in the account,
+/// As in `transform`: what stands around records is read once for each; so much of it costs nothing
+/// in the account,
 const AROUND_BYTES_FREE: usize = 16 << 10;
 /// and so many bytes a request of what is larger: more is refused.
 const AROUND_BYTES_MAX: usize = 512 << 20;

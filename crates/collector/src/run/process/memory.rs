@@ -2,7 +2,8 @@
 
 use std::fs;
 
-/// Bytes that this process may use: those of the machine, or of its control group where that has fewer.
+/// Bytes that this process may use: those of the machine, or of its control group where that has
+/// fewer.
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {

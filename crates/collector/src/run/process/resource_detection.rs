@@ -1,4 +1,5 @@
-//! `resourcedetection`: what the host tells of itself, as attributes of resources. It is found out once, at the start.
+//! `resourcedetection`: what the host tells of itself, as attributes of resources. It is found out
+//! once, at the start.
 
 mod env;
 mod system;
@@ -33,7 +34,8 @@ pub struct Editor {
 /// What was found out: names and values.
 pub type Found = Vec<(String, AttributeValue)>;
 
-/// One before `next`. What a detector cannot find out is told in the log, as the Collector does, and left out.
+/// One before `next`. What a detector cannot find out is told in the log, as the Collector does,
+/// and left out.
 #[must_use]
 pub fn start(
     id: &str,

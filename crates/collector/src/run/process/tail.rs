@@ -343,7 +343,8 @@ impl Tail {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides on what is due in a shard: what is kept is in `out`, each batch with what settles it. Whether more is due.
+    /// Decides on what is due in a shard: what is kept is in `out`, each batch with what settles
+    /// it. Whether more is due.
     fn decide(
         &self,
         owned: &Arc<Owned>,
@@ -357,7 +358,8 @@ impl Tail {
             self.decision_times.add(begin.elapsed().as_millis() as u64);
         }
         state.tell(&self.account);
-        // In this order: what is let go here was noted before, and all that was kept of it has left.
+        // In this order: what is let go here was noted before, and all that was kept of it has
+        // left.
         let decided = state.shard.take_decided();
         if let Some(keeping) = &self.keeping {
             keeping.write(&decided);
@@ -437,13 +439,14 @@ impl Tail {
         self.is_paused.store(is_paused, Relaxed);
     }
 
-    /// What waits at the end comes again to whoever is next, so that it is not decided on what has come of it.
+    /// What waits at the end comes again to whoever is next, so that it is not decided on what has
+    /// come of it.
     pub fn leave_waiting(&self) {
         self.leaves_waiting.store(true, Relaxed);
     }
 
-    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost. What
-    /// outlives the process is not decided: it waits for its other spans.
+    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is
+    /// left then is lost. What outlives the process is not decided: it waits for its other spans.
     pub async fn end(&self, until: Instant, log: &Log) {
         for owned in &self.shards {
             owned.state().closing = true;
@@ -511,7 +514,8 @@ impl Consumer for Tail {
         false
     }
 
-    /// It is full for a moment after something had no room: what would be written to a disk before it is refused is not.
+    /// It is full for a moment after something had no room: what would be written to a disk before
+    /// it is refused is not.
     fn room(&self) -> Result<(), Refusal> {
         let until_ns = self.full_until_ns.load(Relaxed);
         if until_ns == 0 || self.now_ns() >= until_ns {

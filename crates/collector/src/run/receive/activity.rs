@@ -56,8 +56,8 @@ struct State {
 }
 
 impl Activity {
-    /// Of a connection that begins: the head of its first request is awaited, or of one that is HTTP/2 from the start its
-    /// first bytes.
+    /// Of a connection that begins: the head of its first request is awaited, or of one that is
+    /// HTTP/2 from the start its first bytes.
     pub(super) fn new(is_http2: bool) -> Arc<Activity> {
         Arc::new(Activity(Mutex::new(State {
             phase: Phase::Head(Instant::now()),

@@ -124,7 +124,8 @@ async fn read_all(
             None if whole.is_empty() => first = Some(data),
             None => whole.extend_from_slice(&data),
             Some(before) => {
-                // Memory that is not touched costs nothing, and one that grows is copied again and again.
+                // Memory that is not touched costs nothing, and one that grows is copied again and
+                // again.
                 let told = (bounds.begins)(&before).unwrap_or(told);
                 whole.reserve(told.clamp(len, bounds.bytes_max) as usize);
                 whole.extend_from_slice(&before);
@@ -159,7 +160,8 @@ pub(super) fn decode(whole: Whole, coding: Compression, bytes_max: u64) -> Resul
     }
 }
 
-/// All frames of lz4, of which some may be empty: the decoder says of such a one that all ends there.
+/// All frames of lz4, of which some may be empty: the decoder says of such a one that all ends
+/// there.
 struct Lz4(FrameDecoder<Reader<Bytes>>);
 
 impl Read for Lz4 {

@@ -15,8 +15,8 @@ const HEAD_MAX: Duration = Duration::from_secs(60);
 /// The time between pings of a client, at least: gRPC's own default.
 const CLIENT_PINGS_MIN: Duration = Duration::from_secs(300);
 
-/// A time that is up to a tenth longer or shorter, so that connections of one moment do not end in one moment (gRPC, "A9:
-/// Server-side Connection Management").
+/// A time that is up to a tenth longer or shorter, so that connections of one moment do not end in
+/// one moment (gRPC, "A9: Server-side Connection Management").
 pub(super) fn spread(time: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) % 201;
     time.mul_f64((900 + random) as f64 / 1000.0)

@@ -1,4 +1,5 @@
-//! What browsers may do (Fetch standard, "CORS protocol"): telemetry of web pages comes from other origins.
+//! What browsers may do (Fetch standard, "CORS protocol"): telemetry of web pages comes from other
+//! origins.
 
 use hyper::body::Incoming;
 use hyper::header::{

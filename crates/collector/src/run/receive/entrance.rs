@@ -1,4 +1,5 @@
-//! One transport of a receiver: what came in by it, for the metrics, and what was refused, for the log.
+//! One transport of a receiver: what came in by it, for the metrics, and what was refused, for the
+//! log.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};

@@ -39,7 +39,8 @@ impl Frames {
         }
     }
 
-    /// Takes bytes that pass; `each` is told the type and the flags of each frame whose head is whole.
+    /// Takes bytes that pass; `each` is told the type and the flags of each frame whose head is
+    /// whole.
     pub(super) fn pass(&mut self, mut bytes: &[u8], mut each: impl FnMut(u8, u8)) {
         while !bytes.is_empty() {
             if self.left > 0 {

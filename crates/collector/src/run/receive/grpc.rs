@@ -1,7 +1,8 @@
-//! gRPC: unary calls of OTLP's three `Export` methods and of Jaeger's `PostSpans`, over HTTP/2 as hyper serves it.
+//! gRPC: unary calls of OTLP's three `Export` methods and of Jaeger's `PostSpans`, over HTTP/2 as
+//! hyper serves it.
 //!
-//! A call is one message each way, so gRPC is five bytes before it (flag, length) and trailers behind it ("gRPC over
-//! HTTP2"). Messages are not decoded here.
+//! A call is one message each way, so gRPC is five bytes before it (flag, length) and trailers
+//! behind it ("gRPC over HTTP2"). Messages are not decoded here.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! gRPC's own health service, `grpc.health.v1.Health`: whether the collector, or a pipeline, serves.
+//! gRPC's own health service, `grpc.health.v1.Health`: whether the collector, or a pipeline,
+//! serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use super::status::{Fault, code};
 /// Time between two looks for those who watch.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Tells whether a service serves; none: there is no such service. The empty name is the collector's, others are pipelines'.
+/// Tells whether a service serves; none: there is no such service. The empty name is the
+/// collector's, others are pipelines'.
 pub type Probe = dyn Fn(&str) -> Option<bool> + Send + Sync;
 
 /// `HealthCheckRequest.service`

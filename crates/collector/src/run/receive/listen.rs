@@ -40,7 +40,8 @@ impl Listening {
         Listening { address, task, end }
     }
 
-    /// Takes no more connections from now on; those that there are end once their requests are answered.
+    /// Takes no more connections from now on; those that there are end once their requests are
+    /// answered.
     pub fn close(&self) {
         // A listener whose task is gone has nothing to end.
         let _ = self.end.send(true);
@@ -58,8 +59,8 @@ pub(super) enum Socket {
     Unix(UnixListener),
 }
 
-/// Whether sockets may be opened where another process listens that ends soon (a reload). Processes that share a port
-/// get connections in turn; a Unix socket takes the path over.
+/// Whether sockets may be opened where another process listens that ends soon (a reload). Processes
+/// that share a port get connections in turn; a Unix socket takes the path over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// An address that is in use is an error.

@@ -72,13 +72,15 @@ pub struct Intake {
     memory: Arc<Memory>,
     /// Nothing more is taken.
     closing: Arc<AtomicBool>,
-    /// Where traces are written before they are taken; they are not where their pipelines ask for none.
+    /// Where traces are written before they are taken; they are not where their pipelines ask for
+    /// none.
     pub(super) kept: Option<Arc<Kept>>,
     /// Senders are answered when queues have written what is theirs, or sent it.
     waits: bool,
     /// It takes what the proxy records that runs the collector.
     is_of_proxy: bool,
-    /// Spans are looked into, as nobody else does before they are put together with those of others.
+    /// Spans are looked into, as nobody else does before they are put together with those of
+    /// others.
     checks_spans: bool,
 }
 
@@ -122,7 +124,8 @@ impl Intake {
         }
     }
 
-    /// For what the proxy records that runs the collector. It has no journal: what a proxy has not handed over yet ends with it.
+    /// For what the proxy records that runs the collector. It has no journal: what a proxy has not
+    /// handed over yet ends with it.
     #[must_use]
     pub(super) fn of_proxy(
         outlets: Outlets,
@@ -165,8 +168,8 @@ impl Intake {
         charge.ok_or_else(no_room)
     }
 
-    /// Hands an `Export*ServiceRequest` on, whole or not at all, once it is where it outlives the process if it must. To be
-    /// called within the collector's runtime.
+    /// Hands an `Export*ServiceRequest` on, whole or not at all, once it is where it outlives the
+    /// process if it must. To be called within the collector's runtime.
     ///
     /// # Errors
     /// Why it is not taken.
@@ -237,7 +240,8 @@ impl Intake {
         passed
     }
 
-    /// Hands records on, once they are where they outlive the process if they must; for what is to be waited then.
+    /// Hands records on, once they are where they outlive the process if they must; for what is to
+    /// be waited then.
     async fn pass(
         &self,
         outlet: &Arc<dyn Consumer>,
@@ -290,8 +294,8 @@ impl Intake {
         not(feature = "kafka"),
         allow(dead_code, reason = "receivers of Kafka call it")
     )]
-    /// Hands on a request of traces that is read again unless it is settled, which `hold` tells. Nobody waits, and no
-    /// journal has it. To be called within the collector's runtime.
+    /// Hands on a request of traces that is read again unless it is settled, which `hold` tells.
+    /// Nobody waits, and no journal has it. To be called within the collector's runtime.
     ///
     /// # Errors
     /// Why it is not taken.

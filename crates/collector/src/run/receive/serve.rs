@@ -83,7 +83,8 @@ pub(super) fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
         }
         Settings::Http(server) => {
             let mut http1 = builder.http1();
-            // The time of a head is ours to watch: the library counts the time between requests to it.
+            // The time of a head is ours to watch: the library counts the time between requests to
+            // it.
             http1
                 .keep_alive(server.keep_alive)
                 .header_read_timeout(None);
@@ -189,8 +190,9 @@ impl Server {
         self.watch(connection, &activity).await;
     }
 
-    /// Serves a connection until it ends, or has to: when it is too old, when what it waits for takes too long, and when
-    /// nobody listens any more. Its errors are the peer's: its requests have failed, and it knows.
+    /// Serves a connection until it ends, or has to: when it is too old, when what it waits for
+    /// takes too long, and when nobody listens any more. Its errors are the peer's: its requests
+    /// have failed, and it knows.
     async fn watch(&self, connection: impl GracefulConnection, activity: &Activity) {
         let mut connection = std::pin::pin!(connection);
         let limits = &self.bounds.limits;
@@ -319,7 +321,8 @@ impl Server {
     }
 }
 
-/// Where a request came from, if anybody asks: it goes along with the request as far as to its body.
+/// Where a request came from, if anybody asks: it goes along with the request as far as to its
+/// body.
 pub(super) fn origin_of(request: &mut Request<Incoming>) -> Option<Arc<Origin>> {
     request.extensions_mut().remove()
 }

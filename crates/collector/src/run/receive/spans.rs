@@ -1,4 +1,5 @@
-//! Zipkin over HTTP (Zipkin's API, `POST /api/v2/spans`), and Jaeger's Thrift over HTTP (`POST /api/traces`).
+//! Zipkin over HTTP (Zipkin's API, `POST /api/v2/spans`), and Jaeger's Thrift over HTTP (`POST
+//! /api/traces`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Jaeger's agent: Thrift over UDP, a message a datagram. UDP has no answer: what finds no room is gone, and counted.
+//! Jaeger's agent: Thrift over UDP, a message a datagram. UDP has no answer: what finds no room is
+//! gone, and counted.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,7 +18,8 @@ use crate::run::translate::jaeger;
 /// No datagram is larger (RFC 768: a length of 16 bits).
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// Opens the socket and takes what comes, in the compact protocol or the binary one. To be called within the runtime.
+/// Opens the socket and takes what comes, in the compact protocol or the binary one. To be called
+/// within the runtime.
 ///
 /// # Errors
 /// Why it cannot be opened.

@@ -1,7 +1,8 @@
-//! A connection's bytes as they pass: when a request begins to come, and how often a gRPC client pings.
+//! A connection's bytes as they pass: when a request begins to come, and how often a gRPC client
+//! pings.
 //!
-//! Who pings too often is sent away as gRPC servers do it: by `GOAWAY` with `ENHANCE_YOUR_CALM` and `too_many_pings`
-//! (gRPC, "A8: Client-side Keepalive").
+//! Who pings too often is sent away as gRPC servers do it: by `GOAWAY` with `ENHANCE_YOUR_CALM` and
+//! `too_many_pings` (gRPC, "A8: Client-side Keepalive").
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +20,8 @@ use super::frames::{ACK, DATA, Frames, HEADERS, PING};
 const IDLE_PING_MIN: Duration = Duration::from_secs(2 * 3600);
 /// Pings that come too early and are borne, until something is sent to the client.
 const STRIKES_MAX: u32 = 2;
-/// `GOAWAY` with the code 11 and a text; the last stream is not known here, so that none is said to be lost.
+/// `GOAWAY` with the code 11 and a text; the last stream is not known here, so that none is said to
+/// be lost.
 const GOAWAY: &[u8] = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
 
 /// How often clients may ping.
@@ -227,7 +229,8 @@ mod tests {
             min_time: Duration::from_secs(10),
             without_stream,
         };
-        // Whether there are streams, whether they are needed, and the time between pings that is borne.
+        // Whether there are streams, whether they are needed, and the time between pings that is
+        // borne.
         for (has_streams, without_stream, borne_s) in [
             (true, false, 10),
             (false, true, 10),

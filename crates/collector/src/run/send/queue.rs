@@ -28,11 +28,12 @@ use crate::run::kafka;
 use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 use crate::run::tasks;
 
-/// Batches that wait, and requests in flight, where there is no `sending_queue`: who sent them waits, and is better told
-/// to come back than left to run out of time.
+/// Batches that wait, and requests in flight, where there is no `sending_queue`: who sent them
+/// waits, and is better told to come back than left to run out of time.
 const QUEUE_NONE: u64 = 64;
 const CONSUMERS_NONE: u32 = 64;
-/// Batches whose senders wait for room, with `block_on_overflow`; their bytes count towards the queue's.
+/// Batches whose senders wait for room, with `block_on_overflow`; their bytes count towards the
+/// queue's.
 const BLOCKED_MAX: usize = 1024;
 /// When a full queue may have room again.
 const ROOM_AFTER: Duration = Duration::from_millis(100);
@@ -85,7 +86,8 @@ pub struct Counts {
     pub sent: AtomicU64,
     /// It did not, and they are lost.
     pub failed: AtomicU64,
-    /// Records that this exporter lost because its queue was full while other exporters accepted their copies.
+    /// Records that this exporter lost because its queue was full while other exporters accepted
+    /// their copies.
     pub passed_by: AtomicU64,
     /// Requests that are being sent, or wait for the next attempt.
     pub in_flight: AtomicU64,
@@ -278,8 +280,8 @@ impl Shared {
         *self.stage.borrow() == Stage::Leaving
     }
 
-    /// Waits before the next attempt; false if there is none. When the process ends there is one at once, and then one
-    /// every [`END_AGAIN`]: what is not taken by then is lost.
+    /// Waits before the next attempt; false if there is none. When the process ends there is one at
+    /// once, and then one every [`END_AGAIN`]: what is not taken by then is lost.
     async fn pause(&self, wait: Duration) -> bool {
         let (mut stage, now) = (self.stage.subscribe(), Instant::now());
         let (mut until, is_open) = (now + wait, *stage.borrow() == Stage::Open);
@@ -429,7 +431,8 @@ impl Sender {
         (state.waiting.len(), state.bytes)
     }
 
-    /// The size that [`Sender::depth`] counts towards, by the sizer of the settings: what waits, and the most.
+    /// The size that [`Sender::depth`] counts towards, by the sizer of the settings: what waits,
+    /// and the most.
     #[must_use]
     pub fn fill(&self) -> (u64, u64) {
         (self.shared.state().size, self.shared.size_max)
@@ -460,8 +463,8 @@ impl SenderEnd {
         }
     }
 
-    /// Ends without sending what waits; gives it back, with what is on its way and was not taken within `LEAVE_MAX`.
-    /// Senders that wait go on waiting by what is given back beside each.
+    /// Ends without sending what waits; gives it back, with what is on its way and was not taken
+    /// within `LEAVE_MAX`. Senders that wait go on waiting by what is given back beside each.
     pub async fn leave(mut self) -> Vec<(Batch, Pledge)> {
         self.shared.state().closing = true;
         self.shared.stage.send_replace(Stage::Leaving);

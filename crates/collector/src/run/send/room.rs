@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Bytes that wait in one queue at most, whatever its settings count.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 
-/// What may wait in all queues together. Each has an equal share, so that one whose back end is gone leaves the others theirs.
+/// What may wait in all queues together. Each has an equal share, so that one whose back end is
+/// gone leaves the others theirs.
 #[derive(Debug)]
 pub struct Room {
     bytes_max: u64,

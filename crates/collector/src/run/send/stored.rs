@@ -1,4 +1,5 @@
-//! Queues that outlive the process: what comes is written before it waits, and what an earlier process left waits again.
+//! Queues that outlive the process: what comes is written before it waits, and what an earlier
+//! process left waits again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::run::storage::{
 /// Between two looks whether a full queue has room.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Puts all of it in the queue, as there is room. What has no room before the end stays where it is.
+/// Puts all of it in the queue, as there is room. What has no room before the end stays where it
+/// is.
 pub(super) async fn again(
     shared: Arc<Shared>,
     signal: Signal,

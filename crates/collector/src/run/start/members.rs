@@ -20,7 +20,8 @@ pub(super) struct Waiting<'a> {
     counts: Arc<Counts>,
 }
 
-/// The Kafka receivers of a configuration that are in a traces pipeline. Adds their counters to `entrances`.
+/// The Kafka receivers of a configuration that are in a traces pipeline. Adds their counters to
+/// `entrances`.
 pub(super) fn of<'a>(
     intakes: &[Fed<'a>],
     entrances: &mut Vec<Arc<Entrance>>,

@@ -49,8 +49,9 @@ pub struct Setup {
     pub seed: u64,
     /// `processor.tailsamplingprocessor.recordpolicy`
     pub record_policy: bool,
-    /// Bytes of memory in use, for `memory_limiter`: what the allocator gave out, where it tells, for what is resident
-    /// does not fall when memory is freed; [`resident_bytes`] where it does not.
+    /// Bytes of memory in use, for `memory_limiter`: what the allocator gave out, where it tells,
+    /// for what is resident does not fall when memory is freed; [`resident_bytes`] where it does
+    /// not.
     ///
     /// [`resident_bytes`]: super::process::memory::resident_bytes
     pub memory_used_bytes: fn() -> u64,
@@ -65,8 +66,8 @@ pub struct Host {
     pub memory_percent: u64,
     /// Whether its ports may be those of a process that ends soon.
     pub sharing: Sharing,
-    /// A trace whose root the proxy around it records is decided as long after that has come, where the settings have no
-    /// `decision_wait_after_root_received`; zero: that shortens nothing.
+    /// A trace whose root the proxy around it records is decided as long after that has come, where
+    /// the settings have no `decision_wait_after_root_received`; zero: that shortens nothing.
     pub root_wait: Duration,
 }
 
@@ -320,8 +321,8 @@ impl Collector {
         Arc::clone(&self.of_proxy)
     }
 
-    /// Listens no more, for another process does: connections end once their requests are answered. What the proxy
-    /// records is still taken.
+    /// Listens no more, for another process does: connections end once their requests are answered.
+    /// What the proxy records is still taken.
     pub fn stop_listening(&self) {
         for (_, listening) in &self.listening {
             listening.close();
@@ -332,8 +333,8 @@ impl Collector {
         }
     }
 
-    /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by then is lost, and
-    /// counted. The account at the end, by signal.
+    /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by
+    /// then is lost, and counted. The account at the end, by signal.
     pub async fn end(self) -> [Balance; 3] {
         let until = Instant::now() + END_MAX;
         self.health.ready(false);

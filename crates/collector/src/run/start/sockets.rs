@@ -10,7 +10,8 @@ use crate::run::receive::{
     Entrance, Format, Intake, Listening, Opening, Protocol, listen, listen_udp,
 };
 
-/// Opens the sockets of a receiver, by its id and their protocols. What counts what comes in is added to `entrances`.
+/// Opens the sockets of a receiver, by its id and their protocols. What counts what comes in is
+/// added to `entrances`.
 pub(super) fn open(
     component: &Component<Receiver>,
     intake: &Arc<Intake>,

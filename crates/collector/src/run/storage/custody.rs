@@ -1,4 +1,5 @@
-//! What keeps records on the disk, and who waits for them to be there, or to be sent; both go along with a receipt.
+//! What keeps records on the disk, and who waits for them to be there, or to be sent; both go along
+//! with a receipt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

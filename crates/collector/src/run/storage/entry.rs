@@ -6,7 +6,8 @@
 //! | intake, note | length of the component's name (2), the name, decisions of 19 bytes: trace (16), flags (1), policy (2) |
 //! | queue, data | records (8), the origin, the request |
 //!
-//! The origin is there where the highest bit of the signal or the records is set: its length (4), and it ([`Origin::encode`]).
+//! The origin is there where the highest bit of the signal or the records is set: its length (4),
+//! and it ([`Origin::encode`]).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Keeps records until they are settled: in a segment of a journal, or in the messages of a topic that contained them.
+//! Keeps records until they are settled: in a segment of a journal, or in the messages of a topic
+//! that contained them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -75,7 +76,8 @@ struct Given {
 type Settled = Box<dyn FnOnce(Fate) + Send + Sync>;
 
 impl Token {
-    /// Creates a token that calls `settled` when its last clone is dropped, on the thread that drops it.
+    /// Creates a token that calls `settled` when its last clone is dropped, on the thread that
+    /// drops it.
     #[must_use]
     pub fn new(settled: impl FnOnce(Fate) + Send + Sync + 'static) -> Token {
         Token(Arc::new(Given {

@@ -74,7 +74,8 @@ impl Outset {
     }
 }
 
-/// Decisions in the order in which they were said last: those that are remembered longest are the last ones.
+/// Decisions in the order in which they were said last: those that are remembered longest are the
+/// last ones.
 #[derive(Default)]
 struct Decisions {
     said: Vec<Option<Decided>>,

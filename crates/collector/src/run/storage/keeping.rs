@@ -21,7 +21,8 @@ impl Keeping {
         }
     }
 
-    /// Notes decisions. They are on the disk before any segment is removed that is let go afterwards.
+    /// Notes decisions. They are on the disk before any segment is removed that is let go
+    /// afterwards.
     pub fn write(&self, decided: &[Decided]) {
         if !decided.is_empty() {
             let note = entry::decisions(&self.component, decided);

@@ -1,8 +1,8 @@
 //! What outlives the process: `file_storage`, and the journals in its folder.
 //!
-//! What a receiver takes is in the journal of its intake before it is answered; what waits in a queue is in that queue's.
-//! Each batch holds the segments that its records are in ([`Custody`]), through everything that it passes, so that a
-//! segment is there until its records are settled.
+//! What a receiver takes is in the journal of its intake before it is answered; what waits in a
+//! queue is in that queue's. Each batch holds the segments that its records are in ([`Custody`]),
+//! through everything that it passes, so that a segment is there until its records are settled.
 
 mod custody;
 pub mod entry;
@@ -34,7 +34,8 @@ use crate::config::{ComponentId, Config, Extension};
 
 /// A segment that has so many bytes is followed by the next.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// And one that is so old: what was settled is not sent again after the end of a process for much longer.
+/// And one that is so old: what was settled is not sent again after the end of a process for much
+/// longer.
 const SEGMENT_AGE: Duration = Duration::from_secs(10);
 /// Segments that the room of a storage has place for, at least.
 const SEGMENTS_MIN: u64 = 8;
@@ -150,7 +151,8 @@ impl<'a> Storages<'a> {
         self.kept.values().map(Arc::clone).collect()
     }
 
-    /// What was opened, by the ids. What an earlier process left for somebody who is gone is told of.
+    /// What was opened, by the ids. What an earlier process left for somebody who is gone is told
+    /// of.
     pub fn into_opened(self) -> Vec<(String, Opened)> {
         for (id, opened) in &self.opened {
             for name in journal::names(&opened.folder) {
@@ -180,8 +182,8 @@ impl Opened {
     }
 }
 
-/// A name that every file system takes, and no two names have: what is no letter and no digit is written as `%` and two
-/// digits.
+/// A name that every file system takes, and no two names have: what is no letter and no digit is
+/// written as `%` and two digits.
 fn file_name(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {

@@ -27,7 +27,8 @@ impl Stored {
         Stored { journal }
     }
 
-    /// Writes a batch, which `written` gets with its place, or without one where it could not be written.
+    /// Writes a batch, which `written` gets with its place, or without one where it could not be
+    /// written.
     ///
     /// # Errors
     /// The batch, and why it is not taken.

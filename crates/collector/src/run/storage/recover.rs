@@ -31,8 +31,8 @@ impl Recovery {
     }
 }
 
-/// Takes what was left in each journal; `done` is called when all of it is there. Until then traces wait for their other
-/// spans, unless there is no room for more.
+/// Takes what was left in each journal; `done` is called when all of it is there. Until then traces
+/// wait for their other spans, unless there is no room for more.
 pub fn start(
     outsets: &[Arc<Outset>],
     intakes: &[Arc<Intake>],

@@ -1,7 +1,8 @@
-//! Other formats of traces, made requests of OTLP as they come in: nothing behind a receiver knows of them.
+//! Other formats of traces, made requests of OTLP as they come in: nothing behind a receiver knows
+//! of them.
 //!
-//! Each format has a reader of its bytes and a translation of its spans, as the Collector's `pkg/translator` has them; what
-//! they write is a `request::Request`.
+//! Each format has a reader of its bytes and a translation of its spans, as the Collector's
+//! `pkg/translator` has them; what they write is a `request::Request`.
 
 pub mod jaeger;
 mod request;
@@ -14,7 +15,8 @@ use otlp::wire::{Reader, Value};
 /// Attributes, events, links and the like of one span, which are read before they are written.
 const SPAN_PARTS_MAX: usize = 100_000;
 
-/// Nanoseconds of microseconds since the epoch; what is before it or beyond 64 bits is at the end of the range.
+/// Nanoseconds of microseconds since the epoch; what is before it or beyond 64 bits is at the end
+/// of the range.
 fn micros_to_ns(micros: u64) -> u64 {
     micros.saturating_mul(1000)
 }

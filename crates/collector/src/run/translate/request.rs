@@ -1,4 +1,5 @@
-//! An `ExportTraceServiceRequest` that is put together span by span: spans of one resource and scope stand together.
+//! An `ExportTraceServiceRequest` that is put together span by span: spans of one resource and
+//! scope stand together.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
-//! Thrift's two protocols, read in place ("Thrift Binary protocol encoding", "Thrift Compact protocol encoding").
+//! Thrift's two protocols, read in place ("Thrift Binary protocol encoding", "Thrift Compact
+//! protocol encoding").
 //!
-//! The crate `thrift` would copy every text, and takes memory for a length before it has seen the bytes; here nothing is
-//! allocated, and a length that is longer than what is left is an error.
+//! The crate `thrift` would copy every text, and takes memory for a length before it has seen the
+//! bytes; here nothing is allocated, and a length that is longer than what is left is an error.
 
 use std::fmt;
 
@@ -200,7 +201,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next field of a structure; none at its end. `last` is the number of the field before, 0 at the beginning.
+    /// The next field of a structure; none at its end. `last` is the number of the field before, 0
+    /// at the beginning.
     pub fn field(&mut self, last: &mut i16) -> Result<Option<Field>, Fault> {
         let head = self.byte()?;
         if head == 0 {

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Requests in JSON that have every field, and what an OpenTelemetry Collector 0.160.0 wrote of them to `output_paths`.
+/// Requests in JSON that have every field, and what an OpenTelemetry Collector 0.160.0 wrote of
+/// them to `output_paths`.
 const REQUESTS: [(&str, &str); 3] = [
     ("traces", include_str!("debug/traces.json")),
     ("metrics", include_str!("debug/metrics.json")),

@@ -1,4 +1,5 @@
-//! How long connections live, and what they may do: `keepalive` of gRPC servers, and the timeouts of HTTP servers.
+//! How long connections live, and what they may do: `keepalive` of gRPC servers, and the timeouts
+//! of HTTP servers.
 
 use super::*;
 

@@ -122,7 +122,8 @@ async fn a_bomb_of_json_takes_no_more_than_its_two_forms() {
         let at = at.clone();
         async move { post_as(&at, "/v1/traces", "application/json", json.as_bytes()).await }
     };
-    // Of 18 MB there is room for one form only, of 12 for both; spans without identifiers are none for the pipeline to mix.
+    // Of 18 MB there is room for one form only, of 12 for both; spans without identifiers are none
+    // for the pipeline to mix.
     assert_eq!(post(json).await, 429);
     let spans = "{},".repeat(4_000_000);
     let json = format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{spans}{{}}]}}]}}]}}");

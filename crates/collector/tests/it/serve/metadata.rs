@@ -13,7 +13,8 @@ const TELLING: &str = "attributes: { actions: [ \
     { key: user, action: insert, from_context: auth.username }, \
     { key: secret, action: insert, from_context: auth.password } ] }";
 
-/// A collector that takes OTLP with these options, and writes what passes some processors to a file.
+/// A collector that takes OTLP with these options, and writes what passes some processors to a
+/// file.
 fn telling(options: &str, processors: &str, names: &str, file: &TempFile) -> Collector {
     let server = format!("{{ endpoint: '127.0.0.1:0', {options} }}");
     start(&format!(
@@ -51,7 +52,8 @@ async fn attributes_are_set_to_what_a_request_says() {
     let batch = "batch: { timeout: 10ms }";
     let tail =
         "tail_sampling: { decision_wait: 1s, policies: [ { name: all, type: always_sample } ] }";
-    // Options of receivers, what stands before, its name, and what is told of requests with one value and with two.
+    // Options of receivers, what stands before, its name, and what is told of requests with one
+    // value and with two.
     let cases = [
         (own, "", "", [all, two]),
         (own, batch, "batch,", ["from="; 2]),

@@ -464,7 +464,8 @@ async fn a_dead_back_end_loses_nothing_while_it_may_be_tried_again() {
 
 #[tokio::test]
 async fn without_room_a_request_is_refused_whole_and_says_when() {
-    // Two requests fit the queue of an exporter whose back end does not answer, and one is on its way.
+    // Two requests fit the queue of an exporter whose back end does not answer, and one is on its
+    // way.
     let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
     let target = dead.local_addr().expect("an address");
     let full = collector(&format!(
@@ -675,7 +676,8 @@ service:
         assert_eq!(number(count - 1), number(0) * 2);
     }
 }
-/// Everything that is written of a collector in virtual time, which gets spans of a proxy around it only.
+/// Everything that is written of a collector in virtual time, which gets spans of a proxy around it
+/// only.
 fn within_a_proxy(processors: &str, order: &str) -> Collector {
     within_a_proxy_by(&format!(
         "receivers: {{ proxy: }}\nprocessors: {{ {processors} }}\nexporters: {{ nop: }}\n\

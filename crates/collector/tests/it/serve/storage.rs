@@ -1,5 +1,5 @@
-//! What outlives a collector. A process that is killed leaves its files as they are: a copy of the folder, taken at some
-//! moment, is what the next one finds.
+//! What outlives a collector. A process that is killed leaves its files as they are: a copy of the
+//! folder, taken at some moment, is what the next one finds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -325,7 +325,8 @@ async fn the_next_process_knows_where_data_came_from() {
             SAMPLER.replace("WAIT", wait).replace("POLICIES", ALWAYS)
         )
     };
-    // Where it is kept: processors of the first and of the next process, their names, and options of the queue.
+    // Where it is kept: processors of the first and of the next process, their names, and options
+    // of the queue.
     let cases = [
         (String::new(), String::new(), "", "storage: file_storage"),
         (
@@ -380,7 +381,8 @@ async fn the_next_process_knows_where_data_came_from() {
     }
 }
 
-/// A collector with a storage of these options in a folder, and a queue before a backend that is not there.
+/// A collector with a storage of these options in a folder, and a queue before a backend that is
+/// not there.
 fn stored(folder: &Folder, options: &str) -> Result<Collector, String> {
     let dead = "retry_on_failure: { initial_interval: 1h, max_interval: 1h, max_elapsed_time: 0s }";
     let config = load(&format!(

@@ -266,8 +266,8 @@ async fn senders_wait_for_room(queue: &str) {
 
 #[tokio::test]
 async fn the_size_of_a_queue_is_in_the_units_of_the_settings() {
-    // One request is on its way. Of the next ones, of twenty spans and more than a thousand bytes each, so many wait; an
-    // empty queue has room for a larger one.
+    // One request is on its way. Of the next ones, of twenty spans and more than a thousand bytes
+    // each, so many wait; an empty queue has room for a larger one.
     for (sizer, waiting) in [
         ("sizer: requests, queue_size: 2", 2),
         ("sizer: items, queue_size: 30", 1),

@@ -1,4 +1,5 @@
-//! The rules of a check in the order of the file, and the rules that are implied, which are added when the section ends.
+//! The rules of a check in the order of the file, and the rules that are implied, which are added
+//! when the section ends.
 
 use super::super::Shared;
 use super::super::line::{Cursor, Line, Parse};
@@ -104,7 +105,8 @@ impl Draft {
         steps.filter_map(|(place, step)| Some((place, step.kind()?)))
     }
 
-    /// Sets the request of `option httpchk`: it changes the first written request, otherwise it becomes the first request itself.
+    /// Sets the request of `option httpchk`: it changes the first written request, otherwise it
+    /// becomes the first request itself.
     pub fn set_request_of_option(&mut self, request: CheckRequest) {
         let mut kinds = self.kinds();
         let first = match kinds.next() {
@@ -131,8 +133,8 @@ impl Draft {
         self.steps.insert(0, Step::Option { index: 0, request });
     }
 
-    /// Reads a line of `http-check` or `tcp-check`. Returns whether it is a rule. `is_chosen`: the checks of this proxy use these
-    /// rules.
+    /// Reads a line of `http-check` or `tcp-check`. Returns whether it is a rule. `is_chosen`: the
+    /// checks of this proxy use these rules.
     pub fn take_line(
         &mut self,
         shared: &mut Shared<'_>,
@@ -260,8 +262,8 @@ fn overwrite(old: &mut CheckRequest, new: CheckRequest) {
     }
 }
 
-/// Moves the request of `option httpchk` after the first connect. If nothing is expected after the last request, expects a good
-/// status.
+/// Moves the request of `option httpchk` after the first connect. If nothing is expected after the
+/// last request, expects a good status.
 fn complete_http(steps: &mut Vec<Step>) {
     let of_option = |step: &Step| matches!(step, Step::Option { .. });
     if let Some(place) = steps.iter().position(of_option) {

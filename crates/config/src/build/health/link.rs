@@ -1,5 +1,5 @@
-//! Resolves references between sections: tracked servers, and the sections `healthcheck` that servers name. Also checks that need
-//! a complete server line.
+//! Resolves references between sections: tracked servers, and the sections `healthcheck` that
+//! servers name. Also checks that need a complete server line.
 
 use super::super::Shared;
 use crate::diagnostic::Severity;

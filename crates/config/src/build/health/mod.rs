@@ -1,5 +1,6 @@
-//! Health checks of a backend: the kind that its options select, and the script from its rules (manual §4.2 `option httpchk`,
-//! `http-check`, `option tcp-check`, `tcp-check`, §12.9 sections `healthcheck`).
+//! Health checks of a backend: the kind that its options select, and the script from its rules
+//! (manual §4.2 `option httpchk`, `http-check`, `option tcp-check`, `tcp-check`, §12.9 sections
+//! `healthcheck`).
 //!
 //! Every kind is a script ([`CheckScript`]). The scripts of protocols are built in ([`protocols`]).
 

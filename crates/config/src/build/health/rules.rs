@@ -1,4 +1,5 @@
-//! The rules of a check: `connect`, `send` and related ones, `expect`, variables (manual §4.2 `http-check`, `tcp-check`).
+//! The rules of a check: `connect`, `send` and related ones, `expect`, variables (manual §4.2
+//! `http-check`, `tcp-check`).
 
 use super::super::Shared;
 use super::super::address;

@@ -80,7 +80,8 @@ counts! {
     error_limit error_limit;
 }
 
-/// Parses a number and ignores the characters after its digits, like C's `atol`, which HAProxy uses for these words.
+/// Parses a number and ignores the characters after its digits, like C's `atol`, which HAProxy uses
+/// for these words.
 fn count(cursor: &mut Cursor<'_>) -> Parse<u32> {
     /// Half of the maximum, so that the sum of two does not overflow.
     const MAX: i64 = i32::MAX as i64 / 2;

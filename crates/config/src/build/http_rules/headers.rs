@@ -110,7 +110,8 @@ fn text_method(cursor: &Cursor<'_>, word: &str) -> Parse<NameMethod> {
     }
 }
 
-/// Actions that add the fields of a binary list to a message: their effect, and whether they replace existing fields.
+/// Actions that add the fields of a binary list to a message: their effect, and whether they
+/// replace existing fields.
 macro_rules! binary {
     ($($doc:literal $name:ident $set:literal;)*) => {$(
         #[doc = $doc]

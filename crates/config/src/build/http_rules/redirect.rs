@@ -23,7 +23,8 @@ pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `http-request redirect location|prefix|scheme <to> [<options>]`, `http-response redirect location <to> [<options>]`
+/// `http-request redirect location|prefix|scheme <to> [<options>]`, `http-response redirect
+/// location <to> [<options>]`
 pub fn action(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
@@ -64,7 +65,8 @@ fn parse(
         match cursor.take() {
             word @ ("location" | "prefix" | "scheme") => {
                 let to = cursor.octets("a destination")?;
-                // manual §4.2: the prefix `/` adds nothing, which allows a redirect to the same path.
+                // manual §4.2: the prefix `/` adds nothing, which allows a redirect to the same
+                // path.
                 let to = match (word, &*to) {
                     ("prefix", b"/") => b"",
                     (_, to) => to,

@@ -1,4 +1,5 @@
-//! Actions that rewrite the request's target (manual §4.4): with a regular expression, and `normalize-uri`.
+//! Actions that rewrite the request's target (manual §4.4): with a regular expression, and
+//! `normalize-uri`.
 
 use super::super::line::{Cursor, Parse};
 use super::super::proxy::ProxyBuild;

@@ -1,5 +1,5 @@
-//! Checks on a filter's whole file: scopes that never run, duplicates, missing parts. Settings that HAProxy's older filter
-//! accepted give at most a warning.
+//! Checks on a filter's whole file: scopes that never run, duplicates, missing parts. Settings that
+//! HAProxy's older filter accepted give at most a warning.
 
 use super::super::line::{Fault, Line};
 use super::super::proxy::ProxyBuild;
@@ -295,8 +295,8 @@ fn injects<'t>(
     }
 }
 
-/// Names of variables cannot have dashes or capital letters. Such letters in names of contexts are replaced, which users of the
-/// variables must know.
+/// Names of variables cannot have dashes or capital letters. Such letters in names of contexts are
+/// replaced, which users of the variables must know.
 fn variables<'t>(used: impl Iterator<Item = &'t Section> + Clone, faults: &mut Faults) {
     for keyword in ["extract", "inject"] {
         for line in lines(used.clone(), keyword) {

@@ -135,7 +135,8 @@ impl Files {
     }
 }
 
-/// Reads every file that a `filter` line of the tree names. Names are relative to the working directory.
+/// Reads every file that a `filter` line of the tree names. Names are relative to the working
+/// directory.
 pub fn read(
     tree: &Tree,
     (build, read_file): (&BuildInfo, &ReadFile<'_>),

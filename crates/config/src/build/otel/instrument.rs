@@ -101,7 +101,8 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
         }
         at += 2;
     }
-    // The condition is checked and then ignored: an update registers the instrument even where the condition does not hold.
+    // The condition is checked and then ignored: an update registers the instrument even where the
+    // condition does not hold.
     build.condition(line, end)?;
     let value = value.ok_or_else(|| line.fault(end, "'instrument' expects 'value <sample>'."))?;
     let key = name.to_ascii_lowercase();

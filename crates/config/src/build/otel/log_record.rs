@@ -5,7 +5,8 @@ use super::filter::FilterBuild;
 use super::span::attributes;
 use telemetry::program::LogLine;
 
-/// `log-record <severity> [id <int>] [event <name>] [span <name>] [time [<unit>] <sample>] [attr <key> <sample>] … <body> …`
+/// `log-record <severity> [id <int>] [event <name>] [span <name>] [time [<unit>] <sample>] [attr
+/// <key> <sample>] … <body> …`
 pub fn log_record(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     const USAGE: &str = "'log-record <severity> [id <number>] [event <name>] [span <name>] [time [s|ms|us|ns] <sample>] [attr <key> <sample>] … <body> … [{if|unless} <condition>]'";
     line.need(2, || {

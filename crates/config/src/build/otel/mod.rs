@@ -1,7 +1,8 @@
 //! `filter opentelemetry` and the language of its file: `otel.cfg` → [`telemetry::Program`].
 //!
-//! A filter's file is read together with the tree ([`files`]). A filter is opened before the statements of its proxy, because
-//! rules name its groups. It is compiled after them, because its conditions name the ACLs of its proxy.
+//! A filter's file is read together with the tree ([`files`]). A filter is opened before the
+//! statements of its proxy, because rules name its groups. It is compiled after them, because its
+//! conditions name the ACLs of its proxy.
 
 pub mod check;
 pub mod files;
@@ -131,7 +132,8 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
 }
 
 impl ProxyBuild<'_, '_> {
-    /// Opens the filters of a section's statements. [`statement`] reads the same lines again and reports their faults.
+    /// Opens the filters of a section's statements. [`statement`] reads the same lines again and
+    /// reports their faults.
     pub fn open_otel_filters(&mut self, statements: &[Statement]) {
         for statement in statements.iter().filter(|line| line.keyword() == "filter") {
             let line = Line::new(statement);

@@ -1,4 +1,5 @@
-//! Names in a filter's file. Spans and contexts are numbered before the compilation, keys in the order of their use.
+//! Names in a filter's file. Spans and contexts are numbered before the compilation, keys in the
+//! order of their use.
 
 use super::super::line::{Line, Parse};
 use crate::tree::Section;

@@ -7,7 +7,8 @@ use otlp::write;
 use telemetry::program::Value;
 use telemetry::sampling::{Policy, Rates, Rule, Seen};
 
-/// The attribute with the name of the policy that kept a span; the name is that of the Collector's tail sampling.
+/// The attribute with the name of the policy that kept a span; the name is that of the Collector's
+/// tail sampling.
 const MARK: &str = "tailsampling.policy";
 /// The number of keys that `first-seen` remembers: default and maximum.
 const KEYS_DEFAULT: usize = 10_000;

@@ -232,7 +232,8 @@ fn variable(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, at: usize) -> 
         .map_err(|error| line.fault(at, format!("{}.", error.message)))
 }
 
-/// Adds a line for `key`. The first line whose condition holds applies, so a line without a condition must be the last.
+/// Adds a line for `key`. The first line whose condition holds applies, so a line without a
+/// condition must be the last.
 pub fn first_match<K: PartialEq, V>(
     line: &Line<'_>,
     lists: &mut Vec<FirstMatch<K, V>>,
@@ -283,8 +284,8 @@ fn writes(build: &FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     }
 }
 
-/// Collects the contexts of the program: the headers and variables that the end of each context removes, whichever scope injected
-/// or extracted it.
+/// Collects the contexts of the program: the headers and variables that the end of each context
+/// removes, whichever scope injected or extracted it.
 pub fn finish_contexts(build: &mut FilterBuild<'_, '_, '_>) {
     let names = std::mem::take(&mut build.names.contexts.names);
     for name in names {

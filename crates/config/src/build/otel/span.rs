@@ -220,7 +220,8 @@ pub fn status(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     })
 }
 
-/// `link <ref> …`, or `link <ref> attr <key> <sample> [[attr] <key> <sample>] …`; then `[{if|unless} <condition>]`
+/// `link <ref> …`, or `link <ref> attr <key> <sample> [[attr] <key> <sample>] …`; then
+/// `[{if|unless} <condition>]`
 pub fn link(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     of_span(build, line, |_| Ok(()))?;
     line.need(1, || "'link' expects at least one span or context.".into())?;

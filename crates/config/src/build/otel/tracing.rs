@@ -86,8 +86,8 @@ pub(super) fn endpoint_url(cursor: &mut Cursor<'_>) -> Parse<String> {
     Ok(url.to_owned())
 }
 
-/// `option tracing …`: `errors`, `slower` and `retries` keep traces in addition to `sample`, with a decision at the end of the
-/// request.
+/// `option tracing …`: `errors`, `slower` and `retries` keep traces in addition to `sample`, with a
+/// decision at the end of the request.
 pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
         build.tracing = None;
@@ -181,8 +181,8 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// An OpenTelemetry variable; the line has priority over the environment. `own_endpoint`: the variable for the signal of this
-/// line.
+/// An OpenTelemetry variable; the line has priority over the environment. `own_endpoint`: the
+/// variable for the signal of this line.
 pub(super) fn variable(
     files: &Files,
     name: &str,

@@ -84,7 +84,8 @@ impl FilterBuild<'_, '_, '_> {
         })
     }
 
-    /// `time [s|ms|us|ns] <sample>`; its first word was passed. Returns the time and the index of the word after it.
+    /// `time [s|ms|us|ns] <sample>`; its first word was passed. Returns the time and the index of
+    /// the word after it.
     pub fn time(&mut self, line: &Line<'_>, at: usize) -> Parse<(Time, usize)> {
         let unit = match line.arg(at) {
             "s" => Some(1_000_000_000),
@@ -100,8 +101,8 @@ impl FilterBuild<'_, '_, '_> {
         Ok((Time { unit_ns, value }, at + 1))
     }
 
-    /// The carrier into which `inject` writes or from which `extract` reads: the words from `at` on. `name`: the prefix of the
-    /// fields' names.
+    /// The carrier into which `inject` writes or from which `extract` reads: the words from `at`
+    /// on. `name`: the prefix of the fields' names.
     pub fn carrier(&mut self, line: &Line<'_>, name: &str, at: usize) -> Parse<Carrier> {
         let (mut headers, mut vars, mut formats) = (false, false, Vec::new());
         for at in at..line.count() {
@@ -147,7 +148,8 @@ impl FilterBuild<'_, '_, '_> {
         })
     }
 
-    /// The variables of a context: `txn.<name>.<key>`. Characters that names of variables cannot have are replaced.
+    /// The variables of a context: `txn.<name>.<key>`. Characters that names of variables cannot
+    /// have are replaced.
     pub fn context_vars(&mut self, line: &Line<'_>, name: &str) -> Parse<[VarRef; 3]> {
         let name: String = name
             .to_ascii_lowercase()

@@ -1,4 +1,5 @@
-//! A line that is added to a certificate list at run time (management guide §9.3 `add ssl crt-list`).
+//! A line that is added to a certificate list at run time (management guide §9.3 `add ssl
+//! crt-list`).
 
 use super::super::Shared;
 use super::super::line::Line;
@@ -77,7 +78,8 @@ impl AddedLine {
         }))
     }
 
-    /// Its TLS options, applied to those of a bind line that uses the list; None if it has no own options.
+    /// Its TLS options, applied to those of a bind line that uses the list; None if it has no own
+    /// options.
     ///
     /// # Errors
     /// The fault as text.

@@ -34,7 +34,8 @@ pub struct Pending {
 }
 
 impl BindWords {
-    /// The result of the options; None if the line does not use TLS. `written` is the line's addresses.
+    /// The result of the options; None if the line does not use TLS. `written` is the line's
+    /// addresses.
     pub fn finish(
         self,
         line: &Line<'_>,
@@ -89,7 +90,8 @@ pub(super) fn lacks_authorities(options: &TlsOptions) -> bool {
         && options.ca_verify_file.is_none()
 }
 
-/// Adds the certificates of the `ssl-f-use` lines to the binds of a proxy, and reports missing ones.
+/// Adds the certificates of the `ssl-f-use` lines to the binds of a proxy, and reports missing
+/// ones.
 pub fn finish_proxy(proxy: &str, binds: &mut [Bind], uses: &[Pending], shared: &mut Shared<'_>) {
     let mut last = String::new();
     for bind in binds {
@@ -276,7 +278,8 @@ fn listed(entry: &crt_list::Entry, shared: &mut Shared<'_>) -> Parse<Vec<Pending
     Ok(all)
 }
 
-/// The certificates of the name that the cursor took last, with the files that are named beside them.
+/// The certificates of the name that the cursor took last, with the files that are named beside
+/// them.
 fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<Pending>> {
     let mut sources = certificates::named(cursor, shared)?;
     if loads.is_single {

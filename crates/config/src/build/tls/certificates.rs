@@ -1,4 +1,5 @@
-//! Certificate files: the files for a name in a line (manual §3.1 `ssl-load-extra-files`, §5.1 `crt`, §12.7.1).
+//! Certificate files: the files for a name in a line (manual §3.1 `ssl-load-extra-files`, §5.1
+//! `crt`, §12.7.1).
 
 use super::super::Shared;
 use super::super::line::{Cursor, Line, Parse};
@@ -19,7 +20,8 @@ const BUNDLE: [&str; 2] = ["rsa", "ecdsa"];
 /// Extensions of files in a directory that are not certificates.
 const RESERVED: [&str; 4] = ["issuer", "ocsp", "sctl", "key"];
 
-/// The files that are searched beside a certificate: `ssl-load-extra-files` and `ssl-load-extra-del-ext`.
+/// The files that are searched beside a certificate: `ssl-load-extra-files` and
+/// `ssl-load-extra-del-ext`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Extra {
@@ -28,7 +30,8 @@ pub struct Extra {
     pub ocsp: bool,
     pub issuer: bool,
     pub key: bool,
-    /// The certificate's extension `.crt` is removed before the extension of the extra file is added.
+    /// The certificate's extension `.crt` is removed before the extension of the extra file is
+    /// added.
     pub takes_off_crt: bool,
 }
 
@@ -68,7 +71,8 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// The certificates for the name that the cursor took last: one of a store, a file, the files of a directory, or a bundle.
+/// The certificates for the name that the cursor took last: one of a store, a file, the files of a
+/// directory, or a bundle.
 pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateSource>> {
     let word = cursor.line.path(cursor.at - 1);
     let origin = cursor.line.span(cursor.at - 1).place();

@@ -1,4 +1,5 @@
-//! Cipher lists in OpenSSL's syntax (its manual page `openssl-ciphers`), applied to the suites that are available here.
+//! Cipher lists in OpenSSL's syntax (its manual page `openssl-ciphers`), applied to the suites that
+//! are available here.
 
 use super::Chosen;
 
@@ -33,7 +34,8 @@ const SUITES: [Suite; 6] = [
     Suite { number: 0xc02f, name: "ECDHE-RSA-AES128-GCM-SHA256", standard: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", classes: &["aRSA", "AES", "AES128", "AESGCM", "FIPS"], strength_bits: 128 },
 ];
 
-/// The suites of TLS 1.3 (RFC 8446 §B.4). OpenSSL knows all of them; those with a number are available here.
+/// The suites of TLS 1.3 (RFC 8446 §B.4). OpenSSL knows all of them; those with a number are
+/// available here.
 const TLS13: [(&str, Option<u16>); 5] = [
     ("TLS_AES_256_GCM_SHA384", Some(0x1302)),
     ("TLS_CHACHA20_POLY1305_SHA256", Some(0x1303)),
@@ -122,7 +124,8 @@ fn suite_b(word: &str) -> Chosen {
     }
 }
 
-/// The suites that can still be selected. The first `chosen` ones are selected, in order of preference.
+/// The suites that can still be selected. The first `chosen` ones are selected, in order of
+/// preference.
 struct Order {
     suites: Vec<&'static Suite>,
     chosen: usize,
@@ -148,7 +151,8 @@ impl Order {
         self.suites.extend(off);
     }
 
-    /// Deselects the suites of `words`. If they are selected again, they precede suites that were never selected.
+    /// Deselects the suites of `words`. If they are selected again, they precede suites that were
+    /// never selected.
     fn remove(&mut self, words: &str) {
         let others = self.suites.split_off(self.chosen);
         let (off, on) = selected(std::mem::take(&mut self.suites), words);
@@ -211,7 +215,8 @@ mod tests {
         short.collect::<Vec<_>>().join(" ")
     }
 
-    /// The output of `openssl ciphers` of OpenSSL 3.0, without the suites that are not available here.
+    /// The output of `openssl ciphers` of OpenSSL 3.0, without the suites that are not available
+    /// here.
     #[test]
     fn lists_come_to_what_openssl_makes_of_them() {
         let table = include_str!("ciphers/openssl.txt");

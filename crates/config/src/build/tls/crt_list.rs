@@ -1,4 +1,5 @@
-//! Certificate lists (manual §5.1 `crt-list`): a line has a certificate, its options in brackets, and its server names.
+//! Certificate lists (manual §5.1 `crt-list`): a line has a certificate, its options in brackets,
+//! and its server names.
 
 use super::super::line::Fault;
 use crate::diagnostic::Severity;
@@ -138,7 +139,8 @@ fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Why a line cannot be parsed, and the position of the fault. `bytes` is the line without its line feed.
+/// Why a line cannot be parsed, and the position of the fault. `bytes` is the line without its line
+/// feed.
 fn broken(line: &[u8], bytes: &[u8]) -> Option<(usize, String)> {
     let end = bytes.len();
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {

@@ -1,4 +1,5 @@
-//! Lists of curves and of signature algorithms in OpenSSL's syntax, applied to those that are available here.
+//! Lists of curves and of signature algorithms in OpenSSL's syntax, applied to those that are
+//! available here.
 
 use super::Chosen;
 
@@ -43,7 +44,8 @@ const GROUPS: &[(&[&str], Option<u16>)] = &[
     (&["ffdhe8192"], None),
 ];
 
-/// Signature schemes by name (RFC 8446 §4.2.3) and by OpenSSL's pairs of a key and a hash (SSL_CTX_set1_sigalgs_list).
+/// Signature schemes by name (RFC 8446 §4.2.3) and by OpenSSL's pairs of a key and a hash
+/// (SSL_CTX_set1_sigalgs_list).
 const SCHEMES: &[(&[&str], Option<u16>)] = &[
     (
         &["ecdsa_secp256r1_sha256", "ECDSA+SHA256", "EC+SHA256"],
@@ -94,8 +96,9 @@ const SCHEMES: &[(&[&str], Option<u16>)] = &[
     (&["mldsa87"], None),
 ];
 
-/// The groups that a list selects: names separated by colons. As in OpenSSL 3.5, a list can have tuples (`/`), optional names
-/// (`?`) and names for which a key share is sent (`*`). The error is OpenSSL's reason to refuse it.
+/// The groups that a list selects: names separated by colons. As in OpenSSL 3.5, a list can have
+/// tuples (`/`), optional names (`?`) and names for which a key share is sent (`*`). The error is
+/// OpenSSL's reason to refuse it.
 pub fn curves(list: &str) -> Result<Chosen, &'static str> {
     let mut chosen = Chosen::default();
     for element in list.split([':', '/']) {

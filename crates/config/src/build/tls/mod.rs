@@ -1,7 +1,8 @@
-//! TLS of `bind` and `server` lines: words → [`crate::model::TlsOptions`] (manual §3.1, §5.1, §5.2, §12.7).
+//! TLS of `bind` and `server` lines: words → [`crate::model::TlsOptions`] (manual §3.1, §5.1, §5.2,
+//! §12.7).
 //!
-//! The defaults of a line are those of `ssl-default-bind-*` and `ssl-default-server-*`. As in HAProxy, faults in the values are
-//! reported only if the line uses TLS.
+//! The defaults of a line are those of `ssl-default-bind-*` and `ssl-default-server-*`. As in
+//! HAProxy, faults in the values are reported only if the line uses TLS.
 
 pub mod added;
 pub mod bind;
@@ -41,7 +42,8 @@ impl Chosen {
     }
 }
 
-/// Parses an option that both sides, certificate lists or `ssl-default-*` may have, after its name was taken.
+/// Parses an option that both sides, certificate lists or `ssl-default-*` may have, after its name
+/// was taken.
 pub type OptionParser = fn(&mut Words, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
 /// The same for options of `bind` lines only.
 pub type BindOptionParser = fn(&mut bind::BindWords, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
@@ -83,7 +85,8 @@ struct Problem {
 }
 
 impl Words {
-    /// Records a fault in the value of the option that the cursor took last. Removes the fault of its previous value.
+    /// Records a fault in the value of the option that the cursor took last. Removes the fault of
+    /// its previous value.
     fn note(
         &mut self,
         cursor: &Cursor<'_>,
@@ -100,7 +103,8 @@ impl Words {
         }
     }
 
-    /// The result for a line that uses TLS. `title` is the line's name in messages, `span` its place.
+    /// The result for a line that uses TLS. `title` is the line's name in messages, `span` its
+    /// place.
     fn finish(mut self, title: &str, span: &Span, shared: &mut Shared<'_>) -> TlsOptions {
         let problems = std::mem::take(&mut self.problems);
         for problem in problems {
@@ -146,7 +150,8 @@ pub struct TlsShared {
     pub bind: bind::BindWords,
     /// `ssl-default-server-*` and `ssl-server-verify`: the defaults of server lines.
     pub server: server::ServerWords,
-    /// Both defaults at the end of each section `global`, in order: the lines of a proxy use those of the sections before it.
+    /// Both defaults at the end of each section `global`, in order: the lines of a proxy use those
+    /// of the sections before it.
     stages: VecDeque<(bind::BindWords, server::ServerWords)>,
     /// `ca-base`
     pub ca_base: Option<PathBuf>,
@@ -184,7 +189,8 @@ impl TlsShared {
 }
 
 impl Shared<'_> {
-    /// Prints the notices about TLS. After errors they are not printed, because they would hide the errors.
+    /// Prints the notices about TLS. After errors they are not printed, because they would hide the
+    /// errors.
     pub fn tell_tls_notices(&mut self) {
         let notices = std::mem::take(&mut self.tls.notices);
         if self.diagnostics.alerts() > 0 {

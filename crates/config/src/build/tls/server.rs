@@ -20,8 +20,9 @@ pub struct ServerWords {
 }
 
 impl ServerWords {
-    /// The result of the options; None if neither traffic nor health checks may use TLS. Health checks may, because their rules
-    /// can request it. `title` is the line's name in messages, `name` the place of the server's name.
+    /// The result of the options; None if neither traffic nor health checks may use TLS. Health
+    /// checks may, because their rules can request it. `title` is the line's name in messages,
+    /// `name` the place of the server's name.
     pub fn finish(
         self,
         title: &str,

@@ -1,4 +1,5 @@
-//! Section `crt-store` (manual §12.7): certificates with their files. Lines refer to them as `@store/name`.
+//! Section `crt-store` (manual §12.7): certificates with their files. Lines refer to them as
+//! `@store/name`.
 
 use super::super::Shared;
 use super::super::line::{Line, Parse};

@@ -1,4 +1,5 @@
-//! The language of a filter's file: accepted lines, warnings, refused lines, and the places of carets.
+//! The language of a filter's file: accepted lines, warnings, refused lines, and the places of
+//! carets.
 
 use crate::common;
 
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use common::{report, under_caret};
 
-/// The expected result of a text: a message and the word above its caret (empty: after the end of the line).
+/// The expected result of a text: a message and the word above its caret (empty: after the end of
+/// the line).
 #[derive(Clone, Copy, Debug)]
 enum Expect {
     Taken,
@@ -55,7 +57,8 @@ impl Drop for TempFile {
     }
 }
 
-/// The output for a configuration. `OTEL_CFG` in it is the filter's file; `OTEL_YML` in that is a file with exporters.
+/// The output for a configuration. `OTEL_CFG` in it is the filter's file; `OTEL_YML` in that is a
+/// file with exporters.
 fn printed(config: &str, otel: &str) -> String {
     let yml = TempFile::new(YML);
     let file = TempFile::new(&otel.replace("OTEL_YML", &yml.0));

@@ -1,4 +1,5 @@
-//! What the tests share: records as workers make them, plans, and a receiver of HTTP in the process.
+//! What the tests share: records as workers make them, plans, and a receiver of HTTP in the
+//! process.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::VecDeque;

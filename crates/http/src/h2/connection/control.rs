@@ -11,7 +11,8 @@ const SMALL_CREDIT_BYTES: u32 = 1024;
 const WINDOW_TOO_LARGE: Error = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
 
 impl Connection {
-    /// PRIORITY is deprecated (RFC 9113 §5.3.2): only its size is checked, and that a stream does not depend on itself.
+    /// PRIORITY is deprecated (RFC 9113 §5.3.2): only its size is checked, and that a stream does
+    /// not depend on itself.
     pub(super) fn priority(
         &mut self,
         frame: FrameHead,
@@ -167,8 +168,8 @@ impl Connection {
         Ok(Some(Event::Goaway { last, code }))
     }
 
-    /// Whether some of our streams that the peer's GOAWAY declared unprocessed have not been reported yet: [`Connection::read`]
-    /// reports them, even without input.
+    /// Whether some of our streams that the peer's GOAWAY declared unprocessed have not been
+    /// reported yet: [`Connection::read`] reports them, even without input.
     #[must_use]
     pub fn has_unprocessed(&self) -> bool {
         self.unprocessed().is_some()
@@ -251,7 +252,8 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Event, Error> {
         self.glitch()?;
-        // A peer that provokes resets by us causes as much work as one that resets streams (CVE-2025-8671).
+        // A peer that provokes resets by us causes as much work as one that resets streams
+        // (CVE-2025-8671).
         self.peer_reset()?;
         frame::reset(id, error.code, out);
         self.reset_streams.add(id);

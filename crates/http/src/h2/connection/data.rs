@@ -7,9 +7,9 @@ use crate::h2::streams::Stream;
 use crate::h2::{Code, Error, Event, StreamId};
 
 impl Connection {
-    /// The caller has finished with payload: the peer may send as much again, or more if only the window limits it. The credit is
-    /// sent once it is worth a frame. Count
-    /// each byte of an [`Event::Data`] exactly once, even if the stream is gone.
+    /// The caller has finished with payload: the peer may send as much again, or more if only the
+    /// window limits it. The credit is sent once it is worth a frame. Count each byte of an
+    /// [`Event::Data`] exactly once, even if the stream is gone.
     pub fn consumed(&mut self, stream: StreamId, bytes: usize, out: &mut Vec<u8>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.credit_connection(bytes, out);
@@ -28,8 +28,8 @@ impl Connection {
         }
         if stream.due >= window.div_ceil(2) {
             let mut credit = std::mem::take(&mut stream.due);
-            // The peer has used most of its window and the recipient keeps up: only the window limits it. A distant peer needs
-            // as much as it can send in a round trip.
+            // The peer has used most of its window and the recipient keeps up: only the window
+            // limits it. A distant peer needs as much as it can send in a round trip.
             if i64::from(stream.recv_window) < i64::from(stream.window / 2) {
                 let more = stream.window.min(most.saturating_sub(stream.window));
                 stream.window += more;

@@ -326,8 +326,9 @@ impl Connection {
         })
     }
 
-    /// A body begins on a stream: if it may not fit in the window, the window is widened. So one body uses the connection well,
-    /// and not every stream of a connection needs to be offered as much.
+    /// A body begins on a stream: if it may not fit in the window, the window is widened. So one
+    /// body uses the connection well, and not every stream of a connection needs to be offered as
+    /// much.
     fn widen(&mut self, id: StreamId, length: Option<u64>, out: &mut Vec<u8>) {
         let window = self.limits.stream_window_bytes;
         let more = self.limits.body_window_bytes.saturating_sub(window);

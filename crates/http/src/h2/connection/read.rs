@@ -61,16 +61,18 @@ impl Step {
 }
 
 impl Connection {
-    /// Reads bytes from the wire up to the next event. Returns the number of bytes used, which must not be passed again, and the
-    /// event. With [`Event::More`] the unused bytes are part of a frame: pass them again with more input after them. They are at
-    /// most [`crate::h2::Limits::frame_bytes_max`] and a frame header; payload is used as it arrives.
+    /// Reads bytes from the wire up to the next event. Returns the number of bytes used, which must
+    /// not be passed again, and the event. With [`Event::More`] the unused bytes are part of a
+    /// frame: pass them again with more input after them. They are at most
+    /// [`crate::h2::Limits::frame_bytes_max`] and a frame header; payload is used as it arrives.
     ///
-    /// `head` receives the message head or trailer section of the event; other events overwrite it too. Automatic replies are
-    /// appended to `out`. `now_ms`: the monotonic time, milliseconds; what a peer does slowly is no attack.
+    /// `head` receives the message head or trailer section of the event; other events overwrite it
+    /// too. Automatic replies are appended to `out`. `now_ms`: the monotonic time, milliseconds;
+    /// what a peer does slowly is no attack.
     ///
     /// # Errors
-    /// The peer broke a rule and the connection ends. GOAWAY is already in `out`; close the connection once it is sent. All later
-    /// calls fail with the same error.
+    /// The peer broke a rule and the connection ends. GOAWAY is already in `out`; close the
+    /// connection once it is sent. All later calls fail with the same error.
     #[inline]
     pub fn read(
         &mut self,
@@ -178,7 +180,8 @@ impl Connection {
         if frame.len > self.limits.frame_bytes_max {
             return size_error("a frame larger than the limit");
         }
-        // RFC 9113 §6.10: no other frame may interrupt a header block, not even one of another stream.
+        // RFC 9113 §6.10: no other frame may interrupt a header block, not even one of another
+        // stream.
         let block = match self.reading {
             Reading::Block(block) => Some(block.stream),
             _ => None,

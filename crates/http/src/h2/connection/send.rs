@@ -11,11 +11,12 @@ use crate::{Head, Method};
 const CREDITS_A_FRAME: u32 = 2;
 
 impl Connection {
-    /// A client sends a request, which opens a stream. Returns the stream's number, or none if [`Connection::can_open`] is false.
+    /// A client sends a request, which opens a stream. Returns the stream's number, or none if
+    /// [`Connection::can_open`] is false.
     ///
-    /// `scheme` is used if the target has none. `end`: no payload and no trailers follow. An extended CONNECT is a head with
-    /// [`Head::set_protocol`], method CONNECT and a target in origin form; the peer must support it
-    /// ([`Connection::takes_extended_connect`]).
+    /// `scheme` is used if the target has none. `end`: no payload and no trailers follow. An
+    /// extended CONNECT is a head with [`Head::set_protocol`], method CONNECT and a target in
+    /// origin form; the peer must support it ([`Connection::takes_extended_connect`]).
     #[must_use]
     pub fn send_request(
         &mut self,
@@ -55,8 +56,9 @@ impl Connection {
         Some(id)
     }
 
-    /// A server sends a response, or an interim one (status below 200), which does not end the stream. `end`: no payload and no
-    /// trailers follow. If the stream is gone or already has its response, nothing is sent and the result is false.
+    /// A server sends a response, or an interim one (status below 200), which does not end the
+    /// stream. `end`: no payload and no trailers follow. If the stream is gone or already has its
+    /// response, nothing is sent and the result is false.
     pub fn send_response(
         &mut self,
         stream: StreamId,
@@ -80,8 +82,9 @@ impl Connection {
         true
     }
 
-    /// How many bytes of payload can be sent on a stream in one frame now. If 0, [`crate::h2::Event::WindowOpen`],
-    /// [`crate::h2::Event::WindowsOpen`] or [`crate::h2::Event::Settings`] says when to ask again. Also 0 if the stream is gone.
+    /// How many bytes of payload can be sent on a stream in one frame now. If 0,
+    /// [`crate::h2::Event::WindowOpen`], [`crate::h2::Event::WindowsOpen`] or
+    /// [`crate::h2::Event::Settings`] says when to ask again. Also 0 if the stream is gone.
     pub fn data_room(&mut self, stream: StreamId) -> usize {
         let Some(open) = self.streams.get_mut(stream) else {
             return 0;
@@ -95,16 +98,17 @@ impl Connection {
         room.min(self.peer.frame_bytes_max as usize)
     }
 
-    /// Whether the window of the connection permits payload. If not, [`super::super::Event::WindowsOpen`] follows.
+    /// Whether the window of the connection permits payload. If not,
+    /// [`super::super::Event::WindowsOpen`] follows.
     #[must_use]
     pub fn has_connection_room(&mut self) -> bool {
         self.is_blocked |= self.send_window <= 0;
         self.send_window > 0
     }
 
-    /// Appends the header of a DATA frame; the caller appends `len` bytes of payload right after it. `len` is at most
-    /// [`Connection::data_room`], and may be 0 with `end`. If `len` is not valid or the stream is gone, nothing is appended and
-    /// the result is false.
+    /// Appends the header of a DATA frame; the caller appends `len` bytes of payload right after
+    /// it. `len` is at most [`Connection::data_room`], and may be 0 with `end`. If `len` is not
+    /// valid or the stream is gone, nothing is appended and the result is false.
     pub fn send_data_head(
         &mut self,
         stream: StreamId,
@@ -122,7 +126,8 @@ impl Connection {
         open.flags.send_end = end;
         let stream_window = open.send_window;
         self.send_window -= len as i32;
-        // A frame that the peer's windows cut short earns nothing: otherwise tiny credits would pay for themselves.
+        // A frame that the peer's windows cut short earns nothing: otherwise tiny credits would pay
+        // for themselves.
         if len > 0 && stream_window > 0 && self.send_window > 0 {
             self.load.credits_due = self.load.credits_due.saturating_add(CREDITS_A_FRAME);
         }
@@ -135,7 +140,8 @@ impl Connection {
         true
     }
 
-    /// Ends a message with a trailer section, which may have no fields. False if the stream is gone.
+    /// Ends a message with a trailer section, which may have no fields. False if the stream is
+    /// gone.
     pub fn send_trailers(&mut self, stream: StreamId, trailers: &Head, out: &mut Vec<u8>) -> bool {
         if trailers.field_count() == 0 {
             return self.send_data_head(stream, 0, true, out);
@@ -151,8 +157,8 @@ impl Connection {
         true
     }
 
-    /// Resets a stream and forgets it. A server that has answered before the request was complete and does not want the rest
-    /// sends `NO_ERROR` (RFC 9113 §8.1). False if the stream is gone.
+    /// Resets a stream and forgets it. A server that has answered before the request was complete
+    /// and does not want the rest sends `NO_ERROR` (RFC 9113 §8.1). False if the stream is gone.
     pub fn send_reset(&mut self, stream: StreamId, code: Code, out: &mut Vec<u8>) -> bool {
         if self.streams.remove(stream).is_none() {
             return false;

@@ -33,8 +33,8 @@ impl Decoder {
         }
     }
 
-    /// Our `SETTINGS_HEADER_TABLE_SIZE` is valid from now on. If it is below the size in use, the next block must begin with a
-    /// size update (RFC 7541 §4.2).
+    /// Our `SETTINGS_HEADER_TABLE_SIZE` is valid from now on. If it is below the size in use, the
+    /// next block must begin with a size update (RFC 7541 §4.2).
     pub fn set_table_bytes_max(&mut self, bytes: usize) {
         self.table_bytes_max = bytes;
     }
@@ -155,7 +155,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Appends the name of a literal to `buf`. Returns its entry, its kind, and whether it is malformed.
+    /// Appends the name of a literal to `buf`. Returns its entry, its kind, and whether it is
+    /// malformed.
     #[inline]
     fn literal_name(
         &self,

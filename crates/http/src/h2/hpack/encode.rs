@@ -1,7 +1,8 @@
 //! Encodes fields as header blocks (RFC 7541 §6).
 //!
-//! A field with a known value is sent by its index, any other field as a literal. The second time that the same name and value
-//! are sent, the field enters the dynamic table. So values that are sent only once take no memory and evict no other fields.
+//! A field with a known value is sent by its index, any other field as a literal. The second time
+//! that the same name and value are sent, the field enters the dynamic table. So values that are
+//! sent only once take no memory and evict no other fields.
 
 use super::decode::TABLE_BYTES_DEFAULT;
 use super::statics::{
@@ -12,8 +13,8 @@ use super::table::{ENTRY_OVERHEAD_BYTES, LINE_EXTRA_BYTES, Table};
 use super::{Kind, huffman, integer};
 use crate::{Method, Name};
 
-/// Slots of the cache that finds fields in the table. A field has one slot, which the latest field with that slot occupies: a
-/// search is one comparison, whatever the fields are.
+/// Slots of the cache that finds fields in the table. A field has one slot, which the latest field
+/// with that slot occupies: a search is one comparison, whatever the fields are.
 const SLOTS: usize = 128;
 
 /// A shorter cookie could be guessed (RFC 7541 §7.1.3), so it never enters a table.
@@ -27,7 +28,8 @@ pub(in crate::h2) struct Encoder {
     table_bytes_max: usize,
     /// The table size of the peer's decoder.
     told_bytes: usize,
-    /// The lowest size since the last block, if the size changed: the next block announces it (RFC 7541 §4.2).
+    /// The lowest size since the last block, if the size changed: the next block announces it (RFC
+    /// 7541 §4.2).
     size_update: Option<usize>,
 }
 
@@ -63,7 +65,8 @@ impl Encoder {
         }
     }
 
-    /// Sets the size of the table, which the peer's setting limits. If it changes, the next block announces it.
+    /// Sets the size of the table, which the peer's setting limits. If it changes, the next block
+    /// announces it.
     pub fn set_table_bytes(&mut self, bytes: usize) {
         if bytes == self.told_bytes && self.size_update.is_none() {
             return;
@@ -77,8 +80,8 @@ impl Encoder {
         }
     }
 
-    /// Frees the memory of the table. The peer need not know: fields are counted from the newest, and the following fields are
-    /// new to both sides.
+    /// Frees the memory of the table. The peer need not know: fields are counted from the newest,
+    /// and the following fields are new to both sides.
     pub fn slim(&mut self) {
         self.dynamic = None;
     }
@@ -155,7 +158,8 @@ impl Encoder {
         }
     }
 
-    /// Encodes a field that may be in the dynamic table, or enter it. `index` is that of its name in the static table, or 0.
+    /// Encodes a field that may be in the dynamic table, or enter it. `index` is that of its name
+    /// in the static table, or 0.
     fn indexed(&mut self, index: u8, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         // A field that takes most of the table would evict all others.
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;

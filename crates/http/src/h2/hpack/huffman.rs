@@ -1,7 +1,8 @@
 //! The static Huffman code (RFC 7541 §5.2, Appendix B).
 //!
-//! The code is canonical: the codes of one length are consecutive numbers in the order of the symbols, and a longer code
-//! compares greater than every shorter one. So the lengths define it, and all tables are computed from them.
+//! The code is canonical: the codes of one length are consecutive numbers in the order of the
+//! symbols, and a longer code compares greater than every shorter one. So the lengths define it,
+//! and all tables are computed from them.
 
 use super::BlockError;
 
@@ -32,7 +33,8 @@ static CODES: [u32; 257] = codes();
 static SYMBOLS: [u16; 257] = symbols();
 /// For each length, its first code, and the place of that code's symbol in [`SYMBOLS`].
 static FIRST: [(u32, u16); BITS_MAX + 2] = firsts();
-/// For each run of [`SHORT_BITS`] bits, the symbol whose code begins it and the code's length; length 0 for a longer code.
+/// For each run of [`SHORT_BITS`] bits, the symbol whose code begins it and the code's length;
+/// length 0 for a longer code.
 static SHORT: [(u8, u8); 1 << SHORT_BITS] = short();
 
 /// Appends the decoded string to `out`.

@@ -1,7 +1,8 @@
 //! The dynamic table (RFC 7541 §2.3.2, §4), the same for a decoder and an encoder.
 //!
-//! Its fields lie one after the other in a buffer. New fields are appended. The evicted part at the front is cut off once it is
-//! half of the buffer. So adding a field takes amortised linear time, and each field can be copied in one piece.
+//! Its fields lie one after the other in a buffer. New fields are appended. The evicted part at the
+//! front is cut off once it is half of the buffer. So adding a field takes amortised linear time,
+//! and each field can be copied in one piece.
 
 use std::collections::VecDeque;
 
@@ -89,8 +90,8 @@ impl Table {
         &self.bytes[at..at + entry.line_len()]
     }
 
-    /// Adds the field with this line. Evicts older fields to make room; if the field is larger than the table, all are evicted
-    /// and it is not added (RFC 7541 §4.4).
+    /// Adds the field with this line. Evicts older fields to make room; if the field is larger than
+    /// the table, all are evicted and it is not added (RFC 7541 §4.4).
     pub fn add(&mut self, line: &[u8], name_len: usize, id: Name, kind: Kind, is_bad: bool) {
         let mut entry = Entry {
             at: 0,

@@ -1,5 +1,5 @@
-//! Three groups of tests: the examples of RFC 7541 Appendix C, header blocks that are refused, and blocks of our encoder that our
-//! decoder reads.
+//! Three groups of tests: the examples of RFC 7541 Appendix C, header blocks that are refused, and
+//! blocks of our encoder that our decoder reads.
 
 use super::*;
 
@@ -126,7 +126,8 @@ fn requests() {
     }
 }
 
-/// The responses of RFC 7541 C.5 (plain) and C.6 (Huffman), with a table of 256 bytes: entries are evicted.
+/// The responses of RFC 7541 C.5 (plain) and C.6 (Huffman), with a table of 256 bytes: entries are
+/// evicted.
 #[test]
 fn responses() {
     for blocks in [
@@ -225,7 +226,8 @@ fn a_smaller_table_must_be_announced() {
     assert!(decode(&mut decoder, &bytes("82")).is_ok());
 }
 
-/// Random fields, few enough to repeat: whatever the encoder does with its table, the decoder follows.
+/// Random fields, few enough to repeat: whatever the encoder does with its table, the decoder
+/// follows.
 #[test]
 fn what_is_encoded_is_decoded() {
     let mut seed = 7u64;

@@ -28,7 +28,8 @@ fn frames_that_do_no_work() {
     assert_fine(&server(&mixed));
 }
 
-/// Peers that credit each frame of a response in small pieces, on its stream and on the connection, do what they should.
+/// Peers that credit each frame of a response in small pieces, on its stream and on the connection,
+/// do what they should.
 #[test]
 fn credits_for_small_frames_are_no_attack() {
     let mut server = new_server();

@@ -1,4 +1,5 @@
-//! Our client and our server over pipes that cut anywhere, with random messages, stalls and resets: every byte arrives, and no rule is broken.
+//! Our client and our server over pipes that cut anywhere, with random messages, stalls and resets:
+//! every byte arrives, and no rule is broken.
 
 use std::collections::BTreeMap;
 

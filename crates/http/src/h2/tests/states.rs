@@ -86,7 +86,8 @@ fn closed_streams() {
     assert_ends(&server(&reset().get(1)), Code::STREAM_CLOSED);
 }
 
-/// What comes for a stream that we have reset is ignored, but counts for the connection's window and the header tables.
+/// What comes for a stream that we have reset is ignored, but counts for the connection's window
+/// and the header tables.
 #[test]
 fn late_frames() {
     let make = || {

@@ -1,5 +1,6 @@
-//! Hashing over a ring (manual §4.2 hash-type consistent): each server has points on the ring, and a hash selects the closest
-//! point. The points are the same as HAProxy's, so that a key keeps its server.
+//! Hashing over a ring (manual §4.2 hash-type consistent): each server has points on the ring, and
+//! a hash selects the closest point. The points are the same as HAProxy's, so that a key keeps its
+//! server.
 
 use config::model::{HashKey, Server, ServerAddress};
 use net::Addr;
@@ -12,7 +13,8 @@ use super::{Balance, Beginning, Candidates};
 
 /// Points of a server for each unit of its weight.
 const POINTS_OF_A_WEIGHT: u32 = 16;
-/// The factor for an id: the number of points of the largest weight. So the points of two ids never start from the same number.
+/// The factor for an id: the number of points of the largest weight. So the points of two ids never
+/// start from the same number.
 const POINTS_OF_AN_ID: u32 = 256 * POINTS_OF_A_WEIGHT;
 
 /// The servers by points on the ring. Requests without a key are balanced in turn.
@@ -119,7 +121,8 @@ pub(crate) fn ring_key(server: &Server, address: &ServerAddress) -> u32 {
     }
 }
 
-/// `hash-balance-factor`: no server has much more load than its share (Mirrokni, Thorup, Zadimoghaddam, arXiv:1608.01350).
+/// `hash-balance-factor`: no server has much more load than its share (Mirrokni, Thorup,
+/// Zadimoghaddam, arXiv:1608.01350).
 #[derive(Debug)]
 pub(crate) struct Bound {
     factor: u64,

@@ -1,4 +1,5 @@
-//! Hashing algorithms (`source`, `uri`, `url_param`, `hdr`, `hash`) over a weighted map (manual §4.2 hash-type map-based).
+//! Hashing algorithms (`source`, `uri`, `url_param`, `hdr`, `hash`) over a weighted map (manual
+//! §4.2 hash-type map-based).
 
 use super::roundrobin::RoundRobin;
 use super::{Balance, Candidates, weighted_map};

@@ -1,12 +1,14 @@
-//! The key by which a request is hashed, and its hash: identical to HAProxy's, so that a migrated backend keeps its distribution.
+//! The key by which a request is hashed, and its hash: identical to HAProxy's, so that a migrated
+//! backend keeps its distribution.
 
 use config::model::{Balance, HashFunction, HashType, Proxy};
 use http::{Head, Method};
 use net::Addr;
 use sample::{Session, Txn, hashes};
 
-/// The hash of a request's key; none for algorithms without hashing, or where the request lacks the key. `body`: the received
-/// part of the request's body. `expression` evaluates the key of `balance hash`.
+/// The hash of a request's key; none for algorithms without hashing, or where the request lacks the
+/// key. `body`: the received part of the request's body. `expression` evaluates the key of `balance
+/// hash`.
 pub(crate) fn key(
     proxy: &Proxy,
     session: &Session,
@@ -123,7 +125,8 @@ fn source(addr: &Addr) -> Option<u32> {
     }
 }
 
-/// The part of a URI before its query, or the whole URI, cut at `len` bytes and before the slash after `depth` directories.
+/// The part of a URI before its query, or the whole URI, cut at `len` bytes and before the slash
+/// after `depth` directories.
 fn uri_part(uri: &[u8], whole: bool, len: Option<usize>, depth: Option<usize>) -> &[u8] {
     let uri = &uri[..len.unwrap_or(usize::MAX).min(uri.len())];
     let mut slashes = 0;

@@ -1,16 +1,16 @@
 //! `balance least-latency`: the server with the lowest expected latency for its weight.
 //!
-//! The latency of a server is an average that rises to each peak at once and decays from there (peak EWMA, as in Finagle and
-//! Linkerd). So a server that becomes slow gets no requests at once, and is tried again as its peak decays. The expected latency
-//! is that average times the number of requests in progress at the server, of all workers. Each worker measures latencies
-//! separately.
+//! The latency of a server is an average that rises to each peak at once and decays from there
+//! (peak EWMA, as in Finagle and Linkerd). So a server that becomes slow gets no requests at once,
+//! and is tried again as its peak decays. The expected latency is that average times the number of
+//! requests in progress at the server, of all workers. Each worker measures latencies separately.
 
 use super::{Balance, Candidates};
 
 /// The time in which the weight of a latency falls to a third (1/e), nanoseconds.
 const DECAY_NS: f64 = 10e9;
-/// The expected latency per request in progress at a server without any measurement, nanoseconds: other servers are preferred
-/// meanwhile.
+/// The expected latency per request in progress at a server without any measurement, nanoseconds:
+/// other servers are preferred meanwhile.
 const UNKNOWN_NS: f64 = 1e9;
 
 /// A measurement.

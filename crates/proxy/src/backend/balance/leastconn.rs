@@ -1,14 +1,16 @@
 //! `balance leastconn`: the server with the fewest connections for its weight.
 //!
-//! With few servers, a pick looks at all of them. With more, each worker keeps a tournament of the servers by their last known
-//! share of the load, so that a pick looks at few of them:
+//! With few servers, a pick looks at all of them. With more, each worker keeps a tournament of the
+//! servers by their last known share of the load, so that a pick looks at few of them:
 //!
-//! - A known share is never higher than the actual one: releases by any worker are followed before each pick ([`Releases`]). A
-//!   release that another worker is just recording may be missed until the next pick.
-//! - It may be lower, because other workers take slots. So the winner's load is read again; if it has grown, the winner is moved
-//!   and the next one is looked at.
+//! - A known share is never higher than the actual one: releases by any worker are followed before
+//!   each pick ([`Releases`]). A release that another worker is just recording may be missed until
+//!   the next pick.
+//! - It may be lower, because other workers take slots. So the winner's load is read again; if it
+//!   has grown, the winner is moved and the next one is looked at.
 //!
-//! So the result is the least loaded server by the actual loads of all workers, as with a look at all servers.
+//! So the result is the least loaded server by the actual loads of all workers, as with a look at
+//! all servers.
 
 use super::{Balance, Candidates};
 use crate::shared::Position;
@@ -83,7 +85,8 @@ impl Balance for LeastConn {
     }
 }
 
-/// The load of a server for its weight. Adds one connection to each, so that weights matter among idle servers too.
+/// The load of a server for its weight. Adds one connection to each, so that weights matter among
+/// idle servers too.
 fn share(candidates: &Candidates<'_>, server: usize) -> u64 {
     share_of((candidates.load)(server), candidates.weights[server])
 }
@@ -106,13 +109,14 @@ struct Rank {
 /// The share of a server that cannot be picked until it releases a slot.
 const NEVER: u64 = u64::MAX;
 
-/// The servers as the leaves of a binary tree, in which each node has the winner of its two children.
+/// The servers as the leaves of a binary tree, in which each node has the winner of its two
+/// children.
 #[derive(Debug)]
 struct Tournament {
     /// By server; padded to a power of two.
     ranks: Vec<Rank>,
-    /// The root is at 1; the children of a node are at twice its place and the next one. Nodes at the lowest level have the
-    /// servers of their own.
+    /// The root is at 1; the children of a node are at twice its place and the next one. Nodes at
+    /// the lowest level have the servers of their own.
     winners: Vec<u32>,
     next_turn: u64,
     position: Position,

@@ -31,7 +31,8 @@ pub(crate) struct Candidates<'a> {
     pub weights: &'a [u32],
     /// Whether a server may be chosen.
     pub may: &'a dyn Fn(usize) -> bool,
-    /// Whether a server cannot be chosen before it releases a slot or the state of the servers changes.
+    /// Whether a server cannot be chosen before it releases a slot or the state of the servers
+    /// changes.
     pub stays_out: &'a dyn Fn(usize) -> bool,
     /// The number of requests in progress at a server.
     pub load: &'a dyn Fn(usize) -> u32,
@@ -47,7 +48,8 @@ pub(crate) struct Candidates<'a> {
 
 /// An algorithm and its state in one worker.
 pub(crate) trait Balance: Debug + Send {
-    /// Chooses an allowed server; none if there is none. `key` is the hash of the request's key, for algorithms with hashing.
+    /// Chooses an allowed server; none if there is none. `key` is the hash of the request's key,
+    /// for algorithms with hashing.
     fn pick(
         &mut self,
         candidates: &Candidates<'_>,
@@ -81,7 +83,8 @@ pub(crate) struct Beginning<'a> {
     pub worker: usize,
 }
 
-/// The algorithm of a backend. Workers share turns, or begin at different servers, so that together they distribute evenly.
+/// The algorithm of a backend. Workers share turns, or begin at different servers, so that together
+/// they distribute evenly.
 pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
     let Beginning {
         proxy,
@@ -110,7 +113,8 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
     }
 }
 
-/// How often the next turn is tried again after another worker took it; then two requests share one turn.
+/// How often the next turn is tried again after another worker took it; then two requests share one
+/// turn.
 const RACES_MAX: usize = 4;
 
 /// The next server of a map whose turns all workers share.
@@ -130,8 +134,8 @@ fn next_of(map: &[usize], candidates: &Candidates<'_>) -> Option<usize> {
     picked
 }
 
-/// The servers in use, in proportion to their weights: the map that `static-rr` iterates and hashes index. In HAProxy's order, so
-/// that a key keeps its server.
+/// The servers in use, in proportion to their weights: the map that `static-rr` iterates and hashes
+/// index. In HAProxy's order, so that a key keeps its server.
 fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let divisor = weights
         .iter()
@@ -149,7 +153,8 @@ fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     let mut scores = vec![0_i64; weights.len()];
     let mut map = Vec::with_capacity(total as usize);
     for _ in 0..total {
-        // At each step every server earns its weight. The first server with the most whole turns is next and pays for one turn.
+        // At each step every server earns its weight. The first server with the most whole turns is
+        // next and pays for one turn.
         let mut best: Option<(usize, i64)> = None;
         for index in (0..weights.len()).filter(|index| usable[*index]) {
             scores[index] += weight(index);

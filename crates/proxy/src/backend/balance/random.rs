@@ -3,7 +3,8 @@
 use super::consistent::{Bound, Bounded};
 use super::{Balance, Beginning, Candidates};
 
-/// How often one draw is repeated because it hit a server that cannot be used now. Then it looks at all servers.
+/// How often one draw is repeated because it hit a server that cannot be used now. Then it looks at
+/// all servers.
 const MISSES_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -87,7 +88,8 @@ impl Among<'_> {
         let servers = 0..self.candidates.weights.len();
         let mut total = 0;
         let mut drawn = None;
-        // Each server replaces the ones before it with the probability that its share of the weights so far gives.
+        // Each server replaces the ones before it with the probability that its share of the
+        // weights so far gives.
         for server in servers.filter(|server| self.has(*server)) {
             let weight = u64::from(self.candidates.weights[server]);
             total += weight;

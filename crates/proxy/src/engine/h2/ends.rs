@@ -35,8 +35,8 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.links.list_turns(link);
     }
 
-    /// The driver has sent bytes of a connection. This is progress for all streams that wait for it; if none of its bytes wait
-    /// any more, they take turns.
+    /// The driver has sent bytes of a connection. This is progress for all streams that wait for
+    /// it; if none of its bytes wait any more, they take turns.
     pub(in crate::engine) fn connection_writable(&mut self, link: LinkId, blocked: bool) {
         for child in self.cx.core.links.waiting_streams(link) {
             if let Some(stream) = self.cx.core.links.stream(child) {
@@ -104,8 +104,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A server's connection has ended. Streams whose response was completely received continue with its waiting bytes; the
-    /// connection is forgotten with the last of them.
+    /// A server's connection has ended. Streams whose response was completely received continue
+    /// with its waiting bytes; the connection is forgotten with the last of them.
     pub(in crate::engine) fn server_connection_ended(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.eof = true;
@@ -210,7 +210,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A peer has answered a ping: restarts the client's inactivity timeout where no timeout for requests is set.
+    /// A peer has answered a ping: restarts the client's inactivity timeout where no timeout for
+    /// requests is set.
     pub(super) fn ponged(&mut self, link: LinkId) {
         let now = self.cx.now();
         let links = &mut self.cx.core.links;

@@ -41,13 +41,14 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.cx.core.links.send_whole(self.cx.io, link, &out);
         if self.cx.is_stopping() {
-            // Its handshake outlasted the order to drain, which reached only the connections that spoke HTTP/2 by then.
+            // Its handshake outlasted the order to drain, which reached only the connections that
+            // spoke HTTP/2 by then.
             self.cx.hurry_connection(link);
         }
     }
 
-    /// Switches a client's HTTP/1 connection to HTTP/2 if its first bytes are the HTTP/2 preface (RFC 9113 §3.3). None if they
-    /// are not.
+    /// Switches a client's HTTP/1 connection to HTTP/2 if its first bytes are the HTTP/2 preface
+    /// (RFC 9113 §3.3). None if they are not.
     pub(super) fn try_h2(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
         let entry = self.cx.core.links.get(link)?;
         let (Role::Client(client), Mux::Front(front)) = (&entry.role, &entry.mux) else {
@@ -78,7 +79,8 @@ impl<D: Driver> Turn<'_, D> {
         })
     }
 
-    /// A server's connection is established and switches to HTTP/2: the stream that waits for it becomes its first stream.
+    /// A server's connection is established and switches to HTTP/2: the stream that waits for it
+    /// becomes its first stream.
     pub(super) fn server_becomes_h2(&mut self, link: LinkId) {
         let links = &mut self.cx.core.links;
         let Some(entry) = links.get_mut(link) else {
@@ -295,7 +297,8 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// Converts an extended CONNECT into an HTTP/1 upgrade. For an HTTP/1 server that speaks WebSocket the key is made here.
+    /// Converts an extended CONNECT into an HTTP/1 upgrade. For an HTTP/1 server that speaks
+    /// WebSocket the key is made here.
     fn open_upgrade(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
         let core = &mut *self.cx.core;
         if !core.head.make_upgrade() {
@@ -347,8 +350,9 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Counts a client's stream. After the last stream that its connection may have (`tune.h2.fe.max-total-streams`), the client
-    /// is told. Streams that it has sent meanwhile are accepted.
+    /// Counts a client's stream. After the last stream that its connection may have
+    /// (`tune.h2.fe.max-total-streams`), the client is told. Streams that it has sent meanwhile are
+    /// accepted.
     fn count_stream(&mut self, link: LinkId) {
         let Some(connection) = self.cx.core.links.connection_mut(link) else {
             return;
@@ -455,7 +459,8 @@ impl<D: Driver> Turn<'_, D> {
         self.after_feed(child, None);
     }
 
-    /// Passes payload to the stream that uses this HTTP/2 stream. Used bytes are credited to the peer.
+    /// Passes payload to the stream that uses this HTTP/2 stream. Used bytes are credited to the
+    /// peer.
     pub(super) fn feed_stream(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
         let links = &mut self.cx.core.links;
         let is_client = links.is_client(link);

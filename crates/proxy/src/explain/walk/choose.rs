@@ -124,7 +124,8 @@ impl Walk<'_> {
         self.with_rules(|cx, stream| persist::persist_rules(&cx.scene.eval, stream));
     }
 
-    /// Reports what binds the request to a server, and the algorithm. Returns whether there is a server.
+    /// Reports what binds the request to a server, and the algorithm. Returns whether there is a
+    /// server.
     pub(super) fn choose_server(&mut self) -> bool {
         let backend = self.stream.backend;
         let proxy = self.proxy(backend);

@@ -12,7 +12,8 @@ use crate::rules::status::begin_response;
 use crate::stream::{Phase, Rules};
 
 impl Walk<'_> {
-    /// Follows the assumed response; if the request is not sent to a server, the proxy's own response.
+    /// Follows the assumed response; if the request is not sent to a server, the proxy's own
+    /// response.
     ///
     /// # Errors
     /// The frontend does not speak HTTP, or the head is invalid.

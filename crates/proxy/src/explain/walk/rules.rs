@@ -162,7 +162,8 @@ impl Walk<'_> {
         Err(Ended)
     }
 
-    /// A rule ends the exchange: puts the proxy's response into the stream, and returns the outcome.
+    /// A rule ends the exchange: puts the proxy's response into the stream, and returns the
+    /// outcome.
     fn end(&mut self, end: End, rule: Option<(RuleSet, RuleId)>) -> String {
         let reply = rule.and_then(|(set, id)| reply_of(self.running, set, id));
         let status = reply.map_or(0, |reply| reply.status);

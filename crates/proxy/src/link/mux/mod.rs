@@ -78,7 +78,8 @@ impl Mux {
         }
     }
 
-    /// Ends the stream's payload. Whether the bytes show the end to the peer, and how many bytes are sent for it.
+    /// Ends the stream's payload. Whether the bytes show the end to the peer, and how many bytes
+    /// are sent for it.
     pub fn end(
         &mut self,
         trailers: &Head,
@@ -93,7 +94,8 @@ impl Mux {
         }
     }
 
-    /// How many bytes may wait before the connection is not read further: one buffer, and with HTTP/2 at least one frame.
+    /// How many bytes may wait before the connection is not read further: one buffer, and with
+    /// HTTP/2 at least one frame.
     #[inline]
     pub fn input_bytes_max(&self, bufsize: usize) -> usize {
         match self {
@@ -111,7 +113,8 @@ impl Mux {
         }
     }
 
-    /// Whether it may have events without further bytes: the end of a body, or streams that its server will not process.
+    /// Whether it may have events without further bytes: the end of a body, or streams that its
+    /// server will not process.
     #[inline]
     pub fn has_more_to_tell(&self) -> bool {
         match self {

@@ -60,7 +60,8 @@ fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
 }
 
 impl BindAcceptors {
-    /// Whether the client's hello (its SNI name or its protocols) chooses the acceptor, and not only the certificate.
+    /// Whether the client's hello (its SNI name or its protocols) chooses the acceptor, and not
+    /// only the certificate.
     pub fn depends_on_hello(&self) -> bool {
         self.acceptors.len() > 1 || self.acceptors[0].without_protocols.is_some()
     }

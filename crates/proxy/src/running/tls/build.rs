@@ -15,7 +15,8 @@ use super::load::{Findings, name_of};
 
 /// For how many names of a server sessions are remembered.
 const SERVER_SESSIONS_MAX: usize = 32;
-/// The most early data that a client may send (`allow-0rtt`), bytes: a request's head, as in HAProxy.
+/// The most early data that a client may send (`allow-0rtt`), bytes: a request's head, as in
+/// HAProxy.
 const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
 /// The supported ALPN protocols.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
@@ -29,8 +30,9 @@ pub(super) struct Before<'a> {
 }
 
 impl Before<'_> {
-    /// The previous acceptor for these options, unless a file that they name has changed. Its sessions can then be resumed. After
-    /// a change of authorities sessions cannot be resumed, because an authority that vouched for them may be gone.
+    /// The previous acceptor for these options, unless a file that they name has changed. Its
+    /// sessions can then be resumed. After a change of authorities sessions cannot be resumed,
+    /// because an authority that vouched for them may be gone.
     fn reusable(&self, options: &TlsOptions) -> Option<&Acceptor> {
         if self.changed.is_of(options) {
             return None;

@@ -1,4 +1,5 @@
-//! TLS of health checks. It is mostly that of the traffic; servers with plain traffic may have separate TLS for checks.
+//! TLS of health checks. It is mostly that of the traffic; servers with plain traffic may have
+//! separate TLS for checks.
 
 use std::sync::Arc;
 
@@ -26,13 +27,15 @@ pub(super) fn alone<'a>(proxy: &Proxy, server: &'a Server) -> Option<&'a ServerT
 }
 
 impl Tls {
-    /// The connector of a server's traffic, given by the place of its backend and its own; none for plain traffic.
+    /// The connector of a server's traffic, given by the place of its backend and its own; none for
+    /// plain traffic.
     #[must_use]
     pub fn of_traffic(&self, backend: usize, server: usize) -> Option<Arc<Connector>> {
         self.server(ServerId::at(ProxyId::at(backend), server))
     }
 
-    /// The connector that only the server's health checks use; none if they use the connector of the traffic, or no TLS.
+    /// The connector that only the server's health checks use; none if they use the connector of
+    /// the traffic, or no TLS.
     ///
     /// # Errors
     /// A file cannot be used; the message for the user.

@@ -1,5 +1,5 @@
-//! Changes of TLS by the runtime interface (management guide §9.3): files are changed in transactions, lists line by line. The
-//! transactions of certificates are in this file.
+//! Changes of TLS by the runtime interface (management guide §9.3): files are changed in
+//! transactions, lists line by line. The transactions of certificates are in this file.
 
 mod lists;
 mod trust;
@@ -86,8 +86,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces a part of a certificate in its transaction, and begins one if there is none. The name's extension chooses the
-    /// part.
+    /// Replaces a part of a certificate in its transaction, and begins one if there is none. The
+    /// name's extension chooses the part.
     ///
     /// # Errors
     /// Another transaction is open, the certificate does not exist, or the payload is invalid.
@@ -120,10 +120,12 @@ impl Tls {
         Ok(Draft { name, is_new })
     }
 
-    /// Ends a transaction: its certificate is used from now on. Returns how many lines and servers use it.
+    /// Ends a transaction: its certificate is used from now on. Returns how many lines and servers
+    /// use it.
     ///
     /// # Errors
-    /// There is no such transaction, or its certificate cannot be used: then the transaction stays open.
+    /// There is no such transaction, or its certificate cannot be used: then the transaction stays
+    /// open.
     pub fn commit_certificate(&self, name: &str) -> Result<usize, EditError> {
         let mut files = self.files();
         let files = &mut *files;
@@ -190,8 +192,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces the stapled status of certificates; the DER response names the certificate. Returns how many certificates have it
-    /// now.
+    /// Replaces the stapled status of certificates; the DER response names the certificate. Returns
+    /// how many certificates have it now.
     ///
     /// # Errors
     /// The response is invalid, or not for a known certificate.
@@ -243,8 +245,8 @@ fn set_part(stored: &mut Stored, part: Part, payload: &[u8], name: &str) -> Resu
 }
 
 impl Tls {
-    /// Rebuilds the acceptors and connectors that depend on a file and puts them into use. Returns the number of lines and
-    /// servers. Nothing is replaced if one of them cannot be built.
+    /// Rebuilds the acceptors and connectors that depend on a file and puts them into use. Returns
+    /// the number of lines and servers. Nothing is replaced if one of them cannot be built.
     fn rebuild(&self, files: &Files, changed: Dependency<'_>) -> Result<usize, String> {
         let mut binds = Vec::new();
         let mut servers = Vec::new();
@@ -255,7 +257,8 @@ impl Tls {
                     continue;
                 };
                 let uses = recipe.uses(changed);
-                // The line's own options may be used for verification even if every certificate has others.
+                // The line's own options may be used for verification even if every certificate has
+                // others.
                 if uses == 0 && !changed.is_of(&recipe.words.options) {
                     continue;
                 }
@@ -288,7 +291,8 @@ impl Tls {
     }
 }
 
-/// Ends a transaction whose file was replaced. If a dependent acceptor or connector could not be built, the file is restored.
+/// Ends a transaction whose file was replaced. If a dependent acceptor or connector could not be
+/// built, the file is restored.
 fn end<T>(
     kind: &mut Kind<T>,
     name: &str,

@@ -1,8 +1,8 @@
-//! Certificates, authorities, revocation lists and certificate lists by name: the parts of acceptors and connectors, which the
-//! runtime interface edits.
+//! Certificates, authorities, revocation lists and certificate lists by name: the parts of
+//! acceptors and connectors, which the runtime interface edits.
 //!
-//! A change goes into a copy first, in a transaction; each kind has at most one open transaction. A commit replaces the known
-//! file of that name. The data path reads nothing here.
+//! A change goes into a copy first, in a transaction; each kind has at most one open transaction. A
+//! commit replaces the known file of that name. The data path reads nothing here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,8 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Sets the keys that verify and decrypt tokens under this certificate's name: its own, or none.
+    /// Sets the keys that verify and decrypt tokens under this certificate's name: its own, or
+    /// none.
     pub fn publish(&self, name: &str) {
         let certificate = self.material.certificate().filter(|_| self.is_for_jwt);
         let key = self.material.key().filter(|_| self.is_for_jwt);

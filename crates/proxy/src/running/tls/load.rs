@@ -95,7 +95,8 @@ impl Loader {
         loader
     }
 
-    /// Loads the certificates that verify tokens: those of sections `crt-store`, and those that expressions name.
+    /// Loads the certificates that verify tokens: those of sections `crt-store`, and those that
+    /// expressions name.
     fn token_certificates(&mut self) {
         let mut names = sample::wanted_token_certificates();
         for source in self.files.global.for_jwt.clone() {
@@ -242,7 +243,8 @@ impl Loader {
         certificates.insert(source.name.clone(), stored);
     }
 
-    /// Reads authorities and revocation lists. They are only needed where certificates are verified.
+    /// Reads authorities and revocation lists. They are only needed where certificates are
+    /// verified.
     fn trust(&mut self, options: &TlsOptions, verifies: bool, title: &str) {
         let verifies = verifies && options.verify != Some(TlsVerify::None);
         for file in [&options.ca_file, &options.ca_verify_file]

@@ -1,9 +1,10 @@
-//! TLS of the running configuration: reads the files that it names, and builds the acceptors of bind lines and the connectors of
-//! servers.
+//! TLS of the running configuration: reads the files that it names, and builds the acceptors of
+//! bind lines and the connectors of servers.
 //!
-//! Workers read [`Tls::bind`] once per client connection and [`Tls::server`] once per new connection to a server. Both load a
-//! pointer that can be replaced. The runtime interface edits [`files::Files`] behind a lock (`edit`), rebuilds what depends on
-//! the change, and swaps the pointers. Established connections keep their state.
+//! Workers read [`Tls::bind`] once per client connection and [`Tls::server`] once per new
+//! connection to a server. Both load a pointer that can be replaced. The runtime interface edits
+//! [`files::Files`] behind a lock (`edit`), rebuilds what depends on the change, and swaps the
+//! pointers. Established connections keep their state.
 
 mod acceptors;
 mod build;
@@ -51,7 +52,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Returns the TLS state, and errors and warnings.
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Returns the TLS
+    /// state, and errors and warnings.
     #[must_use]
     pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
         let Loader {
@@ -124,8 +126,8 @@ impl Tls {
         })
     }
 
-    /// Sets the TLS options of a server, given by the place of its backend and its own, whose files must be loaded already; none
-    /// for plain connections. `title` is its name in messages.
+    /// Sets the TLS options of a server, given by the place of its backend and its own, whose files
+    /// must be loaded already; none for plain connections. `title` is its name in messages.
     ///
     /// # Errors
     /// A file is not known or cannot be used; the message for the user. Nothing changes then.
@@ -152,7 +154,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Replaces a server's connector. The caller holds the lock on the files, so no other thread does it at the same time.
+    /// Replaces a server's connector. The caller holds the lock on the files, so no other thread
+    /// does it at the same time.
     fn put_server(&self, backend: usize, place: usize, connector: Option<Arc<Connector>>) {
         let Some(servers) = self.servers.get(backend) else {
             return;

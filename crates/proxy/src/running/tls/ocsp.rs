@@ -24,7 +24,8 @@ pub(super) fn decode(payload: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(|_| "Error reading OCSP response in base64 format".to_owned())
 }
 
-/// The identifier of the certificate that a response is for, checked at `now_s` after the UNIX epoch.
+/// The identifier of the certificate that a response is for, checked at `now_s` after the UNIX
+/// epoch.
 ///
 /// # Errors
 /// The response is invalid; the message for the user.
@@ -107,8 +108,8 @@ impl OcspSubject {
 }
 
 impl Tls {
-    /// The certificates whose status can be requested, one for each identifier: those of bind lines first, in the order of the
-    /// lines.
+    /// The certificates whose status can be requested, one for each identifier: those of bind lines
+    /// first, in the order of the lines.
     #[must_use]
     pub fn ocsp_subjects(&self) -> Vec<OcspSubject> {
         let files = self.files();

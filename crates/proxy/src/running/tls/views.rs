@@ -111,7 +111,8 @@ impl Tls {
             .collect()
     }
 
-    /// The authority file in the transaction, and all authority files, each with the number of its certificates.
+    /// The authority file in the transaction, and all authority files, each with the number of its
+    /// certificates.
     #[must_use]
     pub fn authority_counts(&self) -> (Option<Counted>, Vec<Counted>) {
         let files = self.files();
@@ -181,7 +182,8 @@ impl Tls {
         })
     }
 
-    /// The names that clients of a frontend may request, or those of all frontends: full names first, then wildcards.
+    /// The names that clients of a frontend may request, or those of all frontends: full names
+    /// first, then wildcards.
     #[must_use]
     pub fn server_names(&self, frontend: Option<&str>) -> Vec<NameView> {
         let files = self.files();

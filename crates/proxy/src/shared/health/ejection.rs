@@ -1,7 +1,7 @@
 //! `outlier-ejection`: servers that are ejected because of their traffic, independently of checks.
 //!
-//! `In → Out → Probed → In`: an ejected server gets no requests until its ejection ends, then one request. The outcome of that
-//! request readmits it or ejects it for longer.
+//! `In → Out → Probed → In`: an ejected server gets no requests until its ejection ends, then one
+//! request. The outcome of that request readmits it or ejects it for longer.
 
 use config::model::OutlierEjection;
 
@@ -92,8 +92,8 @@ impl States {
         ejection.map_or(Place::In, |ejection| ejection.place)
     }
 
-    /// Ejects a server by a verdict about its traffic, unless it is ejected or down, or too many of the backend's servers are
-    /// ejected.
+    /// Ejects a server by a verdict about its traffic, unless it is ejected or down, or too many of
+    /// the backend's servers are ejected.
     pub fn judged(&mut self, id: ServerId, verdict: Verdict, last: Seen) {
         let Some(ejection) = &self.of(id).ejection else {
             return;
@@ -143,8 +143,8 @@ impl States {
         });
     }
 
-    /// Starts to probe servers whose ejection has ended. Returns the time until the next call, milliseconds; none if no server is
-    /// ejected.
+    /// Starts to probe servers whose ejection has ended. Returns the time until the next call,
+    /// milliseconds; none if no server is ejected.
     pub fn end_ejections(&mut self) -> Option<u64> {
         let mut next_ms: Option<u64> = None;
         for backend in 0..self.backends.len() {

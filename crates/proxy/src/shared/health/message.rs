@@ -37,8 +37,8 @@ impl Numbers {
         }
     }
 
-    /// Appends the numbers of servers, the server's sessions, the requests that were requeued to or from it, and those that wait
-    /// for it.
+    /// Appends the numbers of servers, the server's sessions, the requests that were requeued to or
+    /// from it, and those that wait for it.
     pub fn append(self, text: &mut String, sessions: u32, requeued: usize, queued: u32) {
         let Numbers {
             is_down,

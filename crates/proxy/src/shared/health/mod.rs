@@ -1,7 +1,9 @@
-//! The health of servers: the results of checks, maintenance and its reasons, and the resulting states.
+//! The health of servers: the results of checks, maintenance and its reasons, and the resulting
+//! states.
 //!
-//! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks, agents and commands take; the
-//! data path reads the results from [`super::servers`]. [`Herald`] is told the changes in their order.
+//! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks,
+//! agents and commands take; the data path reads the results from [`super::servers`]. [`Herald`] is
+//! told the changes in their order.
 
 mod check;
 mod ejection;
@@ -29,15 +31,16 @@ pub use states::{Admin, Cause, OpState};
 pub(crate) use states::{Seen, States, Transition};
 pub use view::{BackendView, CheckView, HealthLevel, ServerView};
 
-/// Receives changes and acts on them outside of the data path. It is called in the order of the changes. Its methods must not
-/// block for long and must not change servers.
+/// Receives changes and acts on them outside of the data path. It is called in the order of the
+/// changes. Its methods must not block for long and must not change servers.
 pub trait Herald: Send + Sync {
     /// The monotonic clock, milliseconds.
     fn now_ms(&self) -> u64;
-    /// The state of a server or of a backend has changed. The message is for the logs of the backend, if it has a level, and for
-    /// standard error.
+    /// The state of a server or of a backend has changed. The message is for the logs of the
+    /// backend, if it has a level, and for standard error.
     fn tell(&self, news: &News);
-    /// Streams have to end: a user asks for it, their server is down, or a server came up that replaces a backup.
+    /// Streams have to end: a user asks for it, their server is down, or a server came up that
+    /// replaces a backup.
     fn end_streams(&self, which: Killed);
     /// Servers were added, deleted or moved: other checks may have to run.
     fn servers_changed(&self);

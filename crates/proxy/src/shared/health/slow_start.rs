@@ -11,7 +11,8 @@ const STEPS: u64 = 20;
 const STEP_MIN_MS: u64 = 1000;
 
 impl States {
-    /// The current share of a server, up to [`WHOLE`], which it has at once where weights cannot change.
+    /// The current share of a server, up to [`WHOLE`], which it has at once where weights cannot
+    /// change.
     pub fn share(&self, id: ServerId) -> u32 {
         let server = self.of(id);
         let is_starting = server.state == OpState::Starting && server.slow_start_ms > 0;
@@ -23,8 +24,8 @@ impl States {
         u32::try_from(share).map_or(WHOLE, |share| share.clamp(1, WHOLE))
     }
 
-    /// The servers that start slowly; those whose time is over get their full share. Also the time until the next call,
-    /// milliseconds; none if no server starts slowly.
+    /// The servers that start slowly; those whose time is over get their full share. Also the time
+    /// until the next call, milliseconds; none if no server starts slowly.
     pub fn warm_up(&mut self) -> (Vec<ServerId>, Option<u64>) {
         let mut starting = Vec::new();
         let mut next_ms: Option<u64> = None;

@@ -1,7 +1,8 @@
 //! The states of servers, as in HAProxy: checks, agents, commands and tracked servers change them.
 //!
-//! Operational: `Stopped ⇄ Starting → Running ⇄ Stopping`. Administrative flags apply on top: maintenance stops a server,
-//! draining keeps new sessions from it. Each is forced, inherited from the tracked server, or comes from the configuration.
+//! Operational: `Stopped ⇄ Starting → Running ⇄ Stopping`. Administrative flags apply on top:
+//! maintenance stops a server, draining keeps new sessions from it. Each is forced, inherited from
+//! the tracked server, or comes from the configuration.
 
 use config::model::{Config, InitState, Observe, OnError, Proxy, Server};
 
@@ -26,7 +27,8 @@ pub enum OpState {
     Stopping,
 }
 
-/// Reasons why a server gets no sessions, or no new ones, whatever its checks report; the numbers are HAProxy's.
+/// Reasons why a server gets no sessions, or no new ones, whatever its checks report; the numbers
+/// are HAProxy's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admin(pub u8);
 
@@ -390,7 +392,8 @@ impl States {
         }
     }
 
-    /// Lets a server track another one. Trackers are told of changes in HAProxy's order: the last one first.
+    /// Lets a server track another one. Trackers are told of changes in HAProxy's order: the last
+    /// one first.
     fn track(&mut self, id: ServerId, target: ServerId) {
         self.of_mut(id).track = Some(target);
         self.of_mut(target).trackers.insert(0, id);

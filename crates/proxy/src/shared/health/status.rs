@@ -5,7 +5,8 @@ use super::states::{Admin, OpState, States};
 use crate::ids::ServerId;
 
 impl States {
-    /// The server whose checks decide: the server itself, or the end of the chain of tracked servers.
+    /// The server whose checks decide: the server itself, or the end of the chain of tracked
+    /// servers.
     pub(super) fn deciding(&self, id: ServerId) -> ServerId {
         let mut last = id;
         while let Some(next) = self.of(last).track {

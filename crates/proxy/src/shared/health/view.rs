@@ -15,7 +15,8 @@ pub struct ServerView {
     pub state: OpState,
     /// The reasons why it is in maintenance or drains.
     pub admin: Admin,
-    /// Both, in the words of HAProxy's statistics: `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and similar.
+    /// Both, in the words of HAProxy's statistics: `UP 1/3`, `DOWN (agent)`, `MAINT (via b/s)` and
+    /// similar.
     pub status: String,
     /// Whether it is a backup.
     pub is_backup: bool,
@@ -31,7 +32,8 @@ pub struct ServerView {
     pub agent: CheckView,
     /// The server that it tracks: the place of its backend, and its own place there.
     pub tracked: Option<(usize, usize)>,
-    /// The health that decides: its own, or that of the server at the end of the chain of tracked servers.
+    /// The health that decides: its own, or that of the server at the end of the chain of tracked
+    /// servers.
     pub deciding: HealthLevel,
     /// Whether `observe` is set on the server whose checks decide.
     pub is_observed: bool,

@@ -1,9 +1,10 @@
-//! The counters of statistics for frontends, listeners, backends and servers since the start: each worker adds to its own rows,
-//! all threads read them.
+//! The counters of statistics for frontends, listeners, backends and servers since the start: each
+//! worker adds to its own rows, all threads read them.
 //!
-//! A row has cache lines of its own. An addition is one instruction without a lock, because a cell has one writer. Changes by
-//! readers (`clear counters`, counters that are loaded from a file) go to a correction beside the cells, which is added when they
-//! are read. Values that meters already count have no cell here; the reader takes them from the meters.
+//! A row has cache lines of its own. An addition is one instruction without a lock, because a cell
+//! has one writer. Changes by readers (`clear counters`, counters that are loaded from a file) go
+//! to a correction beside the cells, which is added when they are read. Values that meters already
+//! count have no cell here; the reader takes them from the meters.
 
 mod rows;
 mod times;
@@ -112,7 +113,8 @@ impl Tallies {
             && self.server_extras.reach(server, BackExtra::default)
     }
 
-    /// Updates the peaks of a queue: `all` requests wait in a backend, and of them this many for this server.
+    /// Updates the peaks of a queue: `all` requests wait in a backend, and of them this many for
+    /// this server.
     pub fn queue_peak(&self, proxy: ProxyId, all: u32, server: Option<(usize, u32)>) {
         self.back_extra(proxy).queue_peak(all);
         if let Some((server, waiting)) = server {

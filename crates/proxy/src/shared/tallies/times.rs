@@ -49,7 +49,8 @@ struct Window {
 }
 
 impl ServerRow {
-    /// Adds the times of a stream, milliseconds. Most streams do not wait and use an established connection.
+    /// Adds the times of a stream, milliseconds. Most streams do not wait and use an established
+    /// connection.
     #[inline(always)]
     pub fn time(&self, times: Times<u64>) {
         let timed = self.timed.load(Relaxed).wrapping_add(1);
@@ -93,7 +94,8 @@ fn raise(cell: &AtomicU64, to: u64) {
 }
 
 impl ServerRow {
-    /// Restarts the averages on behalf of a reader. If the worker begins a window at the same time, that window counts.
+    /// Restarts the averages on behalf of a reader. If the worker begins a window at the same time,
+    /// that window counts.
     pub(super) fn restart_averages(&self) {
         let timed = self.timed.load(Relaxed);
         for window in [&self.began, &self.middle] {

@@ -10,7 +10,8 @@ fn body() -> String {
     "all work and no play makes a proxy dull. ".repeat(40)
 }
 
-/// What a client of HTTP/1.1 gets for a response with fields: the head, and the payload of its chunks.
+/// What a client of HTTP/1.1 gets for a response with fields: the head, and the payload of its
+/// chunks.
 fn exchange(lines: &str, asked: &str, response: &str) -> (String, Vec<u8>) {
     let mut play = Play::new(&running(&format!(
         "{DEFAULTS}{lines}\nserver one 127.0.0.1:81\n"

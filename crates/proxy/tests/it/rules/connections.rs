@@ -233,7 +233,8 @@ fn idle_connections_count_in_a_strict_maxconn() {
     play("room for two", &two, &format!("{script}\ns1 open"));
 }
 
-/// A client that is refused while it still sends its request reads the response, however long it sends: nothing resets it.
+/// A client that is refused while it still sends its request reads the response, however long it
+/// sends: nothing resets it.
 #[test]
 fn the_rest_of_a_refused_request_is_discarded_while_it_comes() {
     let head = "c1 > POST / HTTP/1.1|host: a|content-length: 1000|connection: close||x";
@@ -259,7 +260,8 @@ fn the_rest_of_a_refused_request_is_discarded_while_it_comes() {
     );
 }
 
-/// The same on a connection that is kept: the rest is discarded while it comes, then the next request is served.
+/// The same on a connection that is kept: the rest is discarded while it comes, then the next
+/// request is served.
 #[test]
 fn the_rest_of_a_refused_request_on_a_kept_connection_is_discarded_while_it_comes() {
     let more = "wait 9000\nc1 > 0123456789\n".repeat(4);

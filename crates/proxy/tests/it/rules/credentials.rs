@@ -99,7 +99,8 @@ fn challenges() {
     );
 }
 
-/// Rules of `defaults` are shared: the realm is the name of the proxy that asks, and `path` is looked at in all of them.
+/// Rules of `defaults` are shared: the realm is the name of the proxy that asks, and `path` is
+/// looked at in all of them.
 #[test]
 fn rules_of_defaults() {
     for name in ["one", "two"] {

@@ -1,5 +1,6 @@
-//! Nobody is served at the cost of others, and nobody loses what is on its way: turns, deadlines that progress renews, early answers,
-//! half-closed connections, queues, and limits of all workers together.
+//! Nobody is served at the cost of others, and nobody loses what is on its way: turns, deadlines
+//! that progress renews, early answers, half-closed connections, queues, and limits of all workers
+//! together.
 
 use std::sync::Arc;
 

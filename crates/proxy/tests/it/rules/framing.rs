@@ -1,5 +1,5 @@
-//! Whatever rules do to messages, two readers agree where each ends: rules drawn by lot, messages of every framing, and a reader that
-//! knows nothing of the proxy's own code.
+//! Whatever rules do to messages, two readers agree where each ends: rules drawn by lot, messages
+//! of every framing, and a reader that knows nothing of the proxy's own code.
 
 use super::script::{DEFAULTS, exchange};
 use crate::random::Random;
@@ -158,7 +158,8 @@ struct Read {
     body: Vec<u8>,
 }
 
-/// Reads one message by RFC 9112 §6.3; `asked`: of a response, the method of its request, and whether the connection has ended.
+/// Reads one message by RFC 9112 §6.3; `asked`: of a response, the method of its request, and
+/// whether the connection has ended.
 fn read<'a>(
     bytes: &'a [u8],
     asked: Option<(&str, bool)>,

@@ -212,7 +212,8 @@ fn without_a_bound_a_connection_goes_on() {
     assert!(client.goaways.is_empty() && !client.has_ended());
 }
 
-/// Glitches of which each is a malformed request: at three quarters the connection takes no more streams, at the bound it is cut.
+/// Glitches of which each is a malformed request: at three quarters the connection takes no more
+/// streams, at the bound it is cut.
 #[test]
 fn glitches_end_a_connection() {
     // HEADERS with the field `:x`, which there is not.
@@ -231,8 +232,8 @@ fn glitches_end_a_connection() {
     assert!(client.has_ended());
 }
 
-/// Below the CPU usage of `tune.glitches.kill.cpu-usage`, a connection with too many glitches goes on; from it on, the next glitch
-/// ends it.
+/// Below the CPU usage of `tune.glitches.kill.cpu-usage`, a connection with too many glitches goes
+/// on; from it on, the next glitch ends it.
 #[test]
 fn glitches_are_spared_while_the_thread_is_idle() {
     // HEADERS with the field `:x`, which there is not.
@@ -445,7 +446,8 @@ fn a_connection_that_does_not_answer_a_ping_is_closed() {
     assert_eq!(client.raw_goaways(), []);
 }
 
-/// A client of HTTP/2 that has sent HEAD to a server that was asked with GET, and got the head of its response.
+/// A client of HTTP/2 that has sent HEAD to a server that was asked with GET, and got the head of
+/// its response.
 fn asked_with_head() -> Client {
     let mut client = Client::new(
         "",
@@ -545,7 +547,8 @@ fn a_connection_that_begins_while_the_process_drains_is_told() {
     assert!(client.has_ended());
 }
 
-/// An early hint is a message of its stream: it is framed as the connection's mux frames heads, never written between its frames.
+/// An early hint is a message of its stream: it is framed as the connection's mux frames heads,
+/// never written between its frames.
 #[test]
 fn early_hints_are_interim_responses_of_their_stream() {
     let lines = "http-request early-hint Link \"</a.css>; rel=preload\"\n\
@@ -559,8 +562,8 @@ fn early_hints_are_interim_responses_of_their_stream() {
     assert_eq!(client.answers[3..], [(3, 103), (3, 103), (3, 200)]);
 }
 
-/// Clients that send one request each leave connections to an HTTP/2 server behind (`http-reuse safe`); only as many are kept as
-/// of an HTTP/1 server.
+/// Clients that send one request each leave connections to an HTTP/2 server behind (`http-reuse
+/// safe`); only as many are kept as of an HTTP/1 server.
 #[test]
 fn idle_connections_to_a_server_of_http2_are_bounded() {
     for (line, most) in [("", 16), ("pool-max-conn 3", 3)] {
@@ -594,8 +597,8 @@ fn idle_connections_to_a_server_of_http2_are_bounded() {
     }
 }
 
-/// The next stream of a connection that was idle for a moment finds the fields that the peer knows already; after a longer time
-/// their memory is freed.
+/// The next stream of a connection that was idle for a moment finds the fields that the peer knows
+/// already; after a longer time their memory is freed.
 #[test]
 fn a_connection_forgets_its_fields_only_after_a_while() {
     let mut client = Client::new(
@@ -616,7 +619,8 @@ fn a_connection_forgets_its_fields_only_after_a_while() {
     assert_eq!(later, first);
 }
 
-/// A client that has used up its window and ends its side sends no more credit: its streams end with it.
+/// A client that has used up its window and ends its side sends no more credit: its streams end
+/// with it.
 #[test]
 fn a_client_that_leaves_without_credit_ends_its_streams() {
     let mut client = Client::new("", "server one 127.0.0.1:81");
@@ -637,7 +641,8 @@ fn a_client_that_leaves_without_credit_ends_its_streams() {
     client.play.line("quiet").expect("no stream is left");
 }
 
-/// A server that resets a request has seen it: it is not sent again, and the client learns that its connection was stale.
+/// A server that resets a request has seen it: it is not sent again, and the client learns that its
+/// connection was stale.
 #[test]
 fn a_request_that_a_server_resets_is_not_sent_again() {
     // On a second stream, so that the connection was used before.

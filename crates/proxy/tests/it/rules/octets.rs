@@ -1,4 +1,5 @@
-//! Words of a configuration are bytes: what is written as `\xe9` leaves as that byte, as with HAProxy.
+//! Words of a configuration are bytes: what is written as `\xe9` leaves as that byte, as with
+//! HAProxy.
 
 use super::script::play;
 

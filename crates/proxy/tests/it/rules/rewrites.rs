@@ -4,7 +4,8 @@ use super::script::play;
 
 const OK: &str = "HTTP/1.1 200 OK|content-length: 0||";
 
-/// What a server gets of a request, by rules. The last line of `rules` stands in section `global` where it says so.
+/// What a server gets of a request, by rules. The last line of `rules` stands in section `global`
+/// where it says so.
 fn request(rules: &str, sent: &str, forwarded: &str) {
     let lines = if rules.contains("normalize-uri") {
         format!("{rules}\n server one 127.0.0.1:81\nglobal\n expose-experimental-directives")

@@ -105,7 +105,8 @@ pub struct Passed {
     pub client_ended: bool,
 }
 
-/// One client sends a request; each server connection that opens is answered alike once something has come.
+/// One client sends a request; each server connection that opens is answered alike once something
+/// has come.
 pub fn exchange(running: Arc<Running>, request: &str, response: &str) -> Passed {
     let mut play = Play::new(&running);
     let failed = |error: String| panic!("{request}: {error}");
@@ -342,7 +343,8 @@ impl Play {
         }
     }
 
-    /// The pipe of a peer: `c…` connects when first named, `sN` is the N-th connection that the proxy opened.
+    /// The pipe of a peer: `c…` connects when first named, `sN` is the N-th connection that the
+    /// proxy opened.
     pub fn place(&mut self, who: &str) -> Result<usize, String> {
         if let Some(number) = who.strip_prefix('s') {
             let number: usize = number.parse().map_err(|_| "who?")?;

@@ -289,7 +289,8 @@ fn least_latency_leaves_a_server_that_becomes_slow_and_comes_back() {
     process.play(0, &format!("c34{ASK}\ns34 to 127.0.0.1:82"));
 }
 
-/// `set maxconn server` between none and some, beside requests: each request gives back the slot that it took, and no other.
+/// `set maxconn server` between none and some, beside requests: each request gives back the slot
+/// that it took, and no other.
 #[test]
 fn a_changing_limit_loses_no_slot() {
     const REQUESTS: usize = 3_000;
@@ -326,7 +327,8 @@ fn a_changing_limit_loses_no_slot() {
     );
 }
 
-/// A request that tried a server before it was deleted delays the reuse of its place, but not until the next change of servers.
+/// A request that tried a server before it was deleted delays the reuse of its place, but not until
+/// the next change of servers.
 #[test]
 fn a_place_is_released_when_the_last_request_that_knows_it_ends() {
     let lines = "retries 1\noption redispatch 1\nserver one 127.0.0.1:81\nserver two 127.0.0.1:82";

@@ -1,4 +1,5 @@
-//! What a session is told of its client: addresses, the PROXY protocol's header, the unique id; and connections that fail early.
+//! What a session is told of its client: addresses, the PROXY protocol's header, the unique id; and
+//! connections that fail early.
 
 use super::script::play;
 

@@ -1,4 +1,5 @@
-//! Requests that two readers could read differently are refused: 400, `PR--` in the log, no server ever sees them.
+//! Requests that two readers could read differently are refused: 400, `PR--` in the log, no server
+//! ever sees them.
 
 use super::script::play;
 

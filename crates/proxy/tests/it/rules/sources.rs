@@ -1,4 +1,5 @@
-//! Where connections to servers come from and go to, when the client decides (`usesrc`, servers without an address).
+//! Where connections to servers come from and go to, when the client decides (`usesrc`, servers
+//! without an address).
 
 use super::script::play;
 

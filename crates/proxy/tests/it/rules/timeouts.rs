@@ -192,7 +192,8 @@ fn independent_streams() {
     );
 }
 
-/// A call in which both sides send for hours (gRPC): bytes in either direction are activity of the client.
+/// A call in which both sides send for hours (gRPC): bytes in either direction are activity of the
+/// client.
 #[test]
 fn a_response_that_goes_on_keeps_an_open_request() {
     let begin = "c1 > POST / HTTP/1.1|host: a|transfer-encoding: chunked||1|a|

@@ -1,5 +1,5 @@
-//! The streams of an HTTP/2 connection share it: none starves, whatever the others send, and nobody makes the proxy keep more than
-//! a bounded number of bytes.
+//! The streams of an HTTP/2 connection share it: none starves, whatever the others send, and nobody
+//! makes the proxy keep more than a bounded number of bytes.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ struct Slow {
 }
 
 impl Slow {
-    /// A client with these streams, whose servers have answered with large bodies. `reads`: the client's socket takes only what
-    /// it reads; otherwise only the windows limit it.
+    /// A client with these streams, whose servers have answered with large bodies. `reads`: the
+    /// client's socket takes only what it reads; otherwise only the windows limit it.
     fn new(reads: bool) -> Slow {
         let mut client = Client::new("", "server one 127.0.0.1:81");
         for _ in 0..DOWNLOADS {
@@ -217,7 +217,8 @@ fn a_client_that_does_not_read_is_not_read() {
     assert!(client.play.driver.pipes[client.place].inbox.is_empty());
 }
 
-/// A server may send interim responses without end; they wait in its socket while the client does not read.
+/// A server may send interim responses without end; they wait in its socket while the client does
+/// not read.
 #[test]
 fn interim_responses_wait_for_the_client() {
     let mut client = Client::new("", "server one 127.0.0.1:81");
@@ -336,8 +337,8 @@ impl Uploads {
     }
 }
 
-/// The streams of an HTTP/2 server share its connection, so that one which sends interim responses without end to a client that
-/// reads nothing cannot be held: it is ended.
+/// The streams of an HTTP/2 server share its connection, so that one which sends interim responses
+/// without end to a client that reads nothing cannot be held: it is ended.
 #[test]
 fn interim_responses_of_a_shared_connection_have_an_end() {
     let mut client = Client::new("", "server one 127.0.0.1:81 proto h2");

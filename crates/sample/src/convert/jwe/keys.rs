@@ -32,7 +32,8 @@ enum Management {
     Pkcs1,
     /// Encrypted with RSA and OAEP padding.
     Oaep(&'static OaepAlgorithm),
-    /// Agreed on with a key of the sender. With a number, the agreed key has this many bytes and unwraps the content key.
+    /// Agreed on with a key of the sender. With a number, the agreed key has this many bytes and
+    /// unwraps the content key.
     Agreed(Option<usize>),
 }
 
@@ -159,7 +160,8 @@ pub(super) fn content_key(
             let key = Pkcs1PrivateDecryptingKey::new(key.clone()).ok()?;
             let mut out = vec![0; key.min_output_size()];
             let length = key.decrypt(encrypted, &mut out).map(|plain| plain.len());
-            // The sender must not learn whether the padding was valid (RFC 7516 §11.5): a wrong key is replaced by a random one.
+            // The sender must not learn whether the padding was valid (RFC 7516 §11.5): a wrong key
+            // is replaced by a random one.
             let bytes = encryption.key_bytes;
             let mut random = vec![0; bytes];
             rand::fill(&mut random).ok()?;
@@ -203,7 +205,8 @@ fn with_secret(token: &Token<'_>, secret: &[u8], management: Management) -> Opti
     }
 }
 
-/// The key agreed on from the sender's ephemeral key and our private key (RFC 7518 §4.6), for an algorithm, with this many bytes.
+/// The key agreed on from the sender's ephemeral key and our private key (RFC 7518 §4.6), for an
+/// algorithm, with this many bytes.
 fn agreed(
     token: &Token<'_>,
     key: &agreement::PrivateKey,

@@ -1,6 +1,8 @@
-//! The accepted algorithms of encrypted tokens (manual §3.1 jwt.decrypt_alg_list, jwt.decrypt_enc_list).
+//! The accepted algorithms of encrypted tokens (manual §3.1 jwt.decrypt_alg_list,
+//! jwt.decrypt_enc_list).
 
-/// Key management algorithms (RFC 7518 §4.1), and whether each is accepted by default. RSA1_5 must be named (RFC 8725 §3.2).
+/// Key management algorithms (RFC 7518 §4.1), and whether each is accepted by default. RSA1_5 must
+/// be named (RFC 8725 §3.2).
 const ALGORITHMS: [(&str, bool); 17] = [
     ("RSA1_5", false),
     ("RSA-OAEP", true),
@@ -49,7 +51,8 @@ impl Default for TokenAlgorithms {
 }
 
 impl TokenAlgorithms {
-    /// Accepts only the key management algorithms of a list: names separated by `:`, `ALL`, and `!` before excluded ones.
+    /// Accepts only the key management algorithms of a list: names separated by `:`, `ALL`, and `!`
+    /// before excluded ones.
     ///
     /// # Errors
     /// The unknown name.

@@ -1,7 +1,8 @@
 use crate::Verdict::{False, True, Wait};
 use crate::testing::Facts;
 
-/// A ClientHello of `www.example.com`: the part after the random bytes. The overall lengths are filled in later.
+/// A ClientHello of `www.example.com`: the part after the random bytes. The overall lengths are
+/// filled in later.
 const HELLO: &str = "00 0004 13011302 0100 0000
     0000 0014 0012 00 000f 7777772e6578616d706c652e636f6d
     000a 0006 0004 001d0017

@@ -148,7 +148,8 @@ fn bearer<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option
         .then_some(Value::text(token))
 }
 
-/// The user's name. An ACL, which asks for every value, gets the groups one by one, or one empty group if there are none.
+/// The user's name. An ACL, which asks for every value, gets the groups one by one, or one empty
+/// group if there are none.
 fn group<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     let credentials = Credentials::of(request(scope, cursor)?, scope)?;
     let user = credentials.verify(args)?;

@@ -1,7 +1,7 @@
 //! Bodies of requests and responses, as far as they have arrived (manual §7.3.6).
 //!
-//! `option http-buffer-request` and `wait-for-body` wait for them; without these, only the part that arrived with the head is
-//! available.
+//! `option http-buffer-request` and `wait-for-body` wait for them; without these, only the part
+//! that arrived with the head is available.
 
 use ::http::h1::Framing;
 

@@ -142,7 +142,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
 
 const COUNT: crate::args::Spec = spec(0, &[Str]);
 
-/// A cookie by name: each in turn for callers that iterate, otherwise the last one. Without a name, the first of all.
+/// A cookie by name: each in turn for callers that iterate, otherwise the last one. Without a name,
+/// the first of all.
 fn cookie<'a>(
     args: &'a [Arg],
     head: &'a Head,
@@ -216,7 +217,8 @@ fn cookie_count<'a>(head: &Head, name: &[u8], is_request: bool) -> Option<Value<
     ))
 }
 
-/// Names and values of the cookies in one field (RFC 6265 §4). A `Set-Cookie` has one cookie, and attributes follow it.
+/// Names and values of the cookies in one field (RFC 6265 §4). A `Set-Cookie` has one cookie, and
+/// attributes follow it.
 struct Cookies<'a> {
     line: &'a [u8],
     at: usize,

@@ -326,8 +326,8 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// A value of a field by its occurrence: counted from 1, negative from the end. 0 is each one in turn for callers that iterate,
-/// otherwise the last one.
+/// A value of a field by its occurrence: counted from 1, negative from the end. 0 is each one in
+/// turn for callers that iterate, otherwise the last one.
 fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
     let lines = Lines::of(args, head);
     let occurrence = int_at(args, 1).unwrap_or(0);
@@ -514,7 +514,8 @@ fn all<'a>(head: &Head) -> Option<Value<'a>> {
     (!text.too_long()).then(|| Value::Bin(text.into()))
 }
 
-/// Names and values, each with its length before it; two empty ones at the end (manual §7.3.6 req.hdrs_bin).
+/// Names and values, each with its length before it; two empty ones at the end (manual §7.3.6
+/// req.hdrs_bin).
 fn all_sized<'a>(head: &Head) -> Option<Value<'a>> {
     let mut out: Buffer = Bytes::buffer();
     for (_, _, name, value) in head.fields() {
@@ -527,8 +528,8 @@ fn all_sized<'a>(head: &Head) -> Option<Value<'a>> {
     (!out.too_long()).then(|| Value::Bin(out.into()))
 }
 
-/// A number in SPOE's encoding: one byte below 240. Otherwise, 240 plus the low four bits, then seven bits of the remaining value
-/// per byte.
+/// A number in SPOE's encoding: one byte below 240. Otherwise, 240 plus the low four bits, then
+/// seven bits of the remaining value per byte.
 fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     if number < 240 {
         out.push(number as u8);

@@ -1,6 +1,7 @@
 //! The HTTP request and response (manual §7.3.6): the start line here, the rest in the submodules.
 //!
-//! A fetch whose head has not arrived yet may have a value later; it sets the cursor's flag for this.
+//! A fetch whose head has not arrived yet may have a value later; it sets the cursor's flag for
+//! this.
 
 pub(crate) mod auth;
 pub(crate) mod bodies;
@@ -317,7 +318,8 @@ fn url_param<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Opt
     Some(Value::text(&list[found]))
 }
 
-/// The position of the value of the next parameter with this name (any for None), from a position on.
+/// The position of the value of the next parameter with this name (any for None), from a position
+/// on.
 pub(super) fn next_param(
     list: &[u8],
     from: usize,

@@ -19,7 +19,8 @@ pub fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110 §5.6.1).
+/// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110
+/// §5.6.1).
 pub(super) struct Values<'a> {
     pub(super) line: &'a [u8],
     /// The position of the next value; beyond the end if there is none.

@@ -1,4 +1,5 @@
-//! Certificates: of the client (`ssl_c_*`), of this side to the client (`ssl_f_*`), of the server (`ssl_s_*`).
+//! Certificates: of the client (`ssl_c_*`), of this side to the client (`ssl_f_*`), of the server
+//! (`ssl_s_*`).
 
 use super::{client, number, server};
 use crate::args::{Arg, ArgKind, NONE, spec};

@@ -1,5 +1,6 @@
-//! TLS of the two connections (manual §7.3.4). Without TLS, fetches that test for something return false, and the others have no
-//! value. The secrets of connections are not kept: their fetches are not implemented.
+//! TLS of the two connections (manual §7.3.4). Without TLS, fetches that test for something return
+//! false, and the others have no value. The secrets of connections are not kept: their fetches are
+//! not implemented.
 
 pub(crate) mod captured;
 pub(crate) mod certificates;

@@ -1,4 +1,5 @@
-//! The results of HAProxy 3.5 with OpenSSL 3.0 on a connection with these certificates; see [`client_facts`].
+//! The results of HAProxy 3.5 with OpenSSL 3.0 on a connection with these certificates; see
+//! [`client_facts`].
 
 use std::sync::Arc;
 
@@ -241,7 +242,8 @@ fn what_is_no_certificate_says_nothing() {
     }
 }
 
-/// The space is used in HAProxy's order: ciphers, extensions, groups, formats, versions, signatures.
+/// The space is used in HAProxy's order: ciphers, extensions, groups, formats, versions,
+/// signatures.
 #[test]
 fn a_hello_is_kept_as_far_as_there_is_room() {
     // After the header of its record.

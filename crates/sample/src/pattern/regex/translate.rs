@@ -1,8 +1,9 @@
-//! Translates PCRE's syntax to that of the automata. They differ in details: which characters may be escaped, the meaning of a
-//! `{` or `[` that begins nothing, POSIX classes, control characters.
+//! Translates PCRE's syntax to that of the automata. They differ in details: which characters may
+//! be escaped, the meaning of a `{` or `[` that begins nothing, POSIX classes, control characters.
 //!
-//! The pattern is read like in PCRE without Unicode mode: byte by byte. Every byte that is not a letter, digit or operator is
-//! written as `\xHH`, so that no byte gets a meaning that it did not have.
+//! The pattern is read like in PCRE without Unicode mode: byte by byte. Every byte that is not a
+//! letter, digit or operator is written as `\xHH`, so that no byte gets a meaning that it did not
+//! have.
 
 use std::fmt::Write as _;
 
@@ -148,7 +149,8 @@ impl<'p> Reader<'p> {
         self.repeatable = true;
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`, `{,m}` after the brace. Anything else is a literal brace, and nothing is consumed.
+    /// `{n}`, `{n,}`, `{n,m}`, `{,m}` after the brace. Anything else is a literal brace, and
+    /// nothing is consumed.
     fn counts(&mut self) -> Option<String> {
         let rest = self.rest();
         let end = rest.iter().position(|byte| *byte == b'}')?;
@@ -250,7 +252,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Flags up to a colon or parenthesis, which is not consumed. Flags for blanks are handled here.
+    /// Flags up to a colon or parenthesis, which is not consumed. Flags for blanks are handled
+    /// here.
     fn flags(&mut self, start: usize) -> Result<String, Fault> {
         let (mut flags, mut on) = (String::new(), true);
         loop {
@@ -386,7 +389,8 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// Reads up to `count` more digits of a number that begins with `number`; bits above eight are dropped.
+    /// Reads up to `count` more digits of a number that begins with `number`; bits above eight are
+    /// dropped.
     fn digits(&mut self, radix: u32, count: usize, number: u8) -> u8 {
         let mut number = u32::from(number);
         for _ in 0..count {

@@ -120,7 +120,8 @@ fn other_protocols_and_broken_lengths_are_no_hello() {
 
 #[test]
 fn the_version_of_an_old_hello() {
-    // RFC 5246 appendix E.2: length, type, version, three lengths, a cipher of three bytes, a challenge.
+    // RFC 5246 appendix E.2: length, type, version, three lengths, a cipher of three bytes, a
+    // challenge.
     let mut bytes = vec![0x80, 9 + 3 + 16, 1, 3, 1, 0, 3, 0, 0, 0, 16];
     bytes.extend([5; 3 + 16]);
     assert_eq!(version(&bytes, 16_384), Sniffed::Found((3, 1)));

@@ -1,4 +1,5 @@
-//! `… ssl cert`: certificates, their keys and the files that belong to them; `… ssl jwt`: certificates that verify tokens.
+//! `… ssl cert`: certificates, their keys and the files that belong to them; `… ssl jwt`:
+//! certificates that verify tokens.
 
 use std::fmt::Write as _;
 

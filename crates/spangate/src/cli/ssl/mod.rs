@@ -1,5 +1,5 @@
-//! Changes certificates and the other files of TLS at run time (management guide §9.3 `… ssl …`). A file is changed in a
-//! transaction: `set` begins one, `commit` and `abort` end it.
+//! Changes certificates and the other files of TLS at run time (management guide §9.3 `… ssl …`). A
+//! file is changed in a transaction: `set` begins one, `commit` and `abort` end it.
 
 mod ca_file;
 mod cert;
@@ -39,7 +39,8 @@ fn name<'a>(asked: &Asked<'a>) -> Option<&'a str> {
     asked.rest.first().copied()
 }
 
-/// The name of the file to show, and whether `*` before it asks for the copy of a transaction. A `\` before the name is removed.
+/// The name of the file to show, and whether `*` before it asks for the copy of a transaction. A
+/// `\` before the name is removed.
 fn shown_name(word: &str) -> (&str, bool) {
     let (name, is_draft) = match word.strip_prefix('*') {
         Some(name) => (name, true),

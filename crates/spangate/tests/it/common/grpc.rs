@@ -81,7 +81,8 @@ pub fn reversed(mut message: Message) -> Message {
     message
 }
 
-/// One message in, one out. An empty message is refused, with details in the trailers; `hold` is never answered.
+/// One message in, one out. An empty message is refused, with details in the trailers; `hold` is
+/// never answered.
 impl UnaryService<Message> for Reverser {
     type Response = Message;
     type Future = Boxed<Result<Response<Message>, Status>>;

@@ -123,7 +123,8 @@ impl<W: Read> Reader<W> {
         })
     }
 
-    /// The body that a head announces. `open`: without a length, it continues to the end of the connection.
+    /// The body that a head announces. `open`: without a length, it continues to the end of the
+    /// connection.
     pub fn body(&mut self, head: &Message, open: bool) -> Option<Vec<u8>> {
         if head.field("transfer-encoding").is_some() {
             let mut body = Vec::new();

@@ -1,5 +1,5 @@
-//! Shared parts of the program's tests: the program as a child, scripted origins and clients. Nothing here sleeps: every wait is
-//! for an event, with a deadline.
+//! Shared parts of the program's tests: the program as a child, scripted origins and clients.
+//! Nothing here sleeps: every wait is for an event, with a deadline.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod cli;
@@ -32,7 +32,8 @@ pub fn pattern(bytes: u32) -> Vec<u8> {
 /// Most time for any wait. Test machines are sometimes slow; a passing test never waits that long.
 pub const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Reports that a test is skipped; `make test` counts the lines of the file that SPANGATE_SKIPPED names.
+/// Reports that a test is skipped; `make test` counts the lines of the file that SPANGATE_SKIPPED
+/// names.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
@@ -123,7 +124,8 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Re
     receiver
 }
 
-/// Yields the processors to the process that is waited for; polling without a pause would slow it down.
+/// Yields the processors to the process that is waited for; polling without a pause would slow it
+/// down.
 pub fn before_the_next_look() {
     std::thread::park_timeout(Duration::from_millis(2));
 }
@@ -148,8 +150,8 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Reads with a deadline, and continues after signals. Even a signal that the process ignores, as for ended children, interrupts
-/// a read (signal(7)).
+/// Reads with a deadline, and continues after signals. Even a signal that the process ignores, as
+/// for ended children, interrupts a read (signal(7)).
 pub fn uninterrupted<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match read() {
@@ -245,8 +247,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts the program and waits until it serves. Each listener is inherited; `${NAME}` in the configuration is its
-    /// descriptor.
+    /// Starts the program and waits until it serves. Each listener is inherited; `${NAME}` in the
+    /// configuration is its descriptor.
     pub fn start(config: &str, listeners: &[(&str, &TcpListener)]) -> Proxy {
         Proxy::start_in(Folder::new(), config, listeners)
     }
@@ -333,7 +335,8 @@ frontend ready
     }
 }
 
-/// Whether a request is answered. The connection is closed afterwards, because a test may count its own.
+/// Whether a request is answered. The connection is closed afterwards, because a test may count its
+/// own.
 fn serves(at: SocketAddr) -> bool {
     let Ok(stream) = TcpStream::connect(at) else {
         return false;

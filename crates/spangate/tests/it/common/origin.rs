@@ -30,8 +30,8 @@ impl Origin {
         Origin { at }
     }
 
-    /// Answers like [`Origin::start`], but holds requests for `/hold`: it connects to the first listener when it has one, and
-    /// waits for a message from the second one.
+    /// Answers like [`Origin::start`], but holds requests for `/hold`: it connects to the first
+    /// listener when it has one, and waits for a message from the second one.
     pub fn holding(
         answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static,
     ) -> (Origin, TcpListener, TcpListener) {

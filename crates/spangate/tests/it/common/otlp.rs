@@ -209,7 +209,8 @@ signals:
     )
 }
 
-/// Writes both files of a filter `f`. Returns the line that declares it. `{yml}` in its file is the name of the other one.
+/// Writes both files of a filter `f`. Returns the line that declares it. `{yml}` in its file is the
+/// name of the other one.
 pub fn filter(folder: &Folder, otel: &str, yml: &str) -> String {
     let yml = folder.write("otel.yml", yml);
     let otel = folder.write("otel.cfg", format!("[f]\n{}", otel.replace("{yml}", &yml)));

@@ -30,7 +30,8 @@ pub fn is_root() -> bool {
 pub fn inherit_from_3(command: &mut Command, fds: Vec<RawFd>) {
     let place = move || {
         for (number, fd) in (3..).zip(&fds) {
-            // SAFETY: no pointers; dup2 may be called between fork and exec. The exec would close the replaced descriptor anyway.
+            // SAFETY: no pointers; dup2 may be called between fork and exec. The exec would close
+            // the replaced descriptor anyway.
             if unsafe { libc::dup2(*fd, number) } < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -47,15 +48,17 @@ pub fn signal(pid: u32, signal: i32) -> bool {
     unsafe { libc::kill(pid as i32, signal) == 0 }
 }
 
-/// A TCP socket that is bound to a free loopback port and does not listen. Other sockets of this user with `SO_REUSEPORT` may
-/// bind to that port by its number. The system assigns it to no other socket.
+/// A TCP socket that is bound to a free loopback port and does not listen. Other sockets of this
+/// user with `SO_REUSEPORT` may bind to that port by its number. The system assigns it to no other
+/// socket.
 pub fn reserve_port() -> io::Result<OwnedFd> {
     let check = |rc| match rc {
         ..0 => Err(io::Error::last_os_error()),
         _ => Ok(rc),
     };
     let on: libc::c_int = 1;
-    // SAFETY: an all-zero address is valid; each pointer describes its target, and only this code uses the descriptor.
+    // SAFETY: an all-zero address is valid; each pointer describes its target, and only this code
+    // uses the descriptor.
     unsafe {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?);

@@ -39,7 +39,8 @@ impl Authority {
         self.0.key().serialize_pem()
     }
 
-    /// The certificate for these names and its key, in one text as in HAProxy's `crt`. The first name is the common name.
+    /// The certificate for these names and its key, in one text as in HAProxy's `crt`. The first
+    /// name is the common name.
     pub fn issue(&self, names: &[&str]) -> String {
         self.issue_kind(names, Kind::Ecdsa)
     }
@@ -268,8 +269,8 @@ impl super::http::Wire for Secure {
     }
 }
 
-/// A client that accepts certificates of `authority`, with these versions of TLS, and with a certificate of its own if one
-/// is given (PEM with its key).
+/// A client that accepts certificates of `authority`, with these versions of TLS, and with a
+/// certificate of its own if one is given (PEM with its key).
 pub fn client_config(
     authority: &Authority,
     own: Option<&str>,

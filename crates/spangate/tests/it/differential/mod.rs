@@ -1,7 +1,8 @@
-//! The same configurations and requests as for HAProxy: every expression, condition and scenario must have the same result.
+//! The same configurations and requests as for HAProxy: every expression, condition and scenario
+//! must have the same result.
 //!
-//! HAProxy's results are data in `recorded`. If `HAPROXY` names a HAProxy 3.5, they are recorded again. Cases that it does not
-//! accept are omitted.
+//! HAProxy's results are data in `recorded`. If `HAPROXY` names a HAProxy 3.5, they are recorded
+//! again. Cases that it does not accept are omitted.
 
 use crate::common;
 

@@ -76,7 +76,8 @@ pub fn haproxy() -> Option<(PathBuf, String)> {
     Some((program, version))
 }
 
-/// The differences between two sets of results, with the place of each case; empty if they are equal.
+/// The differences between two sets of results, with the place of each case; empty if they are
+/// equal.
 pub fn differences(theirs: &Answers, ours: &Answers) -> String {
     let mut told = String::new();
     for (case, our) in ours {

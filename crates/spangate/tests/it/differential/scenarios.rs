@@ -1,8 +1,9 @@
 //! Scripted clients and origins: the data that each receives, and the log lines.
 //!
-//! A scenario in `scenarios.txt` has a name in brackets, an indented configuration, and scripts. Each `client` is played after
-//! the one before it. Each `origin` is played for one connection, the last one for all further connections. Without a
-//! configuration or an origin, the usual ones are used.
+//! A scenario in `scenarios.txt` has a name in brackets, an indented configuration, and scripts.
+//! Each `client` is played after the one before it. Each `origin` is played for one connection, the
+//! last one for all further connections. Without a configuration or an origin, the usual ones are
+//! used.
 //!
 //! | step | does |
 //! |---|---|
@@ -15,12 +16,14 @@
 //! | `!` | resets |
 //! | `x` | closes |
 //!
-//! In a configuration, `{fe}` is the frontend's address, `{srv}` the origin's, `{dead}` one that refuses connections, `{log}`
-//! that of the log, and `{dir}` a folder with files. `with its header` compares the headers of log lines as well. `differs` gives
-//! the reason why the result differs from HAProxy's; then the result must differ.
+//! In a configuration, `{fe}` is the frontend's address, `{srv}` the origin's, `{dead}` one that
+//! refuses connections, `{log}` that of the log, and `{dir}` a folder with files. `with its header`
+//! compares the headers of log lines as well. `differs` gives the reason why the result differs
+//! from HAProxy's; then the result must differ.
 //!
-//! Not compared: ports, dates and times, the byte count in HTTP log lines (HAProxy counts its internal form of a message), texts
-//! of error pages, and whether a connection ends with FIN or RST.
+//! Not compared: ports, dates and times, the byte count in HTTP log lines (HAProxy counts its
+//! internal form of a message), texts of error pages, and whether a connection ends with FIN or
+//! RST.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -72,7 +75,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
 /// Concurrent scenarios: they mostly wait.
 const AT_A_TIME: usize = 8;
-/// Most attempts for a scenario with differences: its waits are real time, and the machine may be busy.
+/// Most attempts for a scenario with differences: its waits are real time, and the machine may be
+/// busy.
 const PLAYED_MAX: u32 = 4;
 
 enum Step {
@@ -361,7 +365,8 @@ impl Played {
     }
 }
 
-/// A server that plays a script for each connection. It returns the bytes read when the connection has ended.
+/// A server that plays a script for each connection. It returns the bytes read when the connection
+/// has ended.
 fn serve(listener: TcpListener, scripts: Arc<Vec<Vec<Step>>>) -> Receiver<Receiver<Vec<u8>>> {
     let (sender, conns) = channel();
     let builder = std::thread::Builder::new().name("origin".into());
@@ -495,7 +500,8 @@ fn message(bytes: &[u8]) -> String {
     format!("{}{}<page>{after}", &head[..start], kept.join("|"))
 }
 
-/// A log line without its date and times and, for HTTP, its byte count; with its header if that is compared.
+/// A log line without its date and times and, for HTTP, its byte count; with its header if that is
+/// compared.
 fn logged_line(line: &str, with_header: bool) -> String {
     let (header, text) = match line.split_once("]: ") {
         Some((header, text)) if header.starts_with('<') => (header, text),

@@ -103,7 +103,8 @@ struct Sent {
 }
 
 impl Sent {
-    /// Begins a group, and sends the next parts of those before. Nothing is sent twice: what is not acknowledged fails.
+    /// Begins a group, and sends the next parts of those before. Nothing is sent twice: what is not
+    /// acknowledged fails.
     fn step(&mut self, send: impl FnMut(std::ops::Range<u64>, u8) -> bool) {
         self.groups += 1;
         self.step_without_more(send);

@@ -1,7 +1,9 @@
-//! The `kafka` receiver and exporter against a broker of Apache Kafka, which `tools/kafka/broker` starts.
+//! The `kafka` receiver and exporter against a broker of Apache Kafka, which `tools/kafka/broker`
+//! starts.
 //!
-//! One test has one broker: what is tested against it uses topics and groups of its own. `SPANGATE_KAFKA_SECONDS=120` makes the
-//! load on the fleet last so long; a member is killed every ten seconds.
+//! One test has one broker: what is tested against it uses topics and groups of its own.
+//! `SPANGATE_KAFKA_SECONDS=120` makes the load on the fleet last so long; a member is killed every
+//! ten seconds.
 
 mod broker;
 mod fleet;
@@ -70,7 +72,8 @@ fn post(client: &mut Client, fields: &str, body: &[u8]) -> bool {
         .is_some_and(|response| response.status == 200)
 }
 
-/// A collector that takes OTLP and writes it to a topic; a request is answered when the broker has it.
+/// A collector that takes OTLP and writes it to a topic; a request is answered when the broker has
+/// it.
 fn front(at: &str, topic: &str, options: &str) -> (Running, Client) {
     let collector = Running::start(&format!(
         "
@@ -157,7 +160,8 @@ fn headers_go_along(broker: &Broker) {
     assert_eq!(told, "x-tenant=t fixed=f ");
 }
 
-/// With `message_marking::after` nothing is lost to a back end that is away for longer than an exporter tries.
+/// With `message_marking::after` nothing is lost to a back end that is away for longer than an
+/// exporter tries.
 fn what_is_given_up_is_read_again(broker: &Broker) {
     let sink = Sink::start();
     sink.refuse(true);
@@ -208,7 +212,8 @@ fn users_are_known(broker: &Broker) {
     stranger.line("uthentication");
 }
 
-/// A member that ends leaves the traces that wait to the next one, which decides on them as a whole.
+/// A member that ends leaves the traces that wait to the next one, which decides on them as a
+/// whole.
 fn an_end_decides_nothing(broker: &Broker) {
     let sink = Sink::start();
     let (_front, mut client) = front(&broker.at, "ends", "");

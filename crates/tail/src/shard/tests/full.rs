@@ -39,7 +39,8 @@ fn where_num_traces_is_reached_the_oldest_are_decided_early_and_late_spans_follo
     shard.accept(&spans(0..5, 4), 0).unwrap();
     shard.accept(&spans(5..10, 2), 0).unwrap();
     assert_eq!(shard.counters.traces_early, 0);
-    // Eight of the ten make room; one that has made it goes on as it was decided, in the same request too.
+    // Eight of the ten make room; one that has made it goes on as it was decided, in the same
+    // request too.
     shard
         .accept(
             &[spans(10..18, 1), spans(0..1, 9), spans(5..6, 9)].concat(),

@@ -1,4 +1,5 @@
-//! The plain program: the Collector's way, with decoded messages, written without a look at the engine.
+//! The plain program: the Collector's way, with decoded messages, written without a look at the
+//! engine.
 
 use crate::settings::{Policy, PolicyKind};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -275,7 +276,8 @@ fn vote(kind: &PolicyKind, id: &[u8], spans: &[(Vec<KeyValue>, Span)]) -> bool {
         }
         PolicyKind::And(subs) => subs.iter().all(|sub| vote(&sub.kind, id, spans)),
         PolicyKind::Not(sub) => !vote(&sub.kind, id, spans),
-        // The only condition of the tests: attributes["tier"] == "gold", or an event "exception" with type "a".
+        // The only condition of the tests: attributes["tier"] == "gold", or an event "exception"
+        // with type "a".
         PolicyKind::OttlCondition { .. } => spans.iter().any(|(_, span)| {
             get(&span.attributes, "tier") == Some(&Value::StringValue("gold".to_owned()))
                 || span.events.iter().any(|event| {

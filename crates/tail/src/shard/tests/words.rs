@@ -48,7 +48,8 @@ fn more_is_asked_than_a_word_has_bits() {
             ..settings((0..POLICIES).map(policy).collect())
         };
         let mut all: Vec<_> = (0..shards).map(|_| shard(&settings)).collect();
-        // Every trace has what its policy asks in spans of two requests; every other one lacks the last part.
+        // Every trace has what its policy asks in spans of two requests; every other one lacks the
+        // last part.
         for part in 0..2 {
             let request = many_attributes(POLICIES, part);
             match shards {

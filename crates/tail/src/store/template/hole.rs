@@ -1,4 +1,5 @@
-//! The values of one attribute of a template: a few that are known by a number, all others are kept.
+//! The values of one attribute of a template: a few that are known by a number, all others are
+//! kept.
 
 use super::{Buffer, Learner};
 use otlp::scan::Keys;
@@ -7,14 +8,17 @@ use otlp::wire::Reader;
 
 /// Values of an attribute that are known by a number, with the first.
 pub const FROZEN_MAX: usize = 16;
-/// Values that were not among the known ones, more than those that were, from where on they are not looked up any more.
+/// Values that were not among the known ones, more than those that were, from where on they are not
+/// looked up any more.
 pub const MISSES_MAX: u16 = 64;
-/// Spans of a window that may have another value than the first while it counts as one that does not vary.
+/// Spans of a window that may have another value than the first while it counts as one that does
+/// not vary.
 const OTHERS_MAX: u8 = 4;
 /// Bytes that a known value takes beside its own, about.
 const FROZEN_BYTES: u64 = 64;
 
-/// A value's code: below, the number of a known one; from here on a length, and so many bytes of the field `value`.
+/// A value's code: below, the number of a known one; from here on a length, and so many bytes of
+/// the field `value`.
 pub const OPAQUE: u8 = FROZEN_MAX as u8;
 /// From here on the length of a text, and its bytes.
 const TEXT: u8 = OPAQUE + 126;
@@ -34,7 +38,8 @@ pub struct Hole {
     marks: Vec<u64>,
     first_mark: u64,
     pub misses: u16,
-    /// Spans of the window in which the value was not the first one, and whether they were many in one.
+    /// Spans of the window in which the value was not the first one, and whether they were many in
+    /// one.
     others: u8,
     varies: bool,
     /// It was worn when a window ended.
@@ -87,7 +92,8 @@ pub fn patch(code: u8, value: &mut [u8], reader: &mut Reader<'_>) -> Option<()> 
 }
 
 impl Hole {
-    /// One for a field `attributes` as it is written, with all lengths in one byte and its key first.
+    /// One for a field `attributes` as it is written, with all lengths in one byte and its key
+    /// first.
     pub fn new(first: &[u8], keys: &Keys) -> Option<Hole> {
         let [0x4a, len @ 0..0x80, message @ ..] = first else {
             return None;
@@ -144,8 +150,8 @@ impl Hole {
         many || wore
     }
 
-    /// Reads the attribute at the beginning of these bytes, and writes its value; gives the bytes after it. None if it is not
-    /// of this key, or not well formed.
+    /// Reads the attribute at the beginning of these bytes, and writes its value; gives the bytes
+    /// after it. None if it is not of this key, or not well formed.
     #[inline(always)]
     pub fn read<'a>(
         &mut self,
@@ -190,8 +196,8 @@ impl Hole {
         }
     }
 
-    /// Clears the bits of a mask that may differ in an attribute of the same length that is well formed; none if that cannot
-    /// be said.
+    /// Clears the bits of a mask that may differ in an attribute of the same length that is well
+    /// formed; none if that cannot be said.
     pub fn mask(&self, mask: &mut [u8]) -> Option<()> {
         let from = usize::from(self.key_end);
         let (value, mask) = (self.first.get(from..)?, mask.get_mut(from..)?);

@@ -1,5 +1,5 @@
-//! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
-//! differs is where it was there.
+//! Spans of the same length as the first one of their template: all that is the same in them is
+//! compared at once, and what differs is where it was there.
 
 use super::{Buffer, Hole, Learner, Op, Parts, hole};
 use otlp::scan::{Span, Spot};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// Bytes that are compared together.
 const CHUNK: usize = 32;
-/// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and the key of what is in it.
+/// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and
+/// the key of what is in it.
 const VALUE_HEAD_BYTES: u32 = 3;
 
 /// The first span, and where everything is.
@@ -19,8 +20,8 @@ pub struct Layout {
     plan: Arc<Plan>,
 }
 
-/// Where everything is: the same for the spans of many names, so that most of them are read by few plans, which stay near the
-/// processor.
+/// Where everything is: the same for the spans of many names, so that most of them are read by few
+/// plans, which stay near the processor.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Plan {
     /// Which bits are the same in all spans that fit.
@@ -60,8 +61,8 @@ enum Part {
     Attribute(Place),
 }
 
-/// An attribute that is looked at alone: its range, and all that is needed of its [`Hole`] as long as its value is the first
-/// one or none that is looked up.
+/// An attribute that is looked at alone: its range, and all that is needed of its [`Hole`] as long
+/// as its value is the first one or none that is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     from: u32,
@@ -353,7 +354,8 @@ impl Layout {
 }
 
 impl Place {
-    /// Writes the attribute with this code, which is not that of the first one, over it; none if it is not as long.
+    /// Writes the attribute with this code, which is not that of the first one, over it; none if it
+    /// is not as long.
     fn patch(
         &self,
         code: u8,

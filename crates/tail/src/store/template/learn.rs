@@ -30,8 +30,9 @@ struct Draft {
 }
 
 impl Template {
-    /// Makes one for spans like this one, which is well formed and whose trace identifier is left out; none where that does
-    /// not pay. Gives the bytes that it takes too. `keys` are those of attributes that policies name.
+    /// Makes one for spans like this one, which is well formed and whose trace identifier is left
+    /// out; none where that does not pay. Gives the bytes that it takes too. `keys` are those of
+    /// attributes that policies name.
     pub fn learn(message: &[u8], keys: &Keys, learn: &mut Learner) -> Option<(Template, u64)> {
         if message.len() > SPAN_BYTES_MAX {
             return None;
@@ -136,8 +137,8 @@ impl Parts {
         }
     }
 
-    /// A step for all of these at once, and those that are done if that does not fit. What is written is the same, so that
-    /// this may change while there are records.
+    /// A step for all of these at once, and those that are done if that does not fit. What is
+    /// written is the same, so that this may change while there are records.
     fn push_run(&self, steps: &mut Vec<Step>, run: &[Op]) {
         let ends = |op: &Op| match op {
             Op::Fixed(from, to) | Op::Attribute(from, to, _) => (*from, *to),
@@ -206,8 +207,9 @@ impl Draft {
         }
         self.varies |= matches!(key, 0x4a | 0x5a | 0x6a);
         self.len += if key == 0x1a { 0 } else { bytes.len() as u32 };
-        // The bytes of the field before what is kept, and how the rest is kept. What is compared must be one whole field each
-        // time, so that what fits is well formed: keys and lengths are written with as few bytes as can be.
+        // The bytes of the field before what is kept, and how the rest is kept. What is compared
+        // must be one whole field each time, so that what fits is well formed: keys and lengths are
+        // written with as few bytes as can be.
         let (head, op) = match (key, value) {
             // The trace's identifier, again.
             (0x0a, _) => return None,

@@ -1,12 +1,15 @@
-//! A template: what spans of one name and one field shape share, so that a record of the log keeps only what differs.
+//! A template: what spans of one name and one field shape share, so that a record of the log keeps
+//! only what differs.
 //!
-//! It is a list of operations over a span's bytes, from the first to the last: bytes that are the same in every span
-//! (keys, lengths, the name), identifiers and times that are kept, and attributes, whose values are either one of a few
-//! that were seen often (one byte) or kept. A span is written with a template only if each operation finds exactly the
-//! bytes that it would make again; so what is read back is byte for byte what came.
+//! It is a list of operations over a span's bytes, from the first to the last: bytes that are the
+//! same in every span (keys, lengths, the name), identifiers and times that are kept, and
+//! attributes, whose values are either one of a few that were seen often (one byte) or kept. A span
+//! is written with a template only if each operation finds exactly the bytes that it would make
+//! again; so what is read back is byte for byte what came.
 //!
-//! A span that fits was also read: its bytes are those of one that was found well formed, but for identifiers, times and
-//! values, and those are checked. So it need not be walked over field by field any more.
+//! A span that fits was also read: its bytes are those of one that was found well formed, but for
+//! identifiers, times and values, and those are checked. So it need not be walked over field by
+//! field any more.
 
 mod hole;
 mod layout;
@@ -68,7 +71,8 @@ enum Op {
     End,
     /// The time of the end, which is kept as what came since the start.
     Since,
-    /// An attribute: as it was written in the first span, a range of the template's bytes, and its values.
+    /// An attribute: as it was written in the first span, a range of the template's bytes, and its
+    /// values.
     Attribute(u32, u32, u16),
     /// A field of this key of one byte that holds bytes, which are kept.
     Bytes(u8),
@@ -85,8 +89,8 @@ enum Then {
     Since,
     Attribute(u16),
     Bytes(u8),
-    /// So many steps are done with this one, which has `values` attributes among its bytes; if it does not fit, they are
-    /// done one after the other.
+    /// So many steps are done with this one, which has `values` attributes among its bytes; if it
+    /// does not fit, they are done one after the other.
     Run {
         done: u8,
         values: u8,
@@ -96,7 +100,8 @@ enum Then {
 /// A step of comparing a span.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// The first eight of the bytes that are the same in every span, and a mask of those that there are.
+    /// The first eight of the bytes that are the same in every span, and a mask of those that there
+    /// are.
     head: u64,
     mask: u64,
     /// Where all of them are in the template's bytes.
@@ -105,7 +110,8 @@ struct Step {
     then: Then,
 }
 
-/// A template. It is what most spans need; the rest stands apart, so that templates of many names stay near the processor.
+/// A template. It is what most spans need; the rest stands apart, so that templates of many names
+/// stay near the processor.
 #[derive(Debug)]
 pub struct Template {
     /// For those that are as long as the first one.
@@ -126,16 +132,18 @@ pub struct Template {
 struct Parts {
     bytes: Box<[u8]>,
     ops: Box<[Op]>,
-    /// What is done first: [`Parts::read_head`], with the bytes between the identifiers and the times.
+    /// What is done first: [`Parts::read_head`], with the bytes between the identifiers and the
+    /// times.
     head: Option<Step>,
     steps: Box<[Step]>,
     holes: Box<[Hole]>,
 }
 
 impl Template {
-    /// Reads a span like this one, of which `rest` is all but its first field, its trace's identifier, and writes what of it
-    /// is not in the template; none where it does not fit, and then something was told and written. `span` is as by default
-    /// but for what is known of it. Values become known while `learn` has bytes for them.
+    /// Reads a span like this one, of which `rest` is all but its first field, its trace's
+    /// identifier, and writes what of it is not in the template; none where it does not fit, and
+    /// then something was told and written. `span` is as by default but for what is known of it.
+    /// Values become known while `learn` has bytes for them.
     #[inline]
     pub fn read<'a>(
         &mut self,

@@ -3,7 +3,8 @@
 /// Zeros that are written with one instruction.
 const FEW: usize = 16;
 
-/// A record in a buffer. What does not fit makes the span be kept as it came, so that the buffer is as long as that.
+/// A record in a buffer. What does not fit makes the span be kept as it came, so that the buffer is
+/// as long as that.
 #[derive(Debug)]
 pub struct Buffer<'b> {
     buffer: &'b mut [u8],

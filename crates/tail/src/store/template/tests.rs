@@ -54,7 +54,8 @@ fn encode(template: &mut Template, span: &[u8], learn: &mut Learner) -> Option<V
     Some(kept)
 }
 
-/// What is written with a template is read back as it was, and what fits one is well formed and reads as the scan reads it.
+/// What is written with a template is read back as it was, and what fits one is well formed and
+/// reads as the scan reads it.
 fn same(template: &mut Template, span: &[u8]) -> bool {
     let keys = keys();
     let (mut read, mut slots) = (Span::new(b"", [0; 16]), Slots::new(&keys));

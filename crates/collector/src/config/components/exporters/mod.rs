@@ -76,7 +76,8 @@ impl Exporter {
         }
     }
 
-    /// Whether senders wait: until what they sent is written or sent on, or has room. Without a queue nobody else has it.
+    /// Whether senders wait: until what they sent is written or sent on, or has room. Without a
+    /// queue nobody else has it.
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! `basicauth`: users and passwords (RFC 7617), of clients that come or of servers that are sent to.
+//! `basicauth`: users and passwords (RFC 7617), of clients that come or of servers that are sent
+//! to.
 
 use super::Extension;
 use crate::config::components::{Entry, Parse, name};

@@ -14,7 +14,8 @@ pub struct Batch {
     pub send_size: u32,
     /// A batch has no more than these; 0: no bound.
     pub send_size_max: u32,
-    /// What has the same values of these header fields goes together, by names in small letters; empty: everything.
+    /// What has the same values of these header fields goes together, by names in small letters;
+    /// empty: everything.
     pub metadata_keys: Vec<String>,
     /// Combinations of such values that are taken; 0: no bound.
     pub cardinality_limit: u32,

@@ -56,12 +56,14 @@ pub struct Env {
 pub struct System {
     /// Their names.
     pub attributes: Vec<String>,
-    /// Where `host.name` comes from, the first that knows it: `dns` (`/etc/hosts`), `os` (the kernel).
+    /// Where `host.name` comes from, the first that knows it: `dns` (`/etc/hosts`), `os` (the
+    /// kernel).
     pub name_sources: Vec<String>,
 }
 
-/// Detectors of clouds and platforms: on a host that is none of theirs the Collector's find nothing and it goes on, and
-/// so it does here. On one that is, attributes would be missing: a warning says so.
+/// Detectors of clouds and platforms: on a host that is none of theirs the Collector's find nothing
+/// and it goes on, and so it does here. On one that is, attributes would be missing: a warning says
+/// so.
 #[rustfmt::skip]
 const ABSENT: &[&str] = &[
     "akamai", "alibaba_ecs", "aks", "azure", "azureappservice", "azurecontainerapps", "azurefunctions", "consul", "digitalocean", "docker", "dynatrace", "ec2",

@@ -1,4 +1,5 @@
-//! Statements and conditions in OTTL, as `transform` and `filter` have them: lists of texts, or groups with a context.
+//! Statements and conditions in OTTL, as `transform` and `filter` have them: lists of texts, or
+//! groups with a context.
 
 use otlp::scan::Keys;
 use ottl::{Condition, Context, Error, Statement};
@@ -14,11 +15,13 @@ pub struct Group {
     pub context: Context,
     /// What becomes of errors.
     pub error_mode: ErrorMode,
-    /// One of these must be true for the statements to be run; none: they always are. For `filter`: what drops.
+    /// One of these must be true for the statements to be run; none: they always are. For `filter`:
+    /// what drops.
     pub conditions: Vec<String>,
     /// Statements; `filter` has none.
     pub statements: Vec<String>,
-    /// They have one `cache` for all records of a request, with the other groups of the same context that say so.
+    /// They have one `cache` for all records of a request, with the other groups of the same
+    /// context that say so.
     pub shares_cache: bool,
 }
 

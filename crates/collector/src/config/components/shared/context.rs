@@ -14,7 +14,8 @@ pub enum Context {
 }
 
 impl Context {
-    /// As `from_context` of an action names it: `client.address`, `auth.x`, `metadata.x`, or a header field without more.
+    /// As `from_context` of an action names it: `client.address`, `auth.x`, `metadata.x`, or a
+    /// header field without more.
     #[must_use]
     pub fn of_action(text: &str) -> Context {
         match text.split_once('.') {

@@ -310,7 +310,8 @@ fn level(section: &Section<'_>, compression: Compression) -> Option<i32> {
 const GRPC_PORT: &str = ":4317";
 const GRPC_HINT: &str = "4317 is the port of OTLP over gRPC: over HTTP it is 4318, over gRPC the exporter is 'otlp_grpc'";
 
-/// A URL with `http` or `https`, a host and perhaps a path, without a slash at its end. Errors are noted.
+/// A URL with `http` or `https`, a host and perhaps a path, without a slash at its end. Errors are
+/// noted.
 pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
     let text = section.text_unless_empty(name)?;
     let rest = text

@@ -236,7 +236,8 @@ fn tls(section: &Section<'_>) -> Option<Tls> {
 /// Names of encodings.
 pub(crate) type Encodings = &'static [(&'static str, Encoding)];
 
-/// What messages hold, where that is written under a key. One that is not among the choices is told.
+/// What messages hold, where that is written under a key. One that is not among the choices is
+/// told.
 pub(crate) fn encoding(section: &Section<'_>, name: &str, choices: Encodings) -> Option<Encoding> {
     let text = section.text_unless_empty(name)?;
     let found = choices.iter().find(|(name, _)| *name == text);

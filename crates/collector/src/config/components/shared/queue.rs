@@ -30,7 +30,8 @@ impl Queue {
         self.storage.is_some() || self.wait_for_result
     }
 
-    /// Whether senders wait for room. What puts requests together before the queue, or writes them, has no place for them.
+    /// Whether senders wait for room. What puts requests together before the queue, or writes them,
+    /// has no place for them.
     #[must_use]
     pub fn blocks(&self) -> bool {
         self.block_on_overflow && self.storage.is_none() && self.batch.is_none()
@@ -59,7 +60,8 @@ pub struct QueueBatch {
     pub size_min: u64,
     /// Its largest size; 0: no bound.
     pub size_max: u64,
-    /// What has the same values of these header fields goes together, by names in small letters; empty: everything.
+    /// What has the same values of these header fields goes together, by names in small letters;
+    /// empty: everything.
     pub metadata_keys: Vec<String>,
 }
 

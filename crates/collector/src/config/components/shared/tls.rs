@@ -95,7 +95,8 @@ pub(crate) fn server(section: &Section<'_>) -> TlsServer {
     }
 }
 
-/// TLS of a client, from its section. Whether it is on is said by `insecure`, which the caller reads.
+/// TLS of a client, from its section. Whether it is on is said by `insecure`, which the caller
+/// reads.
 pub(crate) fn client(section: &Section<'_>) -> Tls {
     let mut tls = common(section);
     tls.verify = !section.flag("insecure_skip_verify");

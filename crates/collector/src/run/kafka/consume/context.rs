@@ -49,8 +49,8 @@ impl Context {
         std::mem::take(&mut *self.queue())
     }
 
-    /// Commits the settled offsets, or stores them for the client to commit. Returns their partitions. With `is_last` it waits
-    /// for the commit.
+    /// Commits the settled offsets, or stores them for the client to commit. Returns their
+    /// partitions. With `is_last` it waits for the commit.
     pub fn commit(&self, consumer: &BaseConsumer<Context>, is_last: bool) -> Vec<Partition> {
         let moved = self.offsets.moved();
         if moved.is_empty() {

@@ -95,7 +95,8 @@ impl Holding {
         self.paused.remove(partition);
     }
 
-    /// Removes the waiting requests of a partition that is read again. Their tokens stay valid for other partitions.
+    /// Removes the waiting requests of a partition that is read again. Their tokens stay valid for
+    /// other partitions.
     pub fn forget_held(&mut self, partition: &Partition) {
         self.waiting.remove(partition);
     }
@@ -129,7 +130,8 @@ impl Holding {
         rewinds
     }
 
-    /// The partitions to pause and those to resume. `all`: the assigned partitions, if all of them must pause.
+    /// The partitions to pause and those to resume. `all`: the assigned partitions, if all of them
+    /// must pause.
     pub fn changes(
         &mut self,
         unsettled: &[(Partition, u64)],

@@ -1,4 +1,5 @@
-//! `batch`: requests put behind each other, which OTLP reads as one. Queues put requests together by the same.
+//! `batch`: requests put behind each other, which OTLP reads as one. Queues put requests together
+//! by the same.
 
 mod counts;
 mod rules;
@@ -188,8 +189,8 @@ impl Drop for Batcher {
     }
 }
 
-/// Makes batches of what has waited long enough. It ends with the batcher, also with one that was never closed because
-/// something else of its configuration did not start.
+/// Makes batches of what has waited long enough. It ends with the batcher, also with one that was
+/// never closed because something else of its configuration did not start.
 async fn flush(batcher: Weak<Batcher>, due: Arc<Notify>) {
     while let Some(next) = batcher.upgrade().and_then(|batcher| batcher.next_look()) {
         match next {

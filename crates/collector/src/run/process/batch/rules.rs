@@ -8,8 +8,8 @@ use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::run::origin::Origin;
 use otlp::split::Bound;
 
-/// Bytes that wait for one batch at most where they are not what is counted: it is sent from here on, however few its
-/// records are.
+/// Bytes that wait for one batch at most where they are not what is counted: it is sent from here
+/// on, however few its records are.
 const BYTES_MAX: usize = 3 << 20;
 
 /// See the module.
@@ -23,7 +23,8 @@ pub struct Rules {
     sizer: Sizer,
     /// A batch is no larger.
     pub bound: Bound,
-    /// What has the same values of these fields goes together, by their names in small letters; empty: everything.
+    /// What has the same values of these fields goes together, by their names in small letters;
+    /// empty: everything.
     keys: Vec<Arc<str>>,
     /// Combinations of values that are taken; none: they are forgotten once they are sent.
     pub combinations_max: Option<usize>,

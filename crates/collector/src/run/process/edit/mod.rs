@@ -69,7 +69,8 @@ pub type EditField<'e, 'a> = dyn FnMut(&'a [u8], &mut Vec<u8>) -> Result<Outcome
 /// Gets a `Resource`, and writes what it becomes.
 pub type EditResource<'e> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Outcome, Malformed> + 'e;
 
-/// Field 1: `Resource*` of a request, `Resource` and `InstrumentationScope`, points of a metric's data.
+/// Field 1: `Resource*` of a request, `Resource` and `InstrumentationScope`, points of a metric's
+/// data.
 pub const FIRST: u32 = 1 << 3 | 2;
 /// Field 2: `Scope*` of a `Resource*`, records of a `Scope*`.
 pub const SECOND: u32 = 2 << 3 | 2;
@@ -82,8 +83,8 @@ const DATA: [(u32, Kind); 5] = [
     (11 << 3 | 2, Kind::NumberPoint),
 ];
 
-/// Changes the records of a request. Scopes and resources whose records are all gone are left out. `out` gets the new
-/// request.
+/// Changes the records of a request. Scopes and resources whose records are all gone are left out.
+/// `out` gets the new request.
 ///
 /// # Errors
 /// The request is malformed; `out` is of no account then.
@@ -139,7 +140,8 @@ fn edit_points<'a>(
     Ok(all)
 }
 
-/// Changes the resources of a request; one that is not there is an empty one. `out` gets the new request.
+/// Changes the resources of a request; one that is not there is an empty one. `out` gets the new
+/// request.
 ///
 /// # Errors
 /// The request is malformed; `out` is of no account then.
@@ -220,8 +222,8 @@ fn put(
     Ok(outcome)
 }
 
-/// A message that stands once under a key. Where it stands there several times, it is all of them behind each other, as
-/// protobuf says ("Last One Wins": embedded messages are merged).
+/// A message that stands once under a key. Where it stands there several times, it is all of them
+/// behind each other, as protobuf says ("Last One Wins": embedded messages are merged).
 ///
 /// # Errors
 /// The message is malformed.
@@ -241,8 +243,9 @@ pub fn joined(message: &[u8], key: u32) -> Result<Option<Cow<'_, [u8]>>, Malform
     Ok(all)
 }
 
-/// Appends a message with another field of a number: `write` appends the new one, or nothing. It stands where the first of
-/// the old ones did, and else at the end; all that is something else stays. The message was checked before.
+/// Appends a message with another field of a number: `write` appends the new one, or nothing. It
+/// stands where the first of the old ones did, and else at the end; all that is something else
+/// stays. The message was checked before.
 pub fn replace_field(
     message: &[u8],
     number: u32,

@@ -82,7 +82,8 @@ impl Sampler {
         (!bytes.is_empty()).then(|| hashed(&bytes, seed))
     }
 
-    /// The threshold of the per cent that an attribute tells; 0 and what is out of range do not count.
+    /// The threshold of the per cent that an attribute tells; 0 and what is out of range do not
+    /// count.
     fn log_priority(&self, attributes: &List<'_>) -> Option<u64> {
         if self.priority.is_empty() {
             return None;
@@ -96,7 +97,8 @@ impl Sampler {
     }
 }
 
-/// What the attributes tell; none where they make no sense. What is no text, or empty, is as if it were not there.
+/// What the attributes tell; none where they make no sense. What is no text, or empty, is as if it
+/// were not there.
 fn carried(attributes: &List<'_>) -> Option<Carried> {
     let digits = |name: &[u8]| match attributes.get(name) {
         Some(Any::Text(text)) if !text.is_empty() => Some(text),

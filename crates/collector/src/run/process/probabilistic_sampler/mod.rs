@@ -1,7 +1,7 @@
 //! `probabilistic_sampler`: a share of the spans or log records, each decided on alone.
 //!
-//! A record is kept if its 56 bits of randomness are at least a threshold (OpenTelemetry: probability sampling). The modes
-//! differ in where both come from.
+//! A record is kept if its 56 bits of randomness are at least a threshold (OpenTelemetry:
+//! probability sampling). The modes differ in where both come from.
 
 mod log;
 mod randomness;
@@ -112,7 +112,8 @@ impl Sampler {
         }
     }
 
-    /// Records by what was decided on: the Collector's name of it, whether they were kept, and how many.
+    /// Records by what was decided on: the Collector's name of it, whether they were kept, and how
+    /// many.
     pub fn counts(&self) -> Vec<(String, bool, u64)> {
         self.tally.counts(&self.from_attribute)
     }
@@ -138,8 +139,8 @@ impl Sampler {
         Ok(Edited::new(outcome, out, dropped))
     }
 
-    /// What the rule makes of what a record tells. `hash`: the randomness of a hash with a seed, and where it comes from;
-    /// `missing`: what is written where there is none.
+    /// What the rule makes of what a record tells. `hash`: the randomness of a hash with a seed,
+    /// and where it comes from; `missing`: what is written where there is none.
     fn ruled(
         &self,
         mut found: Found,

@@ -5,9 +5,10 @@ use otlp::tracestate::{DIGITS, THRESHOLD_MAX, threshold_digits};
 /// Of the hash, the lowest 14 bits decide.
 pub const BUCKETS: u64 = 1 << 14;
 
-/// The randomness that an identifier or a value gets by its hash: FNV-1a of 32 bits over the seed (the lowest byte first)
-/// and the bytes. The lowest 14 bits of the hash, turned round so that low ones are kept, become the highest, which decide;
-/// its highest 14, mixed over 28, and the lowest once more follow, as the Collector puts them.
+/// The randomness that an identifier or a value gets by its hash: FNV-1a of 32 bits over the seed
+/// (the lowest byte first) and the bytes. The lowest 14 bits of the hash, turned round so that low
+/// ones are kept, become the highest, which decide; its highest 14, mixed over 28, and the lowest
+/// once more follow, as the Collector puts them.
 #[must_use]
 pub fn hashed(bytes: &[u8], seed: u32) -> u64 {
     let seed = seed.to_le_bytes();
@@ -21,15 +22,16 @@ pub fn hashed(bytes: &[u8], seed: u32) -> u64 {
     (BUCKETS - 1 - bucket) << 42 | mixed << 14 | bucket
 }
 
-/// The randomness of a trace's identifier: its last 7 bytes (W3C Trace Context level 2 §3.2.2.3). None where all is 0.
+/// The randomness of a trace's identifier: its last 7 bytes (W3C Trace Context level 2 §3.2.2.3).
+/// None where all is 0.
 #[must_use]
 pub fn of_trace_id(id: [u8; 16]) -> Option<u64> {
     let bits = u128::from_be_bytes(id);
     (bits != 0).then_some(bits as u64 & (THRESHOLD_MAX - 1))
 }
 
-/// The threshold that keeps a share, in so many hexadecimal digits after those at the beginning that are all `0` or all
-/// `f`; none where the share is out of range: below 2⁻⁵⁶ or above 1.
+/// The threshold that keeps a share, in so many hexadecimal digits after those at the beginning
+/// that are all `0` or all `f`; none where the share is out of range: below 2⁻⁵⁶ or above 1.
 #[must_use]
 pub fn threshold_of(share: f64, digits: u32) -> Option<u64> {
     let least = 1.0 / THRESHOLD_MAX as f64;

@@ -1,4 +1,5 @@
-//! `env`: the variable `OTEL_RESOURCE_ATTRIBUTES`, pairs such as `a=b,c=d` whose values may be written as in URLs.
+//! `env`: the variable `OTEL_RESOURCE_ATTRIBUTES`, pairs such as `a=b,c=d` whose values may be
+//! written as in URLs.
 
 use syntax::escape::{Plus, unescaped};
 

@@ -37,7 +37,8 @@ fn span(name: &str, events: &[&str]) -> Span {
     }
 }
 
-/// Two resources, `cart` and `auth`; the first with a scope `lib`, a scope `other`, and one without spans.
+/// Two resources, `cart` and `auth`; the first with a scope `lib`, a scope `other`, and one without
+/// spans.
 fn request() -> ExportTraceServiceRequest {
     let mut request = traces(
         vec![kv("service.name", text("cart"))],

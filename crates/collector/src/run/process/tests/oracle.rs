@@ -1,4 +1,5 @@
-//! Random requests, changed as bytes and as messages: the same comes out, and what nothing is done to stays as it came.
+//! Random requests, changed as bytes and as messages: the same comes out, and what nothing is done
+//! to stays as it came.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;

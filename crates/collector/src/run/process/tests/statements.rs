@@ -1,5 +1,5 @@
-//! Random requests, changed and filtered as bytes and as messages: the same comes out, and what nothing is done to stays as
-//! it came.
+//! Random requests, changed and filtered as bytes and as messages: the same comes out, and what
+//! nothing is done to stays as it came.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;

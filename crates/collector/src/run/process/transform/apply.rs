@@ -4,7 +4,8 @@ use ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
 
 use super::{list, map, scalar};
 
-/// Carries an edit out: the message that it changes, whose new bytes are appended to `out`; none where nothing changes.
+/// Carries an edit out: the message that it changes, whose new bytes are appended to `out`; none
+/// where nothing changes.
 ///
 /// # Errors
 /// It cannot be done with these values.

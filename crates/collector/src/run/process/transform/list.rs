@@ -67,7 +67,8 @@ fn push(out: &mut Vec<u8>, value: &Value<'_>) -> Result<(), Failure> {
     outcome
 }
 
-/// A list without some of its items: those from one place up to another, which stays; without that the first alone.
+/// A list without some of its items: those from one place up to another, which stays; without that
+/// the first alone.
 ///
 /// # Errors
 /// It is no list, or has no such places.

@@ -10,7 +10,8 @@ use super::super::edit::text::text_of;
 use super::super::edit::{Fields, List, Outcome};
 use super::list::with_item;
 
-/// Changes the map that a path leads to: the message that it is in, whose new bytes are appended to `out`.
+/// Changes the map that a path leads to: the message that it is in, whose new bytes are appended to
+/// `out`.
 ///
 /// # Errors
 /// The path leads to no map, or `change` fails.
@@ -59,10 +60,12 @@ fn read(message: &[u8], key: u32) -> Result<List<'_>, Failure> {
     Ok(list)
 }
 
-/// Appends a message with another value, an `AnyValue`, where keys lead within its attributes. Maps on the way are made.
+/// Appends a message with another value, an `AnyValue`, where keys lead within its attributes. Maps
+/// on the way are made.
 ///
 /// # Errors
-/// What is on the way is no map or list, or a list has no such item; the value would be nested too deeply.
+/// What is on the way is no map or list, or a list has no such item; the value would be nested too
+/// deeply.
 pub fn put(
     message: &[u8],
     key: u32,
@@ -199,7 +202,8 @@ pub fn replace_values(
     Ok(())
 }
 
-/// Replaces in all keys. Of two that become the same the later one's value counts, at the earlier one's place.
+/// Replaces in all keys. Of two that become the same the later one's value counts, at the earlier
+/// one's place.
 ///
 /// # Errors
 /// As [`Replace::apply`].

@@ -1,7 +1,8 @@
 //! `transform`: statements in OTTL, carried out on the bytes of traces.
 //!
-//! A group of statements is one walk over a request. A statement that changes something writes the message that it changes
-//! anew, which the next one reads; what no statement changes is copied as it came.
+//! A group of statements is one walk over a request. A statement that changes something writes the
+//! message that it changes anew, which the next one reads; what no statement changes is copied as
+//! it came.
 
 mod apply;
 mod list;
@@ -44,7 +45,8 @@ struct Group {
     /// With their texts, as all that follows.
     conditions: Vec<(String, Condition)>,
     statements: Vec<(String, Statement)>,
-    /// All records of a request have one cache, with the other groups of this context; else each has one of its own.
+    /// All records of a request have one cache, with the other groups of this context; else each
+    /// has one of its own.
     shares_cache: bool,
 }
 

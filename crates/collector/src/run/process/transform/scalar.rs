@@ -6,11 +6,13 @@ use ottl::{Failure, Form, Found, Value};
 
 use super::super::edit::{joined, last_bytes, replace_field};
 
-/// Members of a tracestate, and characters of a member's key and value (W3C Trace Context, "tracestate").
+/// Members of a tracestate, and characters of a member's key and value (W3C Trace Context,
+/// "tracestate").
 const MEMBERS_MAX: usize = 32;
 const MEMBER_CHARACTERS_MAX: usize = 256;
 
-/// Appends a message with another value in a field; what is zero or empty is left out, as encoders do.
+/// Appends a message with another value in a field; what is zero or empty is left out, as encoders
+/// do.
 ///
 /// # Errors
 /// The value is not one of the field's.

@@ -15,8 +15,9 @@ use super::{Group, apply};
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
 
-/// What stands around a record, and a cache that records share, is read, and perhaps written, once for each record: a sender
-/// could make that the product of both. So much of it costs nothing in the account;
+/// What stands around a record, and a cache that records share, is read, and perhaps written, once
+/// for each record: a sender could make that the product of both. So much of it costs nothing in
+/// the account;
 const AROUND_BYTES_FREE: usize = 16 << 10;
 /// and of what is larger, so many bytes a request are read, with its records: more is refused.
 const AROUND_BYTES_MAX: usize = 512 << 20;
@@ -101,7 +102,8 @@ impl<'a> Held<'a> {
         Outcome::Changed
     }
 
-    /// Puts a message under field 1 of what is in `out` from `start` on, or of `message` where that is as it came.
+    /// Puts a message under field 1 of what is in `out` from `start` on, or of `message` where that
+    /// is as it came.
     fn write_first(
         &self,
         message: &[u8],
@@ -247,7 +249,8 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Runs statements from `next` on until one changes something: tells which message, whose new bytes are in `out`.
+    /// Runs statements from `next` on until one changes something: tells which message, whose new
+    /// bytes are in `out`.
     fn until_change(&self, next: &mut usize, out: &mut Vec<u8>) -> Result<Option<Message>, Fault> {
         let context = self.group.context;
         let span = match context {

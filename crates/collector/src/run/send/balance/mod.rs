@@ -1,7 +1,9 @@
-//! The exporter `load_balancing`: each trace, or each service, goes to a backend of its own, by a [`ring::Ring`].
+//! The exporter `load_balancing`: each trace, or each service, goes to a backend of its own, by a
+//! [`ring::Ring`].
 //!
-//! A batch is taken whole or not at all: it is cut, every backend that gets a part must have room, and then each part waits
-//! in its backend's queue. What a backend that is gone still held is cut anew for those that remain.
+//! A batch is taken whole or not at all: it is cut, every backend that gets a part must have room,
+//! and then each part waits in its backend's queue. What a backend that is gone still held is cut
+//! anew for those that remain.
 
 mod attempts;
 mod k8s;
@@ -456,7 +458,8 @@ impl Balancer {
         Refusal::busy(AGAIN, &why.into())
     }
 
-    /// A queue that ends while the balancer does not: its backend is going, and others take what was its.
+    /// A queue that ends while the balancer does not: its backend is going, and others take what
+    /// was its.
     fn busy(&self, refusal: Refusal) -> Refusal {
         match refusal {
             Refusal::Closing if !self.closing.load(Relaxed) => {

@@ -1,4 +1,5 @@
-//! Names of backends: those that are written, or the addresses of a host, asked for again and again.
+//! Names of backends: those that are written, or the addresses of a host, asked for again and
+//! again.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Weak;

@@ -1,8 +1,9 @@
-//! Which backend an identifier belongs to: a consistent ring (Karger et al.), with the places of the Collector's
-//! `loadbalancingexporter`, so that fleets of both agree.
+//! Which backend an identifier belongs to: a consistent ring (Karger et al.), with the places of
+//! the Collector's `loadbalancingexporter`, so that fleets of both agree.
 //!
-//! A backend has [`POINTS`] places on a ring of [`POSITIONS`]: the CRC-32 (IEEE) of its name and the number of the point. An
-//! identifier belongs to the backend at the first place that is not before its own CRC-32.
+//! A backend has [`POINTS`] places on a ring of [`POSITIONS`]: the CRC-32 (IEEE) of its name and
+//! the number of the point. An identifier belongs to the backend at the first place that is not
+//! before its own CRC-32.
 
 /// Places of the ring.
 const POSITIONS: u32 = 36_000;
@@ -63,7 +64,8 @@ mod tests {
 
     #[test]
     fn places_are_the_collectors() {
-        // Of `consistent_hashing_test.go`: the first five points of two endpoints, and who gets what.
+        // Of `consistent_hashing_test.go`: the first five points of two endpoints, and who gets
+        // what.
         let all = names(&["endpoint-1", "endpoint-2"]);
         let expected = [
             [1401, 4175, 14133, 17836, 21667],

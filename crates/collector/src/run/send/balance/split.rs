@@ -1,4 +1,5 @@
-//! A request cut into those of several backends, in one pass over its bytes: spans, resources and scopes stay as they came.
+//! A request cut into those of several backends, in one pass over its bytes: spans, resources and
+//! scopes stay as they came.
 
 use bytes::Bytes;
 use otlp::scan::{Any, Attributes, Malformed, RESOURCE, RESOURCE_ATTRIBUTES};
@@ -13,7 +14,8 @@ use otlp::wire::{Fields, Whole, one_bytes};
 /// What a backend gets: its number, the request and how many spans it has.
 pub type Part = (usize, Bytes, u64);
 
-/// The parts of a request of so many spans; one that is a single backend's is its only part, as it came.
+/// The parts of a request of so many spans; one that is a single backend's is its only part, as it
+/// came.
 ///
 /// # Errors
 /// What is malformed.
@@ -26,7 +28,8 @@ pub fn split(
     split_by(request, spans, &mut |key| ring.owner(key), to)
 }
 
-/// The same where `owner` says whose a key is: numbers from 0 on, of which each that is there has a part.
+/// The same where `owner` says whose a key is: numbers from 0 on, of which each that is there has a
+/// part.
 ///
 /// # Errors
 /// What is malformed.
@@ -326,7 +329,8 @@ mod tests {
 
     #[test]
     fn spans_are_copied_byte_by_byte() {
-        // Fields in an order of their own, an unknown one, and a length with more bytes than it needs.
+        // Fields in an order of their own, an unknown one, and a length with more bytes than it
+        // needs.
         let span = |trace: u8| {
             let mut span = b"\x2a\x81\x00n".to_vec();
             write::bytes(&mut span, 1, &[&[0; 15][..], &[trace]].concat());

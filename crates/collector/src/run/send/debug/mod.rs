@@ -141,7 +141,8 @@ struct Told {
     text: Option<String>,
 }
 
-/// Which batches are told: the first ones of a second, and then one of so many. Each signal is counted alone.
+/// Which batches are told: the first ones of a second, and then one of so many. Each signal is
+/// counted alone.
 struct Sampling {
     initial: u64,
     thereafter: u64,

@@ -24,8 +24,8 @@ pub(super) fn count(metric: &View<'_>) -> usize {
     data(metric).map_or(0, |(_, data)| data.all("dataPoints").count())
 }
 
-/// The buckets of an exponential histogram on one side of zero, from the one next to it: their bounds without a sign, and how
-/// many each has.
+/// The buckets of an exponential histogram on one side of zero, from the one next to it: their
+/// bounds without a sign, and how many each has.
 pub(super) fn buckets(
     point: &View<'_>,
     side: &str,

@@ -1,4 +1,5 @@
-//! A file that is followed by another when it is full, as the Collector's are: the full one gets the time into its name.
+//! A file that is followed by another when it is full, as the Collector's are: the full one gets
+//! the time into its name.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +27,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Continues a file that is there where `append` says so, or where files follow each other; else it is emptied.
+    /// Continues a file that is there where `append` says so, or where files follow each other;
+    /// else it is emptied.
     pub(super) fn open(
         path: &Path,
         append: bool,

@@ -1,5 +1,6 @@
-//! Jaeger: its protobuf over gRPC (`api_v2/model.proto`), its Thrift over HTTP and UDP (`jaeger.thrift`, `agent.thrift`),
-//! translated as the Collector's `pkg/translator/jaeger` does it.
+//! Jaeger: its protobuf over gRPC (`api_v2/model.proto`), its Thrift over HTTP and UDP
+//! (`jaeger.thrift`, `agent.thrift`), translated as the Collector's `pkg/translator/jaeger` does
+//! it.
 
 mod model;
 mod proto;
@@ -27,7 +28,8 @@ pub fn from_http(body: &[u8]) -> Result<Vec<u8>, String> {
     thrift::batch(body, Protocol::Binary).map_err(|fault| fault.to_string())
 }
 
-/// The `ExportTraceServiceRequest` of a message `emitBatch` of the agent, in the compact protocol or the binary one.
+/// The `ExportTraceServiceRequest` of a message `emitBatch` of the agent, in the compact protocol
+/// or the binary one.
 ///
 /// # Errors
 /// What is wrong with it.

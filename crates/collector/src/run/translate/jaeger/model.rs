@@ -146,7 +146,8 @@ impl<'a> Span<'a> {
         request.add(resource, scope, &span);
     }
 
-    /// The parent, or else a reference to a span of the same trace: to one whose child it is before one that it follows.
+    /// The parent, or else a reference to a span of the same trace: to one whose child it is before
+    /// one that it follows.
     fn parent(&self) -> [u8; 8] {
         if self.parent_id != [0; 8] {
             return self.parent_id;

@@ -1,4 +1,5 @@
-//! Zipkin's JSON, read span by span: what a body holds besides the span that is being read takes no memory.
+//! Zipkin's JSON, read span by span: what a body holds besides the span that is being read takes no
+//! memory.
 
 use std::borrow::Cow;
 use std::fmt;

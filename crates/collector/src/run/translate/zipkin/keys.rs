@@ -1,6 +1,7 @@
 //! Names of tags that mean more than themselves.
 
-/// Tags of a resource: the semantic conventions' (version 1.6.1, as the Collector takes them), and OpenCensus'. Sorted.
+/// Tags of a resource: the semantic conventions' (version 1.6.1, as the Collector takes them), and
+/// OpenCensus'. Sorted.
 #[rustfmt::skip]
 pub const RESOURCE: &[&str] = &[
     "aws.ecs.cluster.arn", "aws.ecs.container.arn", "aws.ecs.launchtype", "aws.ecs.task.arn", "aws.ecs.task.family",

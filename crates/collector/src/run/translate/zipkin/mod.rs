@@ -1,6 +1,7 @@
-//! Zipkin: version 2 in JSON and in protobuf, version 1 in JSON (Zipkin's `zipkin2-api.yaml`, `zipkin.proto`,
-//! `zipkin-api.yaml`), translated as the Collector's `pkg/translator/zipkin` does it, but for what it would lose: a tag of a
-//! resource stays with its span's resource, and text that only looks like the Collector's own event or link stays text.
+//! Zipkin: version 2 in JSON and in protobuf, version 1 in JSON (Zipkin's `zipkin2-api.yaml`,
+//! `zipkin.proto`, `zipkin-api.yaml`), translated as the Collector's `pkg/translator/zipkin` does
+//! it, but for what it would lose: a tag of a resource stays with its span's resource, and text
+//! that only looks like the Collector's own event or link stays text.
 
 mod json;
 mod keys;
@@ -26,7 +27,8 @@ pub enum Form {
     V1Json,
 }
 
-/// The `ExportTraceServiceRequest` of a body. `parse_tags`: tags that look like numbers and truth values become such.
+/// The `ExportTraceServiceRequest` of a body. `parse_tags`: tags that look like numbers and truth
+/// values become such.
 ///
 /// # Errors
 /// What is wrong with the body.

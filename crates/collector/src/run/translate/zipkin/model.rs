@@ -157,7 +157,8 @@ impl<'a> Span<'a> {
 }
 
 impl Endpoint<'_> {
-    /// Adds its address and port as attributes; an address of version 6 goes before one of version 4.
+    /// Adds its address and port as attributes; an address of version 6 goes before one of version
+    /// 4.
     fn add(&self, ip_key: &'static str, port_key: &'static str, attributes: &mut Attributes<'_>) {
         if let Some(ip) = self.v6.or(self.v4) {
             let text = ip.to_canonical().to_string();

@@ -4,7 +4,8 @@ use crate::run::translate::span::{Any, Code, Span};
 
 use super::model::status_code;
 
-/// What the annotations told so far, the one that counts most first: OpenCensus, OpenTelemetry, `error`, HTTP.
+/// What the annotations told so far, the one that counts most first: OpenCensus, OpenTelemetry,
+/// `error`, HTTP.
 #[derive(Default)]
 pub struct Status {
     census: Option<Code>,

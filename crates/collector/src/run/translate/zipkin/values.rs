@@ -82,7 +82,8 @@ pub fn attributes(json: &str) -> Option<Attributes<'static>> {
     Some(attributes)
 }
 
-/// The attributes and the count at the end of a text: `…|attributes|count`; the attributes may hold `|`.
+/// The attributes and the count at the end of a text: `…|attributes|count`; the attributes may hold
+/// `|`.
 pub fn attributes_and_count(text: &str) -> Option<(Attributes<'static>, u32)> {
     let (json, count) = text.rsplit_once('|')?;
     Some((attributes(json)?, count.parse().ok()?))

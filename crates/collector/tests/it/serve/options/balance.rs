@@ -36,7 +36,8 @@ fn balancer(options: &str) -> Collector {
     sender(&exporter, "loadbalancing", "", "")
 }
 
-/// How many of two backends get spans of a trace of twenty services, and of a service with twenty traces.
+/// How many of two backends get spans of a trace of twenty services, and of a service with twenty
+/// traces.
 async fn spread(routing: &str) -> [usize; 2] {
     let files = [TempFile::new(), TempFile::new()];
     let sinks = files.each_ref().map(|file| {

@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 
 use super::*;
 
-/// A back end that gives each request a number, as balancers do to find their server again; and the cookies that came.
+/// A back end that gives each request a number, as balancers do to find their server again; and the
+/// cookies that came.
 async fn back_end() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a listener");

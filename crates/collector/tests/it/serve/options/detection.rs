@@ -86,7 +86,8 @@ async fn the_system_tells_what_is_asked_for() {
     let of_none = async |options: &str| detected(options).await.pop().expect("a resource");
     let first: Vec<_> = of_none("detectors: [system]").await.into_keys().collect();
     assert_eq!(first, ["host.name", "os.type"]);
-    // Names of hosts that are asked for over the network are not known, and nothing is told without one.
+    // Names of hosts that are asked for over the network are not known, and nothing is told without
+    // one.
     let nobody = "detectors: [system], system: { hostname_sources: [cname] }";
     assert!(of_none(nobody).await.is_empty());
     // The others, and none of those.

@@ -275,7 +275,8 @@ async fn policies_of_policies_keep_what_those_say() {
     let and = format!("{{ name: p, type: and, and: {{ and_sub_policy: [{slow}, {less}] }} }}");
     let drop =
         format!("{{ name: p, type: drop, drop: {{ drop_sub_policy: [{slow}, {less}] }} }}, {all}");
-    // The slow ones come first and have one span each of eight a second, which is but one of them; others have four.
+    // The slow ones come first and have one span each of eight a second, which is but one of them;
+    // others have four.
     let composite = |options: &str| {
         format!(
             "{{ name: p, type: composite, composite: {{ max_total_spans_per_second: 8, {options}, composite_sub_policy: [{slow}, {all}] }} }}"

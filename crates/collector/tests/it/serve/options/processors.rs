@@ -1,4 +1,5 @@
-//! Options of processors that change and drop records, from a file of settings to a file of records.
+//! Options of processors that change and drop records, from a file of settings to a file of
+//! records.
 
 use std::collections::BTreeMap;
 

@@ -182,7 +182,8 @@ async fn what_no_proxy_is_there_for_fails() {
     assert_eq!(traces(&sink).accepted, 0);
 }
 
-/// Sends once with the exporters `otlphttp/plain` and `otlphttp/secret`, until it is in both places.
+/// Sends once with the exporters `otlphttp/plain` and `otlphttp/secret`, until it is in both
+/// places.
 async fn reach_both(exporters: &str, plain: &Collector, secret: &Collector) {
     let front = sender(exporters, "otlphttp/plain, otlphttp/secret", "", "");
     taken(&grpc(&front), request(0, 10)).await;

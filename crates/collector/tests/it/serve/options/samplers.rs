@@ -1,4 +1,5 @@
-//! Options of what holds spans: samplers, `groupbytrace`, `batch` and `memory_limiter`, in virtual time.
+//! Options of what holds spans: samplers, `groupbytrace`, `batch` and `memory_limiter`, in virtual
+//! time.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +89,8 @@ async fn decisions_are_remembered_as_long_as_the_caches_say() {
     for (cache, is_kept, late_is_kept) in cases {
         let (collector, file) = sampling(&format!("{cache} {wait}"));
         let status = |fails: bool| if fails { WITH_ERROR } else { 0 };
-        // A trace is decided, then others of the same kind, and then the first one's late span says otherwise.
+        // A trace is decided, then others of the same kind, and then the first one's late span says
+        // otherwise.
         for first in (1..200).step_by(10) {
             let traces = first..first + 10;
             let spans = traces.map(|trace| with_status(trace, status(is_kept)));

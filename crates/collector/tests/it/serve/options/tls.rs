@@ -155,8 +155,8 @@ async fn certificates_are_read_again() {
     assert_eq!(traces(&sink).accepted, 20);
 }
 
-/// What a server of HTTP with these options of TLS speaks with a client of these versions: its version, its suite and its
-/// key exchange.
+/// What a server of HTTP with these options of TLS speaks with a client of these versions: its
+/// version, its suite and its key exchange.
 async fn spoken(
     options: &str,
     versions: &[&'static SupportedProtocolVersion],
@@ -200,7 +200,8 @@ async fn servers_speak_what_the_settings_say() {
     }
 }
 
-/// Whether spans arrive over TLS between these options of the server and of the client, one after the other.
+/// Whether spans arrive over TLS between these options of the server and of the client, one after
+/// the other.
 async fn arrives(server: &str, client: &str) -> bool {
     let authority = Authority::new();
     let [certificate, key] = authority.signed("127.0.0.1");
@@ -288,7 +289,8 @@ async fn clients_and_servers_read_again_who_they_are_and_whom_they_trust() {
     let again =
         "retry_on_failure: { initial_interval: 20ms, max_interval: 50ms, max_elapsed_time: 0s }";
     let trusted = TempFile::new();
-    // A server of other clients, until the client has another certificate; or until the server trusts it.
+    // A server of other clients, until the client has another certificate; or until the server
+    // trusts it.
     for reload in ["", "client_ca_file_reload: true"] {
         std::fs::copy(
             if reload.is_empty() {

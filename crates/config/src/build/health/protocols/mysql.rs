@@ -1,5 +1,5 @@
-//! `option mysql-check [user <name> [post-41|pre-41|post-80]]`: checks the server's handshake; with a name, also a login and
-//! COM_QUIT.
+//! `option mysql-check [user <name> [post-41|pre-41|post-80]]`: checks the server's handshake; with
+//! a name, also a login and COM_QUIT.
 
 use super::{Protocol, connect, custom, send, user};
 use crate::model::CustomExpect;

@@ -1,4 +1,5 @@
-//! `option pgsql-check user <name>`: sends the first message of a session; the server answers with an authentication request.
+//! `option pgsql-check user <name>`: sends the first message of a session; the server answers with
+//! an authentication request.
 
 use super::{Expect as _, Protocol, Texts, connect, regex, send, user};
 use crate::model::CheckStatus;

@@ -1,11 +1,12 @@
-//! `option ssl-hello-chk`: sends an SSLv3 client hello, and expects a handshake message or an alert.
+//! `option ssl-hello-chk`: sends an SSLv3 client hello, and expects a handshake message or an
+//! alert.
 
 use super::{Expect as _, Protocol, regex};
 use crate::model::{CheckAction, CheckSend, CheckStatus};
 use sample::{Place, Style};
 
-/// Record and handshake headers, version, time and random bytes, no session, 39 cipher suites, no compression, in hexadecimal
-/// digits.
+/// Record and handshake headers, version, time and random bytes, no session, 39 cipher suites, no
+/// compression, in hexadecimal digits.
 const HELLO: &str = "16030000790100007503\
 00%[date(),htonl,hex]%[str(HAPROXYSSLCHK\nHAPROXYSSLCHK\n),hex]00004E\
 0001000200030004000500060007000800090\

@@ -27,7 +27,8 @@ pub(crate) struct Asked {
     pub framing: Framing,
     /// The connection may be kept after it.
     pub keep: bool,
-    /// The request asks for keep-alive although the connection will close (`option http-pretend-keepalive`).
+    /// The request asks for keep-alive although the connection will close (`option
+    /// http-pretend-keepalive`).
     pub pretend: bool,
     /// The request asks for another protocol; its own `Connection` header is sent.
     pub tunnel: bool,

@@ -50,15 +50,17 @@ pub(crate) enum After {
     End(Linger),
 }
 
-/// How long the input of a client is discarded after the proxy has ended the connection. A close with unread input resets the
-/// connection, and the client loses the response (RFC 9112 §9.6).
+/// How long the input of a client is discarded after the proxy has ended the connection. A close
+/// with unread input resets the connection, and the client loses the response (RFC 9112 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linger {
     /// The client sends no more: not at all.
     No,
-    /// The client may have sent another request, because only the response tells it about the end: for a moment.
+    /// The client may have sent another request, because only the response tells it about the end:
+    /// for a moment.
     Briefly,
-    /// The client sends the rest of a request that was answered early: until it has been silent for its timeout.
+    /// The client sends the rest of a request that was answered early: until it has been silent for
+    /// its timeout.
     WhileItSends,
 }
 
@@ -107,7 +109,8 @@ impl Front {
         }
         let ends = heed_connection(head);
         let mut framing = how.framing;
-        // A client that still waits for 100 may send its body or not, so the body cannot be distinguished from the next request.
+        // A client that still waits for 100 may send its body or not, so the body cannot be
+        // distinguished from the next request.
         let unasked = self.expects && !self.read.is_over();
         self.lives &= !how.close && !ends && !unasked;
         match framing {

@@ -1,7 +1,7 @@
 //! HTTP/1: one stream at a time on a connection.
 //!
-//! Keep-alive, framing, partial heads and `100-continue` are handled here. [`Front`] is the client's side, [`Back`] the server's;
-//! both read with a [`Reader`] and write with a [`Writer`].
+//! Keep-alive, framing, partial heads and `100-continue` are handled here. [`Front`] is the
+//! client's side, [`Back`] the server's; both read with a [`Reader`] and write with a [`Writer`].
 
 mod back;
 mod front;
@@ -16,15 +16,16 @@ pub(crate) use front::{After, Answered, Front, Linger};
 pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
 
-/// Adds `Transfer-Encoding: chunked` where it is missing: an HTTP/2 message without a length has no such field.
+/// Adds `Transfer-Encoding: chunked` where it is missing: an HTTP/2 message without a length has no
+/// such field.
 fn announce_chunks(head: &mut Head) {
     if !head.has(Name::TransferEncoding) {
         head.set_framing(Framing::Chunked);
     }
 }
 
-/// Applies a `Connection` header of rules and removes its options: only the mux decides about its connection. Whether it is to
-/// close.
+/// Applies a `Connection` header of rules and removes its options: only the mux decides about its
+/// connection. Whether it is to close.
 fn heed_connection(head: &mut Head) -> bool {
     if !head.has(Name::Connection) {
         return false;

@@ -110,7 +110,8 @@ impl Reader {
         }
     }
 
-    /// Checks the chunks that came with a head. Where their framing is broken, the message is not forwarded at all.
+    /// Checks the chunks that came with a head. Where their framing is broken, the message is not
+    /// forwarded at all.
     #[inline]
     fn probe(&self, input: &[u8], trailers: &mut Head) -> Result<(), ParseError> {
         match &self.state {

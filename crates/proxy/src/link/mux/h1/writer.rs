@@ -37,7 +37,8 @@ impl Writer {
         }
     }
 
-    /// Sends payload. Returns how much of it was taken; `frame` is a scratch buffer for the framing.
+    /// Sends payload. Returns how much of it was taken; `frame` is a scratch buffer for the
+    /// framing.
     pub fn data(
         &mut self,
         mut bytes: &[u8],
@@ -89,7 +90,8 @@ impl Writer {
         wrote
     }
 
-    /// Ends the body. Whether the bytes show the end to the peer, and how many bytes are sent for it.
+    /// Ends the body. Whether the bytes show the end to the peer, and how many bytes are sent for
+    /// it.
     pub fn end(
         &mut self,
         trailers: &Head,

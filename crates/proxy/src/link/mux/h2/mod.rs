@@ -1,8 +1,9 @@
 //! HTTP/2: many concurrent streams on a connection.
 //!
-//! The connection's link has a [`Connection`]. Each of its streams is a link of its own with a [`StreamEnd`] as its mux, so that
-//! the layers above read, send, wait and close for a stream as for an HTTP/1 connection. A stream that is not read keeps its
-//! window closed; the other streams of its connection continue.
+//! The connection's link has a [`Connection`]. Each of its streams is a link of its own with a
+//! [`StreamEnd`] as its mux, so that the layers above read, send, wait and close for a stream as
+//! for an HTTP/1 connection. A stream that is not read keeps its window closed; the other streams
+//! of its connection continue.
 
 mod send;
 mod turns;
@@ -36,7 +37,8 @@ pub(crate) struct Connection {
     pub pings: Option<Pings>,
 }
 
-/// How long a connection without streams keeps the memory that its next streams would use, milliseconds.
+/// How long a connection without streams keeps the memory that its next streams would use,
+/// milliseconds.
 const RELEASE_MS: u64 = 5_000;
 
 /// The deadlines of a connection without streams, monotonic milliseconds.
@@ -96,7 +98,8 @@ impl Connection {
         })
     }
 
-    /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its next deadline.
+    /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its
+    /// next deadline.
     pub fn begin_idle(&mut self, now_ms: u64, ends_ms: u64) -> u64 {
         self.idle = Idle {
             ends_ms,
@@ -129,8 +132,8 @@ impl Connection {
         FRAME_HEAD_BYTES + self.codec.limits().frame_bytes_max as usize
     }
 
-    /// Whether the peer's glitches reach three quarters of the number at which it is disconnected, if there is such a number
-    /// (`tune.h2.fe.glitches-threshold`). Then it has to reconnect.
+    /// Whether the peer's glitches reach three quarters of the number at which it is disconnected,
+    /// if there is such a number (`tune.h2.fe.glitches-threshold`). Then it has to reconnect.
     pub fn is_odd(&self, glitches_max: u32) -> bool {
         let glitches = self.codec.glitches();
         glitches > 0 && glitches_max > 0 && glitches >= glitches_max - glitches_max / 4
@@ -150,8 +153,8 @@ pub(crate) enum Sending {
     Head,
     /// The payload is being sent. `left`: the bytes still announced, if the length was.
     Body { left: Option<u64> },
-    /// The message has no payload, but the server's payload is still read. The stream ends after that, so that the server's
-    /// connection is free for the client's next request.
+    /// The message has no payload, but the server's payload is still read. The stream ends after
+    /// that, so that the server's connection is free for the client's next request.
     Bodiless,
     /// The message is sent, or its rest is discarded.
     Over,
@@ -217,8 +220,8 @@ impl StreamEnd {
         }
     }
 
-    /// A head has been sent: sets how the following bytes are sent; in a tunnel they are not a body. `reads_on`: the other side's
-    /// payload is read in any case.
+    /// A head has been sent: sets how the following bytes are sent; in a tunnel they are not a
+    /// body. `reads_on`: the other side's payload is read in any case.
     pub fn head_left(&mut self, framing: Framing, is_tunnel: bool, reads_on: bool) {
         self.sending = match framing {
             _ if is_tunnel => Sending::Body { left: None },

@@ -1,4 +1,5 @@
-//! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket allow.
+//! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket
+//! allow.
 
 use http::h2::{Code, Connection as Codec, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
@@ -86,7 +87,8 @@ impl Links {
         }
     }
 
-    /// Lets the codec work for a stream, and sends the resulting frames. Returns the number of their bytes.
+    /// Lets the codec work for a stream, and sends the resulting frames. Returns the number of
+    /// their bytes.
     fn with_way<D: Driver>(
         &mut self,
         io: &mut D,
@@ -104,7 +106,8 @@ impl Links {
         })
     }
 
-    /// Lets the codec work for a connection, and sends the resulting frames. Returns the number of their bytes.
+    /// Lets the codec work for a connection, and sends the resulting frames. Returns the number of
+    /// their bytes.
     pub fn with_codec<D: Driver>(
         &mut self,
         io: &mut D,
@@ -206,8 +209,8 @@ impl Links {
         Asking::Sent { wire }
     }
 
-    /// The extended CONNECT (RFC 8441 §4) for a request with `Upgrade`. None where the server does not support it, or the request
-    /// has a body.
+    /// The extended CONNECT (RFC 8441 §4) for a request with `Upgrade`. None where the server does
+    /// not support it, or the request has a body.
     fn extended_connect(&mut self, connection: LinkId, request: &Head) -> Option<(Head, Upgrade)> {
         let is_taken = self
             .connection_mut(connection)?
@@ -344,7 +347,8 @@ impl Links {
         Some(connection)
     }
 
-    /// Lets the next waiting streams of a connection send, at most `most`; none where the connection takes no payload.
+    /// Lets the next waiting streams of a connection send, at most `most`; none where the
+    /// connection takes no payload.
     pub fn next_turns(&mut self, connection: LinkId, most: usize) -> Vec<LinkId> {
         let Some(link) = self.links.get_mut(connection) else {
             return Vec::new();
@@ -386,7 +390,8 @@ impl Links {
         is_waiting && parent.is_some_and(|parent| parent.codec.data_room(number) == 0)
     }
 
-    /// A stream has nothing to send now, and its connection is backlogged: it is told when the connection takes bytes again.
+    /// A stream has nothing to send now, and its connection is backlogged: it is told when the
+    /// connection takes bytes again.
     pub fn await_turn(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -434,8 +439,8 @@ impl Links {
         }
     }
 
-    /// Resets an open stream. A client with a complete response gets `NO_ERROR`, one with an incomplete response
-    /// `INTERNAL_ERROR`, and a server `CANCEL`.
+    /// Resets an open stream. A client with a complete response gets `NO_ERROR`, one with an
+    /// incomplete response `INTERNAL_ERROR`, and a server `CANCEL`.
     pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if self
             .stream_end_mut(id)

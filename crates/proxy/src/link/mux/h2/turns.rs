@@ -1,9 +1,10 @@
 //! The turns in which the streams of a connection send while it does not take everything.
 //!
-//! A stream that the connection refuses joins a queue. When the connection takes payload again, the streams are woken in order.
-//! Streams that have sent nothing since they were last woken come at least a round before those that have: the payload of some
-//! lies here and that of others in the kernel, so the order of waking alone does not decide who sends first. A woken stream may
-//! send [`TURN_BYTES`] and then queues again, unless no other stream waits.
+//! A stream that the connection refuses joins a queue. When the connection takes payload again, the
+//! streams are woken in order. Streams that have sent nothing since they were last woken come at
+//! least a round before those that have: the payload of some lies here and that of others in the
+//! kernel, so the order of waking alone does not decide who sends first. A woken stream may send
+//! [`TURN_BYTES`] and then queues again, unless no other stream waits.
 
 use std::collections::VecDeque;
 

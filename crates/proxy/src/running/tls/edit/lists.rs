@@ -170,7 +170,8 @@ impl Tls {
                 && place.is_some_and(|place| &*place.list == list && place.line == found)
         };
         let recipes = files.binds.iter().flatten().flatten();
-        // The first certificate of a bind line is its default and cannot be deleted; others that are marked as default can.
+        // The first certificate of a bind line is its default and cannot be deleted; others that
+        // are marked as default can.
         let as_default = recipes.filter(|recipe| {
             let first = recipe.words.certificates.first();
             !recipe.words.strict_sni && first.is_some_and(|first| is_it(first))

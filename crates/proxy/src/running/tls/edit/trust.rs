@@ -40,7 +40,8 @@ impl Tls {
         })
     }
 
-    /// As [`Tls::commit_certificate`]. Sessions of clients that a removed authority vouched for are not resumed.
+    /// As [`Tls::commit_certificate`]. Sessions of clients that a removed authority vouched for are
+    /// not resumed.
     ///
     /// # Errors
     /// As [`Tls::commit_certificate`].
@@ -143,7 +144,8 @@ impl Tls {
 }
 
 impl Files {
-    /// Checks that no file of the other kind has the name of this authority or revocation list file.
+    /// Checks that no file of the other kind has the name of this authority or revocation list
+    /// file.
     fn check_trust_name(&self, name: &str) -> Result<(), EditError> {
         let is_known =
             self.authorities.files.contains_key(name) || self.revocations.files.contains_key(name);

@@ -16,7 +16,8 @@ use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::Section;
 
-/// Of a published comparison of grouping with tail sampling: behind `groupbytrace`, whose traces are whole.
+/// Of a published comparison of grouping with tail sampling: behind `groupbytrace`, whose traces
+/// are whole.
 pub(crate) const AT_ONCE: Entry = Entry {
     names: &[name("policysampling")],
     doc: "keeps or drops what `groupbytrace` handed over, by policies, at once (not in the Collector)",
@@ -138,7 +139,8 @@ fn whole(section: &Section<'_>, settings: &TailSampling) {
     }
 }
 
-/// What is taken here is what starts. Policies that were told to be wrong are left out, so that nothing is told twice.
+/// What is taken here is what starts. Policies that were told to be wrong are left out, so that
+/// nothing is told twice.
 fn compiles(section: &Section<'_>, settings: &TailSampling) {
     if !section.notes.has_errors()
         && let Err(refusal) = Program::new(settings)

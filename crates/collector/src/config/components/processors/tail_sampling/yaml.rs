@@ -6,8 +6,8 @@ use tail::settings::Policy;
 
 use super::policies;
 
-/// The list `policies` as YAML, which [`crate::config::policies::policies`] reads as the same policies. Options that have
-/// their defaults are left out.
+/// The list `policies` as YAML, which [`crate::config::policies::policies`] reads as the same
+/// policies. Options that have their defaults are left out.
 #[must_use]
 pub fn yaml(policies: &[Policy]) -> String {
     let mut out = String::new();
@@ -116,8 +116,8 @@ pub(super) fn texts(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A text as a scalar of YAML: plain where it is a word, else in double quotes. A dollar is two, so that nothing in it is a
-/// reference.
+/// A text as a scalar of YAML: plain where it is a word, else in double quotes. A dollar is two, so
+/// that nothing in it is a reference.
 pub(super) fn text(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());

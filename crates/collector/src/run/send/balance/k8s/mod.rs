@@ -1,7 +1,8 @@
 //! The endpoints of a Kubernetes service: they are listed once, and then watched.
 //!
-//! A watch goes on from what was seen last, so that nothing is missed between two. What is too old for the API server (410)
-//! is listed again. While it cannot be asked, the backends stay those that there were.
+//! A watch goes on from what was seen last, so that nothing is missed between two. What is too old
+//! for the API server (410) is listed again. While it cannot be asked, the backends stay those that
+//! there were.
 
 mod pod;
 mod slices;

@@ -9,7 +9,8 @@ pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("a condition must not be empty".to_owned());
     }
-    // The places of its attributes are those of this condition alone: all policies together are looked at later.
+    // The places of its attributes are those of this condition alone: all policies together are
+    // looked at later.
     Condition::parse(text, context, &mut Keys::default())
         .map(drop)
         .map_err(|error| error.to_string())

@@ -29,7 +29,8 @@ use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt, required
 pub(super) struct Type {
     /// Its block of options, whose key is the name of the type.
     pub options: Opt,
-    /// The policy of a block, or of the policy's section where the type has no block. Errors are noted.
+    /// The policy of a block, or of the policy's section where the type has no block. Errors are
+    /// noted.
     pub read: fn(&Section<'_>) -> Option<PolicyKind>,
     /// Writes the block of a policy of this type.
     pub write: fn(&PolicyKind, &mut Block<'_>),
