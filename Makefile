@@ -9,7 +9,8 @@
 # make docs    the API documentation, in target/doc
 # make fuzz    each fuzz target for FUZZ_SECONDS
 # make package  the Debian package, in target/debian
-# make lint    formatting, clippy, and cargo-deny where it is installed
+# make lint    formatting, clippy with every set of features that ships, the API documentation, and
+#              cargo-deny where it is installed
 
 # The gate: instructions of the program's own, not those of the C library, that one request may take, keep-alive; plain, and with an
 # access log. They are counted in the proxy alone, whose code is generated as that of the release, by the compiler of
@@ -71,7 +72,7 @@ bench: build
 	$(BENCH_PROGRAM) http $(BENCH)
 
 docs:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
 # cargo-fuzz needs a nightly toolchain: `rustup toolchain install nightly && cargo install cargo-fuzz`.
 fuzz:
@@ -86,5 +87,6 @@ package:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(MAKE) --no-print-directory docs
 	$(CARGO) clippy -p spangate -p spangate-bench --no-default-features -- -D warnings
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: skipped"; fi

@@ -33,7 +33,7 @@ mod traced;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proxy::{Running, Shared};
+use proxy::{RuntimeConfig, Shared};
 use syntax::octets::Octets;
 
 pub use actions::{Action, Change};
@@ -45,7 +45,7 @@ pub use serve::Dashboard;
 /// The inputs of the dashboard.
 pub struct Setup {
     /// The running configuration.
-    pub running: Arc<Running>,
+    pub runtime_config: Arc<RuntimeConfig>,
     /// The counters of the workers.
     pub shared: Arc<Shared>,
     /// Listening sockets.

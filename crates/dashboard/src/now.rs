@@ -2,7 +2,7 @@
 
 use net::Now;
 use proxy::statistics::{Cursor, Selection, View};
-use proxy::{Running, Shared};
+use proxy::{RuntimeConfig, Shared};
 use serde_json::{Map, Value, json};
 use stats::latency::{BOUNDS_MS, Latency, PARTS};
 use stats::process::Fact;
@@ -77,10 +77,15 @@ const TEXTS: &[(&str, Column)] = &[
 ];
 
 /// The answer.
-pub fn now(running: &Running, shared: &Shared, version: &str, now: Now) -> Map<String, Value> {
+pub fn now(
+    runtime_config: &RuntimeConfig,
+    shared: &Shared,
+    version: &str,
+    now: Now,
+) -> Map<String, Value> {
     let servers = shared.server_tables();
     let view = View {
-        running,
+        runtime_config,
         shared,
         servers: &servers,
         now,
@@ -93,7 +98,7 @@ pub fn now(running: &Running, shared: &Shared, version: &str, now: Now) -> Map<S
         let mut shown = of_row(&row);
         match row.kind {
             Kind::Frontend => {
-                let binds = running.config.proxies[proxy].binds.iter();
+                let binds = runtime_config.config.proxies[proxy].binds.iter();
                 let origins: Vec<&str> = binds.map(|bind| bind.origin.as_str()).collect();
                 shown.insert("binds".to_owned(), origins.into());
                 frontends.push(Value::Object(shown));

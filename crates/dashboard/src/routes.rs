@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
-use proxy::{Running, Shared};
+use proxy::{RuntimeConfig, Shared};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -22,7 +22,7 @@ use crate::{Setup, Socket, assets, now, traced};
 /// Handles requests.
 pub struct Site {
     gate: Gate,
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
     version: &'static str,
     texts: Vec<Text>,
@@ -67,7 +67,7 @@ impl Site {
     pub fn new(setup: Setup) -> (Site, Vec<Socket>) {
         let site = Site {
             gate: Gate::new(&setup.users, setup.seed),
-            running: setup.running,
+            runtime_config: setup.runtime_config,
             shared: setup.shared,
             version: setup.version,
             texts: setup.texts,
@@ -158,7 +158,7 @@ impl Site {
 
     fn now(&self, _: &str) -> Reply {
         let now = net::sys::now();
-        let mut all = now::now(&self.running, &self.shared, self.version, now);
+        let mut all = now::now(&self.runtime_config, &self.shared, self.version, now);
         let memory = (self.memory_used_bytes)();
         if let Some(Value::Object(process)) = all.get_mut("process") {
             process.insert("memory_bytes".to_owned(), memory.into());

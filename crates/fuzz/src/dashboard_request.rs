@@ -6,7 +6,7 @@ use config::environment::Environment;
 use config::load::LoadOptions;
 use config::reader::Input;
 use proxy::explain::{Question, explain};
-use proxy::{Process, Running, Tls};
+use proxy::{Process, RuntimeConfig, Tls};
 
 /// A configuration with many kinds of rules.
 const CONFIG: &str = "defaults
@@ -57,7 +57,7 @@ userlist u
     user a insecure-password b groups g
 ";
 
-static RUNNING: LazyLock<Arc<Running>> = LazyLock::new(|| {
+static RUNNING: LazyLock<Arc<RuntimeConfig>> = LazyLock::new(|| {
     let build = config::condition::BuildInfo::default();
     let options = LoadOptions {
         build: &build,

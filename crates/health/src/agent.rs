@@ -96,7 +96,7 @@ fn obey(control: &Control, target: &Target, said: &Said) -> Option<String> {
     }
     let mut warning = None;
     if let Some(text) = &said.weight {
-        let backend = &control.running.config.proxies[target.backend];
+        let backend = &control.runtime_config.config.proxies[target.backend];
         match dynamic::weight(backend, target.line.weight, text) {
             Ok(weight) => change(ServerChange::Weight(weight)),
             Err(why) => warning = Some(why.to_owned()),

@@ -34,7 +34,7 @@ pub(crate) async fn check(
         Ok(child) => child,
         Err(error) => {
             let why = text::system(&error);
-            let hint = if control.running.config.global.allows_forks {
+            let hint = if control.runtime_config.config.global.allows_forks {
                 ""
             } else {
                 " (likely caused by missing 'insecure-fork-wanted')"
@@ -66,7 +66,7 @@ pub(crate) async fn check(
 }
 
 fn command(control: &Control, target: &Target, program: &ExternalCheck) -> Command {
-    let config = &control.running.config;
+    let config = &control.runtime_config.config;
     let proxy = &config.proxies[target.backend];
     let shared = &control.shared;
     let (own_addr, own_port) = match proxy.binds.first().map(|bind| &bind.address) {

@@ -36,7 +36,7 @@ use std::thread::JoinHandle;
 pub use ocsp::{OcspOutcome, OcspRefusal, OcspUpdate, OcspUpdates};
 
 use net::WorkerId;
-use proxy::{Onlooker, Running, Shared};
+use proxy::{Onlooker, RuntimeConfig, Shared};
 use tokio::sync::{Notify, Semaphore};
 
 /// The stack size of the thread.
@@ -45,7 +45,7 @@ const STACK_BYTES: usize = 1 << 20;
 /// What the checks need.
 pub struct Setup {
     /// The configuration.
-    pub running: Arc<Running>,
+    pub runtime_config: Arc<RuntimeConfig>,
     /// The state shared by the workers.
     pub shared: Arc<Shared>,
     /// Wakes workers.
@@ -103,7 +103,7 @@ pub type Tell = Box<dyn Fn(&str) + Send>;
 
 /// The state that all checks share.
 pub(crate) struct Control {
-    pub running: Arc<Running>,
+    pub runtime_config: Arc<RuntimeConfig>,
     pub shared: Arc<Shared>,
     pub wake: Wake,
     pub onlooker: Onlooker,
@@ -147,7 +147,7 @@ impl Checks {
 impl Control {
     fn new(setup: Setup) -> Control {
         let Setup {
-            running,
+            runtime_config,
             shared,
             wake,
             seed,
@@ -155,13 +155,13 @@ impl Control {
             ocsp,
             tell,
         } = setup;
-        let places = match running.config.global.checks.at_once_max {
+        let places = match runtime_config.config.global.checks.at_once_max {
             0 => None,
             max => Some(Semaphore::new(max as usize)),
         };
         Control {
-            onlooker: Onlooker::new(Arc::clone(&running), Arc::clone(&shared), seed),
-            running,
+            onlooker: Onlooker::new(Arc::clone(&runtime_config), Arc::clone(&shared), seed),
+            runtime_config,
             shared,
             wake,
             bells,

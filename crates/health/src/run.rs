@@ -202,7 +202,7 @@ impl Run<'_> {
 
     fn connector(&self) -> Option<tls::Connector> {
         let (backend, place) = (self.target.backend, self.target.place);
-        let tls = &self.control.running.tls;
+        let tls = &self.control.runtime_config.tls;
         match tls.of_traffic(backend, place) {
             Some(connector) => Some((*connector).clone()),
             None => self.target.connector(self.control),
@@ -237,7 +237,7 @@ impl Run<'_> {
                 built.ok_or_else(|| failed("failed to build HTTP request"))?
             }
         };
-        let max = self.control.running.config.global.tune.bufsize_bytes;
+        let max = self.control.runtime_config.config.global.tune.bufsize_bytes;
         if bytes.len() >= max && !matches!(send, CheckSend::Http(_)) {
             let length = bytes.len();
             return Err(failed(&format!(
@@ -325,7 +325,7 @@ impl Run<'_> {
         let read = timeout_at(self.deadline, conn.read(&mut self.input)).await;
         let goes_on = read.map_err(|_| Stop::Expired)??;
         self.at_end = !goes_on;
-        let limits = &self.control.running.config.global.tune;
+        let limits = &self.control.runtime_config.config.global.tune;
         if self.input.len() >= limits.bufsize_bytes {
             self.input.truncate(limits.bufsize_bytes);
             self.at_end = true;

@@ -14,10 +14,10 @@ pub(crate) fn value(control: &Control, target: &Target) -> String {
         Addr::Inet(addr) => (addr.ip().to_string(), addr.port().to_string()),
         Addr::Unix(_) => ("unix".to_owned(), String::new()),
     };
-    let config = &control.running.config;
+    let config = &control.runtime_config.config;
     let proxy = &config.proxies[target.backend];
     let node = config.global.node.as_deref();
-    let node = node.unwrap_or(&control.running.process.hostname);
+    let node = node.unwrap_or(&control.runtime_config.process.hostname);
     let (sessions, of_backend, queued) = shared.sessions(target.backend, target.place);
     let tables = shared.server_tables();
     let weights = tables.servers(target.backend).map(|(place, _)| {

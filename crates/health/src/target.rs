@@ -77,7 +77,7 @@ impl Target {
         record: &ServerRecord,
         checker: Checker,
     ) -> Option<Target> {
-        let proxy = &control.running.config.proxies[backend];
+        let proxy = &control.runtime_config.config.proxies[backend];
         let line = record.line();
         let checks = &line.checks;
         let (is_there, inter, check) = match checker {
@@ -107,7 +107,7 @@ impl Target {
             },
             source: line.source.clone().or_else(|| proxy.source.clone()),
             connector: OnceCell::new(),
-            never_local: control.running.config.global.checks.never_local,
+            never_local: control.runtime_config.config.global.checks.never_local,
         })
     }
 
@@ -119,8 +119,8 @@ impl Target {
     /// The connector for TLS connections to the server that only its checks make.
     pub fn connector(&self, control: &Control) -> Option<Connector> {
         let make = || {
-            let proxy = &control.running.config.proxies[self.backend];
-            let made = control.running.tls.of_checks(proxy, &self.line);
+            let proxy = &control.runtime_config.config.proxies[self.backend];
+            let made = control.runtime_config.tls.of_checks(proxy, &self.line);
             // Errors in files were reported at the start.
             made.ok().flatten()
         };

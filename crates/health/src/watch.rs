@@ -66,7 +66,7 @@ pub(crate) async fn all(control: Rc<Control>) {
 /// Every configured check.
 fn targets(control: &Control) -> HashMap<Key, Target> {
     let tables = control.shared.server_tables();
-    let proxies = control.running.config.proxies.iter().enumerate();
+    let proxies = control.runtime_config.config.proxies.iter().enumerate();
     let mut targets = HashMap::new();
     let backends = proxies.filter(|(_, proxy)| proxy.is_backend && !proxy.disabled);
     for (backend, _) in backends {
@@ -103,7 +103,7 @@ impl Spread {
 
     /// The delay before the first check of the target at a position.
     fn of(&self, control: &Control, position: usize, interval: Duration) -> Duration {
-        let tune = &control.running.config.global.checks;
+        let tune = &control.runtime_config.config.global.checks;
         let whole = spread(control, self.shortest.max(interval));
         let whole = tune.max_spread.map_or(whole, |max| whole.min(max));
         whole * position as u32 / self.count.max(1)
@@ -112,7 +112,7 @@ impl Spread {
 
 /// A time, changed by the random part of `spread-checks`.
 fn spread(control: &Control, time: Duration) -> Duration {
-    let percent = control.running.config.global.checks.spread_percent;
+    let percent = control.runtime_config.config.global.checks.spread_percent;
     if percent == 0 {
         return time;
     }

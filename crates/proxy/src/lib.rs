@@ -8,12 +8,12 @@
 //! |---|---|
 //! | `ids` | typed names |
 //! | `shared` | what workers share: counts, the state of servers, queues |
-//! | `running` | the configuration as it runs |
+//! | `runtime_config` | the configuration as it runs |
 //! | `link` | connections: their bytes, and the muxes that make messages of them |
 //! | `stream` | streams: their state, and the table of them |
-//! | `facts` | what expressions see and change |
+//! | `evaluation` | what expressions see and change |
 //! | `backend` | balancing, idle connections |
-//! | `logging`, `tracing`, `persist` | who is told; what filters record; what binds a request to a server |
+//! | `logging`, `tracing`, `persistence` | who is told; what filters record; what binds a request to a server |
 //! | `rules` | what actions do |
 //! | `phases` | the way of a request, top to bottom |
 //! | `explain` | the same rules for a request that nobody sent, told one by one |
@@ -22,15 +22,15 @@
 
 mod backend;
 mod engine;
+mod evaluation;
 pub mod explain;
-mod facts;
 mod ids;
 mod link;
 mod logging;
-mod persist;
+mod persistence;
 mod phases;
 mod rules;
-mod running;
+mod runtime_config;
 mod shared;
 pub mod statistics;
 mod stream;
@@ -38,15 +38,16 @@ mod tracing;
 mod websocket;
 
 pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
-pub use facts::{AssignError, Onlooker, prepare};
+pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{event, event_of_process};
-pub use running::{
+pub use runtime_config::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogTargetId, Logging, NameView, OcspSubject, Process, Running, Switches, Tls, TlsFinding,
+    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls, TlsFinding,
     TlsStatus, TlsSwitchError, TrustView, certificate_name,
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
-    Door, HealthLevel, Herald, Level, News, OpState, RateLimit, Refused, RenameError, ServerChange,
-    ServerLoad, ServerRecord, ServerTables, ServerView, Shared, Snapshot, TlsPlace,
+    FrontendState, HealthLevel, Level, OpState, RateLimit, Refused, RenameError, ServerChange,
+    ServerEvent, ServerEventSink, ServerLoad, ServerRecord, ServerTables, ServerView, Shared,
+    Snapshot, TlsPlace,
 };

@@ -11,7 +11,7 @@ use http::Head;
 use http::h1::Framing;
 
 use net::{Addr, Now};
-use tables::{Held, Tracked};
+use tables::{EntryRef, Tracked};
 
 use crate::captured::{Capture, CaptureSlots, Captured};
 use crate::vars::Assigned;
@@ -569,7 +569,7 @@ impl<'a> Scope<'a> {
 
     /// The entry that a counter tracks (`sc0_…`): the stream's own, otherwise the session's.
     #[must_use]
-    pub fn tracked(&self, counter: usize) -> Option<&'a Held> {
+    pub fn tracked(&self, counter: usize) -> Option<&'a EntryRef> {
         let own = self.txn.and_then(|txn| txn.tracked.get(counter));
         own.or_else(|| self.session.tracked.get(counter))
     }

@@ -18,7 +18,6 @@ mod basic;
 mod collectors;
 mod command;
 mod debug;
-mod doors;
 mod dynamic_cookie;
 mod env;
 mod errors;
@@ -30,6 +29,7 @@ mod patterns;
 mod process;
 mod proxies;
 mod request;
+mod server;
 mod server_settings;
 mod server_state;
 mod servers;
@@ -46,20 +46,20 @@ mod vars;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use proxy::Running;
+use proxy::RuntimeConfig;
 
 #[cfg(feature = "export")]
 pub(crate) use self::command::carry_out;
 use self::command::{Asked, Command, Reply, command, denied};
 pub(crate) use self::command::{Level, Severity, listing};
-pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};
 pub(crate) use self::dynamic_cookie::DynamicCookies;
 pub(crate) use self::request::{Input, Limits, Request, words};
+pub(crate) use self::server::{CliServer, Connection, Control, Listener, listen};
 use crate::collectors::Watched;
+use crate::event_reporter::EventReporter;
 use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::Exposed;
-use crate::herald::Crier;
 use crate::serve::Inboxes;
 
 /// The tables of all commands.
@@ -94,7 +94,7 @@ const FAMILIES: &[&[Command]] = &[
 
 /// The parts of the process that commands read and change.
 pub(crate) struct Subjects {
-    pub running: Arc<Running>,
+    pub runtime_config: Arc<RuntimeConfig>,
     pub exports: Option<Arc<Exports>>,
     pub collectors: Vec<Watched>,
     pub workers: Inboxes,
@@ -102,7 +102,7 @@ pub(crate) struct Subjects {
     pub exposed: Arc<Exposed>,
     pub frontends: Arc<Frontends>,
     pub ocsp: Arc<health::OcspUpdates>,
-    pub crier: Arc<Crier>,
+    pub crier: Arc<EventReporter>,
     /// The key that `set anon on` uses when it names none (`anonkey`). 0: no key is configured.
     pub anon_key: AtomicU32,
     pub dynamic_cookies: DynamicCookies,

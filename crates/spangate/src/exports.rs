@@ -7,7 +7,7 @@ use std::time::Duration;
 use config::model::{Config, OtelFilter};
 use export::{Exporters, Log, MetricSource, Pipeline, Plan};
 use proxy::statistics::{View, otlp};
-use proxy::{FilterExport, Running};
+use proxy::{FilterExport, RuntimeConfig};
 use telemetry::account::Loss;
 use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
 use telemetry::queue::Batch;
@@ -128,16 +128,19 @@ impl Exports {
     }
 
     /// Tells the filters of a configuration where to send their records.
-    pub fn connect(&mut self, running: &mut Running) {
+    pub fn connect(&mut self, runtime_config: &mut RuntimeConfig) {
         for (filter, export) in self.filters.drain(..).enumerate() {
-            running.export_filter(filter, export);
+            runtime_config.export_filter(filter, export);
         }
     }
 
     /// Sets the process whose statistics are exported (`stats otlp`).
-    pub fn watch(&self, running: &Arc<Running>, shared: &Arc<proxy::Shared>) {
+    pub fn watch(&self, runtime_config: &Arc<RuntimeConfig>, shared: &Arc<proxy::Shared>) {
         // It is set once: there is one process.
-        let _ = self.statistics.0.set((running.clone(), shared.clone()));
+        let _ = self
+            .statistics
+            .0
+            .set((runtime_config.clone(), shared.clone()));
     }
 
     /// Writes the account of a filter's records in the format of `flt-otel status`.
@@ -242,14 +245,14 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
 
 /// The statistics of the process, once it runs.
 #[derive(Default)]
-struct Statistics(OnceLock<(Arc<Running>, Arc<proxy::Shared>)>);
+struct Statistics(OnceLock<(Arc<RuntimeConfig>, Arc<proxy::Shared>)>);
 
 impl MetricSource for Statistics {
     fn collect(&self, _: usize, now_unix_ns: u64) -> Batch {
         let mut batch = Batch::default();
-        if let Some((running, shared)) = self.0.get() {
+        if let Some((runtime_config, shared)) = self.0.get() {
             let view = View {
-                running,
+                runtime_config,
                 shared,
                 servers: &shared.server_tables(),
                 now: net::sys::now(),

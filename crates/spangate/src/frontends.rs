@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proxy::{Door, Shared};
+use proxy::{FrontendState, Shared};
 use rustix::net::{Shutdown, listen, shutdown};
 
 use crate::handover::Exposed;
@@ -42,7 +42,7 @@ impl Frontends {
         let sockets = self.sockets();
         // Workers must see the pause first: a poll reports a socket that no longer listens like one
         // with a new connection.
-        shared.set_door(frontend, Door::Paused);
+        shared.set_frontend_state(frontend, FrontendState::Paused);
         let own = sockets.iter().filter(|socket| socket.frontend == frontend);
         for socket in own.filter(|socket| !socket.keeps_listening) {
             shutdown(&socket.fd, Shutdown::Both)?;
@@ -60,7 +60,7 @@ impl Frontends {
         for socket in own.filter(|socket| !socket.keeps_listening) {
             listen(&socket.fd, socket.backlog)?;
         }
-        shared.set_door(frontend, Door::Open);
+        shared.set_frontend_state(frontend, FrontendState::Open);
         Ok(())
     }
 
@@ -69,7 +69,9 @@ impl Frontends {
     /// # Errors
     /// The kernel refuses for one of them; the others are paused.
     pub fn pause_all(&self, shared: &Shared) -> io::Result<()> {
-        self.each_in(Door::Open, shared, |frontend| self.pause(frontend, shared))
+        self.each_in(FrontendState::Open, shared, |frontend| {
+            self.pause(frontend, shared)
+        })
     }
 
     /// Resumes all frontends that are paused (SIGTTIN). The caller has to wake the workers.
@@ -77,14 +79,14 @@ impl Frontends {
     /// # Errors
     /// The kernel refuses for one of them; the others are resumed.
     pub fn resume_all(&self, shared: &Shared) -> io::Result<()> {
-        self.each_in(Door::Paused, shared, |frontend| {
+        self.each_in(FrontendState::Paused, shared, |frontend| {
             self.resume(frontend, shared)
         })
     }
 
     fn each_in(
         &self,
-        door: Door,
+        state: FrontendState,
         shared: &Shared,
         change: impl Fn(usize) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -92,7 +94,7 @@ impl Frontends {
         frontends.dedup();
         let wanted = frontends
             .into_iter()
-            .filter(|frontend| shared.door(*frontend) == door);
+            .filter(|frontend| shared.frontend_state(*frontend) == state);
         // A failure keeps none of the others from its change.
         let results: Vec<io::Result<()>> = wanted.map(change).collect();
         results.into_iter().collect()
@@ -101,7 +103,7 @@ impl Frontends {
     /// Prepares for closing a frontend: a paused one listens again, so that workers find nothing to
     /// accept.
     pub fn close(&self, frontend: usize, shared: &Shared, exposed: &Exposed) {
-        if shared.door(frontend) == Door::Paused {
+        if shared.frontend_state(frontend) == FrontendState::Paused {
             // A port that another process took meanwhile has nothing to accept here.
             let _ = self.resume(frontend, shared);
         }
@@ -109,14 +111,14 @@ impl Frontends {
         let own = sockets.iter().filter(|socket| socket.frontend == frontend);
         own.for_each(|socket| exposed.remove(&socket.fd));
         sockets.retain(|socket| socket.frontend != frontend);
-        shared.set_door(frontend, Door::Closed);
+        shared.set_frontend_state(frontend, FrontendState::Closed);
     }
 
     /// Prepares for closing all frontends.
     pub fn close_all(&self, shared: &Shared) {
         let frontends: Vec<usize> = self.sockets().iter().map(|one| one.frontend).collect();
         for frontend in frontends {
-            if shared.door(frontend) == Door::Paused {
+            if shared.frontend_state(frontend) == FrontendState::Paused {
                 let _ = self.resume(frontend, shared);
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::model::{LogSink as LogTo, Proxy};
 use net::Addr;
 use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
-use proxy::{Running, Shared};
+use proxy::{RuntimeConfig, Shared};
 
 use crate::status_lines;
 
@@ -19,7 +19,7 @@ const SEVERITY_NOTICE: u8 = 5;
 
 /// See the module.
 pub(crate) struct Logs {
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     writers: HashMap<WriteTo, Arc<Writer>>,
     /// The reachability of the targets, by their numbers.
     reaches: Vec<Arc<Reach>>,
@@ -28,11 +28,15 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// `wake` is called when [`Logs::tell`] has something to report.
-    pub fn new(running: &Arc<Running>, wake: fn()) -> Self {
+    pub fn new(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> Self {
         Logs {
-            running: Arc::clone(running),
+            runtime_config: Arc::clone(runtime_config),
             writers: HashMap::new(),
-            reaches: running.logs.iter().map(|to| reach(to, wake)).collect(),
+            reaches: runtime_config
+                .logs
+                .iter()
+                .map(|to| reach(to, wake))
+                .collect(),
             dropped: Arc::default(),
         }
     }
@@ -68,7 +72,7 @@ impl Logs {
             // The servers of a log backend are targets of their own.
             LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
-        let targets = self.running.logs.iter().zip(&self.reaches);
+        let targets = self.runtime_config.logs.iter().zip(&self.reaches);
         targets.map(open).collect()
     }
 
@@ -114,12 +118,14 @@ impl Logs {
     fn tell_of_proxies(&mut self, severity: u8, lines: impl Fn(usize, &Proxy) -> Vec<String>) {
         // Without sinks, the lines only go to standard error.
         let mut sinks = self.open().unwrap_or_default();
-        let proxies = self.running.config.proxies.iter().enumerate();
+        let proxies = self.runtime_config.config.proxies.iter().enumerate();
         for (index, proxy) in proxies.filter(|(_, proxy)| !proxy.disabled) {
             for text in lines(index, proxy) {
                 crate::warning(&text);
                 let now = net::sys::now();
-                for (sink, message) in proxy::event(&self.running, index, severity, now, &text) {
+                for (sink, message) in
+                    proxy::event(&self.runtime_config, index, severity, now, &text)
+                {
                     if let Some(sink) = sinks.get_mut(sink) {
                         sink.push(&message, &self.dropped);
                     }

@@ -11,12 +11,12 @@ mod collect;
 #[cfg(feature = "export")]
 mod collectors;
 mod confine;
+mod event_reporter;
 mod explain;
 #[cfg(feature = "export")]
 mod exports;
 mod frontends;
 mod handover;
-mod herald;
 mod load;
 mod logs;
 mod master;

@@ -130,7 +130,7 @@ impl Pages {
             explain,
             traces: collector::dashboard::store(&subjects.collectors),
             sampling: sampling(subjects),
-            running: Arc::clone(&subjects.running),
+            runtime_config: Arc::clone(&subjects.runtime_config),
             shared: Arc::clone(&subjects.shared),
             sockets: self.sockets,
             users: section.users,

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::model::Config;
-use proxy::{Order, Running};
+use proxy::{Order, RuntimeConfig};
 
 use crate::args::Args;
 use crate::collectors::Collectors;
+use crate::event_reporter::EventReporter;
 use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
-use crate::herald::Crier;
 use crate::load::Loaded;
 use crate::master::tell as tell_master;
 use crate::pages::{Pages, Served};
@@ -147,39 +147,39 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
     listening.tell();
-    let mut running = proxy::prepare(std::mem::take(config), std::mem::take(tls), process);
+    let mut runtime_config = proxy::prepare(std::mem::take(config), std::mem::take(tls), process);
     if let Some(exports) = &mut exports {
-        exports.connect(&mut running);
+        exports.connect(&mut runtime_config);
     }
     let exports = exports.map(Arc::new);
-    let running = Arc::new(running);
+    let runtime_config = Arc::new(runtime_config);
     let frontends = Arc::new(listening.frontends());
-    let shared = Arc::new(running.share(nbthread));
-    states.apply(&running.config, &shared);
+    let shared = Arc::new(runtime_config.share(nbthread));
+    states.apply(&runtime_config.config, &shared);
     if let Some(file) = &stats_file {
-        file.apply(&running, &shared);
+        file.apply(&runtime_config, &shared);
     }
     if let Some(exports) = &exports {
-        exports.watch(&running, &shared);
+        exports.watch(&runtime_config, &shared);
     }
-    let mut workers = Workers::start(&running, shared, listening, || {
+    let mut workers = Workers::start(&runtime_config, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     workers.shared().set_dropped_logs(workers.dropped_logs());
     let bells = Arc::new(health::Bells::default());
-    let ocsp = Arc::new(health::OcspUpdates::new(&running));
+    let ocsp = Arc::new(health::OcspUpdates::new(&runtime_config));
     let failed = |error| format!("Cannot start the health checks : {error}.");
-    let crier = Arc::new(Crier {
-        running: Arc::clone(&running),
+    let crier = Arc::new(EventReporter {
+        runtime_config: Arc::clone(&runtime_config),
         sinks: Mutex::new(workers.open_logs().map_err(failed)?),
         dropped: workers.dropped_logs(),
         workers: workers.inboxes().clone(),
         bells: Arc::clone(&bells),
     });
-    workers.shared().set_herald(Arc::clone(&crier) as _);
+    workers.shared().set_event_sink(Arc::clone(&crier) as _);
     let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
     let subjects = Arc::new(cli::Subjects {
-        running: Arc::clone(&running),
+        runtime_config: Arc::clone(&runtime_config),
         exports: exports.clone(),
         collectors: collectors.views(),
         workers: workers.inboxes().clone(),
@@ -188,7 +188,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         frontends: Arc::clone(&frontends),
         ocsp,
         crier,
-        anon_key: running.config.global.anon_key.into(),
+        anon_key: runtime_config.config.global.anon_key.into(),
         dynamic_cookies: cli::DynamicCookies::default(),
     });
     let pages = pages.start(&subjects, sources)?;
@@ -221,7 +221,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             sys::leave_standard_streams();
         }
         // If the master has ended, this process ends too.
-        let tune = running.config.global.master;
+        let tune = runtime_config.config.global.master;
         let _ = tell_master(ready, &crate::startup::messages(), tune);
     }
     if let Some(detached) = detached {
@@ -232,7 +232,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         workers,
         checks: Some(checks),
         collectors,
-        running,
+        runtime_config,
         exposed,
         frontends,
         doors: Some(doors),
@@ -369,11 +369,11 @@ struct Serving {
     workers: Workers,
     checks: Option<health::Checks>,
     collectors: Collectors,
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     exposed: Arc<Exposed>,
     frontends: Arc<Frontends>,
     /// The running runtime interface.
-    doors: Option<cli::Doors>,
+    doors: Option<cli::CliServer>,
     /// The running dashboard.
     pages: Option<Served>,
 }
@@ -381,7 +381,7 @@ struct Serving {
 impl Serving {
     /// Handles signals until the workers have ended or must end.
     fn wait(&mut self, signals: &Signals) {
-        let grace = self.running.config.global.grace.unwrap_or_default();
+        let grace = self.runtime_config.config.global.grace.unwrap_or_default();
         let mut stop = Stop::NotAsked;
         loop {
             self.workers.tell_of_logs();
@@ -444,7 +444,7 @@ impl Serving {
     /// Begins a soft stop, after which the next process has the ports.
     fn stop_listening(&mut self, grace: Duration) {
         let ms = |duration: Duration| duration.as_millis() as u64;
-        let hard_stop = self.running.config.global.hard_stop_after;
+        let hard_stop = self.runtime_config.config.global.hard_stop_after;
         self.exposed.clear();
         self.workers.shared().stop();
         self.frontends.close_all(&self.workers.shared());
@@ -465,13 +465,13 @@ impl Serving {
 /// Starts the health checks of servers and the updates of certificate status.
 fn start_checks(
     workers: &Workers,
-    crier: &Arc<Crier>,
+    crier: &Arc<EventReporter>,
     ocsp: &Arc<health::OcspUpdates>,
 ) -> std::io::Result<health::Checks> {
     let crier = Arc::clone(crier);
     let inboxes = Mutex::new(workers.inboxes().clone());
     health::Checks::start(health::Setup {
-        running: Arc::clone(&crier.running),
+        runtime_config: Arc::clone(&crier.runtime_config),
         shared: workers.shared(),
         wake: Box::new(move |woken| {
             let inboxes = inboxes.lock();

@@ -13,7 +13,7 @@ use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuf
 use net::listen::ListenOptions;
 use net::logs::Dropped;
 use net::{ListenerId, WorkerId};
-use proxy::{Engine, Order, Running, Shared};
+use proxy::{Engine, Order, RuntimeConfig, Shared};
 
 use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
@@ -240,7 +240,7 @@ impl Workers {
     /// # Errors
     /// What is missing, as text.
     pub fn start(
-        running: &Arc<Running>,
+        runtime_config: &Arc<RuntimeConfig>,
         shared: Arc<Shared>,
         listening: Listening,
         ended: fn(),
@@ -257,7 +257,7 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             shared,
-            logs: Logs::new(running, ended),
+            logs: Logs::new(runtime_config, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
@@ -266,20 +266,20 @@ impl Workers {
                 dropped: workers.logs.dropped(),
                 wakes: wakes.clone(),
                 worker: WorkerId(worker as u32),
-                accepts_a_turn_max: running
+                accepts_a_turn_max: runtime_config
                     .config
                     .global
                     .tune
                     .maxaccept
                     .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
-                buffer_bytes: running.config.global.tune.bufsize_bytes,
-                buffers: socket_buffers(running),
-                measures: !running.config.otel.is_empty(),
-                local_addrs: running.reads_client_destinations(),
+                buffer_bytes: runtime_config.config.global.tune.bufsize_bytes,
+                buffers: socket_buffers(runtime_config),
+                measures: !runtime_config.config.otel.is_empty(),
+                local_addrs: runtime_config.reads_client_destinations(),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
             let mut engine = Engine::new(
-                Arc::clone(running),
+                Arc::clone(runtime_config),
                 Arc::clone(&workers.shared),
                 worker,
                 crate::sys::random_seed(),
@@ -362,8 +362,8 @@ impl Workers {
     }
 }
 
-fn socket_buffers(running: &Running) -> SocketBuffers {
-    let tune = &running.config.global.tune;
+fn socket_buffers(runtime_config: &RuntimeConfig) -> SocketBuffers {
+    let tune = &runtime_config.config.global.tune;
     let size = |bytes: Option<usize>| bytes.map(|bytes| i32::try_from(bytes).unwrap_or(i32::MAX));
     SocketBuffers {
         client_receive: size(tune.rcvbuf_client_bytes),

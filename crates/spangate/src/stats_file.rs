@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use proxy::{Running, Shared, statistics};
+use proxy::{RuntimeConfig, Shared, statistics};
 use stats::file;
 
 use crate::warning;
@@ -42,9 +42,9 @@ fn read_file(path: &Path) -> Result<String, &'static str> {
 
 impl StatsFile {
     /// Adds the file's values to the counters.
-    pub fn apply(&self, running: &Running, shared: &Shared) {
+    pub fn apply(&self, runtime_config: &RuntimeConfig, shared: &Shared) {
         match file::read(&self.text) {
-            Ok(loaded) => statistics::load_file(running, shared, &loaded),
+            Ok(loaded) => statistics::load_file(runtime_config, shared, &loaded),
             Err(_) => {
                 let path = &self.path;
                 warning(&format!(

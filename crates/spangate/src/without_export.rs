@@ -123,7 +123,7 @@ pub(crate) mod exports {
     use std::time::Duration;
 
     use config::model::{Config, OtelFilter};
-    use proxy::{FilterExport, Running};
+    use proxy::{FilterExport, RuntimeConfig};
     use telemetry::account::{Account, Signal};
     use telemetry::queue::{Queue, QueueLimits};
     use telemetry::sampler::Sampler;
@@ -147,14 +147,15 @@ pub(crate) mod exports {
             Ok(Some(Exports(())))
         }
 
-        pub fn connect(&mut self, running: &mut Running) {
-            let exports: Vec<FilterExport> = running.config.otel.iter().map(export).collect();
+        pub fn connect(&mut self, runtime_config: &mut RuntimeConfig) {
+            let exports: Vec<FilterExport> =
+                runtime_config.config.otel.iter().map(export).collect();
             for (filter, export) in exports.into_iter().enumerate() {
-                running.export_filter(filter, export);
+                runtime_config.export_filter(filter, export);
             }
         }
 
-        pub fn watch(&self, _: &Arc<Running>, _: &Arc<proxy::Shared>) {}
+        pub fn watch(&self, _: &Arc<RuntimeConfig>, _: &Arc<proxy::Shared>) {}
 
         pub fn drop_at_end(&self, _: usize, _: bool) {}
 

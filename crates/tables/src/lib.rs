@@ -1,7 +1,7 @@
 //! Stick tables: counters and remembered values by key (manual §11), shared by all workers.
 //!
 //! A [`Table`] has a [`Definition`] and entries. An entry is found by its key in constant time; it
-//! is read and changed under the lock of its shard, for a few instructions. [`Held`] is a reference
+//! is read and changed under the lock of its shard, for a few instructions. [`EntryRef`] is a reference
 //! that keeps an entry from being removed; [`Tracked`] holds the counters that a connection or a
 //! stream tracks.
 //!
@@ -14,7 +14,7 @@
 mod data;
 mod definition;
 mod entry;
-mod held;
+mod entry_ref;
 mod rate;
 mod shard;
 mod table;
@@ -24,5 +24,5 @@ mod tests;
 pub use data::{Argument, Data, Shape};
 pub use definition::{ARRAY_MAX, Column, Definition, KeyType, ServerKey, StoreError};
 pub use entry::{Entry, General};
-pub use held::{Event, Held, Tracked};
+pub use entry_ref::{EntryRef, Event, Tracked};
 pub use table::{Place, Removal, Table};

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::data::Data;
 use crate::definition::Definition;
 use crate::entry::Entry;
-use crate::held::Held;
+use crate::entry_ref::EntryRef;
 use crate::shard::Shard;
 
 /// The part of a table's `size`, in entries, for which it gets a shard.
@@ -169,11 +169,11 @@ impl Table {
 
     /// Holds the entry of a key; makes it if there is none. None if the table is full.
     #[must_use]
-    pub fn hold(self: &Arc<Table>, key: &[u8], now_ms: u64) -> Option<Held> {
+    pub fn hold(self: &Arc<Table>, key: &[u8], now_ms: u64) -> Option<EntryRef> {
         let (mut locked, shard, at) = self.obtain(key, now_ms)?;
         locked.shard.hold(at);
         drop(locked);
-        Some(Held::new(Arc::clone(self), Place { shard, at }))
+        Some(EntryRef::new(Arc::clone(self), Place { shard, at }))
     }
 
     /// Calls `work` with a name that [`Table::store_server`] stored; none if the entry has none.
@@ -254,7 +254,7 @@ impl Table {
         None
     }
 
-    // ---- for `Held`
+    // ---- for `EntryRef`
 
     pub(crate) fn work_at<R>(
         &self,

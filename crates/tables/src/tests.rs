@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::{Data, Definition, Event, Held, KeyType, Place, Removal, StoreError, Table, Tracked};
+use crate::{
+    Data, Definition, EntryRef, Event, KeyType, Place, Removal, StoreError, Table, Tracked,
+};
 
 fn period(text: &str) -> Option<u32> {
     text.parse().ok()
@@ -107,7 +109,7 @@ fn held_entries_stay() {
 #[test]
 fn a_table_of_held_entries_takes_no_other() {
     let table = table(2, Some(10), &[]);
-    let held: Vec<Held> = ["a", "b"]
+    let held: Vec<EntryRef> = ["a", "b"]
         .iter()
         .map(|key| table.hold(key.as_bytes(), 0).expect("room"))
         .collect();

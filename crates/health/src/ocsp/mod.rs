@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proxy::{EditError, OcspSubject, Running};
+use proxy::{EditError, OcspSubject, RuntimeConfig};
 use tls::{CertId, OcspResponse};
 use tokio::sync::Notify;
 
@@ -82,8 +82,8 @@ pub struct OcspUpdates {
 impl OcspUpdates {
     /// Updates for the certificates of a configuration.
     #[must_use]
-    pub fn new(running: &Running) -> OcspUpdates {
-        let words = &running.config.global.tls.ocsp;
+    pub fn new(runtime_config: &RuntimeConfig) -> OcspUpdates {
+        let words = &runtime_config.config.global.tls.ocsp;
         let updates = OcspUpdates {
             schedule: Mutex::new(Schedule::new(Delays {
                 min_s: u64::from(words.delay_min_s),
@@ -92,13 +92,13 @@ impl OcspUpdates {
             changed: Notify::new(),
             is_off: words.is_off,
         };
-        updates.refresh(running);
+        updates.refresh(runtime_config);
         updates
     }
 
     /// Takes over the current certificates, and which of them are updated.
-    pub fn refresh(&self, running: &Running) {
-        let subjects = running.tls().ocsp_subjects();
+    pub fn refresh(&self, runtime_config: &RuntimeConfig) {
+        let subjects = runtime_config.tls().ocsp_subjects();
         self.schedule().refresh(subjects, self.is_off, now_s());
         self.changed.notify_one();
     }
@@ -107,8 +107,8 @@ impl OcspUpdates {
     ///
     /// # Errors
     /// See [`OcspRefusal`].
-    pub fn ask_now(&self, running: &Running, name: &str) -> Result<(), OcspRefusal> {
-        let subject = match running.tls().ocsp_subject(name) {
+    pub fn ask_now(&self, runtime_config: &RuntimeConfig, name: &str) -> Result<(), OcspRefusal> {
+        let subject = match runtime_config.tls().ocsp_subject(name) {
             Err(EditError::Unknown) => return Err(OcspRefusal::UnknownCertificate),
             Err(_) => return Err(OcspRefusal::NoResponse),
             Ok(subject) => subject,
@@ -156,7 +156,14 @@ pub(crate) async fn run(control: Rc<Control>) {
 
 /// Performs one update and logs its outcome.
 async fn update(control: &Control, subject: OcspSubject) {
-    let http_proxy = control.running.config.global.tls.ocsp.http_proxy.as_ref();
+    let http_proxy = control
+        .runtime_config
+        .config
+        .global
+        .tls
+        .ocsp
+        .http_proxy
+        .as_ref();
     let fetched = fetch::fetch(&subject.uri, &subject.id.request(), http_proxy).await;
     let (outcome, why) = match fetched.and_then(|response| take(control, &subject, &response)) {
         Ok(expires_s) => (OcspOutcome::Done, Ok(expires_s)),
@@ -184,7 +191,7 @@ fn take(control: &Control, subject: &OcspSubject, der: &[u8]) -> Result<Option<u
     response
         .check_signature(&subject.issuer, now)
         .map_err(|error| check(error.to_string()))?;
-    let tls = control.running.tls();
+    let tls = control.runtime_config.tls();
     match tls.set_ocsp(der, now.as_secs()) {
         Ok(_) => Ok(response.expires_s()),
         Err(EditError::Wrong(why)) => Err((OcspOutcome::Insertion, why)),

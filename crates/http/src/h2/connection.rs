@@ -300,13 +300,13 @@ impl Connection {
     }
 
     /// Frees memory that an idle connection does not need; does nothing while streams are open.
-    pub fn slim(&mut self) {
+    pub fn release_spare(&mut self) {
         if !self.is_idle() {
             return;
         }
-        self.streams.slim();
-        self.decoder.slim();
-        self.encoder.slim();
+        self.streams.release_spare();
+        self.decoder.release_spare();
+        self.encoder.release_spare();
         self.block = Vec::new();
     }
 

@@ -119,7 +119,7 @@ impl Streams {
     }
 
     /// Frees unused memory.
-    pub fn slim(&mut self) {
+    pub fn release_spare(&mut self) {
         if self.is_empty() && self.slots.len() > IDLE_SLOTS_MAX {
             *self = Streams::default();
         }
@@ -187,7 +187,7 @@ mod tests {
             }
         }
         assert_eq!((streams.len(), streams.slots.len()), (0, 5));
-        streams.slim();
+        streams.release_spare();
         assert_eq!(streams.slots.capacity(), 0);
     }
 }

@@ -7,9 +7,9 @@ use config::model::HashAffinity;
 use http::Head;
 use sample::Session;
 
-use crate::facts::Ambient;
+use crate::evaluation::Ambient;
 use crate::ids::{LinkId, ProxyId, ServerId};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BalancingWeights, ServerTables, Shared};
 use crate::stream::Stream;
 pub(crate) use balance::Observed;
@@ -44,7 +44,7 @@ struct Backend {
 
 /// The inputs of a choice: the configuration, the servers and the worker.
 pub(crate) struct View<'a> {
-    pub running: &'a Running,
+    pub runtime_config: &'a RuntimeConfig,
     pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
 }
@@ -91,7 +91,7 @@ impl Backends {
                 ..Backend::derive(view, id)
             }
         };
-        let proxies = view.running.config.proxies.len();
+        let proxies = view.runtime_config.config.proxies.len();
         Backends((0..proxies).map(backend).collect())
     }
 
@@ -246,7 +246,7 @@ impl Backend {
         let first = usable.iter().position(is_usable);
         let last = usable.iter().rposition(is_usable);
         let usable_ends = first.zip(last).map(|(first, last)| [first, last]);
-        let proxy = view.running.proxy(backend);
+        let proxy = view.runtime_config.proxy(backend);
         let BalancingWeights { units, weights } =
             servers.balancing_weights(&places().collect::<Vec<_>>());
         let worker = view.ambient.worker.0 as usize;
@@ -299,7 +299,7 @@ fn is_full(view: &View<'_>, server: ServerId) -> bool {
     if shared.servers.maxconn(server) == 0 {
         return false;
     }
-    match view.running.proxy(server.backend).hash_affinity {
+    match view.runtime_config.proxy(server.backend).hash_affinity {
         HashAffinity::Always => false,
         HashAffinity::Maxconn => !shared.has_slot(server),
         HashAffinity::Maxqueue => {
@@ -312,12 +312,12 @@ fn is_full(view: &View<'_>, server: ServerId) -> bool {
 
 /// The hash of a request's key.
 pub(crate) fn hash_key(
-    running: &Running,
+    runtime_config: &RuntimeConfig,
     stream: &Stream,
     session: &Session,
     expression: impl FnOnce(&sample::Expr, &mut Vec<u8>) -> bool,
 ) -> Option<u32> {
-    let proxy = running.proxy(stream.backend);
+    let proxy = runtime_config.proxy(stream.backend);
     let request: Option<&Head> = stream.has_request().then_some(&stream.request);
     let body = &stream.up.waiting;
     balance::key(proxy, session, &stream.txn, request, body, expression)

@@ -10,10 +10,10 @@ use config::model::HttpReuse;
 use net::Labels;
 
 use super::Backends;
-use crate::facts::Ambient;
+use crate::evaluation::Ambient;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Links;
-use crate::shared::{Count, Wish};
+use crate::shared::{Count, IdleConnRequest};
 
 /// How many responses a connection must have completed for `aggressive`.
 const PROVEN_RESPONSES: u32 = 2;
@@ -128,7 +128,7 @@ impl Backends {
     }
 
     /// Finds an idle connection that another worker may have.
-    pub fn find_idle(&self, links: &Links, wish: &Wish) -> Option<LinkId> {
+    pub fn find_idle(&self, links: &Links, wish: &IdleConnRequest) -> Option<LinkId> {
         self.find(links, wish.server, wish.proven_only, &wish.name)
     }
 

@@ -11,7 +11,7 @@ use crate::link::mux::h1::{Front, Linger};
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
 use crate::rules::Verdict;
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::shared::{Count, FrontCount, Pace, RateLimit};
 use crate::stream::{Inspection, Phase};
 
@@ -22,7 +22,7 @@ impl<D: Driver> Turn<'_, D> {
     // ---- limits
 
     fn bind_of(&self, listener: ListenerId) -> BindId {
-        self.cx.running.listeners[listener.0 as usize]
+        self.cx.runtime_config.listeners[listener.0 as usize]
     }
 
     /// Whether one more connection may be accepted; if so, a place is reserved for it.
@@ -106,14 +106,14 @@ impl<D: Driver> Turn<'_, D> {
     /// Whether a listener has reached a rate limit (`maxconnrate`, `maxsessrate`, `maxsslrate`,
     /// `rate-limit sessions`). If so, the time for the next check is set.
     fn is_too_fast(&mut self, bind: BindId) -> bool {
-        if !self.cx.running.paces {
+        if !self.cx.runtime_config.paces {
             return false;
         }
         let frontend = bind.frontend;
         let now_ms = self.cx.now().ms();
         let shared = &self.cx.core.ambient.shared;
-        let speaks_tls = self.cx.running.bind(bind).tls.is_some();
-        let sessions = self.cx.running.proxy(frontend).rate_limit_sessions;
+        let speaks_tls = self.cx.runtime_config.bind(bind).tls.is_some();
+        let sessions = self.cx.runtime_config.proxy(frontend).rate_limit_sessions;
         let limits = [
             (sessions, Pace::Sessions(frontend)),
             (
@@ -164,8 +164,8 @@ impl<D: Driver> Turn<'_, D> {
             frontend.number(),
             bind.place as u32,
         );
-        let is_http = self.cx.running.is_http(frontend);
-        let line = self.cx.running.bind(bind);
+        let is_http = self.cx.runtime_config.is_http(frontend);
+        let line = self.cx.runtime_config.bind(bind);
         let accept_proxy = line.accept_proxy;
         let client = Client {
             session,
@@ -195,7 +195,7 @@ impl<D: Driver> Turn<'_, D> {
         self.state.at_work.link = Some(link);
         core.clients += 1;
         self.count_connection(bind);
-        let proxy = self.cx.running.proxy(frontend);
+        let proxy = self.cx.runtime_config.proxy(frontend);
         if !proxy.tcp_request_connection.is_empty() {
             match self
                 .cx
@@ -211,7 +211,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         match self.cx.core.links.client(link).map(|client| client.stage) {
             Some(Stage::ProxyHeader) => {
-                let timeout_ms = self.cx.running.timeouts(frontend).client_hs;
+                let timeout_ms = self.cx.runtime_config.timeouts(frontend).client_hs;
                 self.cx.set_link_deadline(link, deadline(now, timeout_ms));
             }
             Some(_) => self.begin_client_handshake(link),
@@ -244,7 +244,7 @@ impl<D: Driver> Turn<'_, D> {
         client.idle_since = now;
         client.session.handshake_ms = (now.ms() - client.session.accepted.ms()) as u32;
         let (frontend, bind) = (client.frontend(), client.bind);
-        let proxy = self.cx.running.proxy(frontend);
+        let proxy = self.cx.runtime_config.proxy(frontend);
         if !proxy.tcp_request_session.is_empty() {
             let verdict = self.cx.with_session(link, |cx| cx.session_rules(frontend));
             if verdict == Some(Verdict::Close) {
@@ -252,7 +252,7 @@ impl<D: Driver> Turn<'_, D> {
                 return self.cx.close_client(link);
             }
         }
-        if self.cx.running.has_tables
+        if self.cx.runtime_config.has_tables
             && let Some(session) = self.cx.core.links.session(link)
         {
             session.tracked.count(tables::Event::Session, now.ms());
@@ -260,12 +260,12 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.mark(Pace::Sessions(frontend));
         self.cx.mark(Pace::ProcessSessions);
         self.cx.tell_bind(bind, FrontCount::Sessions);
-        let timeouts = self.cx.running.timeouts(frontend);
-        if self.cx.running.is_http(frontend) && self.speaks_h2(link) {
+        let timeouts = self.cx.runtime_config.timeouts(frontend);
+        if self.cx.runtime_config.is_http(frontend) && self.speaks_h2(link) {
             self.become_h2(link);
             return self.expect_first_stream(link);
         }
-        if self.cx.running.is_http(frontend) {
+        if self.cx.runtime_config.is_http(frontend) {
             let at_ms = deadline(now, timeouts.http_request);
             return self.cx.set_link_deadline(link, at_ms);
         }

@@ -102,7 +102,7 @@ impl Engine {
         let is_known = stream.client.is_some_and(knows)
             && match &stream.server {
                 ServerEnd::Link(link) => knows(*link),
-                ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Made(_) => true,
+                ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Generated(_) => true,
             };
         require(is_known, || {
             format!(

@@ -63,7 +63,7 @@ impl<D: Driver> Turn<'_, D> {
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
-        let options = &self.cx.running.proxy(client.frontend()).options;
+        let options = &self.cx.runtime_config.proxy(client.frontend()).options;
         if options.http_ignore_probes {
             return self.cx.close_client(link);
         }

@@ -13,7 +13,7 @@ use crate::link::mux::Mux;
 use crate::link::mux::h1::Pull;
 use crate::link::{Hold, Link, Role, Stage};
 use crate::phases::{Cx, request_read_rules, response_read_rules};
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::stream::{Phase, Stream};
 
 /// How many requests of one client are handled before other connections are served.
@@ -89,7 +89,7 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             }
             // Appends to the waiting bytes as much as may wait.
-            let most = read_bytes.max(entry.mux.input_bytes_max(self.cx.running.bufsize()));
+            let most = read_bytes.max(entry.mux.input_bytes_max(self.cx.runtime_config.bufsize()));
             let room = most.saturating_sub(entry.input.len()).max(1);
             let count = room.min(rest.len());
             entry.input.extend_from_slice(&rest[..count]);
@@ -106,7 +106,7 @@ impl<D: Driver> Turn<'_, D> {
         if taken < data.len() {
             self.cx.core.links.hold(self.cx.io, link, Hold::Full);
         } else if entry.input.is_empty() && !entry.is_held(Hold::Full) {
-            entry.slim();
+            entry.release_spare();
             return all(data);
         } else {
             self.update_reading(link);
@@ -118,10 +118,10 @@ impl<D: Driver> Turn<'_, D> {
 
     pub(super) fn update_reading(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
-        match entry.map(|entry| (entry.slim(), &entry.role).1) {
+        match entry.map(|entry| (entry.release_spare(), &entry.role).1) {
             Some(Role::Client(_) | Role::Stream(_)) => self.cx.update_reading(link),
             Some(Role::Server(_)) => {
-                let bufsize = self.cx.running.bufsize();
+                let bufsize = self.cx.runtime_config.bufsize();
                 let is_full = |entry: &Link| entry.is_full(bufsize);
                 if self.cx.core.links.get(link).is_some_and(is_full) {
                     self.cx.core.links.hold(self.cx.io, link, Hold::Full);
@@ -133,12 +133,12 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A connection's waiting bytes, here and in the kernel, may be used now; the peer's end is
     /// handled after them.
-    pub(super) fn poke(&mut self, link: LinkId) {
+    pub(super) fn process_input(&mut self, link: LinkId) {
         let Fed { wants_more, .. } = self.use_input(link);
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
-        if entry.is_full(self.cx.running.bufsize()) {
+        if entry.is_full(self.cx.runtime_config.bufsize()) {
             // The hold may have been released while the bytes were used.
             self.cx.core.links.hold(self.cx.io, link, Hold::Full);
         } else if !entry.is_later {
@@ -161,7 +161,7 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn go_on_later(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.is_later = false;
-            self.poke(link);
+            self.process_input(link);
         }
     }
 
@@ -182,7 +182,7 @@ impl<D: Driver> Turn<'_, D> {
                 input.put_back(&entry.input);
             }
             entry.input = input;
-            entry.slim();
+            entry.release_spare();
         }
         fed
     }
@@ -378,7 +378,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         let drains = front.drains();
         let stream = front.stream;
-        let rules = request_read_rules(self.cx.running, client.frontend());
+        let rules = request_read_rules(self.cx.runtime_config, client.frontend());
         let (used, pull) = front.pull(bytes, rules, &mut core.head, &mut core.trailers);
         if drains && used > 0 {
             self.cx.wait_for_client(link);
@@ -495,7 +495,7 @@ impl<D: Driver> Turn<'_, D> {
             Some(id) => id,
             None => self.begin_stream(link),
         };
-        let waits_for_body = behind > 0 && self.cx.running.config.needs.request_body;
+        let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
             std::mem::swap(&mut stream.request, &mut cx.core.head);
@@ -517,7 +517,11 @@ impl<D: Driver> Turn<'_, D> {
         if client.request_began.is_none() {
             client.request_began = Some(now);
             if client.streams > 0 {
-                let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
+                let timeout_ms = self
+                    .cx
+                    .runtime_config
+                    .timeouts(client.frontend())
+                    .http_request;
                 self.cx.set_link_deadline(link, deadline(now, timeout_ms));
             }
         }
@@ -568,7 +572,7 @@ impl<D: Driver> Turn<'_, D> {
         if back.awaits_head() && (is_held || !matches!(stream.phase, Phase::ResponseHead)) {
             return Feed::Wait(0);
         }
-        let rules = response_read_rules(self.cx.running, stream.backend);
+        let rules = response_read_rules(self.cx.runtime_config, stream.backend);
         let (used, pull) = back.pull(
             bytes,
             rules,

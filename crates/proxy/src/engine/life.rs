@@ -75,7 +75,7 @@ impl<D: Driver> Turn<'_, D> {
                 cut_at_ms,
                 closed: true,
             };
-            for listener in 0..self.cx.running.listeners.len() {
+            for listener in 0..self.cx.runtime_config.listeners.len() {
                 self.cx.io.unlisten(ListenerId(listener as u32));
             }
             self.end_idle();
@@ -87,7 +87,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A frontend accepts the connections that wait, and none after them.
     pub(super) fn close_frontend(&mut self, frontend: usize) {
-        let listeners = self.cx.running.listeners.iter().enumerate();
+        let listeners = self.cx.runtime_config.listeners.iter().enumerate();
         for (listener, _) in listeners.filter(|(_, bind)| bind.frontend.place() == frontend) {
             self.cx.io.unlisten(ListenerId(listener as u32));
         }

@@ -27,8 +27,8 @@ use crate::ids::{LinkId, Owner, StreamId};
 use crate::link::Role;
 use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
-use crate::running::Running;
-use crate::shared::{Grant, Letter, ServerTables, Shared};
+use crate::runtime_config::RuntimeConfig;
+use crate::shared::{Grant, ServerTables, Shared, WorkerMessage};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
@@ -62,7 +62,7 @@ pub enum Order {
 /// One worker's data path.
 #[derive(Debug)]
 pub struct Engine {
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     /// The servers at the start of the current entry.
     servers: Arc<ServerTables>,
     core: Core,
@@ -113,12 +113,17 @@ const NUMBER_BLOCK: u64 = 1024;
 impl Engine {
     /// A worker's engine. `seed` is its only source of randomness.
     #[must_use]
-    pub fn new(running: Arc<Running>, shared: Arc<Shared>, worker: usize, seed: u64) -> Self {
+    pub fn new(
+        runtime_config: Arc<RuntimeConfig>,
+        shared: Arc<Shared>,
+        worker: usize,
+        seed: u64,
+    ) -> Self {
         let worker = WorkerId(worker as u32);
         let servers = shared.server_tables();
         Engine {
-            core: Core::new(&running, &servers, shared, worker, seed),
-            running,
+            core: Core::new(&runtime_config, &servers, shared, worker, seed),
+            runtime_config,
             servers,
             streams: Streams::default(),
             state: State {
@@ -151,14 +156,14 @@ impl Engine {
                 turn.cx.kill(stream);
             }
         }
-        self.core.tracing.flush_records(&self.running);
+        self.core.tracing.flush_records(&self.runtime_config);
     }
 
     fn turn<'a, D: Driver>(&'a mut self, driver: &'a mut D) -> Turn<'a, D> {
         Turn {
             cx: Cx {
                 io: driver,
-                running: &self.running,
+                runtime_config: &self.runtime_config,
                 servers: &self.servers,
                 core: &mut self.core,
             },
@@ -217,7 +222,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             Order::ShowStreams(asked) => turn.show_streams(&asked),
             Order::Kill(killed) => turn.kill(&killed),
             Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
-            Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
+            Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.runtime_config),
         });
     }
 
@@ -282,7 +287,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 entry.eof = true;
             }
             if let Some(link) = link {
-                turn.poke(link);
+                turn.process_input(link);
             }
         });
     }
@@ -352,7 +357,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             for grant in received.grants {
                 self.enter(driver, None, |turn| turn.granted(grant));
             }
-            for letter in received.letters {
+            for letter in received.messages {
                 self.enter(driver, None, |turn| turn.read_letter(letter));
             }
         }
@@ -395,7 +400,7 @@ impl<D: Driver> Turn<'_, D> {
                     link: Some(link),
                     ..AtWork::default()
                 };
-                self.poke(link);
+                self.process_input(link);
             } else if std::mem::take(&mut work.dismissed) {
                 self.place_is_free();
             } else {
@@ -445,12 +450,12 @@ impl<D: Driver> Turn<'_, D> {
     fn connected(&mut self, link: LinkId) {
         match self.cx.core.links.server(link).map(|server| &server.socks4) {
             Some(Some(_)) => self.ask_socks4_proxy(link),
-            _ => self.way_stands(link),
+            _ => self.path_established(link),
         }
     }
 
     /// The path to a server is established, through all proxies on it.
-    fn way_stands(&mut self, link: LinkId) {
+    fn path_established(&mut self, link: LinkId) {
         // Sent before the first byte of TLS or HTTP/2.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);
@@ -579,10 +584,10 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Another worker asks for an idle connection, or answers.
-    fn read_letter(&mut self, letter: Letter) {
+    fn read_letter(&mut self, letter: WorkerMessage) {
         match letter {
-            Letter::Wish(wish) => self.cx.grant_wish(&wish),
-            Letter::Answer { stream, connection } => {
+            WorkerMessage::IdleConnRequest(wish) => self.cx.grant_wish(&wish),
+            WorkerMessage::Answer { stream, connection } => {
                 self.cx.take_over(connection);
                 self.with_stream(StreamId(stream.place), |cx, waiting| {
                     cx.answered(waiting, stream.number);
@@ -601,7 +606,7 @@ impl<D: Driver> Turn<'_, D> {
                 }
             });
         }
-        let running = self.cx.running;
-        self.cx.core.tracing.flush_due(running, now_ms);
+        let runtime_config = self.cx.runtime_config;
+        self.cx.core.tracing.flush_due(runtime_config, now_ms);
     }
 }

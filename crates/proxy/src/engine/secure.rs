@@ -15,7 +15,7 @@ use super::incoming::Fed;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::{Hold, Link, Role, Secure, Stage};
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::shared::Pace;
 
 /// A worker's buffers for decrypted bytes and for handshake messages.
@@ -33,16 +33,16 @@ impl<D: Driver> Turn<'_, D> {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        let Some(acceptors) = self.cx.running.tls.bind(bind) else {
+        let Some(acceptors) = self.cx.runtime_config.tls.bind(bind) else {
             return self.begin_session(link);
         };
         // Counted before the handshake, so that failed handshakes count too.
         self.cx.mark(Pace::TlsClients);
-        let timeout_ms = self.cx.running.timeouts(bind.frontend).client_hs;
+        let timeout_ms = self.cx.runtime_config.timeouts(bind.frontend).client_hs;
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
         self.set_stage(link, Stage::Handshake);
-        let keeps_hello = self.cx.running.config.global.tls.capture_bytes > 0;
+        let keeps_hello = self.cx.runtime_config.config.global.tls.capture_bytes > 0;
         let session = if acceptors.depends_on_hello() || keeps_hello {
             Ok(Session::awaiting_hello())
         } else {
@@ -64,14 +64,14 @@ impl<D: Driver> Turn<'_, D> {
     /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols
     /// continues; for a hello that cannot be read that of the line, which refuses it.
     fn choose_acceptor(&mut self, link: LinkId, opened: &mut Opened) -> Result<Progress, Failure> {
-        let most = self.cx.running.config.global.tls.capture_bytes as usize;
+        let most = self.cx.runtime_config.config.global.tls.capture_bytes as usize;
         let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link) else {
             return Ok(Progress::default());
         };
         let (Role::Client(client), Some(secure)) = (role, secure) else {
             return Ok(Progress::default());
         };
-        let Some(acceptors) = self.cx.running.tls.bind(client.bind) else {
+        let Some(acceptors) = self.cx.runtime_config.tls.bind(client.bind) else {
             return Ok(Progress::default());
         };
         let hello = secure.session.hello().unwrap_or_default();
@@ -214,7 +214,10 @@ impl<D: Driver> Turn<'_, D> {
             return false;
         };
         let (proto, is_http) = match &entry.role {
-            Role::Client(client) => (self.cx.running.bind(client.bind).proto, client.is_http),
+            Role::Client(client) => (
+                self.cx.runtime_config.bind(client.bind).proto,
+                client.is_http,
+            ),
             Role::Server(server) => {
                 let is_http = !matches!(entry.mux, Mux::Raw(_));
                 let line = self.cx.servers.at(server.server);
@@ -302,7 +305,7 @@ impl<D: Driver> Turn<'_, D> {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
                     entry.eof = true;
                 }
-                self.poke(link);
+                self.process_input(link);
             }
             let Some(entry) = self.cx.core.links.get(link) else {
                 return gone;

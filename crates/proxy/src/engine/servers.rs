@@ -25,7 +25,7 @@ impl Engine {
         let before = std::mem::replace(&mut self.servers, now);
         let changed = self.servers.changed_since(&before);
         self.core.backends.servers_changed(&View {
-            running: &self.running,
+            runtime_config: &self.runtime_config,
             servers: &self.servers,
             ambient: &self.core.ambient,
         });

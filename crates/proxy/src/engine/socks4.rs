@@ -35,7 +35,7 @@ impl<D: Driver> Turn<'_, D> {
         if let (Some(socks4), Some(entry)) = (socks4, links.get_mut(link)) {
             entry.secure = socks4.secure;
         }
-        self.way_stands(link);
+        self.path_established(link);
         self.after_proxy_header(link, bytes, REPLY_BYTES)
     }
 }

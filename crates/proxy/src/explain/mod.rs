@@ -17,7 +17,7 @@ use net::{Addr, Now};
 use sample::RulePlace;
 
 use crate::ids::ProxyId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
 /// A request to be explained.
@@ -87,18 +87,21 @@ pub struct Step {
 /// # Errors
 /// No frontend accepts the request, or its head is invalid.
 pub fn explain(
-    running: &Arc<Running>,
+    runtime_config: &Arc<RuntimeConfig>,
     shared: &Arc<Shared>,
     question: &Question,
     now: Now,
 ) -> Result<Explanation, String> {
-    let (frontend, bind, why) = frontend(running, question)?;
-    walk::Walk::begin(running, shared, question, (frontend, bind), now)?.run(why)
+    let (frontend, bind, why) = frontend(runtime_config, question)?;
+    walk::Walk::begin(runtime_config, shared, question, (frontend, bind), now)?.run(why)
 }
 
 /// The frontend for a request, with the place of its address and the reason.
-fn frontend(running: &Running, question: &Question) -> Result<(ProxyId, usize, String), String> {
-    let proxies = running.config.proxies.iter().enumerate();
+fn frontend(
+    runtime_config: &RuntimeConfig,
+    question: &Question,
+) -> Result<(ProxyId, usize, String), String> {
+    let proxies = runtime_config.config.proxies.iter().enumerate();
     let frontends = proxies.filter(|(_, proxy)| proxy.is_frontend && !proxy.disabled);
     let frontends: Vec<_> = frontends.collect();
     if let Some(name) = &question.frontend {
@@ -151,8 +154,8 @@ fn frontend(running: &Running, question: &Question) -> Result<(ProxyId, usize, S
     }
 }
 
-fn named(running: &Running, place: RulePlace) -> Option<(String, u32)> {
-    let file = running.config.files.get(place.file as usize)?;
+fn named(runtime_config: &RuntimeConfig, place: RulePlace) -> Option<(String, u32)> {
+    let file = runtime_config.config.files.get(place.file as usize)?;
     (place.line > 0).then(|| (file.clone(), place.line))
 }
 

@@ -17,12 +17,12 @@ use telemetry::program::Direction;
 use self::rules::Told;
 use super::nobody::Nobody;
 use super::{Explanation, Question, Step, addresses, named};
-use crate::facts::{Ambient, Eval};
+use crate::evaluation::{Ambient, Eval};
 use crate::ids::ProxyId;
 use crate::logging::{Logging, Scene};
 use crate::phases::is_monitored;
 use crate::rules::{Cx, Memory};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{ServerTables, Shared};
 use crate::stream::Stream;
 use crate::tracing;
@@ -40,7 +40,7 @@ const CLIENT_ADDRESS: &str = "client address";
 
 /// The state of one explained request.
 pub(super) struct Walk<'a> {
-    running: &'a Running,
+    runtime_config: &'a RuntimeConfig,
     servers: Arc<ServerTables>,
     ambient: Ambient,
     io: Nobody,
@@ -66,7 +66,7 @@ struct Ended;
 impl<'a> Walk<'a> {
     /// Parses the request.
     pub fn begin(
-        running: &'a Arc<Running>,
+        runtime_config: &'a Arc<RuntimeConfig>,
         shared: &Arc<Shared>,
         question: &'a Question,
         (frontend, bind): (ProxyId, usize),
@@ -80,17 +80,17 @@ impl<'a> Walk<'a> {
         };
         let (src, dst) = addresses(question);
         let mut stream = Stream::lone();
-        read::request(running, frontend, &question.head, &mut stream)?;
+        read::request(runtime_config, frontend, &question.head, &mut stream)?;
         stream.txn.timing.start = now;
         Ok(Walk {
-            running,
+            runtime_config,
             servers: shared.server_tables(),
-            logging: Logging::new(running, &ambient),
-            tracing: tracing::Worker::new(running, 0, now.wall_ns),
+            logging: Logging::new(runtime_config, &ambient),
+            tracing: tracing::Worker::new(runtime_config, 0, now.wall_ns),
             ambient,
             io: Nobody {
                 now,
-                read_bytes: running.bufsize(),
+                read_bytes: runtime_config.bufsize(),
             },
             session: Session::new(now, src, dst, frontend.number(), bind as u32),
             stream,
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
     }
 
     fn proxy(&self, id: ProxyId) -> &'a Proxy {
-        self.running.proxy(id)
+        self.runtime_config.proxy(id)
     }
 
     /// Runs work with rules in the same way as a worker.
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         let mut cx = Cx {
             scene: Scene {
                 eval: Eval {
-                    running: self.running,
+                    runtime_config: self.runtime_config,
                     servers: &self.servers,
                     ambient: &self.ambient,
                     now: self.io.now,
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
             proxy: self.proxy(proxy).name.to_string(),
             is_response: self.is_response,
             keyword,
-            place: place.and_then(|place| named(self.running, place)),
+            place: place.and_then(|place| named(self.runtime_config, place)),
             matches: step.matches,
             result: step.result,
             unknown,

@@ -7,7 +7,7 @@ use net::Driver;
 use super::mux::h1::{Answered, Asked};
 use super::{Links, Mux};
 use crate::ids::LinkId;
-use crate::running::Spelling;
+use crate::runtime_config::Spelling;
 
 /// Changes the spelling of field names in a serialised HTTP/1 head, from its first line to its
 /// empty line.

@@ -491,7 +491,7 @@ impl Link {
 
     /// Frees memory that an idle connection does not need.
     #[inline]
-    pub fn slim(&mut self) {
+    pub fn release_spare(&mut self) {
         if self.input.is_empty() && self.input.capacity() > IDLE_INPUT_BYTES_MAX {
             self.input = Input::default();
         }

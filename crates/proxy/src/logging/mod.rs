@@ -1,6 +1,6 @@
 //! Access logs (manual §8.2, §8.3): when a line is written, and with which severity.
 //!
-//! [`crate::running::Plan`] has the moments of a stream's lines, `send` builds the line for each
+//! [`crate::runtime_config::Plan`] has the moments of a stream's lines, `send` builds the line for each
 //! target, `wire` adds the header.
 
 mod event;
@@ -10,7 +10,7 @@ mod wire;
 use config::model::LogLevel;
 use sample::{ConnError, LogOrigin};
 
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::ProxyId;
 use crate::shared::Count;
 use crate::stream::Stream;
@@ -39,7 +39,13 @@ impl Logging {
             return self.unread(eval, stream);
         }
         let null = stream.txn.bytes_in == 0 && !stream.txn.is_http;
-        if null && eval.running.proxy(stream.frontend).options.dontlognull {
+        if null
+            && eval
+                .runtime_config
+                .proxy(stream.frontend)
+                .options
+                .dontlognull
+        {
             stream.log.written = true;
             return;
         }
@@ -51,7 +57,7 @@ impl Logging {
 
     /// Writes the line of a stream at a log moment.
     pub fn due(&mut self, eval: &mut Eval<'_>, stream: &mut Stream, at: LogOrigin) {
-        let plan = eval.running.log_plan(stream.frontend);
+        let plan = eval.runtime_config.log_plan(stream.frontend);
         if stream.log.written {
             return;
         }
@@ -71,7 +77,7 @@ impl Logging {
         stream.log.written = !plan.repeats;
         // Captures by converters may not be stored yet.
         eval.settle_vars(stream);
-        let proxy = eval.running.proxy(stream.frontend);
+        let proxy = eval.runtime_config.proxy(stream.frontend);
         let is_error = is_error(stream);
         if proxy.options.dontlog_normal && !is_error {
             return;
@@ -102,7 +108,7 @@ impl Logging {
     }
 
     fn bad_request(&mut self, eval: &mut Eval<'_>, stream: Option<&Stream>, frontend: ProxyId) {
-        let proxy = eval.running.proxy(frontend);
+        let proxy = eval.runtime_config.proxy(frontend);
         if proxy.log.is_empty() {
             return;
         }
@@ -129,7 +135,7 @@ impl Logging {
         silent: bool,
     ) {
         eval.session.error = why;
-        let proxy = eval.running.proxy(frontend);
+        let proxy = eval.runtime_config.proxy(frontend);
         if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
             return;
         }
@@ -180,7 +186,7 @@ impl Logging {
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
-        let format = eval.running.proxy(frontend).log_format.as_ref();
+        let format = eval.runtime_config.proxy(frontend).log_format.as_ref();
         let line = Line {
             origin,
             severity,

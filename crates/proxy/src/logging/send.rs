@@ -6,9 +6,9 @@ use sample::{LogFormat, LogOrigin};
 
 use super::wire::{Dates, Header};
 use crate::backend::balance::{self, Balance, Beginning, Candidates};
-use crate::facts::{Ambient, Eval};
+use crate::evaluation::{Ambient, Eval};
 use crate::ids::ProxyId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::Stream;
 
 /// The tag of lines without `log-tag`.
@@ -65,10 +65,10 @@ pub(super) enum Text<'a> {
 }
 
 impl Logging {
-    pub fn new(running: &Running, ambient: &Ambient) -> Logging {
+    pub fn new(runtime_config: &RuntimeConfig, ambient: &Ambient) -> Logging {
         let backend = |place: usize| {
             let id = ProxyId::at(place);
-            let proxy = running.proxy(id);
+            let proxy = runtime_config.proxy(id);
             (proxy.mode == Mode::Log).then(|| {
                 let servers = &ambient.shared.servers;
                 let usable = servers.usable(id);
@@ -98,7 +98,9 @@ impl Logging {
             dates: Dates::default(),
             buffers: Buffers::default(),
             samples: Vec::new(),
-            backends: (0..running.config.proxies.len()).map(backend).collect(),
+            backends: (0..runtime_config.config.proxies.len())
+                .map(backend)
+                .collect(),
         }
     }
 
@@ -110,19 +112,19 @@ impl Logging {
         frontend: ProxyId,
         line: &Line<'_>,
     ) {
-        let running = eval.running;
-        let proxy = running.proxy(frontend);
+        let runtime_config = eval.runtime_config;
+        let proxy = runtime_config.proxy(frontend);
         eval.session.log_origin = line.origin;
         let mut buffers = std::mem::take(&mut self.buffers);
         // Rendered only for the first target that needs it.
         let (mut has_text, mut has_sd) = (false, false);
-        for (target, place) in proxy.log.iter().zip(running.log_places(frontend)) {
+        for (target, place) in proxy.log.iter().zip(runtime_config.log_places(frontend)) {
             if line.severity > target.level_max || !self.samples(target, place.number) {
                 continue;
             }
             let profile = line.profile.or(target.profile);
             let profile: Option<&LogProfile> =
-                profile.map(|index| &running.config.log_profiles[index]);
+                profile.map(|index| &runtime_config.config.log_profiles[index]);
             let step = profile
                 .filter(|_| line.origin != LogOrigin::Unspecified)
                 .and_then(|profile| profile.step(line.origin));
@@ -163,9 +165,11 @@ impl Logging {
                 continue;
             };
             let tag = profile.and_then(|profile| profile.tag.as_deref());
-            let tag = tag
-                .or(proxy.log_tag.as_deref())
-                .or(running.config.global.log_tag.as_deref());
+            let tag = tag.or(proxy.log_tag.as_deref()).or(runtime_config
+                .config
+                .global
+                .log_tag
+                .as_deref());
             let header = Header {
                 level: line.severity.max(target.level_min),
                 tag: tag.unwrap_or(DEFAULT_TAG),
@@ -174,7 +178,7 @@ impl Logging {
             };
             let dates = &mut self.dates;
             dates.write(
-                running,
+                runtime_config,
                 target,
                 &header,
                 eval.now,
@@ -196,10 +200,14 @@ impl Logging {
         severity: u8,
         text: &[u8],
     ) {
-        let running = eval.running;
-        let config = &running.config.otel[filter];
+        let runtime_config = eval.runtime_config;
+        let config = &runtime_config.config.otel[filter];
         let mut message = std::mem::take(&mut self.buffers.message);
-        for (target, place) in config.log.iter().zip(&running.filter_log_places[filter]) {
+        for (target, place) in config
+            .log
+            .iter()
+            .zip(&runtime_config.filter_log_places[filter])
+        {
             if severity > target.level_max || !self.samples(target, place.number) {
                 continue;
             }
@@ -208,11 +216,13 @@ impl Logging {
             };
             let profile = target
                 .profile
-                .map(|index| &running.config.log_profiles[index]);
+                .map(|index| &runtime_config.config.log_profiles[index]);
             let tag = profile.and_then(|profile| profile.tag.as_deref());
             let tag = tag
-                .or(running.config.proxies[config.proxy].log_tag.as_deref())
-                .or(running.config.global.log_tag.as_deref());
+                .or(runtime_config.config.proxies[config.proxy]
+                    .log_tag
+                    .as_deref())
+                .or(runtime_config.config.global.log_tag.as_deref());
             let header = Header {
                 level: severity.max(target.level_min),
                 tag: tag.unwrap_or(DEFAULT_TAG),
@@ -220,7 +230,14 @@ impl Logging {
                 steady: profile.is_none().then_some(place.number),
             };
             let dates = &mut self.dates;
-            dates.write(running, target, &header, eval.now, text, &mut message);
+            dates.write(
+                runtime_config,
+                target,
+                &header,
+                eval.now,
+                text,
+                &mut message,
+            );
             eval.io.log(sink, &message);
         }
         self.buffers.message = message;
@@ -238,7 +255,7 @@ impl Logging {
             return Some(first);
         };
         let id = ProxyId::at(backend);
-        let proxy = eval.running.proxy(id);
+        let proxy = eval.runtime_config.proxy(id);
         let key = match &proxy.balance {
             // The hash is computed by converters from the message.
             Configured::LogHash(key) => Some(eval.with_bytes(text, |scope| {
@@ -288,13 +305,13 @@ fn write_text(eval: &Eval<'_>, stream: Option<&Stream>, text: Text<'_>, out: &mu
         Text::None => out.clear(),
         Text::Format(format) => write_anew(eval, stream, format, out),
         Text::Failed(why) => {
-            if let Some(format) = &eval.running.session_prefix {
+            if let Some(format) = &eval.runtime_config.session_prefix {
                 write_anew(eval, stream, format, out);
             }
             out.push(b'/');
             let session = &eval.session;
             let frontend = ProxyId::at(session.frontend as usize);
-            let bind = &eval.running.proxy(frontend).binds[session.bind as usize];
+            let bind = &eval.runtime_config.proxy(frontend).binds[session.bind as usize];
             match &bind.name {
                 Some(name) => out.extend_from_slice(name.as_bytes()),
                 None => sample::text::push_uint(out, u64::from(bind.id)),

@@ -4,7 +4,7 @@ use config::model::{LogTarget, LogWire};
 use net::Now;
 use sample::text::{push_padded, push_uint};
 
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 
 /// `Nov 20 13:01:02` (RFC 3164 §4.1.2).
 const BSD: &str = "%b %e %H:%M:%S";
@@ -49,14 +49,14 @@ impl Dates {
     /// Writes a message for a target into `line`.
     pub fn write(
         &mut self,
-        running: &Running,
+        runtime_config: &RuntimeConfig,
         target: &LogTarget,
         header: &Header<'_>,
         now: Now,
         text: &[u8],
         line: &mut Vec<u8>,
     ) {
-        self.refresh(running, now);
+        self.refresh(runtime_config, now);
         line.clear();
         // A header with microseconds differs for each message.
         let precise = matches!(
@@ -64,8 +64,8 @@ impl Dates {
             LogWire::Rfc5424 | LogWire::Timed | LogWire::Iso
         );
         match header.steady.filter(|_| !precise) {
-            Some(number) => self.steady_head(running, target, header, now, number, line),
-            None => self.head(running, target, header, now, line),
+            Some(number) => self.steady_head(runtime_config, target, header, now, number, line),
+            None => self.head(runtime_config, target, header, now, line),
         }
         let room = target.len.saturating_sub(line.len() + 1);
         line.extend_from_slice(&text[..text.len().min(room)]);
@@ -75,7 +75,7 @@ impl Dates {
     /// Writes the header, which is cached from the last message if it is the same.
     fn steady_head(
         &mut self,
-        running: &Running,
+        runtime_config: &RuntimeConfig,
         target: &LogTarget,
         header: &Header<'_>,
         now: Now,
@@ -87,7 +87,7 @@ impl Dates {
         {
             return line.extend_from_slice(&head.text);
         }
-        self.head(running, target, header, now, line);
+        self.head(runtime_config, target, header, now, line);
         if self.heads.len() <= number {
             self.heads.resize_with(number + 1, Head::default);
         }
@@ -99,18 +99,18 @@ impl Dates {
 
     fn head(
         &self,
-        running: &Running,
+        runtime_config: &RuntimeConfig,
         target: &LogTarget,
         header: &Header<'_>,
         now: Now,
         line: &mut Vec<u8>,
     ) {
-        let global = &running.config.global;
-        let pid = running.process.pid;
+        let global = &runtime_config.config.global;
+        let pid = runtime_config.process.pid;
         let level = header.level;
         let tag = header.tag;
         let hostname = global.log_send_hostname.as_deref().map(|name| match name {
-            b"" => running.process.hostname.as_bytes(),
+            b"" => runtime_config.process.hostname.as_bytes(),
             name => name,
         });
         let priority = match target.format {
@@ -174,7 +174,7 @@ impl Dates {
         line.extend_from_slice(zone);
     }
 
-    fn refresh(&mut self, running: &Running, now: Now) {
+    fn refresh(&mut self, runtime_config: &RuntimeConfig, now: Now) {
         let second = now.wall_ns / 1_000_000_000;
         if second == self.second && !self.bsd.is_empty() {
             return;
@@ -182,7 +182,7 @@ impl Dates {
         self.second = second;
         self.bsd.clear();
         self.iso.clear();
-        let local_time = &running.process.local_time;
+        let local_time = &runtime_config.process.local_time;
         local_time.write(&mut self.bsd, second as i64, BSD);
         local_time.write(&mut self.iso, second as i64, ISO);
     }

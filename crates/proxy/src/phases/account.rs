@@ -86,7 +86,7 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(class) = class {
             frontend.add_response(class);
         }
-        if self.running.socket_stats {
+        if self.runtime_config.socket_stats {
             self.at_listener(stream, |row| row.add_bytes(bytes(txn)));
         }
         if !stream.backend_counted {
@@ -137,7 +137,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
-        let measures = |proxy| self.running.proxy(proxy).options.latency_histograms;
+        let measures = |proxy| self.runtime_config.proxy(proxy).options.latency_histograms;
         let add = |whose| shared.latency_row(worker, whose).add(&measured);
         if measures(stream.frontend) {
             add(Whose::Frontend(stream.frontend));
@@ -157,7 +157,12 @@ impl<D: Driver> Cx<'_, D> {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         shared.front_row(worker, bind.frontend).add(what, 1);
-        if self.running.proxy(bind.frontend).options.socket_stats {
+        if self
+            .runtime_config
+            .proxy(bind.frontend)
+            .options
+            .socket_stats
+        {
             shared.bind_row(worker, bind).add(what, 1);
         }
     }
@@ -165,7 +170,12 @@ impl<D: Driver> Cx<'_, D> {
     /// Counts at the listener that accepted the stream's client, where its frontend has `option
     /// socket-stats`.
     fn at_listener(&self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
-        if !self.running.proxy(stream.frontend).options.socket_stats {
+        if !self
+            .runtime_config
+            .proxy(stream.frontend)
+            .options
+            .socket_stats
+        {
             return;
         }
         let ambient = &self.core.ambient;
@@ -233,7 +243,7 @@ impl<D: Driver> Cx<'_, D> {
         let is_own = !stream.backend_counted || stream.backend == stream.frontend;
         let told = match end {
             End::Answer(set, rule) => {
-                let rules = set.rules(self.running.proxy(rule.proxy));
+                let rules = set.rules(self.runtime_config.proxy(rule.proxy));
                 match rules.get(rule.place).map(|rule| &rule.action) {
                     Some(HttpAction::Deny(_)) => {
                         if set == RuleSet::Request {

@@ -42,7 +42,7 @@ impl<D: Driver> Cx<'_, D> {
         let wrote = self.send_part(server, &bytes[..most]);
         stream.txn.bytes_to_server += wrote.wire as u64;
         if stream.replay.keeps {
-            let bufsize = self.running.bufsize();
+            let bufsize = self.runtime_config.bufsize();
             let room = bufsize.saturating_sub(stream.request.wire_bytes());
             stream.replay.keep(&bytes[..wrote.taken], room);
         }
@@ -76,15 +76,16 @@ impl<D: Driver> Cx<'_, D> {
         stream.deadlines.client_ms = if wrote.blocked {
             NEVER_MS
         } else {
-            now.ms().saturating_add(stream.client_ms(self.running))
+            now.ms()
+                .saturating_add(stream.client_ms(self.runtime_config))
         };
         let independent = self
-            .running
+            .runtime_config
             .proxy(stream.backend)
             .options
             .independent_streams;
         if !independent {
-            let server_ms = stream.server_ms(self.running);
+            let server_ms = stream.server_ms(self.runtime_config);
             stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
         }
         self.set_timer(stream);
@@ -118,7 +119,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.bytes_to_server += wire as u64;
             self.trace(stream, Event::HttpEndRequest);
             stream.deadlines.client_ms = NEVER_MS;
-            self.expect_server(stream, stream.server_ms(self.running));
+            self.expect_server(stream, stream.server_ms(self.runtime_config));
         }
     }
 
@@ -189,9 +190,9 @@ impl<D: Driver> Cx<'_, D> {
         let server_ms = if wrote.blocked {
             NEVER_MS
         } else {
-            stream.server_ms(self.running)
+            stream.server_ms(self.runtime_config)
         };
-        let frontend = self.running.proxy(stream.frontend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
         if !wrote.blocked && stream.up.done {
             stream.deadlines.client_ms = NEVER_MS;
         } else if wrote.blocked
@@ -200,7 +201,7 @@ impl<D: Driver> Cx<'_, D> {
             // The client has to take these bytes, or has taken them while the rest of its request
             // is awaited: both restart its timeout. With `independent-streams` only received bytes
             // restart the latter.
-            let client_ms = stream.client_ms(self.running);
+            let client_ms = stream.client_ms(self.runtime_config);
             stream.deadlines.client_ms = now.ms().saturating_add(client_ms);
         }
         stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
@@ -279,7 +280,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.deadlines.client_ms = NEVER_MS;
             self.set_timer(stream);
         } else {
-            self.expect_client(stream, stream.client_ms(self.running));
+            self.expect_client(stream, stream.client_ms(self.runtime_config));
         }
     }
 
@@ -295,7 +296,8 @@ impl<D: Driver> Cx<'_, D> {
         let now = self.now();
         let mut parts = 0;
         loop {
-            let (ServerEnd::Made(made), Some(client)) = (&mut stream.server, stream.client) else {
+            let (ServerEnd::Generated(made), Some(client)) = (&mut stream.server, stream.client)
+            else {
                 return;
             };
             let rest = made.rest();
@@ -305,7 +307,7 @@ impl<D: Driver> Cx<'_, D> {
                 made.leave(wrote.taken);
                 stream.txn.bytes_out += wrote.wire as u64;
                 if !is_all {
-                    return self.expect_client(stream, stream.client_ms(self.running));
+                    return self.expect_client(stream, stream.client_ms(self.runtime_config));
                 }
             }
             if made.is_over() {
@@ -318,7 +320,7 @@ impl<D: Driver> Cx<'_, D> {
                 return self.expect_end_of_wait(stream, MADE_PAUSE_MS);
             }
             parts += 1;
-            made.make(self.running, &self.core.ambient.shared, now);
+            made.make(self.runtime_config, &self.core.ambient.shared, now);
         }
     }
 
@@ -338,7 +340,7 @@ impl<D: Driver> Cx<'_, D> {
         if let Phase::Tunnel(_) = stream.phase {
             self.tunnel_moved(stream, false);
         } else if blocked {
-            self.expect_client(stream, stream.client_ms(self.running));
+            self.expect_client(stream, stream.client_ms(self.runtime_config));
         } else if stream.up.done || matches!(stream.phase, Phase::RequestHead) {
             // The bytes may be the end of the previous response; the client has no deadline for the
             // next request yet.
@@ -350,7 +352,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         match stream.server {
             ServerEnd::Page(_) => self.send_page(stream),
-            ServerEnd::Made(_) => self.send_made(stream),
+            ServerEnd::Generated(_) => self.send_made(stream),
             ServerEnd::Nobody | ServerEnd::Link(_) => {}
         }
         self.send_waiting_down(stream);
@@ -359,7 +361,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(server) = stream.server.link() {
             if matches!(stream.phase, Phase::Transfer | Phase::ResponseHead) {
-                self.expect_server(stream, stream.server_ms(self.running));
+                self.expect_server(stream, stream.server_ms(self.runtime_config));
             }
             self.core.links.release(self.io, server, Hold::Peer);
             self.core.work.links.push_back(server);
@@ -373,14 +375,14 @@ impl<D: Driver> Cx<'_, D> {
 
     fn server_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
         let independent = self
-            .running
+            .runtime_config
             .proxy(stream.backend)
             .options
             .independent_streams;
         if let Phase::Tunnel(_) = stream.phase {
             self.tunnel_moved(stream, true);
         } else if !independent {
-            self.expect_server(stream, stream.server_ms(self.running));
+            self.expect_server(stream, stream.server_ms(self.runtime_config));
         }
         if blocked {
             return;
@@ -394,7 +396,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(client) = stream.client {
             if !stream.up.done && !matches!(stream.phase, Phase::Tunnel(_)) {
-                self.expect_client(stream, stream.client_ms(self.running));
+                self.expect_client(stream, stream.client_ms(self.runtime_config));
             }
             self.core.links.release(self.io, client, Hold::Peer);
             self.core.work.links.push_back(client);

@@ -11,14 +11,14 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn frontend_body(&mut self, stream: &mut Stream) -> Step {
         let events = [Event::HttpWaitRequest, Event::HttpBodyRequest];
         self.trace_all(stream, events);
-        let options = &self.running.proxy(stream.frontend).options;
+        let options = &self.runtime_config.proxy(stream.frontend).options;
         let next = Phase::FrontendRequest(Rules::default());
         self.buffer_body(stream, options.http_buffer_request, next)
     }
 
     /// `option http-buffer-request` of the backend.
     pub(super) fn backend_body(&mut self, stream: &mut Stream) -> Step {
-        let options = &self.running.proxy(stream.backend).options;
+        let options = &self.runtime_config.proxy(stream.backend).options;
         let wanted = options.http_buffer_request && stream.backend != stream.frontend;
         self.buffer_body(stream, wanted, Phase::BackendRequest(Rules::default()))
     }
@@ -31,7 +31,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if stream
             .up
-            .is_here(&stream.request, self.running.bufsize(), None)
+            .is_here(&stream.request, self.runtime_config.bufsize(), None)
         {
             if !stream.up.cut {
                 stream.txn.waits = None;
@@ -40,7 +40,7 @@ impl<D: Driver> Cx<'_, D> {
             return stream.go(next);
         }
         if stream.deadlines.wait_ms == net::timers::NEVER_MS {
-            let time_ms = self.running.timeouts(stream.frontend).http_request;
+            let time_ms = self.runtime_config.timeouts(stream.frontend).http_request;
             self.expect_end_of_wait(stream, time_ms);
         }
         stream.txn.waits = Some(sample::Waits::Body);
@@ -64,14 +64,16 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn keep_upload(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
         let is_wanted = !stream.txn.is_http
             || stream.phase.awaits_upload()
-            || self.running.config.needs.request_body;
+            || self.runtime_config.config.needs.request_body;
         if !is_wanted {
             return 0;
         }
         let room = if stream.txn.is_http {
-            stream.up.room(&stream.request, self.running.bufsize())
+            stream
+                .up
+                .room(&stream.request, self.runtime_config.bufsize())
         } else {
-            self.running.bufsize()
+            self.runtime_config.bufsize()
         };
         let count = room
             .saturating_sub(stream.up.waiting.len())
@@ -83,10 +85,10 @@ impl<D: Driver> Cx<'_, D> {
     /// Keeps payload of a response in the same way.
     pub(super) fn keep_download(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
         let room = match stream.phase {
-            Phase::BackendResponse(rules) if rules.awaits_body() => {
-                stream.down.room(&stream.response, self.running.bufsize())
-            }
-            Phase::Tunnel(_) => self.running.bufsize(),
+            Phase::BackendResponse(rules) if rules.awaits_body() => stream
+                .down
+                .room(&stream.response, self.runtime_config.bufsize()),
+            Phase::Tunnel(_) => self.runtime_config.bufsize(),
             _ => return 0,
         };
         let count = room

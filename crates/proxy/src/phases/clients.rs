@@ -7,7 +7,7 @@ use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::{After, Linger};
 use crate::link::{Hold, Stage};
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 
 /// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
 pub(crate) const LINGER_MS: u64 = 1000;
@@ -53,7 +53,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Sets the deadline for the client's next bytes.
     pub fn wait_for_client(&mut self, link: LinkId) {
         if let Some(client) = self.core.links.client(link) {
-            let timeout_ms = self.running.timeouts(client.frontend()).client;
+            let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
             self.set_idle_deadline(link, deadline(self.now(), timeout_ms));
         }
     }
@@ -71,7 +71,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = self.core.links.client(link) else {
             return;
         };
-        let wait_ms = self.running.timeouts(client.frontend()).http_keep_alive;
+        let wait_ms = self
+            .runtime_config
+            .timeouts(client.frontend())
+            .http_keep_alive;
         let wait_ms = if draining {
             wait_ms.min(DRAIN_IDLE_MS)
         } else {
@@ -89,7 +92,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        let full = entry.is_full(self.running.bufsize());
+        let full = entry.is_full(self.runtime_config.bufsize());
         let unread = entry.blocked && !entry.input.is_empty() && entry.mux.is_free();
         if full || unread {
             self.core.links.hold(self.io, link, Hold::Full)
@@ -111,7 +114,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = self.core.links.client(link) else {
             return;
         };
-        let options = &self.running.proxy(client.frontend()).options;
+        let options = &self.runtime_config.proxy(client.frontend()).options;
         // A client that has not sent a request yet keeps its full timeout.
         let has_asked = client.stage == Stage::Ready && client.streams > 0;
         if between && has_asked && !options.idle_close_on_response {
@@ -145,7 +148,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         client.linger = linger;
         client.stage = Stage::Closing;
-        let client_ms = self.running.timeouts(client.frontend()).client;
+        let client_ms = self.runtime_config.timeouts(client.frontend()).client;
         let wait_ms = match linger {
             _ if blocked => client_ms,
             Linger::No | Linger::Briefly => LINGER_MS,
@@ -201,7 +204,11 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = self.core.links.client(link) else {
             return;
         };
-        let abort = self.running.proxy(client.frontend()).options.nolinger;
+        let abort = self
+            .runtime_config
+            .proxy(client.frontend())
+            .options
+            .nolinger;
         self.core.links.close(self.io, link, abort);
         self.forget_client(link);
     }
@@ -220,7 +227,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         client.session.tracked.end(self.io.now().ms());
         let shared = &core.ambient.shared;
-        if self.running.config.global.var_limits.process > 0 {
+        if self.runtime_config.config.global.var_limits.process > 0 {
             shared.var_bytes_change(client.session.vars.bytes(), 0);
         }
         core.uncount(crate::shared::Count::Frontend(client.frontend()));

@@ -19,7 +19,7 @@ impl<D: Driver> Cx<'_, D> {
     /// final.
     #[cold]
     pub(super) fn choose_coding(&mut self, stream: &mut Stream) {
-        let of = |proxy| self.running.proxy(proxy).compression.as_deref();
+        let of = |proxy| self.runtime_config.proxy(proxy).compression.as_deref();
         let Some(rules) = of(stream.backend).or_else(|| of(stream.frontend)) else {
             return;
         };
@@ -37,7 +37,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(coding) = stream.coding else {
             return framing;
         };
-        let of = |proxy| self.running.proxy(proxy).compression.as_deref();
+        let of = |proxy| self.runtime_config.proxy(proxy).compression.as_deref();
         let rules = of(stream.backend).or_else(|| of(stream.frontend));
         let may = rules.is_some_and(|rules| {
             !stream.wants_tunnel && may_compress(rules, &stream.response, framing)

@@ -8,7 +8,7 @@ use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 use tls::{Connector, Session};
 
-use super::client_ends::Ends;
+use super::connect_addresses::Ends;
 use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
@@ -107,7 +107,7 @@ impl<D: Driver> Cx<'_, D> {
             return stream.go(Phase::TakeOver);
         }
         let speaks_tls = self.servers.at(server).options.tls().is_some();
-        let session = match speaks_tls.then(|| self.running.tls.server(server)) {
+        let session = match speaks_tls.then(|| self.runtime_config.tls.server(server)) {
             None => None,
             // A server that is still being added.
             Some(None) => return self.no_handshake(stream, ConnError::TlsHandshake),
@@ -133,7 +133,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.attach(stream, link, server);
                 self.tell_server(stream, server, BackCount::Connects);
                 self.trace_try(stream);
-                self.expect_server(stream, stream.connect_ms(self.running));
+                self.expect_server(stream, stream.connect_ms(self.runtime_config));
                 Step::Wait
             }
             Err(error) => self.connect_failed(stream, error),
@@ -148,7 +148,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         let line = self.servers.at(server);
         let words = line.options.tls();
-        let connector = words.and_then(|_| self.running.tls.server(server));
+        let connector = words.and_then(|_| self.runtime_config.tls.server(server));
         let protocols = connector.as_deref().map_or(&[][..], Connector::protocols);
         let has = |name: &[u8]| protocols.iter().any(|each| each == name);
         match line.options.ws {
@@ -198,7 +198,7 @@ impl<D: Driver> Cx<'_, D> {
             (None, None) => Box::default(),
         };
         if self.has_client_ends(stream, server) {
-            names.ends = self.client_ends(stream, server);
+            names.ends = self.connect_addresses(stream, server);
             names.pool = names.ends.name(&names.pool).into();
         }
         names
@@ -219,7 +219,7 @@ impl<D: Driver> Cx<'_, D> {
             server,
             client: stream.client?,
             is_first: stream.txn.first_request,
-            reuse: self.running.proxy(stream.backend).http_reuse,
+            reuse: self.runtime_config.proxy(stream.backend).http_reuse,
             labels: stream.route.labels,
             header,
             name,
@@ -250,7 +250,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
         ends: &Ends,
     ) -> Result<SockId, ConnectError> {
-        let backend = self.running.proxy(stream.backend);
+        let backend = self.runtime_config.proxy(stream.backend);
         let line = self.servers.at(server);
         let to = match (&ends.to, &line.address) {
             (Some(addr), _) | (None, ServerAddress::Fixed(addr)) => addr,
@@ -347,7 +347,7 @@ impl<D: Driver> Cx<'_, D> {
         // A connection whose PROXY header names the client is private to that client. With
         // `http-reuse always` any client may reuse it, because another client may send the same
         // header.
-        let private = match self.running.proxy(stream.backend).http_reuse {
+        let private = match self.runtime_config.proxy(stream.backend).http_reuse {
             HttpReuse::Never => true,
             HttpReuse::Safe | HttpReuse::Aggressive => self.servers.at(server).send_proxy.is_on(),
             HttpReuse::Always => false,
@@ -390,7 +390,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server = Some(server.number());
         if let Some(entry) = self.core.links.get_mut(link) {
             entry.mux.set_stream(Some(stream.id));
-            if self.running.config.needs.server_source {
+            if self.runtime_config.config.needs.server_source {
                 stream.txn.server_src = self.io.local_addr(entry.sock);
             }
         }
@@ -441,12 +441,12 @@ impl<D: Driver> Cx<'_, D> {
         error: ConnectError,
         why: ConnError,
     ) -> Step {
-        let retry_on = &self.running.proxy(stream.backend).retry_on;
+        let retry_on = &self.runtime_config.proxy(stream.backend).retry_on;
         stream.txn.server_error = why;
         if error != ConnectError::Resource {
             self.observe(stream, Seen::NotConnected);
         }
-        let balance = &self.running.proxy(stream.backend).balance;
+        let balance = &self.runtime_config.proxy(stream.backend).balance;
         if balance.facts().uses_latency {
             let now_ns = self.now().mono_ns;
             stream.route.asked_ns = now_ns.saturating_sub(FAILED_LATENCY_NS);
@@ -454,7 +454,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;
-        let is_over = stream.route.tries > stream.retries_max(self.running);
+        let is_over = stream.route.tries > stream.retries_max(self.runtime_config);
         if is_over || !retry_on.conn_failure || !self.budget_allows(stream) {
             self.fail(stream, Cause::NotConnected { timeout });
             return Step::Wait;
@@ -472,7 +472,7 @@ impl<D: Driver> Cx<'_, D> {
         if timeout {
             return stream.go(Phase::Connect);
         }
-        let pause_ms = TURN_AROUND_MS.min(stream.connect_ms(self.running));
+        let pause_ms = TURN_AROUND_MS.min(stream.connect_ms(self.runtime_config));
         self.expect_end_of_wait(stream, pause_ms);
         stream.go(Phase::TurnAround)
     }

@@ -9,7 +9,7 @@ use telemetry::Event;
 use super::Cx;
 use crate::ids::ProxyId;
 use crate::rules::ContentOutcome;
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -23,10 +23,15 @@ impl<D: Driver> Cx<'_, D> {
         inspection: Inspection,
         next: Phase,
     ) -> Step {
-        if self.running.sniffs_http(proxy) {
+        if self.runtime_config.sniffs_http(proxy) {
             self.sniff_http(stream);
         }
-        if self.running.proxy(proxy).tcp_request_content.is_empty() {
+        if self
+            .runtime_config
+            .proxy(proxy)
+            .tcp_request_content
+            .is_empty()
+        {
             stream.go(next)
         } else {
             self.run_content_rules(stream, proxy, inspection, next)
@@ -41,10 +46,10 @@ impl<D: Driver> Cx<'_, D> {
         inspection: Inspection,
         next: Phase,
     ) -> Step {
-        let config = self.running.proxy(proxy);
+        let config = self.runtime_config.proxy(proxy);
         let delay = config.tcp_request_inspect_delay;
         let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
-        let is_full = stream.up.waiting.len() >= self.running.bufsize();
+        let is_full = stream.up.waiting.len() >= self.runtime_config.bufsize();
         let last_chance = over || delay.is_none() || is_full || stream.up.came || stream.up.cut;
         let outcome = self.with_rules(stream, |cx, stream| {
             cx.content_rules(stream, proxy, last_chance)
@@ -110,10 +115,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(inspection) = tunnel.inspection else {
             return true;
         };
-        let backend = self.running.proxy(stream.backend);
+        let backend = self.runtime_config.proxy(stream.backend);
         let delay = backend.tcp_response_inspect_delay;
         let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
-        let is_full = stream.down.waiting.len() >= self.running.bufsize();
+        let is_full = stream.down.waiting.len() >= self.runtime_config.bufsize();
         let last_chance = over || is_full || stream.down.came || delay.is_none();
         if stream.down.waiting.is_empty() && !last_chance {
             return false;
@@ -147,13 +152,18 @@ impl<D: Driver> Cx<'_, D> {
     /// Runs `use-server`, then reads persistence cookies.
     pub(super) fn assign_server(&mut self, stream: &mut Stream) -> Step {
         self.trace(stream, Event::ProcessServerRulesRequest);
-        if self.running.binds(stream.backend) {
-            self.with_eval(stream, crate::persist::bind);
+        if self.runtime_config.binds(stream.backend) {
+            self.with_eval(stream, crate::persistence::bind);
         }
-        if crate::persist::watches_requests(self.running, stream) {
-            self.with_eval(stream, crate::persist::request_cookies);
+        if crate::persistence::watches_requests(self.runtime_config, stream) {
+            self.with_eval(stream, crate::persistence::request_cookies);
         }
-        if !self.running.proxy(stream.backend).stick_request.is_empty() {
+        if !self
+            .runtime_config
+            .proxy(stream.backend)
+            .stick_request
+            .is_empty()
+        {
             self.stick_request(stream);
         }
         if stream.txn.is_http {

@@ -88,7 +88,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         // The log line's counters: `fc` still includes this client, `bc` and `sc` no longer include
         // this stream.
-        let is_traced = self.running.tracing.any;
+        let is_traced = self.runtime_config.tracing.any;
         if is_traced || !stream.log.written {
             self.with_rules(stream, |cx, stream| {
                 if is_traced {
@@ -100,14 +100,14 @@ impl<D: Driver> Cx<'_, D> {
                 }
             });
         }
-        if self.running.measures_latency && !stream.ignored {
+        if self.runtime_config.measures_latency && !stream.ignored {
             self.measure(stream, now_ms, had_backend);
         }
-        if self.running.config.global.var_limits.process > 0 {
+        if self.runtime_config.config.global.var_limits.process > 0 {
             let shared = &self.core.ambient.shared;
             shared.var_bytes_change(stream.txn.var_bytes(), 0);
         }
-        if self.running.has_tables {
+        if self.runtime_config.has_tables {
             self.end_tracking(stream);
         }
         if stream.compressor.is_some() {
@@ -132,7 +132,7 @@ impl<D: Driver> Cx<'_, D> {
     /// The client has sent its end; all bytes before it were used or wait in the stream.
     /// `has_input`: some of them still wait with the connection.
     pub fn client_ended(&mut self, stream: &mut Stream, has_input: bool) {
-        let aborts = self.running.proxy(stream.backend).aborts_on_close();
+        let aborts = self.runtime_config.proxy(stream.backend).aborts_on_close();
         match stream.phase {
             Phase::Tunnel(_) if has_input => {}
             Phase::Tunnel(_) => self.tunnel_client_ended(stream),
@@ -213,7 +213,7 @@ impl<D: Driver> Cx<'_, D> {
             Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
             Phase::Tunnel(_) => self.inspect_waiting_response(stream),
             // The generated body continues after its pause.
-            Phase::Transfer if matches!(stream.server, ServerEnd::Made(_)) => {
+            Phase::Transfer if matches!(stream.server, ServerEnd::Generated(_)) => {
                 self.send_made(stream);
                 self.run(stream);
             }

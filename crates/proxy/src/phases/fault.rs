@@ -190,9 +190,9 @@ mod tests {
     fn causes_in_their_phases() {
         let ending = |cause: Cause, phase: Phase| {
             let ending = cause.ending(phase, phase.letter(false));
-            let letters = [ending.who, ending.when];
+            let messages = [ending.who, ending.when];
             (
-                String::from_utf8(letters.to_vec()).expect("letters"),
+                String::from_utf8(messages.to_vec()).expect("letters"),
                 ending.status,
                 ending.goes_on,
             )
@@ -236,8 +236,8 @@ mod tests {
                 ("SH", Some(502), true),
             ),
         ];
-        for (cause, phase, (letters, status, goes_on)) in cases {
-            let wanted = (letters.to_owned(), status, goes_on);
+        for (cause, phase, (messages, status, goes_on)) in cases {
+            let wanted = (messages.to_owned(), status, goes_on);
             assert_eq!(ending(cause, phase), wanted, "{cause:?} in {phase:?}");
         }
     }

@@ -7,7 +7,7 @@ use net::{Addr, Driver};
 use sample::text::{push_ip, push_uint};
 
 use super::Cx;
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
@@ -15,8 +15,8 @@ impl<D: Driver> Cx<'_, D> {
     /// precedence.
     #[inline]
     pub(super) fn add_forwarding_headers(&mut self, stream: &mut Stream) {
-        let frontend = self.running.proxy(stream.frontend);
-        let backend = self.running.proxy(stream.backend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
+        let backend = self.runtime_config.proxy(stream.backend);
         let asks = |proxy: &Proxy| {
             proxy.forwardfor.is_some() || proxy.originalto.is_some() || proxy.forwarded.is_some()
         };

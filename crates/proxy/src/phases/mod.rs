@@ -8,10 +8,10 @@ mod account;
 mod bandwidth;
 mod bodies;
 mod buffering;
-mod client_ends;
 mod clients;
 mod compress;
 mod connect;
+mod connect_addresses;
 mod content;
 mod ends;
 mod fault;
@@ -44,12 +44,12 @@ use sample::LogOrigin;
 use telemetry::program::Event;
 
 use crate::backend::{Backends, View};
-use crate::facts::{Ambient, Eval};
+use crate::evaluation::{Ambient, Eval};
 use crate::ids::{LinkId, StreamId, Timers};
 pub(crate) use crate::link::mux::h1::is_interim;
 use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Count, Pace, ServerTables, Shared};
 use crate::stream::{Compressors, FOLLOWS_TRIES, Phase, Step, Stream};
 use crate::{rules as actions, tracing};
@@ -97,7 +97,7 @@ pub(crate) struct Work {
 /// The context of phases: the driver, the configuration, and the worker.
 pub(crate) struct Cx<'a, D> {
     pub io: &'a mut D,
-    pub running: &'a Running,
+    pub runtime_config: &'a RuntimeConfig,
     pub servers: &'a ServerTables,
     pub core: &'a mut Core,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Cx<'a, D> {
 impl Core {
     /// The initial state of a worker.
     pub fn new(
-        running: &Running,
+        runtime_config: &RuntimeConfig,
         servers: &ServerTables,
         shared: Arc<Shared>,
         worker: WorkerId,
@@ -120,14 +120,14 @@ impl Core {
         };
         Core {
             backends: Backends::new(&View {
-                running,
+                runtime_config,
                 servers,
                 ambient: &ambient,
             }),
-            logging: Logging::new(running, &ambient),
-            tracing: tracing::Worker::new(running, worker.0 as usize, seed),
+            logging: Logging::new(runtime_config, &ambient),
+            tracing: tracing::Worker::new(runtime_config, worker.0 as usize, seed),
             ambient,
-            links: Links::new(ShortRecords::new(&running.config.global.tls)),
+            links: Links::new(ShortRecords::new(&runtime_config.config.global.tls)),
             timers: Timers::default(),
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),
@@ -138,8 +138,8 @@ impl Core {
             work: Work::default(),
             clients: 0,
             compressors: Compressors::new(
-                running.config.global.maxzlibmem_mib,
-                running.config.global.tune.comp_level,
+                runtime_config.config.global.maxzlibmem_mib,
+                runtime_config.config.global.tune.comp_level,
                 workers,
             ),
         }
@@ -310,7 +310,7 @@ impl<D: Driver> Cx<'_, D> {
         let mut cx = actions::Cx {
             scene: Scene {
                 eval: Eval {
-                    running: self.running,
+                    runtime_config: self.runtime_config,
                     servers: self.servers,
                     ambient: &core.ambient,
                     io: &mut *self.io,
@@ -353,7 +353,7 @@ impl<D: Driver> Cx<'_, D> {
         let mut cx = actions::Cx {
             scene: Scene {
                 eval: Eval {
-                    running: self.running,
+                    runtime_config: self.runtime_config,
                     servers: self.servers,
                     ambient: &core.ambient,
                     io: &mut *self.io,
@@ -414,7 +414,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A stream begins: the frontend's filters decide whether they follow it.
     #[inline(always)]
     pub fn trace_begin(&mut self, stream: &mut Stream) {
-        if self.running.tracing.any {
+        if self.runtime_config.tracing.any {
             self.with_rules(stream, |cx, stream| cx.tracing.begin(&mut cx.scene, stream));
         }
     }
@@ -422,7 +422,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A stream has its backend: the backend's filters decide whether they follow it.
     #[inline(always)]
     pub fn trace_backend(&mut self, stream: &mut Stream) {
-        if self.running.tracing.any {
+        if self.runtime_config.tracing.any {
             self.with_rules(stream, |cx, stream| {
                 cx.tracing.begin_backend(&mut cx.scene, stream);
             });

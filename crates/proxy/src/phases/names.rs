@@ -15,7 +15,7 @@ impl<D: Driver> Cx<'_, D> {
     /// whether the request continues.
     #[inline]
     pub(super) fn restrict_names(&mut self, stream: &mut Stream, proxy: ProxyId) -> bool {
-        let options = &self.running.proxy(proxy).options;
+        let options = &self.runtime_config.proxy(proxy).options;
         let policy = options.http_restrict_req_hdr_names;
         policy == NamePolicy::Preserve || self.enforce_names(stream, policy)
     }
@@ -23,7 +23,7 @@ impl<D: Driver> Cx<'_, D> {
     fn enforce_names(&mut self, stream: &mut Stream, policy: NamePolicy) -> bool {
         while let Some(field) = odd_name(&stream.request) {
             if policy == NamePolicy::Reject {
-                self.with_eval(stream, crate::persist::request_cookies);
+                self.with_eval(stream, crate::persistence::request_cookies);
                 stream.request_processed(self.now());
                 self.fail(stream, Cause::BadNames);
                 return false;

@@ -22,8 +22,8 @@ impl<D: Driver> Cx<'_, D> {
             self.fail(stream, Cause::ClientAborted);
             return Step::Wait;
         }
-        let frontend = self.running.proxy(stream.frontend);
-        let backend = self.running.proxy(stream.backend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
+        let backend = self.runtime_config.proxy(stream.backend);
         if let Some(header) = &frontend.unique_id_header {
             self.with_eval(stream, |eval, stream| {
                 eval.unique_id(stream);
@@ -32,7 +32,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream.request.append(header.as_bytes(), id);
             }
         }
-        if self.running.compresses {
+        if self.runtime_config.compresses {
             self.choose_coding(stream);
         }
         self.add_forwarding_headers(stream);
@@ -65,7 +65,7 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         };
         self.trace_server(stream);
-        let backend = self.running.proxy(stream.backend);
+        let backend = self.runtime_config.proxy(stream.backend);
         tell_server_name(backend, self.servers, stream);
         let method = stream.sent_method();
         let how = Asked {
@@ -75,7 +75,7 @@ impl<D: Driver> Cx<'_, D> {
             tunnel: stream.wants_tunnel,
         };
         let spelling = self
-            .running
+            .runtime_config
             .spelling(backend.options.h1_case_adjust_bogus_server);
         let links = &mut self.core.links;
         match links.send_request(self.io, server, &mut stream.request, method, how, spelling) {
@@ -105,7 +105,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.replay.keeps |= !stream.wants_tunnel && self.core.links.shares_connection(server);
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
-        self.expect_server(stream, stream.server_ms(self.running));
+        self.expect_server(stream, stream.server_ms(self.runtime_config));
         if !stream.replay.body.is_empty() {
             self.send_again(stream);
         } else if stream.up.done {
@@ -118,7 +118,7 @@ impl<D: Driver> Cx<'_, D> {
                     .send_end(self.io, server, &stream.up.trailers);
             }
         } else {
-            self.expect_client(stream, stream.client_ms(self.running));
+            self.expect_client(stream, stream.client_ms(self.runtime_config));
             self.open_upload(stream);
         }
         match stream.phase {

@@ -10,7 +10,7 @@ use net::proxy_protocol::{self, SslClient, Tlv, kind};
 use sample::TlsFacts;
 
 use super::Cx;
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::ServerId;
 use crate::stream::Stream;
 

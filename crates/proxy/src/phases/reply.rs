@@ -12,7 +12,7 @@ use crate::ids::RuleId;
 use crate::rules::RuleSet;
 use crate::rules::answers::put_fields;
 use crate::rules::status::{self, begin_response, is_bodiless};
-use crate::statistics::made::Made;
+use crate::statistics::generated_body::GeneratedBody;
 use crate::stream::{HeadRead, Page, Phase, ServerEnd, Stream};
 
 /// The body of a response of our own.
@@ -23,7 +23,7 @@ pub(super) enum Body {
     /// Part of the configuration, from this offset on.
     Kept(Arc<[u8]>, usize),
     /// Made while it is sent; its length is not known in advance.
-    Growing(Box<Made>),
+    Growing(Box<GeneratedBody>),
 }
 
 impl Body {
@@ -39,11 +39,11 @@ impl Body {
 impl<D: Driver> Cx<'_, D> {
     /// Responds with the page for a status: from the configuration, or our own.
     pub(super) fn error_page(&mut self, stream: &mut Stream, status: u16) {
-        let running = self.running;
+        let runtime_config = self.runtime_config;
         let configured = [stream.backend, stream.frontend]
             .into_iter()
             .find_map(|proxy| {
-                let pages = &running.proxy(proxy).error_pages;
+                let pages = &runtime_config.proxy(proxy).error_pages;
                 let page = pages.iter().find(|(of, _)| *of == status);
                 page.map(|(_, page)| page)
             });
@@ -153,7 +153,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `auth`: responds with 401, or 407 to a client that uses us as its proxy, and the rule's
     /// challenge.
     pub(super) fn ask_credentials(&mut self, stream: &mut Stream, set: RuleSet, rule: RuleId) {
-        let proxy = self.running.proxy(rule.proxy);
+        let proxy = self.runtime_config.proxy(rule.proxy);
         let default = match set {
             RuleSet::Statistics => REALM_DEFAULT,
             _ => proxy.name.as_bytes(),
@@ -203,7 +203,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `monitor-uri`, `monitor fail`: responds before any rule runs; not counted as traffic.
     pub(super) fn monitor(&mut self, stream: &mut Stream) {
         stream.log.written = true;
-        let conditions = &self.running.proxy(stream.frontend).monitor_fail;
+        let conditions = &self.runtime_config.proxy(stream.frontend).monitor_fail;
         let fails = self.with_eval(stream, |eval, stream| {
             conditions
                 .iter()
@@ -217,7 +217,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.phase = Phase::Transfer;
         stream.ended_by(b'P', b'T');
         stream.txn.timing.queued_ms = Some(self.now().ms());
-        if let Some(reply) = crate::rules::reply_of(self.running, RuleSet::Request, rule) {
+        if let Some(reply) = crate::rules::reply_of(self.runtime_config, RuleSet::Request, rule) {
             self.reply(stream, reply);
         }
     }
@@ -262,7 +262,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.down.is_open = true;
         match body {
             Body::Growing(made) if has_body => {
-                stream.server = ServerEnd::Made(made);
+                stream.server = ServerEnd::Generated(made);
                 self.send_made(stream);
             }
             body if has_body && framing != Framing::Length(0) => self.send_body(stream, body),

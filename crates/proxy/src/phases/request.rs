@@ -12,17 +12,17 @@ use telemetry::Event;
 use super::{Cause, Cx};
 use crate::ids::{LinkId, ProxyId};
 use crate::link::mux::h1::Rules as ReadRules;
-use crate::running::Running;
-use crate::running::deadline;
+use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::deadline;
 use crate::shared::{Count, FrontCount, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
 
 /// The rules for reading requests of a frontend's clients.
 #[inline]
-pub(crate) fn request_read_rules(running: &Running, frontend: ProxyId) -> ReadRules {
-    let options = &running.proxy(frontend).options;
+pub(crate) fn request_read_rules(runtime_config: &RuntimeConfig, frontend: ProxyId) -> ReadRules {
+    let options = &runtime_config.proxy(frontend).options;
     ReadRules {
-        limits: running.limits(),
+        limits: runtime_config.limits(),
         strictness: if options.accept_unsafe_violations_in_http_request {
             Strictness::Relaxed
         } else {
@@ -47,7 +47,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.client = Some(link);
         stream.frontend = frontend;
         stream.backend = frontend;
-        stream.log.moments = self.running.log_plan(frontend).moments;
+        stream.log.moments = self.runtime_config.log_plan(frontend).moments;
         let txn = &mut stream.txn;
         txn.id = number;
         txn.first_request = client.streams == 1;
@@ -89,15 +89,15 @@ impl<D: Driver> Cx<'_, D> {
             line.extend_from_slice(part);
         }
         line.extend_from_slice(request.version_bytes());
-        line.truncate(self.running.config.global.tune.http_logurilen_bytes);
+        line.truncate(self.runtime_config.config.global.tune.http_logurilen_bytes);
         let is_old = request.version_bytes() == b"HTTP/1.0";
         stream.is_old = is_old;
         stream.wants_tunnel = parsed.upgrade || stream.txn.method == Method::Connect;
         if matches!(parsed.framing, Framing::None | Framing::Length(0)) {
             self.upload_came(stream);
         }
-        let frontend = self.running.proxy(stream.frontend);
-        stream.begin_cookie_state(self.running.proxy(stream.backend));
+        let frontend = self.runtime_config.proxy(stream.frontend);
+        stream.begin_cookie_state(self.runtime_config.proxy(stream.backend));
         stream.txn.is_proxied = frontend.options.http_use_proxy_header
             && !stream.request.has_composed_target()
             && !stream.request.target().starts_with(b"/")
@@ -135,7 +135,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
             return;
         }
-        let rules = request_read_rules(self.running, stream.frontend);
+        let rules = request_read_rules(self.runtime_config, stream.frontend);
         let bytes = &stream.up.waiting;
         if bytes.is_empty() || !stream.sniffed.resume.is_worth_it(bytes, rules.limits) {
             return;
@@ -174,7 +174,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.trace(stream, Event::BackendTcpRequest);
         let step = self.content_rules(stream, stream.backend, inspection, next);
-        if self.running.has_tables && step == Step::Go {
+        if self.runtime_config.has_tables && step == Step::Go {
             let now_ms = self.now().ms();
             let tracked = &stream.txn.tracked;
             tracked.count_backends(Tally::Request, now_ms);
@@ -204,7 +204,7 @@ impl<D: Driver> Cx<'_, D> {
             // The backend was chosen before the stream switched to HTTP.
             return self.backend_chosen(stream);
         }
-        if self.running.sniffs_http(stream.frontend) {
+        if self.runtime_config.sniffs_http(stream.frontend) {
             self.sniff_http(stream);
         }
         let Some(backend) = self.choose_backend(stream) else {
@@ -212,7 +212,7 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         };
         let is_http = stream.txn.is_http;
-        let backend_is_http = self.running.is_http(backend);
+        let backend_is_http = self.runtime_config.is_http(backend);
         if is_http && !backend_is_http {
             // Only a TCP frontend may name such a backend, for its streams that stay TCP.
             self.fail(stream, Cause::WrongMode);
@@ -220,7 +220,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if backend != stream.frontend {
             stream.forget_server_limits();
-            stream.begin_cookie_state(self.running.proxy(backend));
+            stream.begin_cookie_state(self.runtime_config.proxy(backend));
         }
         stream.backend = backend;
         stream.txn.backend = Some(backend.number());
@@ -238,8 +238,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn choose_backend(&mut self, stream: &mut Stream) -> Option<ProxyId> {
-        let running = self.running;
-        let proxy = running.proxy(stream.frontend);
+        let runtime_config = self.runtime_config;
+        let proxy = runtime_config.proxy(stream.frontend);
         let is_http = stream.txn.is_http;
         let mut forced = None;
         sample::regex::forget_undecided();
@@ -267,7 +267,7 @@ impl<D: Driver> Cx<'_, D> {
                     // If no backend of this mode has the name, the default is used (manual §4.2
                     // use_backend). Static names were checked when the configuration was loaded.
                     let shared = &self.core.ambient.shared;
-                    running.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
+                    runtime_config.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
                 }
             };
             match named {
@@ -287,9 +287,14 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn backend_chosen(&mut self, stream: &mut Stream) -> Step {
-        if !self.running.proxy(stream.backend).persist_rules.is_empty() {
+        if !self
+            .runtime_config
+            .proxy(stream.backend)
+            .persist_rules
+            .is_empty()
+        {
             self.with_eval(stream, |eval, stream| {
-                crate::persist::persist_rules(eval, stream);
+                crate::persistence::persist_rules(eval, stream);
             });
         }
         stream.go(Phase::BackendContent(Inspection::default()))
@@ -300,7 +305,7 @@ impl<D: Driver> Cx<'_, D> {
     /// HTTP rules run.
     pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
         let client = stream.client.and_then(|link| self.core.links.client(link));
-        let bind = client.map(|client| self.running.bind(client.bind));
+        let bind = client.map(|client| self.runtime_config.bind(client.bind));
         let demanded = bind.and_then(|bind| bind.proto);
         if demanded == Some(Proto::Tcp) {
             // `proto none`: the bytes are not to be parsed.
@@ -322,7 +327,7 @@ impl<D: Driver> Cx<'_, D> {
             client.proto = proto.or(demanded);
         }
         stream.deadlines.client_ms = NEVER_MS;
-        let timeout_ms = self.running.timeouts(stream.frontend).http_request;
+        let timeout_ms = self.runtime_config.timeouts(stream.frontend).http_request;
         stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
         self.set_timer(stream);
         self.core.work.links.push_back(link);
@@ -339,13 +344,13 @@ impl<D: Driver> Cx<'_, D> {
         forced: &mut Option<bool>,
     ) -> bool {
         let is_published = self.core.ambient.shared.is_published(backend);
-        if is_published && !self.running.proxy(backend).disabled {
+        if is_published && !self.runtime_config.proxy(backend).disabled {
             return true;
         }
         if self.core.ambient.shared.is_deleted(backend.place()) {
             return false;
         }
-        let conditions = &self.running.proxy(stream.frontend).force_be_switch;
+        let conditions = &self.runtime_config.proxy(stream.frontend).force_be_switch;
         *forced.get_or_insert_with(|| {
             self.with_eval(stream, |eval, stream| {
                 conditions

@@ -14,7 +14,7 @@ use crate::backend::Observed;
 use crate::ids::ProxyId;
 use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
 /// How many interim responses of one request are dropped because its client does not read. A server
@@ -23,10 +23,10 @@ const INTERIM_DROPPED_MAX: u16 = 64;
 
 /// The rules for reading responses of a backend's servers.
 #[inline]
-pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRules {
-    let options = &running.proxy(backend).options;
+pub(crate) fn response_read_rules(runtime_config: &RuntimeConfig, backend: ProxyId) -> ReadRules {
+    let options = &runtime_config.proxy(backend).options;
     ReadRules {
-        limits: running.limits(),
+        limits: runtime_config.limits(),
         strictness: if options.accept_unsafe_violations_in_http_response {
             Strictness::Relaxed
         } else {
@@ -67,7 +67,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         let now = self.now();
         stream.txn.timing.response_start_ms = Some(now.ms());
-        let balance = &self.running.proxy(stream.backend).balance;
+        let balance = &self.runtime_config.proxy(stream.backend).balance;
         if balance.facts().uses_latency {
             self.observe_latency(stream, now.mono_ns);
         }
@@ -97,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
         // HAProxy.
         stream.close_client |=
             parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
-        stream.capture_response_fields(self.running.proxy(stream.frontend));
+        stream.capture_response_fields(self.runtime_config.proxy(stream.frontend));
         stream.phase = Phase::BackendResponse(Rules::default());
         self.run(stream);
     }
@@ -121,9 +121,9 @@ impl<D: Driver> Cx<'_, D> {
     /// Forwards 100, 102 and 103 to clients that know them; the final response follows.
     fn forward_interim(&mut self, stream: &mut Stream) {
         if let Some(client) = stream.client {
-            let frontend = self.running.proxy(stream.frontend);
+            let frontend = self.runtime_config.proxy(stream.frontend);
             let spelling = self
-                .running
+                .runtime_config
                 .spelling(frontend.options.h1_case_adjust_bogus_client);
             let links = &mut self.core.links;
             // The hold below stops an HTTP/1 server. The streams of an HTTP/2 server share its
@@ -144,7 +144,7 @@ impl<D: Driver> Cx<'_, D> {
                 links.await_turn(client);
                 links.hold(self.io, server, crate::link::Hold::Peer);
                 stream.deadlines.server_ms = net::timers::NEVER_MS;
-                self.expect_client(stream, stream.client_ms(self.running));
+                self.expect_client(stream, stream.client_ms(self.runtime_config));
             }
         }
         stream.response.clear();
@@ -170,7 +170,7 @@ impl<D: Driver> Cx<'_, D> {
             None => framing,
             Some(_) => self.begin_compression(stream, framing),
         };
-        let options = &self.running.proxy(stream.frontend).options;
+        let options = &self.runtime_config.proxy(stream.frontend).options;
         stream.down.drops_trailers = options.http_drop_response_trailers;
         self.send_response_head(stream, framing);
         self.log_at(stream, LogOrigin::Response);
@@ -184,7 +184,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Serialises the head of the stream's response and sends it.
     pub(super) fn send_response_head(&mut self, stream: &mut Stream, framing: Framing) {
-        let frontend = self.running.proxy(stream.frontend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
         let how = Answered {
             framing,
             close: stream.close_client
@@ -196,7 +196,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = stream.client else { return };
         stream.answered = true;
         let spelling = self
-            .running
+            .runtime_config
             .spelling(frontend.options.h1_case_adjust_bogus_client);
         let links = &mut self.core.links;
         let wire = links.send_response(self.io, client, &mut stream.response, how, spelling);

@@ -22,10 +22,10 @@ impl<D: Driver> Cx<'_, D> {
     /// failure, all of the request was kept and tries are left. Returns whether it does.
     pub fn retry(&mut self, stream: &mut Stream, failure: Failure) -> bool {
         let may = stream.replay.retriable && stream.up.done && !stream.answered;
-        if !may || stream.route.tries >= stream.retries_max(self.running) {
+        if !may || stream.route.tries >= stream.retries_max(self.runtime_config) {
             return false;
         }
-        let events = &self.running.proxy(stream.backend).retry_on;
+        let events = &self.runtime_config.proxy(stream.backend).retry_on;
         let wanted = match failure {
             Failure::Empty => events.empty_response,
             Failure::Junk => events.junk_response,

@@ -28,7 +28,7 @@ impl<D: Driver> Cx<'_, D> {
         if !self.restrict_names(stream, proxy) {
             return Step::Wait;
         }
-        if self.running.takes_early_data {
+        if self.runtime_config.takes_early_data {
             self.mark_early_data(stream);
         }
         if self.asks_statistics(stream, proxy) {
@@ -74,7 +74,7 @@ impl<D: Driver> Cx<'_, D> {
         set: RuleSet,
         rules: Rules,
     ) -> Outcome {
-        if set.rules(self.running.proxy(proxy)).is_empty() {
+        if set.rules(self.runtime_config.proxy(proxy)).is_empty() {
             Outcome::Continue
         } else {
             self.run_rules(stream, proxy, set, rules)
@@ -101,9 +101,9 @@ impl<D: Driver> Cx<'_, D> {
         if !self.core.rules.has_interim() {
             return;
         }
-        let frontend = self.running.proxy(stream.frontend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
         let spelling = self
-            .running
+            .runtime_config
             .spelling(frontend.options.h1_case_adjust_bogus_client);
         let core = &mut *self.core;
         core.rules.take_interim(|hints| {
@@ -136,7 +136,7 @@ impl<D: Driver> Cx<'_, D> {
         self.tell_end(stream, end);
         match end {
             End::Answer(set, rule) => {
-                let reply = crate::rules::reply_of(self.running, set, rule);
+                let reply = crate::rules::reply_of(self.runtime_config, set, rule);
                 if let Some(reply) = reply {
                     self.reply(stream, reply);
                 }
@@ -146,7 +146,7 @@ impl<D: Driver> Cx<'_, D> {
             End::Service(service) => self.use_service(stream, service),
             End::Tarpit(rule) => {
                 self.trace(stream, Event::HttpTarpitRequest);
-                let wait_ms = stream.tarpit_ms(self.running);
+                let wait_ms = stream.tarpit_ms(self.runtime_config);
                 self.expect_end_of_wait(stream, wait_ms);
                 return stream.go(Phase::Tarpit(rule));
             }
@@ -208,10 +208,13 @@ impl<D: Driver> Cx<'_, D> {
         ];
         self.trace_all(stream, events);
         let resumed = rules.waits.map(|(rule, _)| rule.proxy);
-        if self.running.has_tables && resumed.is_none() {
+        if self.runtime_config.has_tables && resumed.is_none() {
             self.stick_response(stream);
         }
-        let content = &self.running.proxy(stream.backend).tcp_response_content;
+        let content = &self
+            .runtime_config
+            .proxy(stream.backend)
+            .tcp_response_content;
         if !content.is_empty()
             && resumed.is_none()
             && let Err(step) = self.response_content(stream)
@@ -236,12 +239,12 @@ impl<D: Driver> Cx<'_, D> {
             if let (RuleWait::Pause { .. }, ServerEnd::Link(server)) = (wait, &stream.server) {
                 self.core.links.release(self.io, *server, Hold::Rule);
                 if !stream.down.came {
-                    self.expect_server(stream, stream.server_ms(self.running));
+                    self.expect_server(stream, stream.server_ms(self.runtime_config));
                 }
             }
         }
-        if crate::persist::watches_responses(self.running, stream)
-            && self.with_eval(stream, crate::persist::response_cookies) == Some(false)
+        if crate::persistence::watches_responses(self.runtime_config, stream)
+            && self.with_eval(stream, crate::persistence::response_cookies) == Some(false)
         {
             self.end_server_after(stream);
             self.fail(stream, Cause::CacheableCookies);

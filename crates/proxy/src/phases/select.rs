@@ -58,7 +58,7 @@ impl<D: Driver> Cx<'_, D> {
         if most == 0 || shared.servers.waiting(server) < most {
             return Choice::Full(Some(server));
         }
-        let options = &self.running.proxy(stream.backend).options;
+        let options = &self.runtime_config.proxy(stream.backend).options;
         if options.redispatch.is_none() || stream.route.persist.forced {
             return Choice::QueueFull;
         }
@@ -77,7 +77,7 @@ impl<D: Driver> Cx<'_, D> {
         } else {
             None
         };
-        let proxy = self.running.proxy(backend);
+        let proxy = self.runtime_config.proxy(backend);
         if proxy.options.prefer_last_server
             && key.is_none()
             && let Some(server) = self.last_server(stream)
@@ -88,7 +88,7 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         let avoid = stream.route.avoid;
         let view = View {
-            running: self.running,
+            runtime_config: self.runtime_config,
             servers: self.servers,
             ambient: &core.ambient,
         };
@@ -98,9 +98,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The hash of the key that binds this request to a server.
     fn hash_key(&mut self, stream: &mut Stream) -> Option<u32> {
-        let hash_type = self.running.proxy(stream.backend).hash_type;
+        let hash_type = self.runtime_config.proxy(stream.backend).hash_type;
         self.with_eval(stream, |eval, stream| {
-            hash_key(eval.running, stream, eval.session, |expr, out| {
+            hash_key(eval.runtime_config, stream, eval.session, |expr, out| {
                 eval.with_scope(stream, true, |scope| {
                     if hash_type.function == HashFunction::None {
                         expr.append_text(scope, out);
@@ -120,7 +120,7 @@ impl<D: Driver> Cx<'_, D> {
         let kept = core.links.client(stream.client?)?.kept.last()?;
         let server = core.links.server(*kept)?.server;
         let view = View {
-            running: self.running,
+            runtime_config: self.runtime_config,
             servers: self.servers,
             ambient: &core.ambient,
         };
@@ -135,7 +135,7 @@ impl<D: Driver> Cx<'_, D> {
             return Some(Choice::Server(placement));
         }
         let waiting = shared.servers.waiting(server);
-        let proxy = self.running.proxy(stream.backend);
+        let proxy = self.runtime_config.proxy(stream.backend);
         let most = self.servers.at(server).maxqueue;
         let is_worth_it = proxy.max_keep_alive_queue.is_none_or(|max| waiting < max);
         (is_worth_it && (most == 0 || waiting < most)).then_some(Choice::Full(Some(server)))
@@ -159,7 +159,7 @@ impl<D: Driver> Cx<'_, D> {
             server,
         };
         let ticket = shared.wait_for_slot(arrival, &mut |worker| self.io.wake(worker));
-        self.expect_end_of_wait(stream, stream.queue_ms(self.running));
+        self.expect_end_of_wait(stream, stream.queue_ms(self.runtime_config));
         stream.go(Phase::Queue(ticket))
     }
 
@@ -218,15 +218,15 @@ impl<D: Driver> Cx<'_, D> {
     /// many tries, or only for the last one; at once where nothing binds the request to this
     /// server, or where the server is down.
     pub(super) fn may_redispatch(&mut self, stream: &Stream) -> bool {
-        let running = self.running;
-        let proxy = running.proxy(stream.backend);
+        let runtime_config = self.runtime_config;
+        let proxy = runtime_config.proxy(stream.backend);
         let Some(interval) = proxy.options.redispatch else {
             return false;
         };
         let core = &mut *self.core;
         let (route, backend) = (&stream.route, stream.backend);
         let view = View {
-            running,
+            runtime_config,
             servers: self.servers,
             ambient: &core.ambient,
         };
@@ -238,7 +238,7 @@ impl<D: Driver> Cx<'_, D> {
         let is_down = route.target.is_some_and(|server| !servers.is_up(server));
         let every = match i64::from(interval) {
             every if every > 0 => every,
-            before_last => i64::from(stream.retries_max(running)) + 1 + before_last,
+            before_last => i64::from(stream.retries_max(runtime_config)) + 1 + before_last,
         };
         let due = every > 0 && i64::from(route.tries) % every == 0;
         is_down || due || (!route.persist.direct && !core.backends.sticks(backend))

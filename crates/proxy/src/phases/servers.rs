@@ -78,7 +78,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         entry.mux.set_stream(None);
-        entry.slim();
+        entry.release_spare();
         let Some(server) = self.core.links.server_mut(link) else {
             return;
         };
@@ -102,7 +102,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(client) = keeper.and_then(|keeper| self.core.links.client_mut(keeper)) else {
             return self.close_server(link);
         };
-        let max = self.running.proxy(stream.frontend).session_srv_conns_max;
+        let max = self
+            .runtime_config
+            .proxy(stream.frontend)
+            .session_srv_conns_max;
         if client.kept.len() >= max as usize {
             return self.close_server(link);
         }
@@ -122,7 +125,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let backend = server.server.backend;
-        let abort = self.running.proxy(backend).options.nolinger;
+        let abort = self.runtime_config.proxy(backend).options.nolinger;
         self.core.links.close(self.io, link, abort);
         self.forget_server(link);
     }

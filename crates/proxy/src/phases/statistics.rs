@@ -15,7 +15,7 @@ use crate::shared::{
     Admin, Cause as ChangeCause, Checker, FrontCount, OpState, ServerChange, ServerView, Shared,
 };
 use crate::statistics::export::{self, Export, Wanted};
-use crate::statistics::made::{Dump, Form, Made, Maker};
+use crate::statistics::generated_body::{Dump, Form, GeneratedBody, Maker};
 use crate::statistics::request::{self, Asked};
 use crate::stream::{RuleWait, Rules, Step, Stream};
 
@@ -38,7 +38,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Whether a request is for the statistics page of this proxy. Most proxies have none.
     #[inline(always)]
     pub(super) fn asks_statistics(&self, stream: &Stream, proxy: ProxyId) -> bool {
-        match &self.running.proxy(proxy).stats {
+        match &self.runtime_config.proxy(proxy).stats {
             None => false,
             Some(page) => is_for_page(page, stream),
         }
@@ -51,8 +51,8 @@ impl<D: Driver> Cx<'_, D> {
         proxy: ProxyId,
         resumed: bool,
     ) -> Step {
-        let running = self.running;
-        let Some(page) = running.proxy(proxy).stats.as_deref() else {
+        let runtime_config = self.runtime_config;
+        let Some(page) = runtime_config.proxy(proxy).stats.as_deref() else {
             return Step::Wait;
         };
         match self.http_rules(stream, proxy, RuleSet::Statistics, Rules::default()) {
@@ -77,15 +77,17 @@ impl<D: Driver> Cx<'_, D> {
         let asked = Asked::of(&target[page.uri.len()..]);
         let is_admin = self.is_admin(stream, page);
         if stream.txn.method == Method::Post {
-            let enough = stream.up.is_here(&stream.request, running.bufsize(), None);
+            let enough = stream
+                .up
+                .is_here(&stream.request, runtime_config.bufsize(), None);
             if is_admin && !enough {
-                let timeout_ms = running.timeouts(stream.frontend).http_request;
+                let timeout_ms = runtime_config.timeouts(stream.frontend).http_request;
                 return self.wait_for(
                     stream,
                     Waiting {
                         rule: RuleId {
                             proxy,
-                            place: RuleSet::Request.rules(running.proxy(proxy)).len(),
+                            place: RuleSet::Request.rules(runtime_config.proxy(proxy)).len(),
                         },
                         wait: RuleWait::Body,
                         time_ms: (!resumed).then_some(timeout_ms),
@@ -165,8 +167,8 @@ impl<D: Driver> Cx<'_, D> {
     /// sent at once where it is small.
     fn make(&mut self, stream: &mut Stream, maker: Maker) {
         stream.txn.status = 200;
-        let mut made = Made::new(maker);
-        made.make(self.running, &self.core.ambient.shared, self.now());
+        let mut made = GeneratedBody::new(maker);
+        made.make(self.runtime_config, &self.core.ambient.shared, self.now());
         let body = match made.into_whole() {
             Ok(whole) => Body::Made(whole),
             Err(made) => Body::Growing(Box::new(made)),
@@ -196,7 +198,7 @@ impl<D: Driver> Cx<'_, D> {
                 **name == *proxy.name.as_bytes() || (**name == *b"." && ProxyId::at(place) == own)
             })
         };
-        let proxies = self.running.config.proxies.iter().enumerate();
+        let proxies = self.runtime_config.config.proxies.iter().enumerate();
         Some(proxies.map(is_in).collect())
     }
 
@@ -237,7 +239,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(action) = request::action(&stream.up.waiting) else {
             return Outcome::BadParameters;
         };
-        let proxies = &self.running.config.proxies;
+        let proxies = &self.runtime_config.config.proxies;
         let number: Option<u32> = action
             .backend
             .strip_prefix('#')

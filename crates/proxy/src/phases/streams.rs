@@ -10,7 +10,7 @@ use crate::link::Hold;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Linger;
 use crate::link::mux::h2::Sending;
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -32,7 +32,7 @@ impl<D: Driver> Cx<'_, D> {
         end.drains = true;
         self.core.links.consumed(self.io, link, unused);
         if let Some(client) = self.core.links.client(link) {
-            let timeout_ms = self.running.timeouts(client.frontend()).client;
+            let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
             self.set_link_deadline(link, deadline(self.now(), timeout_ms));
         }
     }
@@ -66,7 +66,10 @@ impl<D: Driver> Cx<'_, D> {
         let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
-            let wait_ms = self.running.timeouts(client.frontend()).http_keep_alive;
+            let wait_ms = self
+                .runtime_config
+                .timeouts(client.frontend())
+                .http_keep_alive;
             let wait_ms = if is_stopping {
                 wait_ms.min(DRAIN_IDLE_MS)
             } else {

@@ -9,7 +9,7 @@ use sample::table_key;
 use tables::{Data, Event, ServerKey, Table};
 
 use super::{Cause, Cx};
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::{LinkId, ServerId};
 use crate::shared::ServerRecord;
 use crate::stream::{Binding, Phase, Stick, Stream};
@@ -22,7 +22,7 @@ impl<D: Driver> Cx<'_, D> {
     /// is one branch.
     #[inline(always)]
     pub(super) fn tell_tables(&self, stream: &Stream, event: Event) {
-        if self.running.has_tables {
+        if self.runtime_config.has_tables {
             self.tell_tracked(stream, event);
         }
     }
@@ -50,10 +50,10 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts by the server's status.
     pub(super) fn tell_status(&self, stream: &Stream, status: u16) {
-        if !self.running.has_tables {
+        if !self.runtime_config.has_tables {
             return;
         }
-        let counted = &self.running.config.global.counted_statuses;
+        let counted = &self.runtime_config.config.global.counted_statuses;
         if counted.errors.has(status) {
             self.tell_tracked(stream, Event::ClientError);
         }
@@ -97,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `stick on|match|store-request`: binds the request to the remembered server unless it is
     /// bound already. Keys to store are kept until the server is known.
     pub(super) fn stick_request(&mut self, stream: &mut Stream) {
-        let rules = &self.running.proxy(stream.backend).stick_request;
+        let rules = &self.runtime_config.proxy(stream.backend).stick_request;
         self.with_eval(stream, |eval, stream| {
             for rule in rules {
                 // Only the first key is stored in each table.
@@ -111,7 +111,7 @@ impl<D: Driver> Cx<'_, D> {
                 if rule.matches
                     && let Some(server) = remembered(eval, stream, &rule.table, &key)
                     && stream.route.target.is_none()
-                    && crate::persist::may_bind(eval, stream, server, true)
+                    && crate::persistence::may_bind(eval, stream, server, true)
                 {
                     stream.bind(server, Binding::StickTable);
                 }
@@ -125,7 +125,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `stick store-response`; then stores the server under all kept keys.
     #[inline(never)]
     pub(super) fn stick_response(&mut self, stream: &mut Stream) {
-        let rules = &self.running.proxy(stream.backend).stick_response;
+        let rules = &self.runtime_config.proxy(stream.backend).stick_response;
         if rules.is_empty() && stream.sticks.is_empty() {
             return;
         }

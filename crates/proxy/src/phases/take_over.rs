@@ -13,8 +13,8 @@ use crate::ids::{LinkId, ServerId};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Back;
 use crate::link::{Role, Secure, Server};
-use crate::running::deadline;
-use crate::shared::{Count, Letter, ServerRecord, StreamRef, Wish};
+use crate::runtime_config::deadline;
+use crate::shared::{Count, IdleConnRequest, ServerRecord, StreamRef, WorkerMessage};
 use crate::stream::{Phase, Stream};
 
 /// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new
@@ -44,11 +44,11 @@ impl<D: Driver> Cx<'_, D> {
         name: &[u8],
     ) -> bool {
         let route = &stream.route;
-        let may = self.running.shares_idle && stream.txn.is_http;
+        let may = self.runtime_config.shares_idle && stream.txn.is_http;
         if !may || route.fresh_only || route.asked_others {
             return false;
         }
-        let reuse = self.running.proxy(stream.backend).http_reuse;
+        let reuse = self.runtime_config.proxy(stream.backend).http_reuse;
         let Some(proven_only) = crate::backend::proven_only(reuse, stream.txn.first_request) else {
             return false;
         };
@@ -60,7 +60,7 @@ impl<D: Driver> Cx<'_, D> {
             return false;
         };
         stream.route.asked_others = true;
-        let wish = Wish {
+        let wish = IdleConnRequest {
             stream: StreamRef {
                 worker,
                 place: stream.id.0,
@@ -70,7 +70,7 @@ impl<D: Driver> Cx<'_, D> {
             proven_only,
             name: name.into(),
         };
-        shared.post_letter(other, Letter::Wish(wish), &mut |worker| {
+        shared.post_letter(other, WorkerMessage::IdleConnRequest(wish), &mut |worker| {
             self.io.wake(worker)
         });
         self.expect_end_of_wait(stream, TAKE_OVER_MS);
@@ -78,9 +78,9 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Another worker asks for an idle connection: sends it one, or none.
-    pub fn grant_wish(&mut self, wish: &Wish) {
+    pub fn grant_wish(&mut self, wish: &IdleConnRequest) {
         let connection = self.give_up_idle(wish);
-        let letter = Letter::Answer {
+        let letter = WorkerMessage::Answer {
             stream: wish.stream,
             connection,
         };
@@ -90,7 +90,7 @@ impl<D: Driver> Cx<'_, D> {
         });
     }
 
-    fn give_up_idle(&mut self, wish: &Wish) -> Option<Parcel> {
+    fn give_up_idle(&mut self, wish: &IdleConnRequest) -> Option<Parcel> {
         let core = &mut *self.core;
         let id = core.backends.find_idle(&core.links, wish)?;
         let link = core.links.get(id)?;

@@ -6,7 +6,7 @@ use net::timers::NEVER_MS;
 use super::Cx;
 use crate::ids::LinkId;
 use crate::link::Hold;
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
 impl<D: Driver> Cx<'_, D> {
@@ -16,12 +16,12 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         };
         self.trace_server(stream);
-        if self.running.has_tables && !stream.txn.is_http {
+        if self.runtime_config.has_tables && !stream.txn.is_http {
             self.stick_response(stream);
         }
         self.core.links.open_tunnel(server);
         let inspects = !self
-            .running
+            .runtime_config
             .proxy(stream.backend)
             .tcp_response_content
             .is_empty();
@@ -75,7 +75,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Bytes were forwarded to the server (`up`) or to the client.
     pub(super) fn tunnel_moved(&mut self, stream: &mut Stream, up: bool) {
-        let options = |proxy| &self.running.proxy(proxy).options;
+        let options = |proxy| &self.runtime_config.proxy(proxy).options;
         if up {
             let independent = options(stream.backend).independent_streams;
             self.tunnel_deadlines(stream, (true, !independent));
@@ -93,11 +93,11 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let now = self.now();
-        let running = self.running;
-        let front = running.timeouts(stream.frontend);
-        let back = running.timeouts(stream.backend);
+        let runtime_config = self.runtime_config;
+        let front = runtime_config.timeouts(stream.frontend);
+        let back = runtime_config.timeouts(stream.backend);
         let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
-        let tunnel_ms = stream.tunnel_ms(running);
+        let tunnel_ms = stream.tunnel_ms(runtime_config);
         let whole = (both && tunnel_ms != NEVER_MS).then_some(tunnel_ms);
         let half = tunnel.client_ended || tunnel.server_ended;
         let pick = |plain: u64, fin: u64| {
@@ -108,11 +108,11 @@ impl<D: Driver> Cx<'_, D> {
             }
         };
         if of_client {
-            let timeout_ms = pick(stream.client_ms(running), front.client_fin);
+            let timeout_ms = pick(stream.client_ms(runtime_config), front.client_fin);
             stream.deadlines.client_ms = deadline(now, timeout_ms);
         }
         if of_server {
-            let timeout_ms = pick(stream.server_ms(running), back.server_fin);
+            let timeout_ms = pick(stream.server_ms(runtime_config), back.server_fin);
             stream.deadlines.server_ms = deadline(now, timeout_ms);
         }
         self.set_timer(stream);

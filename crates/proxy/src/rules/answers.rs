@@ -9,7 +9,7 @@ use sample::LogFormat;
 
 use super::Cx;
 use super::status::begin_response;
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::stream::Stream;
 
 impl Cx<'_> {

@@ -15,7 +15,7 @@ impl Cx<'_> {
         proxy: ProxyId,
         switch: &BandwidthSwitch,
     ) {
-        let limits = &self.eval().running.proxy(proxy).bandwidth_limits;
+        let limits = &self.eval().runtime_config.proxy(proxy).bandwidth_limits;
         let Some(filter) = limits.get(switch.limit) else {
             return;
         };

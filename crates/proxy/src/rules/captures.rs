@@ -41,7 +41,7 @@ impl Cx<'_> {
         expr: &sample::Expr,
         slot: usize,
     ) {
-        let frontend = self.eval().running.proxy(stream.frontend);
+        let frontend = self.eval().runtime_config.proxy(stream.frontend);
         let lines = if !of_response {
             &frontend.capture_request
         } else {

@@ -33,8 +33,8 @@ pub(crate) enum Fate {
 impl Cx<'_> {
     /// Executes one HTTP rule if its condition holds.
     pub fn http_rule_alone(&mut self, stream: &mut Stream, (set, rule): (RuleSet, RuleId)) -> Fate {
-        let running = self.scene.eval.running;
-        let rules = &set.rules(running.proxy(rule.proxy))[rule.place..];
+        let runtime_config = self.scene.eval.runtime_config;
+        let rules = &set.rules(runtime_config.proxy(rule.proxy))[rule.place..];
         let condition = rules[0].condition.as_ref();
         if condition.is_some_and(|condition| !self.eval().holds(stream, condition)) {
             return Fate::Skipped;

@@ -29,7 +29,7 @@ impl Cx<'_> {
     /// Whether the head of a message may grow by `more` bytes: the received part of its body takes
     /// the rest of the buffer, except for `tune.maxrewrite` bytes (manual §3.2).
     pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
-        let tune = &self.eval().running.config.global.tune;
+        let tune = &self.eval().runtime_config.config.global.tune;
         let (head, body) = if !set.is_response() {
             (&stream.request, &stream.up)
         } else {
@@ -117,7 +117,7 @@ impl Cx<'_> {
         self.eval()
             .render(stream, &rewrite.with.format, &mut template);
         let matcher = self.memory.take_matcher(&rewrite.with);
-        let bytes_max = self.eval().running.config.global.tune.bufsize_bytes;
+        let bytes_max = self.eval().runtime_config.config.global.tune.bufsize_bytes;
         let replace = |value: &[u8], out: &mut Vec<u8>| {
             let found = matcher.captures(value)?;
             Some(expand(&template, &found, out, bytes_max))
@@ -188,7 +188,7 @@ impl Cx<'_> {
                 Flow::Failed(500)
             }
         };
-        let fields_max = self.eval().running.limits().fields_max;
+        let fields_max = self.eval().runtime_config.limits().fields_max;
         let mut rest = list;
         while !rest.is_empty() {
             let Some(name) = counted(&mut rest) else {

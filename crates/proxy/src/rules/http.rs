@@ -9,7 +9,7 @@ use telemetry::program::Direction;
 
 use super::{Cx, End, RuleSet, Waiting};
 use crate::ids::{ProxyId, RuleId};
-use crate::running::{Running, deadline};
+use crate::runtime_config::{RuntimeConfig, deadline};
 use crate::stream::{RuleWait, Stream};
 
 /// The longest pause that an expression may ask for, milliseconds: HAProxy's longest time.
@@ -49,8 +49,8 @@ impl<'a> Cx<'a> {
         set: RuleSet,
         resumed: Option<(RuleId, RuleWait)>,
     ) -> Outcome {
-        let running: &'a Running = self.scene.eval.running;
-        let rules = set.rules(running.proxy(proxy));
+        let runtime_config: &'a RuntimeConfig = self.scene.eval.runtime_config;
+        let rules = set.rules(runtime_config.proxy(proxy));
         let resumed = resumed.filter(|(rule, _)| rule.proxy == proxy);
         let from = resumed.map_or(0, |(rule, _)| rule.place);
         match resumed {
@@ -271,13 +271,13 @@ impl<'a> Cx<'a> {
             HttpAction::Deny(_) => {
                 if set == RuleSet::Request {
                     // Cookies of a denied request are logged too.
-                    crate::persist::request_cookies(&mut self.scene.eval, stream);
+                    crate::persistence::request_cookies(&mut self.scene.eval, stream);
                 }
                 self.decided(stream, b'P', set);
                 return Flow::End(End::Answer(set, rule));
             }
             HttpAction::Tarpit(_) => {
-                crate::persist::request_cookies(&mut self.scene.eval, stream);
+                crate::persistence::request_cookies(&mut self.scene.eval, stream);
                 return Flow::End(End::Tarpit(rule));
             }
             HttpAction::Reject => {
@@ -313,7 +313,7 @@ impl<'a> Cx<'a> {
 
     /// Whether enough of a body has been received (manual §4.4 wait-for-body).
     fn body_is_here(&self, stream: &Stream, set: RuleSet, enough: Option<usize>) -> bool {
-        let bufsize = self.eval().running.bufsize();
+        let bufsize = self.eval().runtime_config.bufsize();
         if !set.is_response() {
             stream.up.is_here(&stream.request, bufsize, enough)
         } else {
@@ -336,7 +336,7 @@ impl<'a> Cx<'a> {
             }
             Some(wait) => Flow::Wait(wait, None),
             None => {
-                let time_ms = eval.running.timeouts(stream.frontend).client_hs;
+                let time_ms = eval.runtime_config.timeouts(stream.frontend).client_hs;
                 let until_ms = deadline(eval.now, time_ms);
                 Flow::Wait(RuleWait::Handshake { until_ms }, Some(time_ms))
             }

@@ -25,10 +25,10 @@ use std::sync::Arc;
 use config::model::{HttpAction, HttpRule, Reply, Service};
 use sample::LogOrigin;
 
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::RuleId;
 use crate::logging::Scene;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::RuleWait;
 use crate::tracing;
 pub(crate) use explain::Fate;
@@ -116,8 +116,14 @@ pub(crate) enum End {
 }
 
 /// The response that a rule defines; none if it defines none.
-pub(crate) fn reply_of(running: &Running, set: RuleSet, rule: RuleId) -> Option<&Reply> {
-    let rule = set.rules(running.proxy(rule.proxy)).get(rule.place)?;
+pub(crate) fn reply_of(
+    runtime_config: &RuntimeConfig,
+    set: RuleSet,
+    rule: RuleId,
+) -> Option<&Reply> {
+    let rule = set
+        .rules(runtime_config.proxy(rule.proxy))
+        .get(rule.place)?;
     match &rule.action {
         HttpAction::Return(reply) | HttpAction::Deny(reply) | HttpAction::Tarpit(reply) => {
             Some(reply)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config::model::{TableAction, TableNumber};
 use net::Now;
 use sample::{Scope, Value, table_key};
-use tables::{Data, Entry, Event, General, Held, Table};
+use tables::{Data, Entry, EntryRef, Event, General, Table};
 
 use super::Cx;
 use crate::stream::Stream;
@@ -114,7 +114,7 @@ impl Cx<'_> {
         }
     }
 
-    fn session_tracks(&self, counter: usize) -> Option<&Held> {
+    fn session_tracks(&self, counter: usize) -> Option<&EntryRef> {
         self.eval().session.tracked.get(counter)
     }
 
@@ -138,7 +138,7 @@ impl Cx<'_> {
     fn late(&self, stream: &Stream) -> impl Iterator<Item = Event> + use<> {
         let is_http = stream.txn.is_http && !stream.phase.inspects_request();
         let is_answered = is_http && stream.phase.is_answered();
-        let counted = &self.eval().running.config.global.counted_statuses;
+        let counted = &self.eval().runtime_config.config.global.counted_statuses;
         let status = stream.txn.status;
         let events = [
             (is_http, Event::Request),
@@ -157,7 +157,7 @@ impl Cx<'_> {
 }
 
 /// A reference to the entry of a key.
-pub(super) fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<Held> {
+pub(super) fn hold(key: Value<'_>, table: &Arc<Table>, now: Now) -> Option<EntryRef> {
     table_key::with_key(key, table.definition(), |key| table.hold(key, now.ms()))?
 }
 

@@ -78,7 +78,7 @@ impl Cx<'_> {
             let mut template = std::mem::take(self.scene.eval.text);
             let mut out = std::mem::take(&mut self.memory.rewritten);
             self.eval().render(stream, &rewrite.format, &mut template);
-            let bytes_max = self.eval().running.config.global.tune.bufsize_bytes;
+            let bytes_max = self.eval().runtime_config.config.global.tune.bufsize_bytes;
             fits = expand(&template, &found, &mut out, bytes_max)
                 && self.put_target(stream, part, &out);
             template.clear();

@@ -9,7 +9,7 @@ use telemetry::program::Direction;
 
 use super::{Cx, End};
 use crate::ids::ProxyId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::Stream;
 
 /// The outcome of the rules of a connection without a stream.
@@ -38,15 +38,15 @@ pub(crate) enum ContentOutcome {
 impl<'a> Cx<'a> {
     /// Runs `tcp-request connection`, right after the accept.
     pub fn connection_rules(&mut self, frontend: ProxyId) -> Verdict {
-        let running: &'a Running = self.scene.eval.running;
-        let rules = &running.proxy(frontend).tcp_request_connection;
+        let runtime_config: &'a RuntimeConfig = self.scene.eval.runtime_config;
+        let rules = &runtime_config.proxy(frontend).tcp_request_connection;
         self.bare_rules(frontend, rules, true)
     }
 
     /// Runs `tcp-request session`, after the PROXY header.
     pub fn session_rules(&mut self, frontend: ProxyId) -> Verdict {
-        let running: &'a Running = self.scene.eval.running;
-        let rules = &running.proxy(frontend).tcp_request_session;
+        let runtime_config: &'a RuntimeConfig = self.scene.eval.runtime_config;
+        let rules = &runtime_config.proxy(frontend).tcp_request_session;
         self.bare_rules(frontend, rules, false)
     }
 
@@ -112,8 +112,8 @@ impl<'a> Cx<'a> {
         proxy: ProxyId,
         last_chance: bool,
     ) -> ContentOutcome {
-        let running: &'a Running = self.scene.eval.running;
-        let rules = &running.proxy(proxy).tcp_request_content;
+        let runtime_config: &'a RuntimeConfig = self.scene.eval.runtime_config;
+        let rules = &runtime_config.proxy(proxy).tcp_request_content;
         self.stream_rules(stream, proxy, rules, Direction::Request, last_chance)
     }
 
@@ -123,9 +123,9 @@ impl<'a> Cx<'a> {
         stream: &mut Stream,
         last_chance: bool,
     ) -> ContentOutcome {
-        let running: &'a Running = self.scene.eval.running;
+        let runtime_config: &'a RuntimeConfig = self.scene.eval.runtime_config;
         let proxy = stream.backend;
-        let rules = &running.proxy(proxy).tcp_response_content;
+        let rules = &runtime_config.proxy(proxy).tcp_response_content;
         self.stream_rules(stream, proxy, rules, Direction::Response, last_chance)
     }
 

@@ -11,7 +11,7 @@ use crate::ids::ServerId;
 
 /// A request to another worker for an idle connection.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct IdleConnRequest {
     /// The stream that waits for it.
     pub stream: StreamRef,
     pub server: ServerId,
@@ -23,9 +23,9 @@ pub(crate) struct Wish {
 
 /// A message between workers about idle connections.
 #[derive(Debug)]
-pub(crate) enum Letter {
+pub(crate) enum WorkerMessage {
     /// A request for a connection.
-    Wish(Wish),
+    IdleConnRequest(IdleConnRequest),
     /// The answer: an idle connection to the server, or none.
     Answer {
         stream: StreamRef,
@@ -39,7 +39,7 @@ pub(crate) enum Letter {
 struct Mailbox {
     has_mail: AtomicBool,
     grants: Mutex<Vec<Grant>>,
-    letters: Mutex<Vec<Letter>>,
+    messages: Mutex<Vec<WorkerMessage>>,
     /// The worker has listeners that are paused because a limit is reached.
     rests: AtomicBool,
 }
@@ -48,7 +48,7 @@ struct Mailbox {
 #[derive(Debug)]
 pub(crate) struct Received {
     pub grants: Vec<Grant>,
-    pub letters: Vec<Letter>,
+    pub messages: Vec<WorkerMessage>,
 }
 
 /// The mailboxes of all workers.
@@ -81,10 +81,10 @@ impl Mail {
     }
 
     /// Posts a letter to a worker.
-    pub fn post_letter(&self, worker: WorkerId, letter: Letter) {
+    pub fn post_letter(&self, worker: WorkerId, letter: WorkerMessage) {
         let to = &self.boxes[worker.0 as usize];
-        let mut letters = to.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        letters.push(letter);
+        let mut messages = to.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        messages.push(letter);
         to.has_mail.store(true, Ordering::Release);
     }
 
@@ -102,10 +102,10 @@ impl Mail {
         // Messages that are posted from here on set it again.
         own.has_mail.store(false, Ordering::SeqCst);
         let mut grants = own.grants.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut letters = own.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = own.messages.lock().unwrap_or_else(PoisonError::into_inner);
         Received {
             grants: std::mem::take(&mut *grants),
-            letters: std::mem::take(&mut *letters),
+            messages: std::mem::take(&mut *messages),
         }
     }
 

@@ -38,12 +38,12 @@ use net::WorkerId;
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
 pub use health::{
-    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, HealthLevel, Herald,
-    Level, News, OpState, ServerView,
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, HealthLevel, Level,
+    OpState, ServerEvent, ServerEventSink, ServerView,
 };
 pub(crate) use health::{HealthCounter, Seen};
 pub(crate) use latency::{Measured, Whose};
-pub(crate) use mail::{Letter, Received, Wish};
+pub(crate) use mail::{IdleConnRequest, Received, WorkerMessage};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use records::{DeleteError, RenameError};
 pub(crate) use refused::{How, Message};
@@ -53,7 +53,7 @@ pub use servers::ServerChange;
 pub(crate) use servers::{BalancingWeights, Servers};
 pub use states::ServerLoad;
 pub use statistics::Activity;
-pub use switches::{Door, RateLimit};
+pub use switches::{FrontendState, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
 pub(crate) use tallies::{Class, FrontRow};
@@ -280,14 +280,15 @@ impl Shared {
 
     /// Whether a frontend accepts connections.
     #[must_use]
-    pub fn door(&self, frontend: usize) -> Door {
-        self.switches.door(ProxyId::at(frontend))
+    pub fn frontend_state(&self, frontend: usize) -> FrontendState {
+        self.switches.frontend_state(ProxyId::at(frontend))
     }
 
     /// Changes whether a frontend accepts connections. Workers notice at the next connection; those
     /// with paused listeners in their next round.
-    pub fn set_door(&self, frontend: usize, door: Door) {
-        self.switches.set_door(ProxyId::at(frontend), door);
+    pub fn set_frontend_state(&self, frontend: usize, state: FrontendState) {
+        self.switches
+            .set_frontend_state(ProxyId::at(frontend), state);
     }
 
     /// The limit of a rate per second; none for no limit.
@@ -504,7 +505,12 @@ impl Shared {
     }
 
     /// Posts a letter about idle connections to another worker.
-    pub(crate) fn post_letter(&self, worker: WorkerId, letter: Letter, wake: &mut impl Wake) {
+    pub(crate) fn post_letter(
+        &self,
+        worker: WorkerId,
+        letter: WorkerMessage,
+        wake: &mut impl Wake,
+    ) {
         self.mail.post_letter(worker, letter);
         wake.wake(worker);
     }

@@ -209,8 +209,8 @@ impl Shared {
     }
 
     fn tell_of_servers(&self) {
-        if let Some(herald) = self.health.herald() {
-            herald.servers_changed();
+        if let Some(event_sink) = self.health.event_sink() {
+            event_sink.servers_changed();
         }
     }
 

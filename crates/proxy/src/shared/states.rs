@@ -6,8 +6,8 @@ use config::model::CheckResult;
 use net::WorkerId;
 
 use super::health::{
-    self, Admin, BackendView, Cause, CheckOutcome, CheckPlan, Checker, HealthCounter, Herald,
-    Level, News, OpState, Place, Seen, ServerView,
+    self, Admin, BackendView, Cause, CheckOutcome, CheckPlan, Checker, HealthCounter, Level,
+    OpState, Place, Seen, ServerEvent, ServerEventSink, ServerView,
 };
 use super::{Count, ServerChange, Shared, Wake, servers};
 use crate::engine::Killed;
@@ -34,8 +34,8 @@ pub struct ServerLoad {
 
 impl Shared {
     /// Sets the receiver of changes of servers.
-    pub fn set_herald(&self, herald: Arc<dyn Herald>) {
-        self.health.set_herald(herald);
+    pub fn set_event_sink(&self, event_sink: Arc<dyn ServerEventSink>) {
+        self.health.set_event_sink(event_sink);
     }
 
     /// Writes the initial state of all servers for the data path.
@@ -91,8 +91,8 @@ impl Shared {
                 }
                 ServerChange::Checks(checker, on) => {
                     states.enable_check(id, checker, on);
-                    if let Some(herald) = self.health.herald() {
-                        herald.reschedule(backend, server);
+                    if let Some(event_sink) = self.health.event_sink() {
+                        event_sink.reschedule(backend, server);
                     }
                 }
                 ServerChange::Weight(weight) => states.set_weight(id, weight),
@@ -106,8 +106,8 @@ impl Shared {
 
     /// Ends the streams of a server at a user's request.
     pub(crate) fn kill_sessions(&self, backend: usize, server: usize) {
-        if let Some(herald) = self.health.herald() {
-            herald.end_streams(Killed::Server(backend, server));
+        if let Some(event_sink) = self.health.event_sink() {
+            event_sink.end_streams(Killed::Server(backend, server));
         }
     }
 
@@ -161,8 +161,8 @@ impl Shared {
         if let Some(errors) = self.servers.observed(server, seen) {
             let woken = self.change_states(|states| states.observed(server, errors, seen));
             woken.into_iter().for_each(|worker| wake.wake(worker));
-            if let Some(herald) = self.health.herald() {
-                herald.reschedule(server.backend.place(), server.place());
+            if let Some(event_sink) = self.health.event_sink() {
+                event_sink.reschedule(server.backend.place(), server.place());
             }
         }
     }
@@ -304,16 +304,16 @@ impl Shared {
             woken.extend(self.workers());
         }
         self.post(grants, &mut |worker| woken.push(worker));
-        let Some(herald) = self.health.herald() else {
+        let Some(event_sink) = self.health.event_sink() else {
             return;
         };
         let backend = server.backend.place();
         let is_out = matches!(states.place(server), Place::Out { .. });
         if states.of(server).state == OpState::Starting || is_out {
-            herald.reschedule(backend, server.place());
+            event_sink.reschedule(backend, server.place());
         }
         for other in transition.ends_sessions_of {
-            herald.end_streams(Killed::ServerDown(backend, other.place()));
+            event_sink.end_streams(Killed::ServerDown(backend, other.place()));
         }
         if let Some(message) = transition.message {
             let mut text = message.text;
@@ -323,7 +323,7 @@ impl Shared {
                 numbers.append(&mut text, sessions, requeued, waiting);
             }
             text.push('.');
-            herald.tell(&News {
+            event_sink.tell(&ServerEvent {
                 backend,
                 server: Some(server.place()),
                 level: message.level,
@@ -334,7 +334,7 @@ impl Shared {
         if transition.backend_is_down {
             let of = states.backend(server.backend);
             let (kind, name) = (of.kind, &of.name);
-            herald.tell(&News {
+            event_sink.tell(&ServerEvent {
                 backend,
                 server: None,
                 level: Level::Emergency,

@@ -9,7 +9,7 @@ use crate::ids::ProxyId;
 
 /// Whether a frontend accepts connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum FrontendState {
     /// It accepts connections.
     Open,
     /// It accepts none for now.
@@ -31,8 +31,8 @@ pub enum RateLimit {
 
 #[derive(Debug, Default)]
 struct ProxySwitches {
-    /// [`Door`] as a number.
-    door: AtomicU8,
+    /// [`FrontendState`] as a number.
+    state: AtomicU8,
     is_unpublished: AtomicBool,
     is_deleted: AtomicBool,
 }
@@ -54,7 +54,7 @@ impl Switches {
     pub fn new(config: &Config) -> Switches {
         let global = &config.global;
         let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
-            door: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
+            state: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
             is_unpublished: AtomicBool::new(proxy.unpublished),
             // A reserved place is not a backend before it has a name.
             is_deleted: AtomicBool::new(proxy.reserve_of.is_some()),
@@ -71,27 +71,27 @@ impl Switches {
         &self.proxies[proxy.place()]
     }
 
-    pub fn door(&self, frontend: ProxyId) -> Door {
-        match self.of(frontend).door.load(Ordering::Acquire) {
-            OPEN => Door::Open,
-            PAUSED => Door::Paused,
-            _ => Door::Closed,
+    pub fn frontend_state(&self, frontend: ProxyId) -> FrontendState {
+        match self.of(frontend).state.load(Ordering::Acquire) {
+            OPEN => FrontendState::Open,
+            PAUSED => FrontendState::Paused,
+            _ => FrontendState::Closed,
         }
     }
 
-    pub fn set_door(&self, frontend: ProxyId, door: Door) {
-        let door = match door {
-            Door::Open => OPEN,
-            Door::Paused => PAUSED,
-            Door::Closed => CLOSED,
+    pub fn set_frontend_state(&self, frontend: ProxyId, state: FrontendState) {
+        let state = match state {
+            FrontendState::Open => OPEN,
+            FrontendState::Paused => PAUSED,
+            FrontendState::Closed => CLOSED,
         };
-        self.of(frontend).door.store(door, Ordering::Release);
+        self.of(frontend).state.store(state, Ordering::Release);
     }
 
     /// Whether connections of a frontend wait in the kernel. Connections that wait when it closes
     /// are still accepted.
     pub fn is_paused(&self, frontend: ProxyId) -> bool {
-        self.of(frontend).door.load(Ordering::Acquire) == PAUSED
+        self.of(frontend).state.load(Ordering::Acquire) == PAUSED
     }
 
     #[inline]

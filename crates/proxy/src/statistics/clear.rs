@@ -3,14 +3,14 @@
 use net::Now;
 
 use crate::ids::{ProxyId, ServerId};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
 /// Resets all counters; without `all` only the peaks.
-pub fn clear_counters(running: &Running, shared: &Shared, all: bool, now: Now) {
+pub fn clear_counters(runtime_config: &RuntimeConfig, shared: &Shared, all: bool, now: Now) {
     let how = (all, now.ms());
     shared.clear_process(now.ms());
-    for (place, proxy) in running.config.proxies.iter().enumerate() {
+    for (place, proxy) in runtime_config.config.proxies.iter().enumerate() {
         let id = ProxyId::at(place);
         let binds = if proxy.options.socket_stats {
             proxy.binds.len()

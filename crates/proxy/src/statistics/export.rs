@@ -253,7 +253,7 @@ impl Export {
 
     /// Writes the metrics of stick tables.
     fn tables(&self, view: &View<'_>, out: &mut String) {
-        let tables = &view.running.config.tables;
+        let tables = &view.runtime_config.config.tables;
         for gauge in TABLE_GAUGES
             .iter()
             .filter(|gauge| self.wanted.has(gauge.name))
@@ -325,7 +325,7 @@ impl View<'_> {
     /// The number of a backend's servers by state; none if it has no servers.
     fn aggregates(&self, backend: usize) -> Option<Aggregates> {
         let selection = Selection {
-            iid: Some(self.running.config.proxies[backend].id),
+            iid: Some(self.runtime_config.config.proxies[backend].id),
             kinds: Some(vec![Kind::Server]),
             ..Selection::default()
         };

@@ -8,7 +8,8 @@ use stats::{Column, Kind, Row};
 use super::{Selection, View, health};
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::shared::{
-    BackCount, BackSums, Count, Door, FrontCount, FrontSums, Pace, ServerRecord, Times, Whose,
+    BackCount, BackSums, Count, FrontCount, FrontSums, FrontendState, Pace, ServerRecord, Times,
+    Whose,
 };
 
 /// Counters of features that do not exist here; HAProxy shows 0 where a feature is unused.
@@ -146,7 +147,7 @@ impl<'a> View<'a> {
 
     /// A frontend's row.
     pub(crate) fn frontend(&self, id: ProxyId) -> Row<'a> {
-        let proxy = self.running.proxy(id);
+        let proxy = self.runtime_config.proxy(id);
         let sums = self.shared.front_sums(id);
         let mut row = self.row(Kind::Frontend, proxy, "FRONTEND", 0);
         Self::front(&mut row, &sums);
@@ -163,10 +164,10 @@ impl<'a> View<'a> {
             self.shared.maxconn()
         };
         row.set(Column::Slim, max);
-        let status = match self.shared.door(id.place()) {
-            Door::Open => "OPEN",
-            Door::Paused => "PAUSED",
-            Door::Closed => "STOP",
+        let status = match self.shared.frontend_state(id.place()) {
+            FrontendState::Open => "OPEN",
+            FrontendState::Paused => "PAUSED",
+            FrontendState::Closed => "STOP",
         };
         row.set(Column::Status, status);
         row.set(Column::Rate, rate(Pace::Sessions(id)));
@@ -210,8 +211,8 @@ impl<'a> View<'a> {
 
     /// The row of a listener of a frontend with `option socket-stats`.
     pub(crate) fn listener(&self, id: BindId) -> Row<'a> {
-        let proxy = self.running.proxy(id.frontend);
-        let bind = self.running.bind(id);
+        let proxy = self.runtime_config.proxy(id.frontend);
+        let bind = self.runtime_config.bind(id);
         let mut row = self.row(Kind::Listener, proxy, "", bind.id);
         match &bind.name {
             Some(name) => row.set(Column::Svname, name.to_string()),
@@ -292,7 +293,7 @@ impl<'a> View<'a> {
 
     /// A server's row.
     pub(crate) fn server(&self, id: ServerId, line: &'a ServerRecord) -> Row<'a> {
-        let proxy = self.running.proxy(id.backend);
+        let proxy = self.runtime_config.proxy(id.backend);
         let servers = &self.shared.servers;
         let sums = self.shared.server_sums(id);
         let mut row = self.row(Kind::Server, proxy, &line.name, line.id);
@@ -314,7 +315,7 @@ impl<'a> View<'a> {
         let view = self.shared.server_view(id.backend.place(), id.place());
         let tracked = view.tracked.map(|(backend, place)| {
             let tracked = ServerId::at(ProxyId::at(backend), place);
-            let backend = &self.running.proxy(tracked.backend).name;
+            let backend = &self.runtime_config.proxy(tracked.backend).name;
             let name = self.servers.find(tracked).map(|record| &record.name);
             format!("{backend}/{}", name.map_or("", String::as_str))
         });
@@ -354,7 +355,7 @@ impl<'a> View<'a> {
 
     /// A backend's row.
     pub(crate) fn backend(&self, id: ProxyId, selection: &Selection) -> Row<'a> {
-        let proxy = self.running.proxy(id);
+        let proxy = self.runtime_config.proxy(id);
         let servers = &self.shared.servers;
         let sums = self.shared.back_sums(id);
         let mut row = self.row(Kind::Backend, proxy, "BACKEND", 0);
@@ -371,7 +372,7 @@ impl<'a> View<'a> {
         row.set(Column::Qcur, self.shared.queued(id));
         row.set(Column::Scur, self.shared.count(Count::Backend(id)));
         row.set(Column::Smax, self.shared.most(Count::Backend(id)));
-        row.set(Column::Slim, self.running.fullconn(id));
+        row.set(Column::Slim, self.runtime_config.fullconn(id));
         let (mut up, mut all) = (0_u32, 0_u32);
         let (mut weight, mut effective_weight) = (0_u32, 0_u32);
         for (server, line) in self.servers.of(id) {

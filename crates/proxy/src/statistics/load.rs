@@ -9,7 +9,7 @@ use stats::{Column, Kind};
 use super::fill::{BACK, BACK_HTTP, FRONT, FRONT_HTTP};
 use super::{Cursor, Selection, View};
 use crate::ids::{BindId, ProxyId, ServerId};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BackCount, FrontCount, HealthCounter, Shared};
 
 /// The object of an identifier.
@@ -20,9 +20,9 @@ enum Object {
     Server(ServerId),
 }
 
-fn objects(running: &Running) -> HashMap<String, Object> {
+fn objects(runtime_config: &RuntimeConfig) -> HashMap<String, Object> {
     let mut objects = HashMap::new();
-    for (place, proxy) in running.config.proxies.iter().enumerate() {
+    for (place, proxy) in runtime_config.config.proxies.iter().enumerate() {
         let id = ProxyId::at(place);
         if let Some(guid) = &proxy.guid {
             objects.insert(guid.clone(), Object::Proxy(id));
@@ -76,15 +76,15 @@ fn health(column: Column) -> Option<HealthCounter> {
 
 /// Adds the values of a file to the counters. Identifiers that are unknown here, or belong to the
 /// other side, are ignored.
-pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
-    let objects = objects(running);
+pub fn load_file(runtime_config: &RuntimeConfig, shared: &Shared, loaded: &[Loaded<'_>]) {
+    let objects = objects(runtime_config);
     for one in loaded {
         let Some(object) = objects.get(one.guid) else {
             continue;
         };
         let tallies = shared.tallies();
         match (one.side, *object) {
-            (Side::Front, Object::Proxy(id)) if running.proxy(id).is_frontend => {
+            (Side::Front, Object::Proxy(id)) if runtime_config.proxy(id).is_frontend => {
                 if let Some(count) = front(one.column) {
                     tallies.front_extra(id).preload(count, one.value);
                 }
@@ -94,7 +94,7 @@ pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
                     tallies.bind_extra(bind).preload(count, one.value);
                 }
             }
-            (Side::Back, Object::Proxy(id)) if running.proxy(id).is_backend => {
+            (Side::Back, Object::Proxy(id)) if runtime_config.proxy(id).is_backend => {
                 if let Some(count) = back(one.column) {
                     tallies.back_extra(id).preload(count, one.value);
                 }
@@ -128,7 +128,7 @@ pub fn dump_file(view: &View<'_>) -> String {
         };
         let mut cursor = Cursor::default();
         while let Some((place, values)) = cursor.next(view, &selection) {
-            let proxy = &view.running.config.proxies[place];
+            let proxy = &view.runtime_config.config.proxies[place];
             let sid = values.number(Column::Sid) as u32;
             let guid = match values.kind {
                 Kind::Frontend | Kind::Backend => proxy.guid.clone(),

@@ -4,9 +4,9 @@
 mod clear;
 pub(crate) mod export;
 pub(crate) mod fill;
+pub(crate) mod generated_body;
 mod health;
 mod load;
-pub(crate) mod made;
 pub mod otlp;
 mod process;
 pub(crate) mod request;
@@ -19,14 +19,14 @@ use net::Now;
 use stats::{Kind, Row};
 
 use crate::ids::{BindId, ProxyId, ServerId};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{ServerTables, Shared};
 
 /// The data from which rows are filled.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The configuration.
-    pub running: &'a Running,
+    pub runtime_config: &'a RuntimeConfig,
     /// The workers' counters.
     pub shared: &'a Shared,
     /// The current servers.
@@ -104,7 +104,7 @@ impl Cursor {
     /// The next selected row, with its proxy's place; none after the last one.
     pub fn next<'a>(&mut self, view: &View<'a>, selection: &Selection) -> Option<(usize, Row<'a>)> {
         loop {
-            let proxy = view.running.config.proxies.get(self.proxy)?;
+            let proxy = view.runtime_config.config.proxies.get(self.proxy)?;
             let is_there = !view.shared.is_deleted(self.proxy);
             if !is_there || !selection.has_proxy(self.proxy, proxy) {
                 self.next_proxy();

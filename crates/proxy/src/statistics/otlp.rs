@@ -25,7 +25,7 @@ const fn field_of(form: Form) -> u32 {
 /// `now_unix_ns`: the current time.
 pub fn write(view: &View<'_>, now_unix_ns: u64, out: &mut Vec<u8>) -> usize {
     let mut writer = Writer {
-        start_ns: view.running.process.started.wall_ns,
+        start_ns: view.runtime_config.process.started.wall_ns,
         now_ns: now_unix_ns,
         points: 0,
     };

@@ -25,8 +25,8 @@ impl View<'_> {
     /// The facts of the process that are known here. The program adds those that only it knows.
     #[must_use]
     pub fn process(&self) -> Facts {
-        let (config, shared) = (&self.running.config.global, self.shared);
-        let process = &self.running.process;
+        let (config, shared) = (&self.runtime_config.config.global, self.shared);
+        let process = &self.runtime_config.process;
         let now_ms = self.now.ms();
         let activity = shared.activity(now_ms);
         let uptime_ns = self.now.mono_ns.saturating_sub(process.started.mono_ns);
@@ -63,12 +63,12 @@ impl View<'_> {
             facts.set(fact, 0_u32);
         }
         facts.set(Fact::CumRecvLogs, 0_u64);
-        let listeners = self.running.listener_count() as u32;
+        let listeners = self.runtime_config.listener_count() as u32;
         facts.set(Fact::Listeners, listeners);
         facts.set(Fact::Jobs, shared.clients() + listeners);
         facts.set(Fact::Stopping, u32::from(shared.is_stopping()));
         facts.set(Fact::DroppedLogs, shared.dropped_logs());
-        let frontends = (0..self.running.config.proxies.len()).map(ProxyId::at);
+        let frontends = (0..self.runtime_config.config.proxies.len()).map(ProxyId::at);
         let bytes_out = frontends.map(|frontend| {
             let sums = shared.front_sums(frontend);
             sums.get(FrontCount::BytesToClients)
@@ -110,7 +110,7 @@ impl View<'_> {
         facts.set(Fact::MaxSslConns, connections.max());
         facts.set(Fact::CurrSslConns, connections.now());
         facts.set(Fact::CumSslConns, connections.total());
-        let cache = self.running.tls().session_cache();
+        let cache = self.runtime_config.tls().session_cache();
         facts.set(Fact::SslCacheLookups, cache.lookups());
         facts.set(Fact::SslCacheMisses, cache.misses());
     }

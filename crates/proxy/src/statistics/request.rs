@@ -5,7 +5,7 @@
 use stats::page::{Links, Outcome};
 
 use super::Selection;
-use super::made::Form;
+use super::generated_body::Form;
 
 /// The longest filter on proxy names (`scope`), bytes; a longer one is truncated.
 const SCOPE_BYTES_MAX: usize = 20;

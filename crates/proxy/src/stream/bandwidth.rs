@@ -6,7 +6,7 @@
 //! each gets an equal share.
 
 use config::model::Direction;
-use tables::{Data, Held};
+use tables::{Data, EntryRef};
 
 use crate::ids::ProxyId;
 
@@ -33,7 +33,7 @@ pub(crate) struct Limit {
     pub bytes: u64,
     pub period_ms: u64,
     /// The stick table entry of a shared limit.
-    pub shared: Option<Held>,
+    pub shared: Option<EntryRef>,
     /// The time for whose bytes the bucket has already been emptied, microseconds; [`FULL`] at
     /// first.
     pub emptied_us: i64,

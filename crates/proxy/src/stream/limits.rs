@@ -5,16 +5,16 @@ use net::timers::NEVER_MS;
 use sample::facts::Timeouts;
 
 use super::Stream;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 
 /// One accessor for each timeout: milliseconds, [`NEVER_MS`] for none.
 macro_rules! timeouts {
     ($($doc:literal $name:ident $field:ident $proxy:ident;)*) => {
         impl Stream {$(
             #[doc = $doc]
-            pub fn $name(&self, running: &Running) -> u64 {
+            pub fn $name(&self, runtime_config: &RuntimeConfig) -> u64 {
                 match self.txn.timeouts.$field {
-                    None => running.timeouts(self.$proxy).$field,
+                    None => runtime_config.timeouts(self.$proxy).$field,
                     Some(0) => NEVER_MS,
                     Some(ms) => u64::from(ms),
                 }
@@ -47,8 +47,8 @@ impl Stream {
     }
 
     /// The number of tries after the first one.
-    pub fn retries_max(&self, running: &Running) -> u32 {
-        let configured = running.proxy(self.backend).retries;
+    pub fn retries_max(&self, runtime_config: &RuntimeConfig) -> u32 {
+        let configured = runtime_config.proxy(self.backend).retries;
         self.txn.retries_max.unwrap_or(configured)
     }
 

@@ -21,8 +21,8 @@ use net::timers::{NEVER_MS, TimerId};
 use sample::Txn;
 
 use crate::ids::{LinkId, Owner, ProxyId, StreamId, Timers};
-use crate::running::Moments;
-use crate::statistics::made::Made;
+use crate::runtime_config::Moments;
+use crate::statistics::generated_body::GeneratedBody;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
 pub(crate) use compressor::{Compressor, Compressors};
@@ -99,7 +99,7 @@ pub(crate) enum ServerEnd {
     /// A page of our own, with the position of its unsent part.
     Page(Page),
     /// A body of our own that is generated while it is sent.
-    Made(Box<Made>),
+    Generated(Box<GeneratedBody>),
 }
 
 impl ServerEnd {
@@ -108,7 +108,7 @@ impl ServerEnd {
     pub fn link(&self) -> Option<LinkId> {
         match self {
             ServerEnd::Link(link) => Some(*link),
-            ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Made(_) => None,
+            ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Generated(_) => None,
         }
     }
 

@@ -42,9 +42,13 @@ impl Worker {
     /// Creates a span for a request that was invalid or incomplete.
     #[cold]
     fn end_unread(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
-        let filters = scene.eval.running.tracing.of_frontend(stream.frontend);
+        let filters = scene
+            .eval
+            .runtime_config
+            .tracing
+            .of_frontend(stream.frontend);
         let follows = |filter: &u32| {
-            let program = &scene.eval.running.config.otel[*filter as usize].program;
+            let program = &scene.eval.runtime_config.config.otel[*filter as usize].program;
             program.follows_requests
         };
         if stream.txn.is_http && stream.txn.status >= 400 && filters.iter().any(follows) {
@@ -67,7 +71,7 @@ impl Worker {
             let Some(mut attached) = attached else {
                 continue;
             };
-            if scene.eval.running.config.otel[attached.filter]
+            if scene.eval.runtime_config.config.otel[attached.filter]
                 .program
                 .follows_requests
             {
@@ -80,7 +84,7 @@ impl Worker {
     }
 
     fn end_trace(&mut self, scene: &mut Scene<'_>, stream: &Stream, attached: &mut Attached) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let decision = if program.policies.is_empty() {
             Decision::Sampled
         } else {

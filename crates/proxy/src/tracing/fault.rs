@@ -7,7 +7,7 @@ use telemetry::program::{Ref, SpanSlot, TextId};
 
 use super::Worker;
 use crate::logging::Scene;
-use crate::running::Logging;
+use crate::runtime_config::Logging;
 use crate::stream::Attached;
 
 /// How many lines one filter and worker may log within [`WINDOW_MS`].
@@ -204,7 +204,7 @@ impl Worker {
         cause: Cause,
     ) {
         let index = attached.filter;
-        let filter = &scene.eval.running.tracing.filters[index];
+        let filter = &scene.eval.runtime_config.tracing.filters[index];
         let hard = filter.fault();
         attached.stopped |= hard;
         let severity = if hard { ERROR } else { WARNING };
@@ -219,7 +219,7 @@ impl Worker {
             filter.counters.lines_suppressed.fetch_add(1, Relaxed);
             return;
         };
-        let config = &scene.eval.running.config.otel[index];
+        let config = &scene.eval.runtime_config.config.otel[index];
         let text = message(&config.id, cause, &config.program, untold);
         let Scene { eval, logging } = scene;
         logging.emit_for_filter(eval, index, severity, &text);

@@ -2,13 +2,13 @@
 //!
 //! A stream that no filter follows costs a check of an empty set of events. A followed stream owns
 //! an [`Attached`] for each filter: plain records; the end of the stream decides whether they are
-//! kept. `run` executes one scope, `carry` extracts and injects contexts, `end` decides and
+//! kept. `run` executes one scope, `propagation` extracts and injects contexts, `end` decides and
 //! encodes, `worker` keeps the records of a worker and hands them over.
 
-mod carry;
 mod details;
 mod end;
 mod fault;
+mod propagation;
 mod request;
 mod run;
 mod tape;
@@ -24,7 +24,7 @@ use telemetry::record::SETTLE_SPANS;
 
 use crate::ids::ProxyId;
 use crate::logging::Scene;
-use crate::running::Switches;
+use crate::runtime_config::Switches;
 use crate::stream::{Attached, FOLLOWS_TRIES, Requests, Stream};
 pub(crate) use worker::Worker;
 
@@ -45,7 +45,11 @@ impl Worker {
 
     fn ask_filters(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         stream.tracing.begun = true;
-        let filters = scene.eval.running.tracing.of_frontend(stream.frontend);
+        let filters = scene
+            .eval
+            .runtime_config
+            .tracing
+            .of_frontend(stream.frontend);
         self.attach_filters(scene, stream, filters, false);
         self.trace_request(scene, stream);
         self.trace(scene, stream, Event::StreamStart);
@@ -89,7 +93,7 @@ impl Worker {
             let Some(mut attached) = stream.tracing.attached[place].take() else {
                 continue;
             };
-            if scene.eval.running.config.otel[attached.filter]
+            if scene.eval.runtime_config.config.otel[attached.filter]
                 .program
                 .follows_requests
             {
@@ -103,7 +107,7 @@ impl Worker {
     pub fn begin_backend(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         let switched = stream.backend != stream.frontend;
         if switched {
-            let filters = scene.eval.running.tracing.of_backend(stream.backend);
+            let filters = scene.eval.runtime_config.tracing.of_backend(stream.backend);
             self.attach_filters(scene, stream, filters, true);
         }
         self.trace(scene, stream, Event::BackendSet);
@@ -121,7 +125,7 @@ impl Worker {
     ) {
         for filter in filters {
             let filter = *filter as usize;
-            let state = &scene.eval.running.tracing.filters[filter];
+            let state = &scene.eval.runtime_config.tracing.filters[filter];
             let switches = &state.switches;
             if switches.disabled.load(Relaxed) {
                 self.count_stream(scene, filter, |streams| &mut streams.passed_while_disabled);
@@ -133,7 +137,7 @@ impl Worker {
                 continue;
             }
             self.count_stream(scene, filter, |streams| &mut streams.attached);
-            let program = &scene.eval.running.config.otel[filter].program;
+            let program = &scene.eval.runtime_config.config.otel[filter].program;
             let mut attached = self.spare.pop().unwrap_or_default();
             attached.filter = filter;
             attached.stopped = false;
@@ -201,7 +205,7 @@ impl Worker {
         event: Event,
         at: Now,
     ) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let direction = event.direction();
         for number in program.scopes_of(event) {
             let scope = &program.scopes[*number as usize];
@@ -210,7 +214,7 @@ impl Worker {
                 && if attached.tape.is_on() {
                     attached.tape.run_plain(*number, scope, direction, at)
                 } else {
-                    let head = scene.eval.running.tracing.filters[attached.filter].head();
+                    let head = scene.eval.runtime_config.tracing.filters[attached.filter].head();
                     let ids = &mut self.ids;
                     let trace = &mut attached.trace;
                     trace.run_plain(scope, direction, at, (ids, head))
@@ -227,7 +231,7 @@ impl Worker {
     /// Hands over the ended spans of a long stream.
     #[cold]
     fn settle_trace(&mut self, scene: &Scene<'_>, attached: &mut Attached) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         if program.policies.is_empty() && !program.follows_requests {
             let outbox = &mut self.outboxes[attached.filter];
             attached.trace.settle(program, outbox);
@@ -243,8 +247,8 @@ impl Worker {
         (proxy, group): (ProxyId, OtelGroup),
         direction: Direction,
     ) {
-        let filter = scene.eval.running.proxy(proxy).otel[group.filter];
-        let program = &scene.eval.running.config.otel[filter].program;
+        let filter = scene.eval.runtime_config.proxy(proxy).otel[group.filter];
+        let program = &scene.eval.runtime_config.config.otel[filter].program;
         let is_meant = |attached: &Option<Box<Attached>>| {
             attached
                 .as_ref()

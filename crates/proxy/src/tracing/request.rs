@@ -12,7 +12,7 @@ use telemetry::propagation;
 use telemetry::record::{Arena, Owner, Parent, SpanIndex};
 
 use super::Worker;
-use super::carry::from_format;
+use super::propagation::from_format;
 use crate::ids::{ProxyId, ServerId};
 use crate::logging::Scene;
 use crate::stream::{Attached, Requests, Stream};
@@ -98,8 +98,8 @@ impl Worker {
         stream: &mut Stream,
         attached: &mut Attached,
     ) {
-        let filter = &scene.eval.running.tracing.filters[attached.filter];
-        let formats = &scene.eval.running.config.otel[attached.filter].formats;
+        let filter = &scene.eval.runtime_config.tracing.filters[attached.filter];
+        let formats = &scene.eval.runtime_config.config.otel[attached.filter].formats;
         let found = formats
             .iter()
             .find_map(|format| from_format(attached, &mut self.came, &stream.request, *format));
@@ -161,7 +161,7 @@ impl Worker {
         };
         // Ends a previous try that failed without an event.
         end_try(attached, stream, at, None);
-        let filter = &scene.eval.running.tracing.filters[attached.filter];
+        let filter = &scene.eval.runtime_config.tracing.filters[attached.filter];
         let head = filter.head();
         let parent = attached.trace.span(server);
         let parent = Parent {
@@ -184,7 +184,7 @@ impl Worker {
         let arena = &attached.trace.arena;
         let (state, baggage) = (arena.get(told.state), arena.get(told.baggage));
         let request = &mut stream.request;
-        for format in &scene.eval.running.config.otel[attached.filter].formats {
+        for format in &scene.eval.runtime_config.config.otel[attached.filter].formats {
             for field in format.writes() {
                 request.remove_all(field.name().as_bytes());
             }
@@ -276,7 +276,7 @@ impl Worker {
         span: SpanIndex,
     ) {
         let txn = &stream.txn;
-        let name = |proxy: ProxyId| scene.eval.running.proxy(proxy).name.as_bytes();
+        let name = |proxy: ProxyId| scene.eval.runtime_config.proxy(proxy).name.as_bytes();
         text(attached, span, Key::Frontend, name(stream.frontend));
         if txn.backend.is_some() {
             text(attached, span, Key::Backend, name(stream.backend));
@@ -292,7 +292,7 @@ impl Worker {
             let balance = || {
                 scene
                     .eval
-                    .running
+                    .runtime_config
                     .proxy(stream.backend)
                     .balance
                     .facts()
@@ -301,13 +301,13 @@ impl Worker {
             let choice = stream.route.persist.choice().unwrap_or_else(balance);
             text(attached, span, Key::ServerChoice, choice.as_bytes());
         }
-        let frontend = scene.eval.running.proxy(stream.frontend);
+        let frontend = scene.eval.runtime_config.proxy(stream.frontend);
         let is_switched = txn.backend.is_some() && stream.backend != stream.frontend;
         let switched = match switching_rule(scene, stream) {
             Some(rule) => Some(rule.place),
             None => frontend.default_backend_place.filter(|_| is_switched),
         };
-        let rules = &scene.eval.running.proxy(stream.backend).use_server;
+        let rules = &scene.eval.runtime_config.proxy(stream.backend).use_server;
         let server_rule = stream.route.persist.rule();
         let server_rule = server_rule.and_then(|rule| rules.get(rule));
         let bound = server_rule.filter(|_| server.is_some());
@@ -318,7 +318,12 @@ impl Worker {
             (Key::Rule, answered.or(txn.last_rule)),
         ] {
             let Some(place) = place else { continue };
-            let file = scene.eval.running.config.files.get(place.file as usize);
+            let file = scene
+                .eval
+                .runtime_config
+                .config
+                .files
+                .get(place.file as usize);
             let value = written(&mut attached.trace.arena, |out| {
                 out.extend_from_slice(file.map_or("", String::as_str).as_bytes());
                 out.push(b':');
@@ -360,14 +365,14 @@ impl Worker {
 
 /// The `use_backend` rule that chose the backend; none if no such rule did.
 fn switching_rule<'r>(scene: &Scene<'r>, stream: &Stream) -> Option<&'r UseBackend> {
-    let frontend = scene.eval.running.proxy(stream.frontend);
+    let frontend = scene.eval.runtime_config.proxy(stream.frontend);
     frontend.use_backend.get(stream.route.switched_by? as usize)
 }
 
 /// Sets the route of a request: the option's value, or the path pattern of the `use_backend` rule
 /// that chose the backend. The route is an attribute and part of the span's name.
 fn name_by_route(scene: &Scene<'_>, stream: &Stream, attached: &mut Attached, span: SpanIndex) {
-    let program = &scene.eval.running.config.otel[attached.filter].program;
+    let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
     let arena = &mut attached.trace.arena;
     let route = match &program.route {
         Some(route) => {

@@ -26,7 +26,7 @@ impl Worker {
         if attached.stopped {
             return;
         }
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let number = scope;
         let scope = &program.scopes[scope as usize];
         if let Some(condition) = &scope.condition
@@ -187,7 +187,7 @@ impl Worker {
                     };
                     return self.trace_fault(scene, attached, cause);
                 }
-                let head = scene.eval.running.tracing.filters[attached.filter].head();
+                let head = scene.eval.runtime_config.tracing.filters[attached.filter].head();
                 let ids = &mut self.ids;
                 let started = trace.start_span(
                     line.name,
@@ -206,7 +206,7 @@ impl Worker {
         if !line.evaluates {
             link_all(&mut attached.trace, line, span);
         } else {
-            let program = &scene.eval.running.config.otel[attached.filter].program;
+            let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
             let fault = scene.eval.with_scope(stream, true, |facts| {
                 let trace = &mut attached.trace;
                 details(program, trace, line, span, (&mut Live(facts), at))
@@ -233,7 +233,7 @@ impl Worker {
         attached: &mut Attached,
         updates: &[program::Update],
     ) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let filter = attached.filter;
         let now = scene.eval.now;
         let mut tables = std::mem::take(&mut self.tables);

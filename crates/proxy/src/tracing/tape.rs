@@ -22,7 +22,7 @@ impl Worker {
         (number, scope): (u32, &Scope),
         moment: Moment,
     ) -> bool {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let (direction, at) = moment;
         let Attached { trace, tape, .. } = attached;
         let before = tape.mark();
@@ -78,13 +78,13 @@ impl Worker {
 
     /// Log records with a lower severity are not created.
     pub(super) fn least_severity(&self, scene: &Scene<'_>, attached: &Attached) -> u8 {
-        let export = &scene.eval.running.tracing.filters[attached.filter].export;
+        let export = &scene.eval.runtime_config.tracing.filters[attached.filter].export;
         export.severity_min
     }
 
     /// Creates the records of a tape; later ones are created at once.
     pub(super) fn play(&mut self, scene: &Scene<'_>, attached: &mut Attached) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let (runs, values, first) = attached.tape.take();
         attached.trace.name_next_trace(first);
         for run in &runs {
@@ -103,7 +103,7 @@ impl Worker {
         player: &mut Player<'_>,
     ) {
         let scope = &program.scopes[run.scope as usize];
-        let head = scene.eval.running.tracing.filters[attached.filter].head();
+        let head = scene.eval.runtime_config.tracing.filters[attached.filter].head();
         let least = self.least_severity(scene, attached);
         let trace = &mut attached.trace;
         for line in &scope.spans {

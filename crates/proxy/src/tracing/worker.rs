@@ -15,7 +15,7 @@ use telemetry::{Ids, TraceId};
 use super::fault::Limiter;
 use crate::ids::StreamId;
 use crate::logging::Scene;
-use crate::running::{Filter, Running, StreamCounts};
+use crate::runtime_config::{Filter, RuntimeConfig, StreamCounts};
 use crate::stream::{Attached, Stream};
 
 /// Encoded bytes that a worker collects before it hands them over.
@@ -83,16 +83,16 @@ impl Tables {
 }
 
 impl Worker {
-    pub fn new(running: &Running, worker: usize, seed: u64) -> Worker {
-        let process = running.process.trace_seed;
+    pub fn new(runtime_config: &RuntimeConfig, worker: usize, seed: u64) -> Worker {
+        let process = runtime_config.process.trace_seed;
         let mixed = seed.rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15;
-        let filters = &running.config.otel;
+        let filters = &runtime_config.config.otel;
         Worker {
             ids: Ids::new([process[0], process[1], seed, mixed ^ worker as u64]),
             spare: Vec::new(),
             outboxes: filters.iter().map(|_| Outbox::default()).collect(),
             tables: Tables {
-                locals: running
+                locals: runtime_config
                     .tracing
                     .filters
                     .iter()
@@ -145,7 +145,9 @@ impl Worker {
     /// Runs `on-idle-timeout` for a stream, and schedules it again.
     pub fn idle(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, filter: usize) {
         self.trace_idle(scene, stream, filter);
-        let period = scene.eval.running.config.otel[filter].program.idle_ms;
+        let period = scene.eval.runtime_config.config.otel[filter]
+            .program
+            .idle_ms;
         if let Some(period_ms) = period {
             let at_ms = scene.eval.now.ms().saturating_add(period_ms);
             self.watch(at_ms, stream, filter);
@@ -153,30 +155,30 @@ impl Worker {
     }
 
     /// Hands records over if their time has come.
-    pub fn flush_due(&mut self, running: &Running, now_ms: u64) {
+    pub fn flush_due(&mut self, runtime_config: &RuntimeConfig, now_ms: u64) {
         if self.flush_at_ms <= now_ms {
-            self.flush_records(running);
+            self.flush_records(runtime_config);
         }
     }
 
     /// Hands over all records and counts.
-    pub fn flush_records(&mut self, running: &Running) {
+    pub fn flush_records(&mut self, runtime_config: &RuntimeConfig) {
         self.flush_at_ms = NEVER_MS;
-        let filters = running.tracing.filters.iter();
+        let filters = runtime_config.tracing.filters.iter();
         for (outbox, filter) in self.outboxes.iter_mut().zip(filters.clone()) {
             flush(outbox, filter);
         }
         for (streams, filter) in self.streams.iter_mut().zip(filters) {
             filter.counters.add(std::mem::take(streams));
         }
-        self.flush_measurements(running);
+        self.flush_measurements(runtime_config);
     }
 
-    fn flush_measurements(&mut self, running: &Running) {
+    fn flush_measurements(&mut self, runtime_config: &RuntimeConfig) {
         if !std::mem::take(&mut self.tables.dirty) {
             return;
         }
-        let filters = running.tracing.filters.iter();
+        let filters = runtime_config.tracing.filters.iter();
         for (locals, filter) in self.tables.locals.iter_mut().zip(filters) {
             for (local, shared) in locals.iter_mut().zip(&filter.export.metrics) {
                 shared.merge(local);
@@ -199,7 +201,7 @@ impl Worker {
     /// Schedules the hand-over after a stream's records were added to an outbox, or a measurement
     /// was taken.
     pub(super) fn schedule_flush(&mut self, scene: &Scene<'_>, index: usize) {
-        let filter = &scene.eval.running.tracing.filters[index];
+        let filter = &scene.eval.runtime_config.tracing.filters[index];
         let outbox = &mut self.outboxes[index];
         let full = |batch: &Batch| {
             batch.bytes.len() >= BATCH_BYTES || batch.records >= filter.export.batch_records

@@ -13,7 +13,7 @@ use net::{
     Accepted, Addr, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Message, Now,
     Sent, SockId, Sockets, WorkerId,
 };
-use spangate_proxy::{Engine, FilterExport, Process, Running};
+use spangate_proxy::{Engine, FilterExport, Process, RuntimeConfig};
 use telemetry::account::{Account, Signal};
 use telemetry::metrics::{Instruments, Temporality};
 use telemetry::queue::{Queue, QueueLimits};
@@ -329,7 +329,7 @@ signals:
   metrics: { default: { scope_name: s, exporters: e } }
 ";
 
-fn running(config: &str) -> Running {
+fn runtime_config(config: &str) -> RuntimeConfig {
     let input = Input {
         name: "allocations.cfg".into(),
         text: config.into(),
@@ -351,7 +351,7 @@ fn running(config: &str) -> Running {
 }
 
 /// Connects the filters; their queues.
-fn export(running: &mut Running) -> Vec<Arc<Queue>> {
+fn export(runtime_config: &mut RuntimeConfig) -> Vec<Arc<Queue>> {
     let limits = QueueLimits {
         records_max: 1 << 20,
         bytes_max: 1 << 30,
@@ -365,9 +365,12 @@ fn export(running: &mut Running) -> Vec<Arc<Queue>> {
         ))
     };
     let mut queues = Vec::new();
-    for filter in 0..running.config.otel.len() {
+    for filter in 0..runtime_config.config.otel.len() {
         let (spans, logs) = (queue(Signal::Traces), queue(Signal::Logs));
-        let instruments = running.config.otel[filter].program.instruments.clone();
+        let instruments = runtime_config.config.otel[filter]
+            .program
+            .instruments
+            .clone();
         let instruments = Arc::new(Instruments::new(instruments, 7));
         let shared =
             telemetry::metrics::Shared::new(Arc::clone(&instruments), Temporality::Cumulative, 1);
@@ -378,7 +381,7 @@ fn export(running: &mut Running) -> Vec<Arc<Queue>> {
             metrics: vec![Arc::new(shared)],
             ..FilterExport::default()
         };
-        running.export_filter(filter, export);
+        runtime_config.export_filter(filter, export);
         queues.extend([spans, logs]);
     }
     queues
@@ -405,11 +408,11 @@ fn allocations(config: &str, lines: usize, request: &[u8], response: &[u8]) -> u
 /// The same, with what the filters recorded of all. What they handed over is taken between the
 /// requests.
 fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count {
-    let mut running = running(config);
-    let queues = export(&mut running);
-    let running = Arc::new(running);
-    let shared = Arc::new(running.share(1));
-    let mut engine = Engine::new(running, shared, 0, 1);
+    let mut runtime_config = runtime_config(config);
+    let queues = export(&mut runtime_config);
+    let runtime_config = Arc::new(runtime_config);
+    let shared = Arc::new(runtime_config.share(1));
+    let mut engine = Engine::new(runtime_config, shared, 0, 1);
     let mut sink = Sink::default();
     let client = sink.open();
     let address = |text: &str| Addr::Inet(text.parse().expect("an address"));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use opentelemetry_proto::tonic::logs::v1::ScopeLogs;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
 use prost::Message as _;
-use spangate_proxy::{FilterExport, Running};
+use spangate_proxy::{FilterExport, RuntimeConfig};
 use telemetry::account::{Account, Loss, Signal};
 use telemetry::metrics::{Instruments, Shared, Temporality};
 use telemetry::program::Event;
@@ -174,12 +174,16 @@ pub struct Exports {
 
 impl Exports {
     /// Connects all filters. `batch_records`: how many records a worker hands over at once.
-    pub fn connect(setup: &'static str, running: &mut Running, batch_records: u32) -> Exports {
+    pub fn connect(
+        setup: &'static str,
+        runtime_config: &mut RuntimeConfig,
+        batch_records: u32,
+    ) -> Exports {
         let mut exports = Exports {
             setup,
             ..Exports::default()
         };
-        for number in 0..running.config.otel.len() {
+        for number in 0..runtime_config.config.otel.len() {
             let limits = QueueLimits {
                 records_max: 1 << 20,
                 bytes_max: 1 << 30,
@@ -193,7 +197,7 @@ impl Exports {
                 ))
             };
             let queues = [queue(Signal::Traces), queue(Signal::Logs)];
-            let filter = &running.config.otel[number];
+            let filter = &runtime_config.config.otel[number];
             let instruments = filter.program.instruments.clone();
             let instruments = Arc::new(Instruments::new(instruments, 7));
             let shared = Arc::new(Shared::new(
@@ -211,7 +215,7 @@ impl Exports {
                 metrics: vec![Arc::clone(&shared)],
                 ..FilterExport::default()
             };
-            running.export_filter(number, export);
+            runtime_config.export_filter(number, export);
             exports.queues.push(queues);
             exports.metrics.push(shared);
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use net::WorkerId;
-use spangate_proxy::{Engine, Running, Shared};
+use spangate_proxy::{Engine, RuntimeConfig, Shared};
 
 use super::client::Client;
 use super::driver::SimDriver;
@@ -60,13 +60,13 @@ pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
 impl<'a> Life<'a> {
     fn new(setup: &'a Setup, mood: Mood, mut random: Random) -> Self {
         let workers = random.pick(&[1, 1, 1, 2, 2, 4]);
-        let (running, exports) = own_running(setup, &mut random);
-        let shared = Arc::new(running.share(workers));
+        let (runtime_config, exports) = own_running(setup, &mut random);
+        let shared = Arc::new(runtime_config.share(workers));
         let puts_off = random.chance(50);
         let panics = !mood.calm && random.chance(20);
         let room = random.pick(&[usize::MAX, 100_000, 4000, 500, 50]);
         let workers = (0..workers).map(|index| {
-            let engine = Engine::new(running.clone(), shared.clone(), index, random.next());
+            let engine = Engine::new(runtime_config.clone(), shared.clone(), index, random.next());
             let mut driver = SimDriver::new(1, setup.bufsize);
             driver.room = room;
             driver.puts_off = puts_off;
@@ -350,11 +350,15 @@ impl<'a> Life<'a> {
 }
 
 /// What a life runs: one that is traced has filters of its own.
-fn own_running(setup: &Setup, random: &mut Random) -> (Arc<Running>, Exports) {
+fn own_running(setup: &Setup, random: &mut Random) -> (Arc<RuntimeConfig>, Exports) {
     let Some(text) = &setup.traced else {
-        return (Arc::clone(&setup.running), Exports::default());
+        return (Arc::clone(&setup.runtime_config), Exports::default());
     };
-    let mut running = load_running(text);
-    let exports = Exports::connect(setup.name, &mut running, random.pick(&[1, 16, 10_000]));
-    (Arc::new(running), exports)
+    let mut runtime_config = load_running(text);
+    let exports = Exports::connect(
+        setup.name,
+        &mut runtime_config,
+        random.pick(&[1, 16, 10_000]),
+    );
+    (Arc::new(runtime_config), exports)
 }

@@ -9,7 +9,7 @@ use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
 use config::model::{HttpAction, HttpReuse, Mode};
 use config::reader::Input;
-use spangate_proxy::{Running, Tls};
+use spangate_proxy::{RuntimeConfig, Tls};
 
 use super::{filters, wire};
 
@@ -17,7 +17,7 @@ use super::{filters, wire};
 #[derive(Debug)]
 pub struct Setup {
     pub name: &'static str,
-    pub running: Arc<Running>,
+    pub runtime_config: Arc<RuntimeConfig>,
     /// What it was loaded from, where each life has its own filters.
     pub traced: Option<String>,
     pub is_tcp: bool,
@@ -300,15 +300,18 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         section
     };
     let text = format!("{DEFAULTS}{section}");
-    let mut running = load_running(&text);
-    running.process.server_conns_max = server_conns_max;
-    let running = Arc::new(running);
-    let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
+    let mut runtime_config = load_running(&text);
+    runtime_config.process.server_conns_max = server_conns_max;
+    let runtime_config = Arc::new(runtime_config);
+    let (proxy, back) = (
+        &runtime_config.config.proxies[0],
+        runtime_config.config.proxies.last(),
+    );
     let back = back.unwrap_or(proxy);
-    let backend = running.config.proxies.len() - 1;
+    let backend = runtime_config.config.proxies.len() - 1;
     Setup {
         name,
-        traced: (!running.config.otel.is_empty()).then_some(text),
+        traced: (!runtime_config.config.otel.is_empty()).then_some(text),
         is_tcp: back.mode == Mode::Tcp,
         reuse: back.http_reuse,
         logs_early: proxy.options.logasap,
@@ -332,18 +335,18 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         tls: is_tls,
         h2_clients,
         h2_servers,
-        bufsize: running.config.global.tune.bufsize_bytes,
-        running,
+        bufsize: runtime_config.config.global.tune.bufsize_bytes,
+        runtime_config,
     }
 }
 
 /// Loads a configuration to be shared.
-pub fn running(text: &str) -> Arc<Running> {
+pub fn runtime_config(text: &str) -> Arc<RuntimeConfig> {
     Arc::new(load_running(text))
 }
 
 /// Loads a configuration.
-pub fn load_running(text: &str) -> Running {
+pub fn load_running(text: &str) -> RuntimeConfig {
     let input = Input {
         name: "sim.cfg".into(),
         text: text.as_bytes().to_vec(),

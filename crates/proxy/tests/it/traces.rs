@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Valu
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ScopeLogs};
 use opentelemetry_proto::tonic::trace::v1::{ScopeSpans, Span};
 use prost::Message as _;
-use spangate_proxy::{FilterExport, Running};
+use spangate_proxy::{FilterExport, RuntimeConfig};
 use telemetry::account::{Account, Signal};
 use telemetry::queue::{Queue, QueueLimits};
 
@@ -62,7 +62,7 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
         "    server one 127.0.0.1:81\n"
     };
     let config = format!("{DEFAULTS}    {lines}\n{server}");
-    let mut running: Running = load_running(&config);
+    let mut runtime_config: RuntimeConfig = load_running(&config);
     let limits = QueueLimits {
         records_max: 1 << 20,
         bytes_max: 1 << 30,
@@ -72,18 +72,18 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
         Arc::new(Queue::new(signal, limits, account, || {}))
     };
     let (spans, logs) = (queue(Signal::Traces), queue(Signal::Logs));
-    running.export_filter(
+    runtime_config.export_filter(
         0,
         FilterExport {
             spans: vec![Arc::clone(&spans)],
             logs: vec![Arc::clone(&logs)],
-            sampler: sampler(&running),
+            sampler: sampler(&runtime_config),
             ..FilterExport::default()
         },
     );
-    let running = Arc::new(running);
-    play_running(name, Arc::clone(&running), script);
-    let counters = &running.filters()[0].counters;
+    let runtime_config = Arc::new(runtime_config);
+    play_running(name, Arc::clone(&runtime_config), script);
+    let counters = &runtime_config.filters()[0].counters;
     let mut exported = Exported {
         spans: Vec::new(),
         logs: Vec::new(),
@@ -94,7 +94,7 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
             soft_errors: counters.soft_errors.load(Relaxed),
             lines_suppressed: counters.lines_suppressed.load(Relaxed),
         },
-        taped: running.config.otel[0].program.is_taped,
+        taped: runtime_config.config.otel[0].program.is_taped,
     };
     while let Some(batch) = spans.take() {
         let decoded = ScopeSpans::decode(&batch.bytes[..]).expect("spans");
@@ -109,8 +109,8 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
     exported
 }
 
-fn sampler(running: &Running) -> telemetry::sampler::Sampler {
-    let traces = running.config.otel[0].settings.traces.as_ref();
+fn sampler(runtime_config: &RuntimeConfig) -> telemetry::sampler::Sampler {
+    let traces = runtime_config.config.otel[0].settings.traces.as_ref();
     traces
         .map(|traces| (&traces.sampler).into())
         .expect("traces")

@@ -4,7 +4,7 @@
 //! three (`sc0_…` to `sc2_…`), and for the client's address in a table (`src_…`). A counter's fetch
 //! may name another table, in which the same key is looked up.
 
-use ::tables::{Data, Entry, General, Held, Table};
+use ::tables::{Data, Entry, EntryRef, General, Table};
 
 use super::{CLIENT, Cursor, Fetch, INTERNAL, fetch};
 use crate::args::ArgKind::{Int, Table as TableArg};
@@ -331,7 +331,7 @@ fn tracked<'a>(
     args: &'a [Arg],
     scope: &Scope<'a>,
     whose: Whose,
-) -> Option<(&'a Held, Option<&'a Table>)> {
+) -> Option<(&'a EntryRef, Option<&'a Table>)> {
     let (counter, table) = match whose {
         NAMED => (usize::try_from(int_at(args, 0)?).ok()?, 1),
         fixed => (usize::from(fixed), 0),
@@ -340,7 +340,7 @@ fn tracked<'a>(
 }
 
 /// Whether a tracked key can be a key of a table.
-fn is_comparable(held: &Held, table: &Table) -> bool {
+fn is_comparable(held: &EntryRef, table: &Table) -> bool {
     let (mine, its) = (held.table().definition(), table.definition());
     mine.key == its.key && mine.key_bytes == its.key_bytes
 }

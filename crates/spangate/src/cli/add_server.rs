@@ -65,7 +65,7 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     let words = &asked.bytes[1..];
     refuse_to_track_added(asked, backend)?;
     let line = dynamic::server(
-        &subjects.running.config,
+        &subjects.runtime_config.config,
         backend,
         name,
         words,
@@ -73,7 +73,7 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     )
     .map_err(|messages| refused(&messages.join("\n")))?;
     let added = subjects
-        .running
+        .runtime_config
         .add_server(&subjects.shared, backend, line)
         .map_err(|error| refused(&not_added(&error)))?;
     dynamic_cookie::refresh(asked, backend);
@@ -88,7 +88,7 @@ fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
     let Some(written) = words.nth(1) else {
         return Ok(());
     };
-    let proxies = &asked.subjects.running.config.proxies;
+    let proxies = &asked.subjects.runtime_config.config.proxies;
     let (backend, server) = match written.split_once('/') {
         None => (Some(own), *written),
         Some((name, server)) => {
@@ -140,7 +140,7 @@ fn delete(asked: &Asked<'_>) -> Reply {
             asked.subjects.workers.wake(&wake);
             // The deleted server no longer uses its certificate. Removing a certificate cannot
             // fail.
-            let tls = asked.subjects.running.tls();
+            let tls = asked.subjects.runtime_config.tls();
             let _ = tls.set_server((backend, place), name, None);
             Reply::Said("Server deleted.\n".to_owned())
         }

@@ -88,7 +88,7 @@ pub(super) fn refresh(asked: &Asked<'_>, backend: usize) {
     let subjects = asked.subjects;
     let cookies = &subjects.dynamic_cookies.0;
     let cookies = cookies.lock().unwrap_or_else(PoisonError::into_inner);
-    let configured = DynamicCookie::of(&subjects.running.config.proxies[backend]);
+    let configured = DynamicCookie::of(&subjects.runtime_config.config.proxies[backend]);
     let cookie = cookies.get(&backend).unwrap_or(&configured);
     if cookie.is_on {
         give_values(subjects, backend, cookie);

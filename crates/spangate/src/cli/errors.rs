@@ -51,21 +51,21 @@ fn show(asked: &Asked<'_>) -> Reply {
     );
     let hide = asked.anonymiser;
     let subjects = Arc::clone(subjects);
-    let proxies = 0..subjects.running.config.proxies.len();
+    let proxies = 0..subjects.runtime_config.config.proxies.len();
     let parts = proxies.map(move |place| of_proxy(&subjects, place, wanted, hide).into_bytes());
     Reply::Parts(Box::new(std::iter::once(head.into_bytes()).chain(parts)))
 }
 
 /// A time in the format of the logs.
 fn date(subjects: &Subjects, at: Now) -> String {
-    let zone = &subjects.running.process.local_time;
+    let zone = &subjects.runtime_config.process.local_time;
     let wall_ms = at.wall_ns / 1_000_000;
     let seconds = (wall_ms / 1_000) as i64;
     format!("{}.{:03}", zone.log_date(seconds), wall_ms % 1_000)
 }
 
 fn of_proxy(subjects: &Subjects, place: usize, wanted: Wanted, hide: Anonymiser) -> String {
-    let proxies = &subjects.running.config.proxies;
+    let proxies = &subjects.runtime_config.config.proxies;
     let mut out = String::new();
     let [request, response] = subjects.shared.last_refused(place);
     let request = request.filter(|_| wanted.requests);
@@ -91,7 +91,7 @@ fn write_one(
     hide: Anonymiser,
     out: &mut String,
 ) -> std::fmt::Result {
-    let proxies = &subjects.running.config.proxies;
+    let proxies = &subjects.runtime_config.config.proxies;
     let named = |place: usize| {
         format!(
             "{} (#{})",
@@ -129,7 +129,7 @@ fn write_one(
         _ => "unix:0".to_owned(),
     };
     let len = snapshot.bytes.len();
-    let size = subjects.running.config.global.tune.bufsize_bytes;
+    let size = subjects.runtime_config.config.global.tune.bufsize_bytes;
     writeln!(
         out,
         ", server {server}, event #{}, src {client}\n  buffer starts at 0 (including 0 out), {} free,\n  len {len}, wraps at {size}, error at position {}\n  H1 message refused: {}\n  ",

@@ -19,7 +19,7 @@ fn show(asked: &Asked<'_>) -> Reply {
     let wants = |word| asked.rest.contains(&word);
     let subjects = asked.subjects;
     let view = View {
-        running: &subjects.running,
+        runtime_config: &subjects.runtime_config,
         shared: &subjects.shared,
         servers: &subjects.shared.server_tables(),
         now: net::sys::now(),

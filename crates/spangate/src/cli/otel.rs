@@ -46,11 +46,11 @@ pub(super) fn meant<'a>(
     }
     let all = asked
         .subjects
-        .running
+        .runtime_config
         .config
         .otel
         .iter()
-        .zip(asked.subjects.running.filters());
+        .zip(asked.subjects.runtime_config.filters());
     let filters: Vec<Meant<'_>> = all
         .enumerate()
         .filter(|(_, (config, _))| id.is_none_or(|id| config.id == id))

@@ -79,7 +79,7 @@ fn refused(text: &str) -> Reply {
 
 /// The reference with this name or `#<id>`.
 fn find<'a>(asked: &'a Asked<'_>, name: &str) -> Option<&'a Arc<Reference>> {
-    asked.subjects.running.config.patterns.find(name)
+    asked.subjects.runtime_config.config.patterns.find(name)
 }
 
 /// The same, if the reference is used as `table`.
@@ -125,7 +125,7 @@ fn show(asked: &Asked<'_>, table: Table) -> Reply {
 }
 
 fn show_all(asked: &Asked<'_>, table: Table) -> Reply {
-    let references = asked.subjects.running.config.patterns.iter();
+    let references = asked.subjects.runtime_config.config.patterns.iter();
     let line = |reference: &Arc<Reference>| {
         let versions = reference.versions();
         format!(

@@ -51,7 +51,13 @@ fn does_not_apply(why: &str) -> Reply {
 }
 
 fn sockets(asked: &Asked<'_>) -> Reply {
-    let binds = asked.subjects.running.config.global.stats_sockets.iter();
+    let binds = asked
+        .subjects
+        .runtime_config
+        .config
+        .global
+        .stats_sockets
+        .iter();
     let line = |bind: &Bind| {
         let addr = match &bind.address {
             BindAddress::Addr(addr) => Some(addr.clone()),
@@ -84,7 +90,7 @@ fn activity(asked: &Asked<'_>) -> Reply {
     let subjects = asked.subjects;
     let now = net::sys::now();
     let did = subjects.shared.activity(now.ms());
-    let process = &subjects.running.process;
+    let process = &subjects.runtime_config.process;
     // The names are HAProxy's. The numbers are the sums of all threads.
     let time = |ns: u64| {
         let us = ns / 1_000;
@@ -108,7 +114,7 @@ fn activity(asked: &Asked<'_>) -> Reply {
 
 fn dev(asked: &Asked<'_>) -> Reply {
     let info = crate::build::info();
-    let process = &asked.subjects.running.process;
+    let process = &asked.subjects.runtime_config.process;
     let mut out = format!(
         "HAProxy version {}\nSpangate version {}\nFeatures:\n  {}\n",
         info.version,
@@ -129,7 +135,7 @@ fn dev(asked: &Asked<'_>) -> Reply {
         process.pid,
         arguments.join(" "),
         process.nbthread,
-        asked.subjects.running.process.descriptors,
+        asked.subjects.runtime_config.process.descriptors,
     );
     Reply::Dump(out)
 }

@@ -3,7 +3,7 @@
 use config::build::reserve::RESERVE_BACKENDS_MAX;
 use config::build::values::bad_name_character;
 use config::model::{Mode, Proxy};
-use proxy::{Door, Order, RateLimit};
+use proxy::{FrontendState, Order, RateLimit};
 
 use super::servers::{find_backend, number};
 use super::{Asked, Command, Level, Reply, command};
@@ -35,7 +35,7 @@ fn noted(text: &str) -> Reply {
 /// The backends without those that were deleted.
 pub(super) fn backends<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a Proxy> {
     let subjects = asked.subjects;
-    let all = subjects.running.config.proxies.iter().enumerate();
+    let all = subjects.runtime_config.config.proxies.iter().enumerate();
     let is_there =
         |(place, proxy): &(usize, &Proxy)| proxy.is_backend && !subjects.shared.is_deleted(*place);
     all.filter(is_there).map(|(_, proxy)| proxy)
@@ -48,7 +48,7 @@ fn show_backends(asked: &Asked<'_>) -> Reply {
 }
 
 fn show_defaults(asked: &Asked<'_>) -> Reply {
-    let names = asked.subjects.running.config.defaults.iter();
+    let names = asked.subjects.runtime_config.config.defaults.iter();
     Reply::Dump(names.map(|each| format!("{}\n", each.name)).collect())
 }
 
@@ -74,7 +74,7 @@ fn add_backend(asked: &Asked<'_>) -> Reply {
         Some(_) => return refused("Unknown proxy mode.\n"),
     };
     let subjects = asked.subjects;
-    let config = &subjects.running.config;
+    let config = &subjects.runtime_config.config;
     let mut known = config.defaults.iter();
     let Some(from) = known.position(|each| each.name == *defaults) else {
         return refused(&format!("Cannot find default proxy '{defaults}'.\n"));
@@ -89,7 +89,7 @@ fn add_backend(asked: &Asked<'_>) -> Reply {
         return refused(&format!("A proxy named '{name}' exists already.\n"));
     }
     match subjects
-        .running
+        .runtime_config
         .add_backend(&subjects.shared, name, from, mode)
     {
         Some(_) => Reply::Said("New backend registered.\n".to_owned()),
@@ -104,7 +104,13 @@ fn find_frontend<'a>(asked: &Asked<'a>) -> Result<(usize, &'a Proxy), Reply> {
     let Some(name) = asked.rest.first() else {
         return Err(refused("A frontend name is expected.\n"));
     };
-    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
+    let mut proxies = asked
+        .subjects
+        .runtime_config
+        .config
+        .proxies
+        .iter()
+        .enumerate();
     let found = proxies.find(|(_, proxy)| proxy.is_frontend && proxy.name == *name);
     found.ok_or_else(|| refused("No such frontend.\n"))
 }
@@ -114,10 +120,10 @@ fn disable_frontend(asked: &Asked<'_>) -> Reply {
         Ok(found) => found,
         Err(reply) => return reply,
     };
-    match asked.subjects.shared.door(place) {
-        Door::Closed => noted("Frontend was previously shut down, cannot disable.\n"),
-        Door::Paused => noted("All sockets are already disabled.\n"),
-        Door::Open => match asked
+    match asked.subjects.shared.frontend_state(place) {
+        FrontendState::Closed => noted("Frontend was previously shut down, cannot disable.\n"),
+        FrontendState::Paused => noted("All sockets are already disabled.\n"),
+        FrontendState::Open => match asked
             .subjects
             .frontends
             .pause(place, &asked.subjects.shared)
@@ -134,10 +140,10 @@ fn enable_frontend(asked: &Asked<'_>) -> Reply {
         Err(reply) => return reply,
     };
     let subjects = asked.subjects;
-    match subjects.shared.door(place) {
-        Door::Closed => refused("Frontend was previously shut down, cannot enable.\n"),
-        Door::Open => noted("All sockets are already enabled.\n"),
-        Door::Paused => match subjects.frontends.resume(place, &subjects.shared) {
+    match subjects.shared.frontend_state(place) {
+        FrontendState::Closed => refused("Frontend was previously shut down, cannot enable.\n"),
+        FrontendState::Open => noted("All sockets are already enabled.\n"),
+        FrontendState::Paused => match subjects.frontends.resume(place, &subjects.shared) {
             Ok(()) => {
                 subjects.workers.wake_all();
                 Reply::Done
@@ -155,7 +161,7 @@ fn shutdown_frontend(asked: &Asked<'_>) -> Reply {
         Err(reply) => return reply,
     };
     let subjects = asked.subjects;
-    if subjects.shared.door(place) == Door::Closed {
+    if subjects.shared.frontend_state(place) == FrontendState::Closed {
         return noted("Frontend was already shut down.\n");
     }
     subjects
@@ -251,7 +257,13 @@ fn set_maxconn(asked: &Asked<'_>) -> Reply {
     let Some(value) = asked.rest.first() else {
         return refused("Expects an integer value.\n");
     };
-    let most = asked.subjects.running.config.global.maxconn.unwrap_or(0);
+    let most = asked
+        .subjects
+        .runtime_config
+        .config
+        .global
+        .maxconn
+        .unwrap_or(0);
     let value = number(value);
     if most > 0 && value > i64::from(most) {
         return refused("Value out of range.\n");

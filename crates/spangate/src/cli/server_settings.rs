@@ -182,7 +182,7 @@ fn set_ssl(asked: &Asked<'_>, server: &Found, value: Option<&str>) -> Reply {
     let subjects = asked.subjects;
     let shared = &subjects.shared;
     match subjects
-        .running
+        .runtime_config
         .switch_server_tls(shared, server.backend, server.place, on)
     {
         Ok(woken) => {

@@ -38,12 +38,12 @@ fn show(asked: &Asked<'_>, kind: Kind) -> Reply {
         Kind::States => format!("{VERSION}\n# {FIELDS}\n"),
         Kind::Connections => format!(
             "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb safe_nb idle_lim idle_cur idle_per_thr[{}]\n",
-            subjects.running.process.nbthread
+            subjects.runtime_config.process.nbthread
         ),
     };
     let backends = match only {
         Some(place) => place..place + 1,
-        None => 0..subjects.running.config.proxies.len(),
+        None => 0..subjects.runtime_config.config.proxies.len(),
     };
     let (subjects, hide) = (Arc::clone(subjects), asked.anonymiser);
     let lines = backends.map(move |backend| lines(&subjects, backend, kind, hide).into_bytes());
@@ -52,7 +52,7 @@ fn show(asked: &Asked<'_>, kind: Kind) -> Reply {
 
 /// The lines of a backend's servers.
 fn lines(subjects: &Subjects, backend: usize, kind: Kind, hide: Anonymiser) -> String {
-    let proxy = &subjects.running.config.proxies[backend];
+    let proxy = &subjects.runtime_config.config.proxies[backend];
     let mut out = String::new();
     if !proxy.is_backend {
         return out;

@@ -52,7 +52,13 @@ fn refused(text: &str) -> Reply {
 
 /// The index of a backend, and the backend.
 pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, &'a Proxy)> {
-    let mut proxies = asked.subjects.running.config.proxies.iter().enumerate();
+    let mut proxies = asked
+        .subjects
+        .runtime_config
+        .config
+        .proxies
+        .iter()
+        .enumerate();
     let shared = &asked.subjects.shared;
     proxies
         .find(|(place, proxy)| proxy.is_backend && proxy.name == name && !shared.is_deleted(*place))
@@ -64,7 +70,7 @@ pub(super) fn find_backend<'a>(asked: &Asked<'a>, name: &str) -> Option<(usize, 
 /// The reply to the client.
 pub(super) fn find_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
     let found = find_any_server(asked, name)?;
-    if asked.subjects.running.config.proxies[found.backend].disabled {
+    if asked.subjects.runtime_config.config.proxies[found.backend].disabled {
         Err(refused("Proxy is disabled.\n"))
     } else {
         Ok(found)
@@ -233,7 +239,7 @@ fn change_weight(asked: &Asked<'_>, server: &Found, text: &str) -> Reply {
         .subjects
         .shared
         .server_load(server.backend, server.place);
-    let backend = &asked.subjects.running.config.proxies[server.backend];
+    let backend = &asked.subjects.runtime_config.config.proxies[server.backend];
     let weight = match dynamic::weight(backend, load.initial_weight, text) {
         Ok(weight) => weight,
         Err(message) => return refused(message),

@@ -145,7 +145,7 @@ impl Session {
     fn end(&self, is_last: bool, subjects: &Subjects) -> String {
         match (self.prompting, is_last, self.timed) {
             (Prompting::Prompt, true, true) => {
-                let started_ns = subjects.running.process.started.mono_ns;
+                let started_ns = subjects.runtime_config.process.started.mono_ns;
                 let up = (net::sys::monotonic_ns() - started_ns) / 1_000_000_000;
                 let (days, hours) = (up / 86_400, up / 3_600 % 24);
                 let (minutes, seconds) = (up / 60 % 60, up % 60);

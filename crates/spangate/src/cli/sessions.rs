@@ -136,7 +136,7 @@ fn wanted(asked: &Asked<'_>) -> Result<Wanted, Reply> {
                 let name = words
                     .next()
                     .ok_or_else(|| refused("Missing frontend name.\n"))?;
-                let mut proxies = asked.subjects.running.config.proxies.iter();
+                let mut proxies = asked.subjects.runtime_config.config.proxies.iter();
                 let place = proxies.position(|proxy| proxy.is_frontend && proxy.name == name);
                 Part::Frontend(place.ok_or_else(|| refused("No such frontend.\n"))?)
             }
@@ -231,7 +231,7 @@ impl Streams {
     }
 
     fn name(&self, proxy: usize) -> &str {
-        &self.subjects.running.config.proxies[proxy].name
+        &self.subjects.runtime_config.config.proxies[proxy].name
     }
 
     fn names(&self, stream: &StreamView) -> (Cow<'_, str>, Cow<'_, str>, Cow<'_, str>) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proxy::statistics::{Cursor, Selection, View};
-use proxy::{Running, ServerTables, Shared, statistics};
+use proxy::{RuntimeConfig, ServerTables, Shared, statistics};
 use stats::{Kind, csv, json, typed};
 
 use super::servers::{find_backend, number};
@@ -89,7 +89,7 @@ fn show(asked: &Asked<'_>) -> Reply {
         }
     }
     let rows = Rows {
-        running: Arc::clone(&asked.subjects.running),
+        runtime_config: Arc::clone(&asked.subjects.runtime_config),
         shared: Arc::clone(&asked.subjects.shared),
         servers: asked.subjects.shared.server_tables(),
         legends: asked.level >= Level::Operator,
@@ -105,7 +105,7 @@ fn show(asked: &Asked<'_>) -> Reply {
 /// The id of the proxy with this name, or the id itself; -1 for all. None if there is no such
 /// proxy.
 pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
-    let proxies = &asked.subjects.running.config.proxies;
+    let proxies = &asked.subjects.runtime_config.config.proxies;
     let named = proxies.iter().find(|proxy| proxy.name == word);
     let number = named.map_or_else(|| number(word), |proxy| i64::from(proxy.id));
     (number != 0).then_some(number)
@@ -128,7 +128,7 @@ enum State {
 
 /// The answer to `show stat`, in parts.
 struct Rows {
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
     servers: Arc<ServerTables>,
     legends: bool,
@@ -168,7 +168,7 @@ impl Rows {
             State::Over => return,
         };
         let view = View {
-            running: &self.running,
+            runtime_config: &self.runtime_config,
             shared: &self.shared,
             servers: &self.servers,
             now: net::sys::now(),
@@ -201,7 +201,7 @@ impl Rows {
 
 /// `clear counters [all|server <backend>/<server> [force]]`
 fn clear(asked: &Asked<'_>) -> Reply {
-    let (running, shared) = (&asked.subjects.running, &asked.subjects.shared);
+    let (runtime_config, shared) = (&asked.subjects.runtime_config, &asked.subjects.shared);
     let needed = match asked.rest.first() {
         Some(&("all" | "server")) => Level::Admin,
         _ => Level::Operator,
@@ -211,7 +211,7 @@ fn clear(asked: &Asked<'_>) -> Reply {
     }
     if asked.rest.first() != Some(&"server") {
         let all = asked.rest.first() == Some(&"all");
-        statistics::clear_counters(running, shared, all, net::sys::now());
+        statistics::clear_counters(runtime_config, shared, all, net::sys::now());
         return Reply::Done;
     }
     let name = asked.rest.get(1).copied().unwrap_or_default();
@@ -233,7 +233,7 @@ fn clear(asked: &Asked<'_>) -> Reply {
 fn dump_file(asked: &Asked<'_>) -> Reply {
     let subjects = asked.subjects;
     Reply::Dump(statistics::dump_file(&View {
-        running: &subjects.running,
+        runtime_config: &subjects.runtime_config,
         shared: &subjects.shared,
         servers: &subjects.shared.server_tables(),
         now: net::sys::now(),

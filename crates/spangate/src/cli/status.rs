@@ -27,7 +27,12 @@ fn dump(asked: &Asked<'_>, write: impl Fn(&mut String, Meant<'_>) -> std::fmt::R
 pub(super) fn status(asked: &Asked<'_>) -> Reply {
     dump(asked, |out, meant| {
         let (number, config, filter) = meant;
-        let proxy = asked.subjects.running.config.proxies.get(config.proxy);
+        let proxy = asked
+            .subjects
+            .runtime_config
+            .config
+            .proxies
+            .get(config.proxy);
         let title = proxy.map_or_else(String::new, title);
         writeln!(out, "filter '{}' of {title} : {}", config.id, state(filter))?;
         if !config.file.is_empty() {

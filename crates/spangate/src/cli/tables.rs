@@ -34,7 +34,7 @@ fn now_ms() -> u64 {
 }
 
 fn all<'a>(asked: &Asked<'a>) -> &'a [Arc<Table>] {
-    &asked.subjects.running.config.tables
+    &asked.subjects.runtime_config.config.tables
 }
 
 fn find<'a>(asked: &Asked<'a>, name: &str) -> Result<&'a Arc<Table>, Reply> {

@@ -12,7 +12,7 @@ use super::Subjects;
 use super::command::{Client, Level, Severity};
 use super::request::Limits;
 use super::session::{Session, Talk};
-use crate::herald::Crier;
+use crate::event_reporter::EventReporter;
 use crate::serve::Inboxes;
 
 /// Subjects of a configuration that does not run.
@@ -21,9 +21,9 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         started: net::sys::now(),
         ..Process::default()
     };
-    let running = Arc::new(proxy::prepare(config, proxy::Tls::default(), process));
-    let crier = Crier {
-        running: Arc::clone(&running),
+    let runtime_config = Arc::new(proxy::prepare(config, proxy::Tls::default(), process));
+    let crier = EventReporter {
+        runtime_config: Arc::clone(&runtime_config),
         sinks: Mutex::default(),
         dropped: Arc::default(),
         workers: Inboxes::default(),
@@ -31,9 +31,9 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
     };
     Arc::new(Subjects {
         crier: Arc::new(crier),
-        shared: Arc::new(running.share(1)),
-        ocsp: Arc::new(health::OcspUpdates::new(&running)),
-        running,
+        shared: Arc::new(runtime_config.share(1)),
+        ocsp: Arc::new(health::OcspUpdates::new(&runtime_config)),
+        runtime_config,
         exports: None,
         collectors: Vec::new(),
         workers: Inboxes::default(),

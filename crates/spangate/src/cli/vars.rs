@@ -19,11 +19,11 @@ fn get(asked: &Asked<'_>) -> Reply {
     let Some(name) = asked.rest.first() else {
         return refused("Missing process-wide variable identifier.\n");
     };
-    let running = &asked.subjects.running;
-    let mut known = running.config.var_names.of(VarScope::Proc);
+    let runtime_config = &asked.subjects.runtime_config;
+    let mut known = runtime_config.config.var_names.of(VarScope::Proc);
     let own = name.strip_prefix("proc.").unwrap_or_default();
     let slot = known.find(|(_, known)| *known == own).map(|(slot, _)| slot);
-    let Some(value) = slot.and_then(|slot| running.proc_var(slot)) else {
+    let Some(value) = slot.and_then(|slot| runtime_config.proc_var(slot)) else {
         return refused("Variable not found.\n");
     };
     let mut text = Vec::new();
@@ -72,7 +72,7 @@ fn set(asked: &Asked<'_>) -> Reply {
     let subjects = asked.subjects;
     let now = net::sys::now();
     match subjects
-        .running
+        .runtime_config
         .assign_proc_var(&subjects.shared, name, (is_format, text), now)
     {
         Ok(()) => Reply::Done,

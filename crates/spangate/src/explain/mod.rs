@@ -78,9 +78,9 @@ fn of_config(config: Config, tls: Tls, asked: &Asked) -> Result<Explanation, Str
         started: now,
         ..Process::default()
     };
-    let running = Arc::new(proxy::prepare(config, tls, process));
-    let shared = Arc::new(running.share(1));
-    explain(&running, &shared, &asked.question()?, now)
+    let runtime_config = Arc::new(proxy::prepare(config, tls, process));
+    let shared = Arc::new(runtime_config.share(1));
+    explain(&runtime_config, &shared, &asked.question()?, now)
 }
 
 /// The same for texts that were read before. Returns JSON.

@@ -1,6 +1,6 @@
 //! Options as tables: the check, the defaults, the suggestions and the reference all come of them.
 //!
-//! [`check`] walks a tree along a table and notes everything that is wrong with it; [`Section`]
+//! [`check()`] walks a tree along a table and notes everything that is wrong with it; [`Section`]
 //! then gives typed values, where nothing stands the table's default. A parser reads sections that
 //! were checked, so it only asks what one option alone cannot tell.
 

@@ -8,7 +8,7 @@ use super::value;
 use crate::config::diagnostic::{At, Notes};
 use crate::config::source::{Node, Value, typing};
 
-/// A map of options that [`super::check`] has seen. What is wrong there gives zeros here: it was
+/// A map of options that [`super::check()`] has seen. What is wrong there gives zeros here: it was
 /// told, and nothing runs.
 #[derive(Clone)]
 pub(crate) struct Section<'a> {

@@ -4,10 +4,10 @@
 //! goes along with their records through everything that they pass, a sampler too, as the segments
 //! of a journal do. Once its last clone is gone, all of them were delivered, or dropped by a
 //! processor that was told to. The offset that is committed is that of the first message of its
-//! partition which is not settled ([`Offsets`]); so whoever owns the partition next reads the
+//! partition which is not settled (`Offsets`); so whoever owns the partition next reads the
 //! others again.
 //!
-//! What needs the client (librdkafka) is in [`consume`] and [`produce`]; a build without the
+//! What needs the client (librdkafka) is in `consume` and `produce`; a build without the
 //! feature `kafka` has neither, and takes no configuration that needs them. All else is here in
 //! every build: it is tested without a broker.
 //!

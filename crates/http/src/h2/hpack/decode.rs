@@ -40,8 +40,8 @@ impl Decoder {
     }
 
     /// Frees unused memory.
-    pub fn slim(&mut self) {
-        self.table.slim();
+    pub fn release_spare(&mut self) {
+        self.table.release_spare();
     }
 
     /// Decodes a whole block.

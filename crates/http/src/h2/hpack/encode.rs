@@ -82,7 +82,7 @@ impl Encoder {
 
     /// Frees the memory of the table. The peer need not know: fields are counted from the newest,
     /// and the following fields are new to both sides.
-    pub fn slim(&mut self) {
+    pub fn release_spare(&mut self) {
         self.dynamic = None;
     }
 

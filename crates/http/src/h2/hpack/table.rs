@@ -137,7 +137,7 @@ impl Table {
     }
 
     /// Frees unused memory.
-    pub fn slim(&mut self) {
+    pub fn release_spare(&mut self) {
         self.bytes.shrink_to_fit();
         self.entries.shrink_to_fit();
     }

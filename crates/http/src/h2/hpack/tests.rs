@@ -251,7 +251,7 @@ fn what_is_encoded_is_decoded() {
     for round in 0..3000 {
         match random(100) {
             0 => encoder.set_table_bytes(random(4097) as usize),
-            1 => encoder.slim(),
+            1 => encoder.release_spare(),
             _ => {}
         }
         let (mut out, mut expected) = (Vec::new(), Vec::new());

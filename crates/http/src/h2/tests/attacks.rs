@@ -227,7 +227,7 @@ fn an_idle_connection_is_small() {
     for stream in [1, 3] {
         assert!(server.send_response(StreamId(stream), &head, true, &mut Vec::new()));
     }
-    server.slim();
+    server.release_spare();
     assert!(server.is_idle());
     assert!(
         size_of::<Connection>() <= 512,

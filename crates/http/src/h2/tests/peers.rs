@@ -176,8 +176,8 @@ impl Life {
             5 => self.credit(),
             6 if self.random.one_in(30) => self.reset(),
             7 if self.random.one_in(20) => {
-                self.client.connection.slim();
-                self.server.connection.slim();
+                self.client.connection.release_spare();
+                self.server.connection.release_spare();
                 self.client.connection.ping(1, &mut self.client.out);
             }
             _ => self.pump(),

@@ -6,7 +6,7 @@ use crate::engine::Turn;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Linger;
-use crate::running::deadline;
+use crate::runtime_config::deadline;
 
 /// How many waiting streams of a connection are woken in a round.
 const TURNS_A_ROUND_MAX: usize = 8;
@@ -216,7 +216,7 @@ impl<D: Driver> Turn<'_, D> {
         let now = self.cx.now();
         let links = &mut self.cx.core.links;
         let timeouts = links.client(link).map(|client| {
-            let timeouts = &self.cx.running.proxy(client.frontend()).timeout;
+            let timeouts = &self.cx.runtime_config.proxy(client.frontend()).timeout;
             (
                 timeouts.client,
                 timeouts.http_request.or(timeouts.http_keep_alive),
@@ -239,7 +239,11 @@ impl<D: Driver> Turn<'_, D> {
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
-        let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
+        let timeout_ms = self
+            .cx
+            .runtime_config
+            .timeouts(client.frontend())
+            .http_request;
         let at_ms = deadline(self.cx.now(), timeout_ms);
         self.cx.set_idle_deadline(link, at_ms);
     }

@@ -28,11 +28,11 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Switches a client's connection to HTTP/2.
     pub(super) fn become_h2(&mut self, link: LinkId) {
-        let limits = self.cx.running.h2.clients;
+        let limits = self.cx.runtime_config.h2.clients;
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        let idle_ping = self.cx.running.bind(bind).idle_ping;
+        let idle_ping = self.cx.runtime_config.bind(bind).idle_ping;
         let mut out = Vec::new();
         let connection = h2::Connection::with_client(limits, idle_ping, &mut out);
         self.cx.tell_bind(bind, FrontCount::SessionsH2);
@@ -54,7 +54,7 @@ impl<D: Driver> Turn<'_, D> {
         let (Role::Client(client), Mux::Front(front)) = (&entry.role, &entry.mux) else {
             return None;
         };
-        let options = &self.cx.running.proxy(client.frontend()).options;
+        let options = &self.cx.runtime_config.proxy(client.frontend()).options;
         // A stream that waits for its head was a TCP stream.
         let was_tcp = front.stream.filter(|_| front.awaits_head());
         let is_first = client.streams == u32::from(was_tcp.is_some());
@@ -95,7 +95,7 @@ impl<D: Driver> Turn<'_, D> {
         server.connecting = false;
         let (is_private, is_ending) = (server.private, server.is_ending);
         let idle_ping = self.cx.servers.at(server.server).idle_ping;
-        let limits = self.cx.running.h2.servers;
+        let limits = self.cx.runtime_config.h2.servers;
         let mut out = Vec::new();
         let mut connection = h2::Connection::with_server(limits, idle_ping, &mut out);
         connection.is_ending = is_ending;
@@ -165,15 +165,15 @@ impl<D: Driver> Turn<'_, D> {
         };
         let mut out = std::mem::take(&mut core.out);
         let limits = if is_client {
-            &self.cx.running.h2.clients
+            &self.cx.runtime_config.h2.clients
         } else {
-            &self.cx.running.h2.servers
+            &self.cx.runtime_config.h2.servers
         };
         if connection.is_odd(limits.glitches_max) {
             connection.is_ending = true;
             connection.codec.shutdown(&mut out);
         }
-        let kill_percent = self.cx.running.h2.glitches_kill_percent;
+        let kill_percent = self.cx.runtime_config.h2.glitches_kill_percent;
         if kill_percent > 0 {
             let kills = self.cx.io.cpu_usage(CpuOf::Thread) >= kill_percent;
             connection.codec.set_glitch_kill(kills);
@@ -358,7 +358,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         connection.streams += 1;
-        let most = self.cx.running.h2.total_streams_max;
+        let most = self.cx.runtime_config.h2.total_streams_max;
         if most.is_some_and(|most| connection.streams == most) {
             connection.is_ending = true;
             self.cx.hurry_connection(link);

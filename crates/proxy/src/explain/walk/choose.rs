@@ -7,7 +7,7 @@ use config::model::{BackendTarget, Mode, ServerAddress, ServerTarget, UseBackend
 use super::rules::Told;
 use super::{Ended, Walk};
 use crate::ids::{ProxyId, ServerId};
-use crate::persist;
+use crate::persistence;
 use crate::shared::ServerTables;
 
 /// The result of a `use_backend` rule.
@@ -77,7 +77,9 @@ impl Walk<'_> {
                 let is_http = self.stream.txn.is_http;
                 let shared = &self.ambient.shared;
                 let is_deleted = |id: ProxyId| shared.is_deleted(id.place());
-                let found = self.running.backend_named(&name, is_http, is_deleted);
+                let found = self
+                    .runtime_config
+                    .backend_named(&name, is_http, is_deleted);
                 (found, String::from_utf8_lossy(&name).into_owned())
             }
         };
@@ -121,7 +123,7 @@ impl Walk<'_> {
                 break;
             }
         }
-        self.with_rules(|cx, stream| persist::persist_rules(&cx.scene.eval, stream));
+        self.with_rules(|cx, stream| persistence::persist_rules(&cx.scene.eval, stream));
     }
 
     /// Reports what binds the request to a server, and the algorithm. Returns whether there is a
@@ -131,7 +133,7 @@ impl Walk<'_> {
         let proxy = self.proxy(backend);
         let tables = Arc::clone(&self.servers);
         self.tell_servers(&tables);
-        self.with_rules(|cx, stream| persist::bind(&mut cx.scene.eval, stream));
+        self.with_rules(|cx, stream| persistence::bind(&mut cx.scene.eval, stream));
         // The rules after the one that chooses are not evaluated.
         let chosen = self.stream.route.persist.rule();
         let evaluated = chosen.map_or(proxy.use_server.len(), |chosen| chosen + 1);
@@ -139,7 +141,7 @@ impl Walk<'_> {
             self.use_server(rule, &tables);
         }
         if self.stream.route.target.is_none() && proxy.mode == Mode::Http {
-            self.with_rules(|cx, stream| persist::request_cookies(&mut cx.scene.eval, stream));
+            self.with_rules(|cx, stream| persistence::request_cookies(&mut cx.scene.eval, stream));
         }
         let bound = self.stream.route.target;
         let bound = bound.and_then(|server| tables.find(server));

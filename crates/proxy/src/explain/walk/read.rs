@@ -5,17 +5,17 @@ use http::h1::{self, Strictness};
 use sample::BodyFacts;
 
 use crate::ids::ProxyId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::{Phase, Rules, Stream};
 
 /// Parses a head into a stream, as if it came from a client.
 pub(super) fn request(
-    running: &Running,
+    runtime_config: &RuntimeConfig,
     frontend: ProxyId,
     head: &[u8],
     stream: &mut Stream,
 ) -> Result<(), String> {
-    let proxy = running.proxy(frontend);
+    let proxy = runtime_config.proxy(frontend);
     stream.frontend = frontend;
     stream.backend = frontend;
     stream.txn.first_request = true;
@@ -25,7 +25,7 @@ pub(super) fn request(
         return Ok(());
     }
     let request = &mut stream.request;
-    let parsed = h1::parse_request(head, running.limits(), Strictness::Strict, request)
+    let parsed = h1::parse_request(head, runtime_config.limits(), Strictness::Strict, request)
         .map_err(|error| format!("this is no request: {error:?}"))?
         .ok_or("this is no whole request")?;
     stream.phase = Phase::FrontendRequest(Rules::default());

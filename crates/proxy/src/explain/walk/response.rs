@@ -80,7 +80,7 @@ impl Walk<'_> {
     /// Parses the assumed response, as if it came from the server.
     fn read_response(&mut self, head: &[u8]) -> Result<(), String> {
         let stream = &mut self.stream;
-        let (limits, method) = (self.running.limits(), stream.txn.method);
+        let (limits, method) = (self.runtime_config.limits(), stream.txn.method);
         let response = &mut stream.response;
         let parsed = h1::parse_response(head, method, limits, Strictness::Strict, response)
             .map_err(|error| format!("this is no response: {error:?}"))?
@@ -91,7 +91,7 @@ impl Walk<'_> {
                 "status {status} is not final: response rules run for 200 and above"
             ));
         }
-        stream.capture_response_fields(self.running.proxy(stream.frontend));
+        stream.capture_response_fields(self.runtime_config.proxy(stream.frontend));
         (stream.txn.status, stream.txn.server_status) = (status, status);
         stream.txn.response_body = BodyFacts {
             framing: parsed.framing,

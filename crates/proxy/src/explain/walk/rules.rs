@@ -165,7 +165,7 @@ impl Walk<'_> {
     /// A rule ends the exchange: puts the proxy's response into the stream, and returns the
     /// outcome.
     fn end(&mut self, end: End, rule: Option<(RuleSet, RuleId)>) -> String {
-        let reply = rule.and_then(|(set, id)| reply_of(self.running, set, id));
+        let reply = rule.and_then(|(set, id)| reply_of(self.runtime_config, set, id));
         let status = reply.map_or(0, |reply| reply.status);
         match (end, reply) {
             (End::Answer(..) | End::Tarpit(_), Some(reply)) => self.answer_as(reply),

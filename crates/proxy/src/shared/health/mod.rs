@@ -2,7 +2,7 @@
 //! states.
 //!
 //! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks,
-//! agents and commands take; the data path reads the results from [`super::servers`]. [`Herald`] is
+//! agents and commands take; the data path reads the results from [`super::servers`]. [`ServerEventSink`] is
 //! told the changes in their order.
 
 mod check;
@@ -33,12 +33,12 @@ pub use view::{BackendView, CheckView, HealthLevel, ServerView};
 
 /// Receives changes and acts on them outside of the data path. It is called in the order of the
 /// changes. Its methods must not block for long and must not change servers.
-pub trait Herald: Send + Sync {
+pub trait ServerEventSink: Send + Sync {
     /// The monotonic clock, milliseconds.
     fn now_ms(&self) -> u64;
     /// The state of a server or of a backend has changed. The message is for the logs of the
     /// backend, if it has a level, and for standard error.
-    fn tell(&self, news: &News);
+    fn tell(&self, news: &ServerEvent);
     /// Streams have to end: a user asks for it, their server is down, or a server came up that
     /// replaces a backup.
     fn end_streams(&self, which: Killed);
@@ -50,7 +50,7 @@ pub trait Herald: Send + Sync {
 
 /// A message about servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct ServerEvent {
     /// The place of the backend in the configuration.
     pub backend: usize,
     /// The place of the server; none where the message is about the backend.
@@ -66,7 +66,7 @@ pub struct News {
 /// The health of all servers, and the receiver of changes.
 pub(crate) struct Health {
     states: Mutex<States>,
-    herald: OnceLock<Arc<dyn Herald>>,
+    event_sink: OnceLock<Arc<dyn ServerEventSink>>,
 }
 
 impl Health {
@@ -74,7 +74,7 @@ impl Health {
     pub fn new(config: &Config) -> Health {
         Health {
             states: Mutex::new(States::new(config)),
-            herald: OnceLock::new(),
+            event_sink: OnceLock::new(),
         }
     }
 
@@ -83,18 +83,18 @@ impl Health {
     }
 
     /// Sets the receiver of changes; a second call has no effect.
-    pub fn set_herald(&self, herald: Arc<dyn Herald>) {
-        self.lock().begin_at(herald.now_ms());
+    pub fn set_event_sink(&self, event_sink: Arc<dyn ServerEventSink>) {
+        self.lock().begin_at(event_sink.now_ms());
         // There is one process, so this is called once.
-        let _ = self.herald.set(herald);
+        let _ = self.event_sink.set(event_sink);
     }
 
-    pub fn herald(&self) -> Option<&dyn Herald> {
-        self.herald.get().map(|herald| &**herald)
+    pub fn event_sink(&self) -> Option<&dyn ServerEventSink> {
+        self.event_sink.get().map(|event_sink| &**event_sink)
     }
 
     pub fn now_ms(&self) -> u64 {
-        self.herald().map_or(0, Herald::now_ms)
+        self.event_sink().map_or(0, ServerEventSink::now_ms)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Limits of bandwidth: what passes when, and what else the stream does meanwhile.
 
 use super::script::{DEFAULTS, Play, play};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// A part of a body, every byte the same.
 fn part(bytes: usize) -> String {
@@ -96,7 +96,7 @@ http-request set-bandwidth-limit slow";
         all = part(3000),
     );
     let config = format!("{DEFAULTS}{lines}\n server one 127.0.0.1:81\n");
-    let mut play = Play::new(&running(&config));
+    let mut play = Play::new(&runtime_config(&config));
     for line in script.lines() {
         play.line(line.trim()).expect("it can be done");
         play.settle();

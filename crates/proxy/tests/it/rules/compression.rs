@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use super::script::{DEFAULTS, Play, bytes, play};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// A body that is worth compressing.
 fn body() -> String {
@@ -13,7 +13,7 @@ fn body() -> String {
 /// What a client of HTTP/1.1 gets for a response with fields: the head, and the payload of its
 /// chunks.
 fn exchange(lines: &str, asked: &str, response: &str) -> (String, Vec<u8>) {
-    let mut play = Play::new(&running(&format!(
+    let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}{lines}\nserver one 127.0.0.1:81\n"
     )));
     for line in [
@@ -205,7 +205,7 @@ fn who_has_no_body_gets_none() {
 
 #[test]
 fn a_slow_client_holds_the_server() {
-    let mut play = Play::new(&running(&format!(
+    let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}compression algo gzip\nserver one 127.0.0.1:81\n"
     )));
     // Digits without a pattern (xorshift): they take half of their room.

@@ -1,7 +1,7 @@
 //! `http-request auth`, users and groups.
 
 use super::script::{play, play_running};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// `play` puts the lines into a section; these stand before it, with one of their own after it.
 fn with_users(lines: &str) -> String {
@@ -118,6 +118,6 @@ fn rules_of_defaults() {
             "{}\nc1 < HTTP/1.1 401 Unauthorized|a: b|content-length: 0|www-authenticate: Basic realm=\"{name}\"||\nquiet",
             ask("/", "")
         );
-        play_running(name, running(&text), &script);
+        play_running(name, runtime_config(&text), &script);
     }
 }

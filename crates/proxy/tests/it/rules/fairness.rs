@@ -5,18 +5,18 @@
 use std::sync::Arc;
 
 use net::{Engine as _, ListenerId};
-use spangate_proxy::Running;
+use spangate_proxy::RuntimeConfig;
 
 use super::script::{DEFAULTS, Play, play};
 use crate::driver::{SimDriver, deliver};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// Requests that a client pipelines, and the most that it is answered at a time.
 const PIPELINED: usize = 100;
 const A_TURN_MAX: usize = 16;
 
-fn configured(global: &str, lines: &str) -> Arc<Running> {
-    running(&format!("{global}{DEFAULTS}{lines}\n"))
+fn configured(global: &str, lines: &str) -> Arc<RuntimeConfig> {
+    runtime_config(&format!("{global}{DEFAULTS}{lines}\n"))
 }
 
 fn count(play: &Play, place: usize, what: &[u8]) -> usize {
@@ -126,9 +126,9 @@ fn each_free_slot_serves_one_who_waits_and_deadlines_are_those_of_the_arrival() 
 #[test]
 fn limits_and_turns_are_those_of_all_workers() {
     let lines = "server one 127.0.0.1:81\nserver two 127.0.0.1:82\nbalance roundrobin";
-    let running = configured("global\n maxconn 3\n", lines);
-    let shared = Arc::new(running.share(2));
-    let mut workers = [0, 1].map(|worker| Play::of(&running, &shared, worker));
+    let runtime_config = configured("global\n maxconn 3\n", lines);
+    let shared = Arc::new(runtime_config.share(2));
+    let mut workers = [0, 1].map(|worker| Play::of(&runtime_config, &shared, worker));
     let listener = ListenerId(0);
     for (worker, admits) in [(0, true), (1, true), (0, true), (1, false), (0, false)] {
         let Play { engine, driver, .. } = &mut workers[worker];
@@ -156,9 +156,9 @@ fn limits_and_turns_are_those_of_all_workers() {
 #[test]
 fn a_worker_without_an_idle_connection_takes_one_of_another() {
     let lines = "server one 127.0.0.1:81\nhttp-reuse always";
-    let running = configured("", lines);
-    let shared = Arc::new(running.share(2));
-    let mut workers = [0, 1].map(|worker| Play::of(&running, &shared, worker));
+    let runtime_config = configured("", lines);
+    let shared = Arc::new(runtime_config.share(2));
+    let mut workers = [0, 1].map(|worker| Play::of(&runtime_config, &shared, worker));
     let mut play = |worker: usize, script: &str| {
         let play = &mut workers[worker];
         for line in script.lines() {

@@ -3,7 +3,7 @@
 
 use super::script::{DEFAULTS, exchange};
 use crate::random::Random;
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// Sequences of rules that are tried.
 const SEQUENCES: u64 = 1500;
@@ -126,8 +126,9 @@ fn no_rules_make_two_readers_disagree() {
             };
         }
         let (request, response) = (random.pick(REQUESTS), random.pick(RESPONSES));
-        let running = running(&format!("{DEFAULTS}{lines}    server one 127.0.0.1:81\n"));
-        let passed = exchange(running, request, response);
+        let runtime_config =
+            runtime_config(&format!("{DEFAULTS}{lines}    server one 127.0.0.1:81\n"));
+        let passed = exchange(runtime_config, request, response);
         let told =
             |why: &str| format!("seed {seed}: {why}\n{lines}{request}\n{response}\n{passed:?}");
         let method = request.split(' ').next().unwrap_or_default();

@@ -7,7 +7,7 @@ use http::h2::{Code, Connection, Event, Limits, Scheme, StreamId};
 use sha1::{Digest as _, Sha1};
 
 use super::script::{DEFAULTS, Play, play};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// A client on the first connection, and what it was told.
 pub(super) struct Client {
@@ -38,7 +38,7 @@ impl Client {
 
     /// The same, where these lines come between the connection and its first bytes.
     fn after(text: &str, lines: &[&str]) -> Client {
-        let mut play = Play::new(&running(text));
+        let mut play = Play::new(&runtime_config(text));
         play.line("c1 connects").expect("a connection");
         let place = play.place("c1").expect("a connection");
         for line in lines {
@@ -351,7 +351,7 @@ const ANSWERS: &str = "¤00¤00¤00¤04¤00¤00¤00¤00¤00¤00¤00¤01¤01¤05�
 
 #[test]
 fn an_upload_that_a_server_did_not_process_goes_out_again() {
-    let mut play = Play::new(&running(&format!(
+    let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}server one 127.0.0.1:81 proto h2\n"
     )));
     let mut line = |line: String| {
@@ -379,7 +379,7 @@ fn an_upload_that_a_server_did_not_process_goes_out_again() {
 #[test]
 fn an_upload_that_is_gone_fails() {
     let text = format!("global\n tune.bufsize 2000\n{DEFAULTS}server one 127.0.0.1:81 proto h2\n");
-    let mut play = Play::new(&running(&text));
+    let mut play = Play::new(&runtime_config(&text));
     let body = "x".repeat(3000);
     for line in [
         &format!("c1 > POST / HTTP/1.1|host: a|content-length: 9000||{body}"),
@@ -489,7 +489,7 @@ const ENDS: &str = "¤00¤00¤00¤00¤01¤00¤00¤00¤01";
 
 #[test]
 fn a_server_ends_its_stream_behind_a_response_without_a_body() {
-    let mut play = Play::new(&running(&format!(
+    let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}server one 127.0.0.1:81 proto h2\n"
     )));
     for line in [
@@ -519,7 +519,7 @@ fn oddities_of_a_server_are_counted() {
     // HEADERS with a field `:x`, which there is not.
     let bad = "¤00¤00¤06¤01¤05¤00¤00¤00¤01¤88¤00¤02:x¤00";
     let lines = "option httplog\nlog-format \"%[bc_glitches] %ST %tsc\"\nserver one 127.0.0.1:81 proto h2\n";
-    let mut play = Play::new(&running(&format!("{DEFAULTS}{lines}")));
+    let mut play = Play::new(&runtime_config(&format!("{DEFAULTS}{lines}")));
     for line in [
         "c1 > GET / HTTP/1.1|host: a||",
         "s1 ok",
@@ -568,7 +568,9 @@ fn early_hints_are_interim_responses_of_their_stream() {
 fn idle_connections_to_a_server_of_http2_are_bounded() {
     for (line, most) in [("", 16), ("pool-max-conn 3", 3)] {
         let server = format!("server one 127.0.0.1:81 proto h2 {line}");
-        let mut play = Play::new(&running(&format!("{DEFAULTS}http-reuse safe\n{server}\n")));
+        let mut play = Play::new(&runtime_config(&format!(
+            "{DEFAULTS}http-reuse safe\n{server}\n"
+        )));
         for nth in 1..=40 {
             for line in [
                 format!("c{nth} > GET / HTTP/1.1|host: a|connection: close||"),

@@ -7,12 +7,12 @@ use stats::Kind;
 use stats::latency::{PARTS, bucket};
 
 use super::script::Play;
-use crate::setups::running;
+use crate::setups::runtime_config;
 use net::Driver as _;
 
 #[test]
 fn the_time_that_a_connection_was_idle_is_not_that_of_a_request() {
-    let running = running(
+    let runtime_config = runtime_config(
         "defaults
     mode http
     timeout client 10s
@@ -24,8 +24,8 @@ listen l
     server one 127.0.0.1:81
 ",
     );
-    let shared = Arc::new(running.share(1));
-    let mut play = Play::of(&running, &shared, 0);
+    let shared = Arc::new(runtime_config.share(1));
+    let mut play = Play::of(&runtime_config, &shared, 0);
     for line in [
         "c1 > GET / HTTP/1.1|host: a||",
         "s1 ok",
@@ -41,7 +41,7 @@ listen l
     }
     let servers = shared.server_tables();
     let view = View {
-        running: &running,
+        runtime_config: &runtime_config,
         shared: &shared,
         servers: &servers,
         now: play.driver.now(),

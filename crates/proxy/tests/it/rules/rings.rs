@@ -1,7 +1,7 @@
 //! `hash-type consistent`: keys lead to the servers that HAProxy 3.5 chooses.
 
 use super::script::{DEFAULTS, Play};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 const BACKENDS: &str = "
 backend id
@@ -51,13 +51,13 @@ fn done(play: &mut Play, line: &str) {
 #[test]
 fn keys_lead_to_the_servers_that_haproxy_chooses() {
     let text = format!("{DEFAULTS}    use_backend %[path,field(2,/)]\n{BACKENDS}");
-    let running = running(&text);
+    let runtime_config = runtime_config(&text);
     for (backend, chosen) in CHOSEN {
-        let servers = running.config.proxies.iter();
+        let servers = runtime_config.config.proxies.iter();
         let servers = servers.filter(|proxy| proxy.name == backend);
         let servers: Vec<_> = servers.flat_map(|proxy| &proxy.servers).collect();
         for (number, expected) in chosen.bytes().enumerate() {
-            let mut play = Play::new(&running);
+            let mut play = Play::new(&runtime_config);
             done(
                 &mut play,
                 &format!("c1 > GET /{backend}/{number} HTTP/1.1|host: a||"),
@@ -82,16 +82,16 @@ fn a_full_server_is_passed_over_where_affinity_ends_with_it() {
         )
     };
     // The first request has the first server's only slot.
-    let mut play = Play::new(&running(&lines("always")));
+    let mut play = Play::new(&runtime_config(&lines("always")));
     ask(&mut play, 1);
     ask(&mut play, 2);
     done(&mut play, "s2 none");
-    let mut play = Play::new(&running(&lines("maxconn")));
+    let mut play = Play::new(&runtime_config(&lines("maxconn")));
     ask(&mut play, 1);
     ask(&mut play, 2);
     done(&mut play, "s2 open");
     // The second waits, the third finds the queue full.
-    let mut play = Play::new(&running(&lines("maxqueue")));
+    let mut play = Play::new(&runtime_config(&lines("maxqueue")));
     ask(&mut play, 1);
     ask(&mut play, 2);
     done(&mut play, "s2 none");
@@ -104,7 +104,7 @@ fn no_server_has_much_more_load_than_its_share() {
     let text = format!(
         "{DEFAULTS}    balance uri\n    hash-type consistent\n    hash-balance-factor 150\n    server a 127.0.0.1:1\n    server b 127.0.0.1:2\n    server c 127.0.0.1:3\n"
     );
-    let mut play = Play::new(&running(&text));
+    let mut play = Play::new(&runtime_config(&text));
     for client in 1..=12 {
         done(
             &mut play,

@@ -27,10 +27,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Order, Running, Shared};
+use spangate_proxy::{Engine, Order, RuntimeConfig, Shared};
 
 use crate::driver::{Pipe, SimDriver, deliver};
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 pub const DEFAULTS: &str = "
 defaults
@@ -67,14 +67,14 @@ pub fn play(name: &str, lines: &str, script: &str) {
     };
     play_running(
         name,
-        running(&format!("{DEFAULTS}{lines}\n{server}")),
+        runtime_config(&format!("{DEFAULTS}{lines}\n{server}")),
         script,
     );
 }
 
 /// Plays a script with a configuration; the worker ends then.
-pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
-    let mut play = Play::new(&running);
+pub fn play_running(name: &str, runtime_config: Arc<RuntimeConfig>, script: &str) {
+    let mut play = Play::new(&runtime_config);
     for line in script
         .lines()
         .map(str::trim)
@@ -107,8 +107,8 @@ pub struct Passed {
 
 /// One client sends a request; each server connection that opens is answered alike once something
 /// has come.
-pub fn exchange(running: Arc<Running>, request: &str, response: &str) -> Passed {
-    let mut play = Play::new(&running);
+pub fn exchange(runtime_config: Arc<RuntimeConfig>, request: &str, response: &str) -> Passed {
+    let mut play = Play::new(&runtime_config);
     let failed = |error: String| panic!("{request}: {error}");
     let mut line = |line: &str| play.line(line).unwrap_or_else(failed);
     line(&format!("c1 > {request}"));
@@ -162,16 +162,16 @@ fn shown(bytes: &[u8]) -> String {
 
 impl Play {
     /// The only worker of a process.
-    pub fn new(running: &Arc<Running>) -> Play {
-        Play::of(running, &Arc::new(running.share(1)), 0)
+    pub fn new(runtime_config: &Arc<RuntimeConfig>) -> Play {
+        Play::of(runtime_config, &Arc::new(runtime_config.share(1)), 0)
     }
 
     /// One of several.
-    pub fn of(running: &Arc<Running>, shared: &Arc<Shared>, worker: usize) -> Play {
-        let engine = Engine::new(Arc::clone(running), Arc::clone(shared), worker, 1);
+    pub fn of(runtime_config: &Arc<RuntimeConfig>, shared: &Arc<Shared>, worker: usize) -> Play {
+        let engine = Engine::new(Arc::clone(runtime_config), Arc::clone(shared), worker, 1);
         let mut driver = SimDriver::new(
-            running.listener_count(),
-            running.config.global.tune.bufsize_bytes,
+            runtime_config.listener_count(),
+            runtime_config.config.global.tune.bufsize_bytes,
         );
         driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
         Play {

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use config::model::Server;
 use net::{Addr, Engine as _};
-use spangate_proxy::{AddError, DeleteError, Running, ServerChange, Shared};
+use spangate_proxy::{AddError, DeleteError, RuntimeConfig, ServerChange, Shared};
 
 use super::script::{DEFAULTS, Play};
-use crate::setups::{load_running, running};
+use crate::setups::{load_running, runtime_config};
 
 /// A server as its line says.
 fn server(line: &str) -> Server {
-    let mut running = load_running(&format!("backend app\n    mode http\n    server {line}\n"));
-    let server = running
+    let mut runtime_config =
+        load_running(&format!("backend app\n    mode http\n    server {line}\n"));
+    let server = runtime_config
         .config
         .proxies
         .pop()
@@ -26,18 +27,18 @@ fn server(line: &str) -> Server {
 
 /// A process with two workers.
 struct Process {
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
     workers: [Play; 2],
 }
 
 impl Process {
     fn new(lines: &str) -> Process {
-        let running = running(&format!("{DEFAULTS}{lines}\n"));
-        let shared = Arc::new(running.share(2));
-        let workers = [0, 1].map(|worker| Play::of(&running, &shared, worker));
+        let runtime_config = runtime_config(&format!("{DEFAULTS}{lines}\n"));
+        let shared = Arc::new(runtime_config.share(2));
+        let workers = [0, 1].map(|worker| Play::of(&runtime_config, &shared, worker));
         Process {
-            running,
+            runtime_config,
             shared,
             workers,
         }
@@ -62,7 +63,9 @@ impl Process {
     }
 
     fn add(&self, line: &str) -> Result<usize, AddError> {
-        let added = self.running.add_server(&self.shared, 0, server(line));
+        let added = self
+            .runtime_config
+            .add_server(&self.shared, 0, server(line));
         added.map(|added| added.place)
     }
 

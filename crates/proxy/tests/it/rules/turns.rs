@@ -10,7 +10,7 @@ use net::Engine as _;
 use super::h2::Client;
 use super::script::{DEFAULTS, Play};
 use crate::driver::deliver;
-use crate::setups::running;
+use crate::setups::runtime_config;
 
 /// Parallel downloads.
 const DOWNLOADS: usize = 8;
@@ -267,7 +267,7 @@ struct Uploads {
 impl Uploads {
     fn new() -> Uploads {
         let lines = "http-reuse always\nserver one 127.0.0.1:81 proto h2";
-        let mut play = Play::new(&running(&format!("{DEFAULTS}{lines}\n")));
+        let mut play = Play::new(&runtime_config(&format!("{DEFAULTS}{lines}\n")));
         let limits = Limits {
             connection_window_bytes: 65_535,
             stream_window_bytes: 1 << 20,

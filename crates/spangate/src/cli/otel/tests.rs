@@ -73,7 +73,7 @@ fn commands_and_their_answers() {
         let got = answer(&format!("flt-otel {command}"), &known, Level::Admin);
         assert_eq!(got, answered, "{command}");
     }
-    let filters = known.running.filters();
+    let filters = known.runtime_config.filters();
     assert_eq!(filters[0].switches.rate.load(Relaxed), 0);
     assert!(filters[0].switches.noflush.load(Relaxed));
 }

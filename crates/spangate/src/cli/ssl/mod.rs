@@ -23,13 +23,13 @@ pub(super) use sni::COMMANDS as SNI;
 pub(super) use tls_keys::COMMANDS as TLS_KEYS;
 
 fn tls<'a>(asked: &'a Asked<'_>) -> &'a Tls {
-    asked.subjects.running.tls()
+    asked.subjects.runtime_config.tls()
 }
 
 /// Requests the status of new and changed certificates after an edit that may have succeeded.
 fn certificates_changed<T, E>(asked: &Asked<'_>, edited: Result<T, E>) -> Result<T, E> {
     if edited.is_ok() {
-        asked.subjects.ocsp.refresh(&asked.subjects.running);
+        asked.subjects.ocsp.refresh(&asked.subjects.runtime_config);
     }
     edited
 }

@@ -107,7 +107,7 @@ fn list(asked: &Asked<'_>) -> Reply {
     let mut out = String::from("# Certificate IDs\n");
     let mut seen = Vec::new();
     for view in tls(asked).certificates() {
-        let words = &asked.subjects.running.config.global.tls.ocsp;
+        let words = &asked.subjects.runtime_config.config.global.tls.ocsp;
         let is_asked_for = words.are_on(view.source.ocsp_update) && has_responder(&view.material);
         let has_status = view.material.ocsp().is_some() || is_asked_for;
         let Some(id) = CertId::of(&view.material).filter(|_| has_status) else {
@@ -129,7 +129,7 @@ fn list(asked: &Asked<'_>) -> Reply {
 }
 
 fn updates(asked: &Asked<'_>) -> Reply {
-    let zone = &asked.subjects.running.process.local_time;
+    let zone = &asked.subjects.runtime_config.process.local_time;
     let date = |seconds: u64| sample::zoned_log_date(seconds, zone);
     let mut out = String::from(
         "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last Update Status | Last Update Status (str)\n",
@@ -157,7 +157,7 @@ fn update(asked: &Asked<'_>) -> Reply {
         return refused("'update ssl ocsp-response' expects a filename\n");
     };
     let subjects = asked.subjects;
-    let why = match subjects.ocsp.ask_now(&subjects.running, name) {
+    let why = match subjects.ocsp.ask_now(&subjects.runtime_config, name) {
         Ok(()) => return Reply::Done,
         Err(OcspRefusal::UnknownCertificate) => {
             "Unknown certificate! 'update ssl ocsp-response' expects an already known certificate file name."

@@ -86,7 +86,7 @@ fn filter<'a>(asked: &Asked<'a>) -> Result<Filter<'a>, Reply> {
                 let Some(name) = words.next() else {
                     return Err(refused("'-f' requires a frontend name!\n"));
                 };
-                let proxies = &asked.subjects.running.config.proxies;
+                let proxies = &asked.subjects.runtime_config.config.proxies;
                 let mut frontends = proxies.iter().filter(|proxy| proxy.is_frontend);
                 if !frontends.any(|proxy| proxy.name.as_bytes() == name.as_bytes()) {
                     return Err(refused("Couldn't find the specified frontend!\n"));

@@ -122,7 +122,7 @@ impl Connection {
     pub fn release_spare(&mut self, now_ms: u64) {
         if now_ms >= self.idle.release_ms {
             self.idle.release_ms = NEVER_MS;
-            self.codec.slim();
+            self.codec.release_spare();
             self.turns.release_spare();
         }
     }

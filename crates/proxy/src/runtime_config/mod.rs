@@ -48,7 +48,7 @@ pub(crate) struct LogPlace {
 
 /// The running configuration.
 #[derive(Debug)]
-pub struct Running {
+pub struct RuntimeConfig {
     /// The typed configuration.
     pub config: Config,
     /// Every bind line of every frontend, by [`net::ListenerId`].
@@ -130,7 +130,7 @@ pub struct Process {
     pub trace_seed: [u64; 2],
 }
 
-impl Running {
+impl RuntimeConfig {
     /// Prepares a configuration. Variables of scope `proc` are set later ([`crate::prepare`]).
     pub(crate) fn new(config: Config, tls: Tls, process: Process) -> Self {
         let mut listeners = Vec::new();
@@ -157,7 +157,7 @@ impl Running {
             // The limit includes the start line.
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         };
-        Running {
+        RuntimeConfig {
             limits,
             h2: H2Limits::new(&config.global, limits),
             log_plans: proxies()

@@ -13,12 +13,12 @@ use sample::vars::{Change, VarLimits, VarNames};
 
 use super::Ambient;
 use crate::ids::{BindId, ProxyId, ServerId};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Count, Pace, ServerTables, Servers};
 
 /// Borrowed for one evaluation.
 pub(crate) struct View<'a> {
-    pub running: &'a Running,
+    pub runtime_config: &'a RuntimeConfig,
     pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
     pub now_ms: u64,
@@ -44,7 +44,7 @@ impl View<'_> {
     /// The proxy with this number, if there is one.
     fn proxy_id(&self, number: u32) -> Option<ProxyId> {
         let place = number as usize;
-        (place < self.running.config.proxies.len()).then(|| ProxyId::at(place))
+        (place < self.runtime_config.config.proxies.len()).then(|| ProxyId::at(place))
     }
 
     /// The server with these numbers, if there is one.
@@ -62,12 +62,12 @@ fn takes_traffic(servers: &Servers, server: ServerId) -> bool {
 
 impl sample::World for View<'_> {
     fn token_algorithms(&self) -> sample::TokenAlgorithms {
-        self.running.config.global.token_algorithms
+        self.runtime_config.config.global.token_algorithms
     }
 
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
         let id = self.proxy_id(proxy)?;
-        let proxy = self.running.proxy(id);
+        let proxy = self.runtime_config.proxy(id);
         let shared = &self.ambient.shared;
         Some(ProxyFacts {
             name: &proxy.name,
@@ -84,7 +84,7 @@ impl sample::World for View<'_> {
             servers: self.servers.places(id) as u32,
             default_backend: proxy
                 .default_backend
-                .and_then(|backend| self.running.config.proxies.get(backend))
+                .and_then(|backend| self.runtime_config.config.proxies.get(backend))
                 .map_or("", |backend| &backend.name),
         })
     }
@@ -94,7 +94,7 @@ impl sample::World for View<'_> {
             frontend: self.proxy_id(frontend)?,
             place: bind as usize,
         };
-        let line = self.running.proxy(id.frontend).binds.get(id.place)?;
+        let line = self.runtime_config.proxy(id.frontend).binds.get(id.place)?;
         Some(BindFacts {
             name: line.name.as_deref().unwrap_or_default(),
             id: line.id,
@@ -126,7 +126,7 @@ impl sample::World for View<'_> {
     }
 
     fn proxy_name(&self, proxy: u32) -> &str {
-        self.running
+        self.runtime_config
             .config
             .proxies
             .get(proxy as usize)
@@ -134,12 +134,12 @@ impl sample::World for View<'_> {
     }
 
     fn proxy_id(&self, proxy: u32) -> Option<u32> {
-        let proxy = self.running.config.proxies.get(proxy as usize)?;
+        let proxy = self.runtime_config.config.proxies.get(proxy as usize)?;
         Some(proxy.id)
     }
 
     fn capture_len(&self, frontend: u32, slot: CaptureSlot) -> Option<usize> {
-        let frontend = self.running.config.proxies.get(frontend as usize)?;
+        let frontend = self.runtime_config.config.proxies.get(frontend as usize)?;
         let lines = if slot.of_response {
             &frontend.capture_response
         } else {
@@ -162,7 +162,7 @@ impl sample::World for View<'_> {
             None => proxy.name.as_bytes() == name,
         };
         let shared = &self.ambient.shared;
-        let mut proxies = self.running.config.proxies.iter().enumerate();
+        let mut proxies = self.runtime_config.config.proxies.iter().enumerate();
         let (named, _) = proxies
             .find(|(place, proxy)| is(proxy) && has_side(proxy) && !shared.is_deleted(*place))?;
         u32::try_from(named).ok()
@@ -195,12 +195,12 @@ impl sample::World for View<'_> {
     }
 
     fn unique_id_format(&self, frontend: u32) -> Option<&sample::LogFormat> {
-        let proxy = self.running.config.proxies.get(frontend as usize)?;
+        let proxy = self.runtime_config.config.proxies.get(frontend as usize)?;
         proxy.unique_id_format.as_ref()
     }
 
     fn file_name(&self, file: u32) -> &str {
-        let file = self.running.config.files.get(file as usize);
+        let file = self.runtime_config.config.files.get(file as usize);
         file.map_or("", String::as_str)
     }
 
@@ -210,11 +210,11 @@ impl sample::World for View<'_> {
     }
 
     fn hostname(&self) -> &str {
-        &self.running.process.hostname
+        &self.runtime_config.process.hostname
     }
 
     fn pid(&self) -> u32 {
-        self.running.process.pid
+        self.runtime_config.process.pid
     }
 
     fn thread(&self) -> u32 {
@@ -222,7 +222,7 @@ impl sample::World for View<'_> {
     }
 
     fn nbthread(&self) -> u32 {
-        self.running.process.nbthread
+        self.runtime_config.process.nbthread
     }
 
     fn actconn(&self) -> u32 {
@@ -235,12 +235,12 @@ impl sample::World for View<'_> {
 
     fn uptime_seconds(&self) -> u64 {
         self.now_ms
-            .saturating_sub(self.running.process.started.ms())
+            .saturating_sub(self.runtime_config.process.started.ms())
             / 1000
     }
 
     fn local_time(&self) -> &sample::Zone {
-        &self.running.process.local_time
+        &self.runtime_config.process.local_time
     }
 
     fn rate(&self, of: Rate) -> u32 {
@@ -255,7 +255,7 @@ impl sample::World for View<'_> {
 
     fn timeouts(&self, proxy: u32) -> Option<ProxyTimeouts> {
         let proxy = self.proxy_id(proxy)?;
-        let ms = self.running.timeouts(proxy);
+        let ms = self.runtime_config.timeouts(proxy);
         let or_none = |ms: u64| if ms == NEVER_MS { 0 } else { ms };
         Some(ProxyTimeouts {
             client_ms: or_none(ms.client),
@@ -264,7 +264,7 @@ impl sample::World for View<'_> {
             server_ms: or_none(ms.server),
             tarpit_ms: or_none(ms.tarpit),
             tunnel_ms: or_none(ms.tunnel),
-            retries: self.running.proxy(proxy).retries,
+            retries: self.runtime_config.proxy(proxy).retries,
         })
     }
 
@@ -291,7 +291,7 @@ impl sample::World for View<'_> {
         let usage = self.sockets.map_or(0, |sockets| sockets.cpu_usage(of));
         let threads = match of {
             CpuOf::Thread => 1,
-            CpuOf::Process => self.running.process.nbthread.max(1),
+            CpuOf::Process => self.runtime_config.process.nbthread.max(1),
         };
         (usage / threads).min(100)
     }
@@ -301,24 +301,24 @@ impl sample::World for View<'_> {
     }
 
     fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
-        self.running.proc_vars.get(slot)
+        self.runtime_config.proc_vars.get(slot)
     }
 
     fn change_proc_var(&self, slot: u32, change: Change) {
-        let bytes = self.running.proc_vars.change(slot, change);
-        if self.running.config.global.var_limits.process > 0 {
+        let bytes = self.runtime_config.proc_vars.change(slot, change);
+        if self.runtime_config.config.global.var_limits.process > 0 {
             self.ambient.shared.var_bytes_change(bytes.0, bytes.1);
         }
     }
 
     fn var_names(&self) -> Option<&VarNames> {
-        Some(&self.running.config.var_names)
+        Some(&self.runtime_config.config.var_names)
     }
 
     fn var_limits(&self) -> Option<&VarLimits> {
-        self.running
+        self.runtime_config
             .limits_vars
-            .then_some(&self.running.config.global.var_limits)
+            .then_some(&self.runtime_config.config.global.var_limits)
     }
 
     fn var_bytes(&self) -> usize {

@@ -92,7 +92,7 @@ impl Eval<'_> {
 
     /// Whether the size of all variables is limited.
     fn counts_vars(&self) -> bool {
-        self.running.config.global.var_limits.process > 0
+        self.runtime_config.config.global.var_limits.process > 0
     }
 
     /// The size of a stream's variables before a change; none without a limit for the process.

@@ -3,7 +3,7 @@
 use config::model::{Mode, Server, ServerTls};
 use net::WorkerId;
 
-use super::Running;
+use super::RuntimeConfig;
 use crate::ids::ProxyId;
 use crate::shared::{ServerRecord, ServerTables, Shared};
 
@@ -29,7 +29,7 @@ pub enum AddError {
     Tls(String),
 }
 
-impl Running {
+impl RuntimeConfig {
     /// Adds a backend, unpublished and without servers, with the settings of a section `defaults`,
     /// given by its place in [`config::model::Config::defaults`]. `shared` is the state that the
     /// workers of this configuration share. Returns its place; none if all places of this section
@@ -98,7 +98,7 @@ pub enum TlsSwitchError {
     Tls(String),
 }
 
-impl Running {
+impl RuntimeConfig {
     /// Switches a server's connections for traffic to TLS or back (`set server … ssl`); the server
     /// is given by the place of its backend and its own. Its idle connections are closed. Returns
     /// the workers to wake.

@@ -9,7 +9,7 @@ use stats::{Kind, Row, csv, json, typed};
 use super::export::Export;
 use super::{Cursor, Selection, View};
 use crate::ids::ProxyId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{ServerTables, Shared};
 
 /// The approximate size of a part, bytes.
@@ -17,7 +17,7 @@ const PART_BYTES: usize = 16 << 10;
 
 /// A body that is generated while it is sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct GeneratedBody {
     maker: Maker,
     part: String,
     sent: usize,
@@ -31,9 +31,9 @@ pub(crate) enum Maker {
     Export(Box<Export>),
 }
 
-impl Made {
-    pub fn new(maker: Maker) -> Made {
-        Made {
+impl GeneratedBody {
+    pub fn new(maker: Maker) -> GeneratedBody {
+        GeneratedBody {
             maker,
             part: String::new(),
             sent: 0,
@@ -57,16 +57,18 @@ impl Made {
     }
 
     /// Generates the next part. The previous one must be sent completely.
-    pub fn make(&mut self, running: &Running, shared: &Shared, now: Now) {
+    pub fn make(&mut self, runtime_config: &RuntimeConfig, shared: &Shared, now: Now) {
         self.part.clear();
         self.sent = 0;
         let servers = shared.server_tables();
         while !self.is_over && self.part.len() < PART_BYTES {
             self.is_over = match &mut self.maker {
-                Maker::Dump(dump) => dump.step((running, shared, &servers, now), &mut self.part),
+                Maker::Dump(dump) => {
+                    dump.step((runtime_config, shared, &servers, now), &mut self.part)
+                }
                 Maker::Export(export) => {
                     let view = View {
-                        running,
+                        runtime_config,
                         shared,
                         servers: &servers,
                         now,
@@ -79,7 +81,7 @@ impl Made {
     }
 
     /// The whole body, if it fits in one part.
-    pub fn into_whole(self) -> Result<Vec<u8>, Made> {
+    pub fn into_whole(self) -> Result<Vec<u8>, GeneratedBody> {
         if self.is_over {
             Ok(self.part.into_bytes())
         } else {
@@ -151,12 +153,12 @@ impl Dump {
     /// Writes the next piece. Whether it was the last one.
     fn step(
         &mut self,
-        (running, shared, servers, now): (&Running, &Shared, &ServerTables, Now),
+        (runtime_config, shared, servers, now): (&RuntimeConfig, &Shared, &ServerTables, Now),
         out: &mut String,
     ) -> bool {
-        let page = running.proxy(self.proxy).stats.as_deref();
+        let page = runtime_config.proxy(self.proxy).stats.as_deref();
         let view = View {
-            running,
+            runtime_config,
             shared,
             servers,
             now,
@@ -190,11 +192,11 @@ impl Dump {
     }
 
     fn head(&self, view: &View<'_>, out: &mut String) {
-        let config = &view.running.config;
-        let Some(settings) = view.running.proxy(self.proxy).stats.as_deref() else {
+        let config = &view.runtime_config.config;
+        let Some(settings) = view.runtime_config.proxy(self.proxy).stats.as_deref() else {
             return;
         };
-        let process = &view.running.process;
+        let process = &view.runtime_config.process;
         let activity = view.shared.activity(view.now.ms());
         let node = settings.node.as_ref().map(|own| match own {
             Some(own) => own.to_string(),
@@ -271,9 +273,9 @@ impl Dump {
     }
 
     fn with_table(&self, view: &View<'_>, place: usize, with: impl FnOnce(&Table<'_>)) {
-        let proxy = &view.running.config.proxies[place];
+        let proxy = &view.runtime_config.config.proxies[place];
         let form = format!("{}{}", self.links.uri, self.links.options);
-        let settings = view.running.proxy(self.proxy).stats.as_deref();
+        let settings = view.runtime_config.proxy(self.proxy).stats.as_deref();
         let shows = settings.is_some_and(|settings| settings.description.is_some());
         let description = proxy.description.as_ref().filter(|_| shows);
         let description = description.map(ToString::to_string);

@@ -9,7 +9,7 @@ use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Compiler, Place, Scope, Session, VarRef, VarScope};
 
 use super::{Ambient, View};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
 /// Why a variable was not set.
@@ -21,7 +21,7 @@ pub enum AssignError {
     Expression(String),
 }
 
-impl Running {
+impl RuntimeConfig {
     /// Sets the variable `name` (`proc.…`) to the present value of an expression or a log format.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Running {
         let session = Session::new(now, nobody.clone(), nobody, u32::MAX, 0);
         let servers = ambient.shared.server_tables();
         let view = View {
-            running: self,
+            runtime_config: self,
             servers: &servers,
             ambient,
             now_ms: now.ms(),

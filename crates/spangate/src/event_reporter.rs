@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use net::logs::{Dropped, LogSink};
-use proxy::{Herald, Killed, Level, LogTargetId, News, Order, Running};
+use proxy::{Killed, Level, LogTargetId, Order, RuntimeConfig, ServerEvent, ServerEventSink};
 
 use crate::serve::Inboxes;
 
 /// See the module.
-pub(crate) struct Crier {
-    pub running: Arc<Running>,
+pub(crate) struct EventReporter {
+    pub runtime_config: Arc<RuntimeConfig>,
     /// The log sinks, by the numbers of the targets.
     pub sinks: Mutex<Vec<LogSink>>,
     pub dropped: Arc<Dropped>,
@@ -18,12 +18,12 @@ pub(crate) struct Crier {
     pub bells: Arc<health::Bells>,
 }
 
-impl Crier {
+impl EventReporter {
     /// Writes a message about the process to the log targets of `global`; the severity is that of
     /// syslog.
     pub fn tell_of_process(&self, severity: u8, text: &str) {
         let now = net::sys::now();
-        let messages = proxy::event_of_process(&self.running, severity, now, text);
+        let messages = proxy::event_of_process(&self.runtime_config, severity, now, text);
         self.log(messages);
     }
 
@@ -38,12 +38,12 @@ impl Crier {
     }
 }
 
-impl Herald for Crier {
+impl ServerEventSink for EventReporter {
     fn now_ms(&self) -> u64 {
         net::sys::now().ms()
     }
 
-    fn tell(&self, news: &News) {
+    fn tell(&self, news: &ServerEvent) {
         let shown = news.shown.as_ref().unwrap_or(&news.text);
         match news.level {
             Level::Emergency => crate::alert(shown),
@@ -51,7 +51,13 @@ impl Herald for Crier {
         }
         let now = net::sys::now();
         let severity = news.level as u8;
-        let messages = proxy::event(&self.running, news.backend, severity, now, &news.text);
+        let messages = proxy::event(
+            &self.runtime_config,
+            news.backend,
+            severity,
+            now,
+            &news.text,
+        );
         self.log(messages);
     }
 

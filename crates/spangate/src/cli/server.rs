@@ -53,13 +53,13 @@ struct Rights {
 }
 
 /// The sockets accept connections until this value is dropped.
-pub(crate) struct Doors {
+pub(crate) struct CliServer {
     served: Served,
     _open: io::PipeWriter,
 }
 
 /// Serves connections that the master hands over.
-pub(crate) struct Visitors(Served);
+pub(crate) struct MasterConnections(Served);
 
 /// Opens sockets.
 ///
@@ -106,10 +106,10 @@ impl Control {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(self, subjects: Arc<Subjects>) -> io::Result<Doors> {
+    pub fn start(self, subjects: Arc<Subjects>) -> io::Result<CliServer> {
         let (closed, open) = io::pipe()?;
         let closed = Arc::new(closed);
-        let global = &subjects.running.config.global;
+        let global = &subjects.runtime_config.config.global;
         let places = Arc::new(Places::new(global.stats_maxconn.unwrap_or(MAXCONN_DEFAULT)));
         let served = Served {
             timeout: global.stats_timeout.unwrap_or(TIMEOUT_DEFAULT),
@@ -125,21 +125,21 @@ impl Control {
             let talk = move |connection| own.talk(connection, rights);
             listener.start(&places, Some(&closed), talk)?;
         }
-        Ok(Doors {
+        Ok(CliServer {
             served,
             _open: open,
         })
     }
 }
 
-impl Doors {
+impl CliServer {
     /// Serves the connections that the master hands over.
-    pub fn visitors(&self) -> Visitors {
-        Visitors(self.served.clone())
+    pub fn visitors(&self) -> MasterConnections {
+        MasterConnections(self.served.clone())
     }
 }
 
-impl Visitors {
+impl MasterConnections {
     /// Serves a connection from the master, with all rights, on a thread of its own.
     pub fn serve(&self, stream: UnixStream) {
         let served = self.0.clone();

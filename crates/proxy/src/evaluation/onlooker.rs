@@ -8,21 +8,21 @@ use net::{Now, WorkerId};
 use sample::World;
 
 use super::{Ambient, View};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
 /// Gives expressions access to the state of the process without a connection. Used by one thread.
 pub struct Onlooker {
-    running: Arc<Running>,
+    runtime_config: Arc<RuntimeConfig>,
     ambient: Ambient,
 }
 
 impl Onlooker {
     /// `seed`: the seed of its random numbers.
     #[must_use]
-    pub fn new(running: Arc<Running>, shared: Arc<Shared>, seed: u64) -> Onlooker {
+    pub fn new(runtime_config: Arc<RuntimeConfig>, shared: Arc<Shared>, seed: u64) -> Onlooker {
         Onlooker {
-            running,
+            runtime_config,
             ambient: Ambient {
                 shared,
                 worker: WorkerId(0),
@@ -36,7 +36,7 @@ impl Onlooker {
     pub fn look<R>(&self, now: Now, work: impl FnOnce(&dyn World) -> R) -> R {
         let servers = self.ambient.shared.server_tables();
         work(&View {
-            running: &self.running,
+            runtime_config: &self.runtime_config,
             servers: &servers,
             ambient: &self.ambient,
             now_ms: now.ms(),

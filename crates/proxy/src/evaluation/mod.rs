@@ -13,7 +13,7 @@ use std::sync::Arc;
 use config::model::Config;
 use net::WorkerId;
 
-use crate::running::{Process, Running, Tls};
+use crate::runtime_config::{Process, RuntimeConfig, Tls};
 use crate::shared::Shared;
 pub use assign::AssignError;
 pub(crate) use eval::Eval;
@@ -44,17 +44,17 @@ impl Ambient {
 /// Prepares a configuration for the engine. Executes `set-var` and `set-var-fmt` of `global` in
 /// order; each may read earlier ones.
 #[must_use]
-pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
-    let running = Running::new(config, tls, process);
-    let started = running.process.started;
+pub fn prepare(config: Config, tls: Tls, process: Process) -> RuntimeConfig {
+    let runtime_config = RuntimeConfig::new(config, tls, process);
+    let started = runtime_config.process.started;
     let ambient = Ambient {
-        shared: Arc::new(running.share(1)),
+        shared: Arc::new(runtime_config.share(1)),
         worker: WorkerId(0),
         stopping: false,
         random: Cell::new(started.wall_ns),
     };
-    for assignment in &running.config.global.set_var {
-        running.assign(assignment, &ambient, started);
+    for assignment in &runtime_config.config.global.set_var {
+        runtime_config.assign(assignment, &ambient, started);
     }
-    running
+    runtime_config
 }

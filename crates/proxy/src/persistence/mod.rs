@@ -14,7 +14,7 @@ mod response;
 use config::model::{Proxy, ServerTarget};
 use http::{FieldId, Head, Name};
 
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::ServerId;
 use crate::stream::{Binding, Stream};
 pub(crate) use request::{request_cookies, watches_requests};
@@ -54,7 +54,7 @@ impl Stream {
 
 /// The backend is chosen: evaluates whether persistence is forced or ignored.
 pub(crate) fn persist_rules(eval: &Eval<'_>, stream: &mut Stream) {
-    let rules = &eval.running.proxy(stream.backend).persist_rules;
+    let rules = &eval.runtime_config.proxy(stream.backend).persist_rules;
     let first = rules
         .iter()
         .find(|rule| eval.holds(stream, &rule.condition));
@@ -68,7 +68,7 @@ pub(crate) fn persist_rules(eval: &Eval<'_>, stream: &mut Stream) {
 /// Binds the request by `use-server`, then by the RDP cookie.
 pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
     use_server(eval, stream);
-    let proxy = eval.running.proxy(stream.backend);
+    let proxy = eval.runtime_config.proxy(stream.backend);
     if let Some(name) = &proxy.rdp_cookie
         && stream.route.target.is_none()
     {
@@ -81,7 +81,7 @@ pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
 }
 
 fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
-    let proxy = eval.running.proxy(stream.backend);
+    let proxy = eval.runtime_config.proxy(stream.backend);
     for (place, rule) in (0..).zip(&proxy.use_server) {
         if !eval.holds(stream, &rule.condition) {
             continue;
@@ -131,7 +131,7 @@ fn next_field(head: &Head, name: Name, from: Option<FieldId>) -> Option<FieldId>
 /// Whether a request may be bound to a server: the server is up, or persistence is forced. Its
 /// weight and whether it is a backup do not matter.
 pub(crate) fn may_bind(eval: &Eval<'_>, stream: &Stream, server: ServerId, forcible: bool) -> bool {
-    let proxy = eval.running.proxy(server.backend);
+    let proxy = eval.runtime_config.proxy(server.backend);
     let forced = forcible && stream.route.persist.forced;
     eval.ambient.shared.servers.is_up(server) || proxy.options.persist || forced
 }

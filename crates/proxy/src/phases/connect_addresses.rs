@@ -58,7 +58,7 @@ impl<'a, D: Driver> Cx<'a, D> {
     #[inline]
     pub(super) fn source_of(&self, stream: &Stream, server: ServerId) -> Option<&'a Source> {
         let line = self.servers.at(server);
-        let backend = self.running.proxy(stream.backend);
+        let backend = self.runtime_config.proxy(stream.backend);
         line.source.as_ref().or(backend.source.as_ref())
     }
 
@@ -74,7 +74,7 @@ impl<'a, D: Driver> Cx<'a, D> {
     }
 
     /// The addresses of a stream's connection to a server that depend on the client.
-    pub(super) fn client_ends(&mut self, stream: &mut Stream, server: ServerId) -> Ends {
+    pub(super) fn connect_addresses(&mut self, stream: &mut Stream, server: ServerId) -> Ends {
         let to = self.destination(stream, server);
         let source = self.source_of(stream, server);
         let foreign = source.and_then(|source| source.foreign.as_ref());

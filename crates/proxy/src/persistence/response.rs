@@ -7,9 +7,9 @@ use http::{FieldId, Method, Name};
 use super::pairs::{Pair, Pairs};
 use super::request::{DATE_START, PREFIX_END};
 use super::{OF_SERVER, cacheable, dates, next_field};
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::ServerId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::Stream;
 
 /// Removes the cookie of a client whose server has no cookie value.
@@ -17,17 +17,20 @@ const REMOVAL: &[u8] = b"=; Expires=Thu, 01-Jan-1970 00:00:01 GMT; path=/";
 
 /// Whether a proxy of the stream reads the cookies of responses.
 #[inline]
-pub(crate) fn watches_responses(running: &Running, stream: &Stream) -> bool {
-    let backend = running.proxy(stream.backend);
+pub(crate) fn watches_responses(runtime_config: &RuntimeConfig, stream: &Stream) -> bool {
+    let backend = runtime_config.proxy(stream.backend);
     backend.cookie.is_some()
         || backend.options.checkcache
-        || running.proxy(stream.frontend).capture_cookie.is_some()
+        || runtime_config
+            .proxy(stream.frontend)
+            .capture_cookie
+            .is_some()
 }
 
 /// Reads and changes the cookies of a server's response. Returns whether the response may pass.
 pub(crate) fn response_cookies(eval: &mut Eval<'_>, stream: &mut Stream) -> bool {
-    let frontend = eval.running.proxy(stream.frontend);
-    let backend = eval.running.proxy(stream.backend);
+    let frontend = eval.runtime_config.proxy(stream.frontend);
+    let backend = eval.runtime_config.proxy(stream.backend);
     let checks = backend.options.checkcache;
     let sets_cookies = stream.response.has(Name::SetCookie);
     let server = stream

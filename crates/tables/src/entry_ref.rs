@@ -8,7 +8,7 @@ use crate::table::{Place, Table};
 
 /// A reference that keeps an entry from being removed.
 #[derive(Debug)]
-pub struct Held {
+pub struct EntryRef {
     table: Arc<Table>,
     place: Place,
     /// A rule of a backend other than the stream's frontend tracks the entry.
@@ -54,9 +54,9 @@ impl Event {
     }
 }
 
-impl Held {
-    pub(crate) fn new(table: Arc<Table>, place: Place) -> Held {
-        Held {
+impl EntryRef {
+    pub(crate) fn new(table: Arc<Table>, place: Place) -> EntryRef {
+        EntryRef {
             table,
             place,
             is_backends: false,
@@ -109,17 +109,17 @@ fn count(entry: &mut Entry<'_>, event: Event) {
     }
 }
 
-impl Clone for Held {
-    fn clone(&self) -> Held {
+impl Clone for EntryRef {
+    fn clone(&self) -> EntryRef {
         self.table.hold_again(self.place);
-        Held {
+        EntryRef {
             table: Arc::clone(&self.table),
             ..*self
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for EntryRef {
     fn drop(&mut self) {
         self.table.let_go(self.place, self.ends_ms);
     }
@@ -129,7 +129,7 @@ impl Drop for Held {
 /// memory until it tracks something.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
-    held: Vec<Option<Held>>,
+    held: Vec<Option<EntryRef>>,
     any: bool,
 }
 
@@ -137,7 +137,7 @@ impl Tracked {
     /// The entry that a counter tracks.
     #[must_use]
     #[inline]
-    pub fn get(&self, counter: usize) -> Option<&Held> {
+    pub fn get(&self, counter: usize) -> Option<&EntryRef> {
         self.held.get(counter)?.as_ref()
     }
 
@@ -149,7 +149,7 @@ impl Tracked {
     }
 
     /// All tracked entries with the numbers of their counters.
-    pub fn all(&self) -> impl Iterator<Item = (usize, &Held)> {
+    pub fn all(&self) -> impl Iterator<Item = (usize, &EntryRef)> {
         let all = self.held.iter().enumerate();
         all.filter_map(|(counter, held)| Some((counter, held.as_ref()?)))
     }
@@ -159,7 +159,7 @@ impl Tracked {
     pub fn track(
         &mut self,
         counter: usize,
-        mut held: Held,
+        mut held: EntryRef,
         is_backends: bool,
         now_ms: u64,
         late: impl IntoIterator<Item = Event>,

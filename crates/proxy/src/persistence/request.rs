@@ -6,9 +6,9 @@ use http::Name;
 
 use super::pairs::{Pair, Pairs, is_blank};
 use super::{OF_CLIENT, dates, next_field};
-use crate::facts::Eval;
+use crate::evaluation::Eval;
 use crate::ids::ServerId;
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::ServerTables;
 use crate::stream::{Binding, Stream};
 
@@ -21,19 +21,22 @@ const FUTURE_S: u64 = 86_400;
 
 /// Whether a proxy of the stream reads the cookies of requests.
 #[inline]
-pub(crate) fn watches_requests(running: &Running, stream: &Stream) -> bool {
-    running.proxy(stream.backend).cookie.is_some()
-        || running.proxy(stream.frontend).capture_cookie.is_some()
+pub(crate) fn watches_requests(runtime_config: &RuntimeConfig, stream: &Stream) -> bool {
+    runtime_config.proxy(stream.backend).cookie.is_some()
+        || runtime_config
+            .proxy(stream.frontend)
+            .capture_cookie
+            .is_some()
 }
 
 /// Reads the cookies of a request, and changes them as the backend's `cookie` requires.
 pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
-    let is_watched = watches_requests(eval.running, stream);
+    let is_watched = watches_requests(eval.runtime_config, stream);
     if !is_watched || !stream.has_request() || !stream.request.has(Name::Cookie) {
         return;
     }
-    let frontend = eval.running.proxy(stream.frontend);
-    let backend = eval.running.proxy(stream.backend);
+    let frontend = eval.runtime_config.proxy(stream.frontend);
+    let backend = eval.runtime_config.proxy(stream.backend);
     let mut request = std::mem::take(&mut stream.request);
     let mut out = std::mem::take(eval.text);
     let watch = Watch {

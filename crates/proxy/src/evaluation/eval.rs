@@ -5,13 +5,13 @@ use net::{Driver, Now, SockId};
 use sample::{Condition, Expr, LogFormat, Scope, Session};
 
 use super::{Ambient, View};
-use crate::running::Running;
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 /// The context of an evaluation: a client's session, the driver, and the worker.
 pub(crate) struct Eval<'a> {
-    pub running: &'a Running,
+    pub runtime_config: &'a RuntimeConfig,
     pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
     pub io: &'a mut (dyn Driver + 'a),
@@ -29,7 +29,7 @@ pub(crate) struct Eval<'a> {
 impl Eval<'_> {
     pub(super) fn view(&self) -> View<'_> {
         View {
-            running: self.running,
+            runtime_config: self.runtime_config,
             servers: self.servers,
             ambient: self.ambient,
             now_ms: self.now.ms(),
@@ -98,7 +98,7 @@ impl Eval<'_> {
 
     /// The stream's unique id; none without `unique-id-format`.
     pub fn unique_id<'s>(&self, stream: &'s Stream) -> Option<&'s [u8]> {
-        let frontend = self.running.proxy(stream.frontend);
+        let frontend = self.runtime_config.proxy(stream.frontend);
         let format = frontend.unique_id_format.as_ref()?;
         let id = &stream.txn.unique_id;
         id.get_or_make(|out| self.render(stream, format, out))

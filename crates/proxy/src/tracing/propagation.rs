@@ -55,7 +55,7 @@ impl Worker {
             let own = |span: &Span| span.context.span_id == found.context.span_id;
             found.context.remote = !attached.trace.spans().iter().rev().any(own);
             found.direction = direction;
-            let filter = &scene.eval.running.tracing.filters[attached.filter];
+            let filter = &scene.eval.runtime_config.tracing.filters[attached.filter];
             if let Some(slot) = filter.asked_context(extract.context) {
                 let valid = found.context.is_valid();
                 stream.txn.contexts.extracted(slot, valid);
@@ -113,11 +113,11 @@ impl Worker {
         if !attached.trace.forget_context(context) {
             return;
         }
-        let filter = &scene.eval.running.tracing.filters[attached.filter];
+        let filter = &scene.eval.runtime_config.tracing.filters[attached.filter];
         if let Some(slot) = filter.asked_context(context) {
             stream.txn.contexts.forget(slot);
         }
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         let name = &program.contexts[usize::from(context)];
         if let Some(names) = &name.headers {
             let head = stream.head_of_side(direction);
@@ -140,7 +140,7 @@ impl Worker {
         finish: &Finish,
         direction: Direction,
     ) {
-        let program = &scene.eval.running.config.otel[attached.filter].program;
+        let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
         for slot in 0..program.contexts.len() as ContextSlot {
             let Some(context) = attached.trace.context(slot) else {
                 continue;
