@@ -72,7 +72,7 @@ bench: build
 	$(BENCH_PROGRAM) http $(BENCH)
 
 docs:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --workspace --no-deps --document-private-items
 
 # cargo-fuzz needs a nightly toolchain: `rustup toolchain install nightly && cargo install cargo-fuzz`.
 fuzz:
