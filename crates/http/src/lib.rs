@@ -10,6 +10,7 @@ pub mod head;
 pub mod method;
 pub mod name;
 pub mod normalize;
+mod reason;
 mod target;
 mod upgrade;
 
@@ -18,6 +19,7 @@ pub use field_name::FieldName;
 pub use head::{FieldId, Head};
 pub use method::Method;
 pub use name::Name;
+pub use reason::reason;
 
 /// The protocol version written in a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

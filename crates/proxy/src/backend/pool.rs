@@ -251,7 +251,7 @@ impl Backends {
         let idle = pools
             .into_iter()
             .find_map(|pool| pool.links.first().copied());
-        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.mux.is_free());
+        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.is_free());
         idle.or_else(|| {
             let shared = self.0.iter().flat_map(|backend| &backend.shared);
             shared.into_iter().flatten().find(is_free).copied()
@@ -262,7 +262,7 @@ impl Backends {
     pub fn idle_of(&self, links: &Links, server: ServerId) -> Option<LinkId> {
         let backend = &self.0[server.backend.place()];
         let idle = backend.idle[server.place()].links.first();
-        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.mux.is_free());
+        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.is_free());
         idle.or_else(|| backend.shared[server.place()].iter().find(is_free))
             .copied()
     }

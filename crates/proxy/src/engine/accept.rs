@@ -7,9 +7,7 @@ use sample::{ConnError, LogOrigin, Session};
 
 use super::Turn;
 use crate::ids::{BindId, LinkId};
-use crate::link::mux::h1::{Front, Linger};
-use crate::link::mux::{Mux, Raw};
-use crate::link::{Client, Role, Stage};
+use crate::link::{Client, Linger, Stage};
 use crate::rules::Verdict;
 use crate::runtime_config::deadline;
 use crate::shared::{Count, FrontCount, Pace, RateLimit};
@@ -184,14 +182,10 @@ impl<D: Driver> Turn<'_, D> {
             request_began: None,
             idle_since: now,
         };
-        let mux = if is_http {
-            Mux::Front(Front::default())
-        } else {
-            Mux::Raw(Raw::default())
-        };
         let core = &mut *self.cx.core;
-        let role = Role::Client(Box::new(client));
-        let link = core.links.add(sock, role, mux, &mut core.timers);
+        let link = core
+            .links
+            .add_client(sock, client, is_http, &mut core.timers);
         self.state.at_work.link = Some(link);
         core.clients += 1;
         self.count_connection(bind);
@@ -262,8 +256,7 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.tell_bind(bind, FrontCount::Sessions);
         let timeouts = self.cx.runtime_config.timeouts(frontend);
         if self.cx.runtime_config.is_http(frontend) && self.speaks_h2(link) {
-            self.become_h2(link);
-            return self.expect_first_stream(link);
+            return self.client_becomes_h2(link);
         }
         if self.cx.runtime_config.is_http(frontend) {
             let at_ms = deadline(now, timeouts.http_request);

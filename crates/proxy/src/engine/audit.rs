@@ -3,7 +3,6 @@
 
 use super::Engine;
 use crate::ids::LinkId;
-use crate::link::mux::Mux;
 use crate::link::{Client, Link, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
@@ -40,7 +39,7 @@ impl Engine {
     }
 
     fn audit_client(&self, id: LinkId, link: &Link, client: &Client) -> Result<(), String> {
-        let is_tied = link.mux.stream().is_none_or(|stream| {
+        let is_tied = link.stream().is_none_or(|stream| {
             let stream = self.streams.get(stream);
             stream.is_some_and(|stream| stream.client == Some(id))
         });
@@ -62,12 +61,12 @@ impl Engine {
             let client = self.core.links.client(keeper);
             client.is_some_and(|client| client.kept.contains(&id))
         });
-        let tied = link.mux.stream().map(|stream| {
+        let tied = link.stream().map(|stream| {
             let stream = self.streams.get(stream);
             stream.is_some_and(|stream| stream.server.link() == Some(id))
         });
-        let is_connection = matches!(link.mux, Mux::Connection(_));
-        let shared = is_connection.then(|| server.shared_place.is_some() || !link.mux.is_free());
+        let is_connection = self.core.links.multiplexes(id);
+        let shared = is_connection.then(|| server.shared_place.is_some() || !link.is_free());
         let ties = [pooled, kept, tied, shared].into_iter().flatten();
         require(
             ties.clone().count() == 1 && ties.clone().all(|tie| tie),
@@ -76,16 +75,17 @@ impl Engine {
     }
 
     fn audit_stream_link(&self, id: LinkId, link: &Link, connection: LinkId) -> Result<(), String> {
-        let parent = self.core.links.get(connection);
-        let is_child = parent.is_some_and(
-            |parent| matches!(&parent.mux, Mux::Connection(parent) if parent.children.contains(&id)),
-        );
+        let is_child = self
+            .core
+            .links
+            .exchanges(connection)
+            .any(|child| child == id);
         require(is_child, || {
             format!("{id:?} is not of its connection: {link:?}")
         })?;
-        let drains = matches!(&link.mux, Mux::Stream(end) if end.drains);
+        let drains = link.discards_rest();
         let is_tied = drains
-            || link.mux.stream().is_some_and(|stream| {
+            || link.stream().is_some_and(|stream| {
                 let stream = self.streams.get(stream);
                 stream.is_some_and(|stream| {
                     stream.client == Some(id) || stream.server.link() == Some(id)
@@ -97,7 +97,7 @@ impl Engine {
     fn audit_stream(&self, stream: &Stream) -> Result<(), String> {
         let knows = |link: LinkId| {
             let link = self.core.links.get(link);
-            link.is_some_and(|link| link.mux.stream() == Some(stream.id))
+            link.is_some_and(|link| link.stream() == Some(stream.id))
         };
         let is_known = stream.client.is_some_and(knows)
             && match &stream.server {

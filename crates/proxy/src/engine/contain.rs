@@ -9,7 +9,6 @@ use net::Driver;
 
 use super::{AtWork, Engine, Turn};
 use crate::ids::{LinkId, StreamId};
-use crate::link::mux::Mux;
 use crate::link::{Role, Stage};
 use crate::phases::{Cause, Cx};
 use crate::stream::{Phase, Stream};
@@ -34,7 +33,7 @@ impl Engine {
             stream,
             client,
         } = std::mem::take(&mut self.state.at_work);
-        let of_link = |link: LinkId| self.core.links.get(link)?.mux.stream();
+        let of_link = |link: LinkId| self.core.links.stream(link);
         let stream = stream.or_else(|| link.and_then(of_link));
         self.core.ambient.shared.count_panic();
         self.core.text.clear();
@@ -95,29 +94,26 @@ impl<D: Driver> Turn<'_, D> {
     /// Closes a connection, except a server's connection that another stream uses.
     fn close_link(&mut self, link: LinkId) {
         let links = &self.cx.core.links;
-        if links
-            .get(link)
-            .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
-        {
+        if links.multiplexes(link) {
             if links.is_client(link) {
-                self.lose_streams(link)
+                self.lose_exchanges(link)
             } else {
                 return self.server_connection_ended(link);
             }
         }
-        let Some(entry) = self.cx.core.links.get_mut(link) else {
+        let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         match &entry.role {
             Role::Client(_) => {
-                entry.mux.set_stream(None);
+                self.cx.core.links.set_stream(link, None);
                 self.cx.close_client(link);
             }
             // It may be in the middle of its end; then only its timer would close it.
             Role::Server(server) if server.pool_place.is_some() => self.cx.close_server(link),
-            Role::Stream(_) => self.cx.end_stream_link(link),
+            Role::Stream(_) => self.cx.end_exchange(link),
             Role::Server(_) => {
-                let stream = entry.mux.stream();
+                let stream = entry.stream();
                 if stream.is_none_or(|id| self.streams.get(id).is_none()) {
                     self.cx.close_server(link);
                 }
@@ -131,10 +127,10 @@ impl<D: Driver> Turn<'_, D> {
         let Some(link) = self.cx.core.links.at(slot) else {
             return;
         };
-        let Some(entry) = self.cx.core.links.get_mut(link) else {
+        let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
-        let stream = entry.mux.stream();
+        let stream = entry.stream();
         let stream = stream.map(|id| self.streams.get(id));
         match &entry.role {
             Role::Client(_) => {
@@ -142,13 +138,13 @@ impl<D: Driver> Turn<'_, D> {
                     stream.is_none_or(|stream| stream.client != Some(link))
                 };
                 if stream.is_some_and(is_lost) {
-                    entry.mux.set_stream(None);
+                    self.cx.core.links.set_stream(link, None);
                     self.cx.close_client(link);
                 }
             }
             Role::Stream(connection) => {
                 let connection = *connection;
-                let drains = matches!(&entry.mux, Mux::Stream(end) if end.drains);
+                let drains = entry.discards_rest();
                 let tied = stream.flatten().filter(|stream| {
                     stream.client == Some(link) || stream.server.link() == Some(link)
                 });
@@ -156,7 +152,7 @@ impl<D: Driver> Turn<'_, D> {
                 let is_orphan = self.cx.core.links.get(connection).is_none();
                 match tied {
                     None if drains && !is_orphan => {}
-                    None => self.cx.end_stream_link(link),
+                    None => self.cx.end_exchange(link),
                     Some((id, is_client)) if is_orphan => {
                         self.with_stream(id, |cx, stream| {
                             if is_client {
@@ -170,9 +166,9 @@ impl<D: Driver> Turn<'_, D> {
                 }
             }
             // It has no streams and is in no pool or list, so it was about to be closed.
-            Role::Server(server) if matches!(entry.mux, Mux::Connection(_)) => {
+            Role::Server(server) if self.cx.core.links.multiplexes(link) => {
                 let is_lost = server.shared_place.is_none() && server.keeper.is_none();
-                if is_lost && entry.mux.is_free() {
+                if is_lost && entry.is_free() {
                     self.cx.close_server(link);
                 }
             }

@@ -6,7 +6,6 @@ use sample::ConnError;
 
 use super::Turn;
 use crate::ids::LinkId;
-use crate::link::mux::Mux;
 use crate::link::{Role, Stage};
 use crate::phases::Cause;
 use crate::stream::Phase;
@@ -14,14 +13,14 @@ use crate::stream::Phase;
 impl<D: Driver> Turn<'_, D> {
     /// A client has ended its side, and its bytes were used as far as possible.
     pub(super) fn client_eof(&mut self, link: LinkId) {
+        if self.cx.core.links.multiplexes(link) {
+            return self.requests_ended(link);
+        }
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
-        let (stream, drains) = match &entry.mux {
-            Mux::Front(front) => (front.stream, front.drains()),
-            mux => (mux.stream(), false),
-        };
+        let (stream, drains) = (entry.stream(), entry.discards_rest());
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
@@ -100,11 +99,15 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client's connection is closed.
     pub(super) fn client_closed(&mut self, link: LinkId) {
+        if self.cx.core.links.multiplexes(link) {
+            self.lose_exchanges(link);
+            return self.cx.forget_client(link);
+        }
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         let has_input = !entry.input.is_empty();
-        let stream = entry.mux.stream();
+        let stream = entry.stream();
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
@@ -124,17 +127,17 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A server has ended its side, and its bytes were used as far as possible.
     pub(super) fn server_eof(&mut self, link: LinkId) {
-        let Some(entry) = self.cx.core.links.get_mut(link) else {
+        if self.cx.core.links.multiplexes(link) {
+            return self.server_connection_ended(link);
+        }
+        let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         let began = !entry.input.is_empty();
-        let Some(id) = entry.mux.stream() else {
+        let Some(id) = entry.stream() else {
             return self.cx.close_server(link);
         };
-        let ends_body = match &mut entry.mux {
-            Mux::Back(back) => back.end_of_input(),
-            Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_) => false,
-        };
+        let ends_body = self.cx.core.links.input_ended(link);
         self.with_stream(id, |cx, stream| match stream.phase {
             _ if ends_body => {
                 cx.download_came(stream);
@@ -160,22 +163,25 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
-        let is_free = entry.mux.stream().is_none();
-        let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
-        let is_connection = matches!(entry.mux, Mux::Connection(_));
+        let (is_free, drains) = (entry.stream().is_none(), entry.discards_rest());
         let client = match &entry.role {
             Role::Client(client) => client,
             Role::Server(server) if server.pool_place.is_some() => {
                 return self.cx.close_server(link);
             }
-            Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {
-                return self.connection_timeout(link);
+            // If its mux has no deadline, the connection has been used meanwhile.
+            Role::Server(_) => {
+                self.idle_timeout(link);
+                return;
             }
-            Role::Stream(_) if is_free => return self.cx.end_stream_link(link),
-            // The connection has been used meanwhile.
-            Role::Server(_) | Role::Stream(_) => return,
+            Role::Stream(_) if is_free => return self.cx.end_exchange(link),
+            Role::Stream(_) => return,
         };
-        match client.stage {
+        let (stage, streams) = (client.stage, client.streams);
+        if stage == Stage::Ready && self.idle_timeout(link) {
+            return;
+        }
+        match stage {
             Stage::ProxyHeader => {
                 let why = if !has_input {
                     ConnError::ProxyTimeout
@@ -185,12 +191,11 @@ impl<D: Driver> Turn<'_, D> {
                 self.fail_session(link, why, false);
             }
             Stage::Handshake => self.fail_session(link, ConnError::TlsTimeout, false),
-            Stage::Ready if is_connection => self.connection_timeout(link),
             Stage::Ready if !is_free => {}
             Stage::Ready if has_input && !blocked && !drains => {
                 self.unfinished_request(link, Cause::ClientTimeout);
             }
-            Stage::Ready if client.streams == 0 => self.silent_client(link, b'c'),
+            Stage::Ready if streams == 0 => self.silent_client(link, b'c'),
             Stage::Ready | Stage::Session | Stage::Closing => self.cx.close_client(link),
         }
     }

@@ -1,23 +1,20 @@
 //! Received bytes are fed to muxes, whose messages are fed to streams. Bytes that cannot be used
 //! yet wait: one buffer of them with the connection, the rest in the kernel.
 
-use config::model::Proto;
-use http::h1::Parsed;
-use http::h2::PREFACE;
+use http::h1::{ParseError, Parsed};
 use net::timers::NEVER_MS;
-use net::{Driver, Took};
+use net::{CpuOf, Driver, Took};
 
 use super::Turn;
 use crate::ids::{LinkId, StreamId};
-use crate::link::mux::Mux;
-use crate::link::mux::h1::Pull;
-use crate::link::{Hold, Link, Role, Stage};
-use crate::phases::{Cx, request_read_rules, response_read_rules};
+use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken};
+use crate::phases::{Core, Cx, request_read_rules, response_read_rules};
 use crate::runtime_config::deadline;
+use crate::shared::FrontCount;
 use crate::stream::{Phase, Stream};
 
 /// How many requests of one client are handled before other connections are served.
-pub(super) const REQUESTS_A_TURN_MAX: u32 = 16;
+const REQUESTS_A_TURN_MAX: u32 = 16;
 
 /// The result of one step with the bytes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +86,7 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             }
             // Appends to the waiting bytes as much as may wait.
-            let most = read_bytes.max(entry.mux.input_bytes_max(self.cx.runtime_config.bufsize()));
+            let most = read_bytes.max(entry.input_bytes_max(self.cx.runtime_config.bufsize()));
             let room = most.saturating_sub(entry.input.len()).max(1);
             let count = room.min(rest.len());
             entry.input.extend_from_slice(&rest[..count]);
@@ -149,7 +146,6 @@ impl<D: Driver> Turn<'_, D> {
         };
         if entry.eof && (entry.input.is_empty() || wants_more) {
             match &entry.role {
-                _ if matches!(entry.mux, Mux::Connection(_)) => self.connection_eof(link),
                 Role::Client(_) => self.client_eof(link),
                 Role::Server(_) => self.server_eof(link),
                 Role::Stream(_) => {}
@@ -202,7 +198,7 @@ impl<D: Driver> Turn<'_, D> {
                 return gone;
             };
             let step = match &entry.role {
-                Role::Stream(_) => self.feed_stream(link, rest),
+                Role::Stream(_) => self.feed_payload(link, rest),
                 Role::Client(client) => match client.stage {
                     Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
                     Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
@@ -216,20 +212,12 @@ impl<D: Driver> Turn<'_, D> {
                         }
                         Feed::More(rest.len())
                     }
-                    Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
-                    Stage::Ready if matches!(entry.mux, Mux::Connection(_)) => {
-                        self.feed_connection(link, rest, &mut requests)
-                    }
-                    Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
+                    Stage::Ready => self.feed_client(link, rest, &mut requests, &mut due),
                 },
                 Role::Server(server) if server.socks4.is_some() => {
                     self.read_socks4_reply(link, rest)
                 }
-                Role::Server(_) => match &entry.mux {
-                    Mux::Raw(_) => self.feed_raw(link, rest),
-                    Mux::Connection(_) => self.feed_connection(link, rest, &mut requests),
-                    Mux::Back(_) | Mux::Front(_) | Mux::Stream(_) => self.feed_response(link, rest),
-                },
+                Role::Server(_) => self.feed_server(link, rest),
             };
             match step {
                 Feed::Used(count) => {
@@ -275,7 +263,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Whether a connection may have events without further bytes.
     fn has_more_to_tell(&self, link: LinkId) -> bool {
         let entry = self.cx.core.links.get(link);
-        entry.is_some_and(|entry| entry.mux.has_more_to_tell())
+        entry.is_some_and(Link::has_more_to_tell)
     }
 
     /// Runs streams that wait for these bytes.
@@ -302,198 +290,315 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    // ---- bytes as they are
+    // ---- events
 
-    fn feed_raw(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
-        if bytes.is_empty() {
-            return Feed::More(0);
-        }
-        let Some(entry) = self.cx.core.links.get(link) else {
-            return Feed::Gone;
-        };
-        let is_client = matches!(entry.role, Role::Client(_));
-        let Some(id) = entry.mux.stream() else {
-            // Bytes on a connection without a stream are unexpected.
-            if is_client {
-                self.cx.close_client(link)
-            } else {
-                self.cx.close_server(link)
-            }
-            return Feed::Gone;
-        };
-        let mut used = 0;
-        self.with_stream(id, |cx, stream| {
-            used = if is_client {
-                take_upload(cx, stream, bytes, 0)
-            } else {
-                take_download(cx, stream, bytes, 0)
-            };
-        });
-        if used == bytes.len() {
-            Feed::More(used)
-        } else {
-            Feed::Wait(used)
-        }
-    }
-
-    // ---- requests
-
-    fn feed_request(
+    /// The next step with a client's bytes.
+    fn feed_client(
         &mut self,
         link: LinkId,
         bytes: &[u8],
         requests: &mut u32,
         due: &mut Option<StreamId>,
     ) -> Feed {
-        if bytes.first() == Some(&PREFACE[0])
-            && let Some(step) = self.try_h2(link, bytes)
-        {
+        if let Some(step) = self.detect_version(link, bytes) {
             return step;
         }
-        let core = &mut *self.cx.core;
-        let Some(entry) = core.links.get_mut(link) else {
+        // A peer that provokes responses and does not read them is not read either.
+        if self.cx.core.links.must_read_first(link) {
+            return Feed::Wait(0);
+        }
+        if *requests >= REQUESTS_A_TURN_MAX
+            && !bytes.is_empty()
+            && self.cx.core.links.awaits_request(link)
+        {
+            self.later(link);
+            return Feed::Wait(0);
+        }
+        let Some(client) = self.cx.core.links.client(link) else {
             return Feed::Gone;
         };
-        let (Mux::Front(front), Role::Client(client)) = (&mut entry.mux, &entry.role) else {
-            return Feed::Gone;
-        };
-        if client.proto == Some(Proto::H2) && !bytes.is_empty() {
-            // The bytes are not HTTP/2, which is checked above.
-            match front.stream {
-                Some(id) => self.with_stream(id, |cx, stream| cx.abandon(stream)),
-                None => self.cx.close_client(link),
-            }
-            return Feed::Gone;
-        }
-        if front.awaits_head() && front.stream.is_none() {
-            // Stops handling requests of a client that does not read its responses, so that they do
-            // not accumulate.
-            if entry.blocked {
-                return Feed::Wait(0);
-            }
-            if *requests == REQUESTS_A_TURN_MAX && !bytes.is_empty() {
-                self.later(link);
-                return Feed::Wait(0);
-            }
-        }
-        let drains = front.drains();
-        let stream = front.stream;
         let rules = request_read_rules(self.cx.runtime_config, client.frontend());
-        let (used, pull) = front.pull(bytes, rules, &mut core.head, &mut core.trailers);
-        if drains && used > 0 {
-            self.cx.wait_for_client(link);
-        }
-        match pull {
-            Pull::More => {
-                match stream {
-                    Some(id) => self.with_stream(id, |_, stream| {
-                        stream.txn.bytes_in += used as u64;
-                    }),
-                    None if !drains && !bytes.is_empty() => self.request_began(link),
-                    None => {}
-                }
+        let (used, event) = self.pull(link, bytes, rules);
+        match event {
+            Ingress::Head {
+                exchange,
+                parsed,
+                behind,
+            } => {
+                *requests += 1;
+                *due = self.request_head(link, exchange, parsed, behind);
+                Feed::Used(used)
+            }
+            Ingress::More => {
+                self.count_received(link, used);
                 Feed::More(used)
             }
-            Pull::Hold => Feed::Wait(used),
-            Pull::Head(parsed) => {
-                *requests += 1;
-                let behind = bytes.len() - used;
-                *due = self.request_head(link, stream, (parsed, behind));
+            Ingress::Partial => {
+                self.request_began(link);
+                Feed::More(used)
+            }
+            Ingress::Discarded => {
+                self.cx.wait_for_client(link);
                 Feed::Used(used)
             }
-            Pull::Data(data) => match stream {
-                None => Feed::Used(used),
-                Some(id) => self.feed_body(link, id, (data, used), take_upload, end_upload),
-            },
-            Pull::End => {
-                match stream {
-                    None if drains => self.request_drained(link),
-                    None => {}
-                    Some(id) => self.with_stream(id, |cx, stream| {
-                        stream.txn.bytes_in += used as u64;
-                        std::mem::swap(&mut stream.up.trailers, &mut cx.core.trailers);
-                        cx.upload_came(stream);
-                    }),
-                }
-                Feed::Used(used)
-            }
-            Pull::Bad(error) => {
-                let id = match stream {
-                    None if drains => {
-                        self.cx.close_client(link);
-                        return Feed::Gone;
-                    }
-                    None => self.begin_stream(link),
-                    Some(id) => id,
-                };
-                let status = error.status();
-                self.with_stream(id, |cx, stream| {
-                    let has_head = matches!(stream.phase, Phase::RequestHead);
-                    cx.note_refused_request(stream, (bytes, error), (rules, has_head));
-                    if has_head {
-                        cx.request_refused(stream, bytes.len(), status)
-                    } else {
-                        cx.upload_broken(stream, status)
-                    }
-                });
+            Ingress::Bad(error) => {
+                self.request_is_bad(link, (bytes, error), rules);
                 Feed::Gone
             }
+            Ingress::Refused => {
+                self.request_refused(link);
+                Feed::Used(used)
+            }
+            Ingress::Alive => {
+                self.client_is_alive(link);
+                Feed::Used(used)
+            }
+            event => self.feed_event(link, used, event),
         }
     }
 
-    /// Passes payload to a stream. `used`: its bytes on the wire. `end` is called when these are
-    /// the last bytes of a body of announced length and all of them are taken.
-    fn feed_body(
-        &mut self,
-        link: LinkId,
-        id: StreamId,
-        (data, used): (&[u8], usize),
-        take: impl FnOnce(&mut Cx<'_, D>, &mut Stream, &[u8], usize) -> usize,
-        end: impl FnOnce(&mut Cx<'_, D>, &mut Stream),
-    ) -> Feed {
-        let mut taken = 0;
-        let mux = self.cx.core.links.get(link).map(|link| &link.mux);
-        let announced = mux.map_or(0, Mux::announced);
-        let is_last = mux.is_some_and(Mux::has_all);
+    /// The next step with a server's bytes.
+    fn feed_server(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+        let links = &self.cx.core.links;
+        if links.must_read_first(link) {
+            return Feed::Wait(0);
+        }
+        let Some(entry) = links.get(link) else {
+            return Feed::Gone;
+        };
+        let stream = entry.stream().and_then(|id| self.streams.get(id));
+        if let Some(stream) = stream
+            && links.is_before_head(link)
+            // The client has to take interim responses before the next head is read.
+            && (entry.is_held(Hold::Peer) || !matches!(stream.phase, Phase::ResponseHead))
+        {
+            return Feed::Wait(0);
+        }
+        let backend = match stream {
+            Some(stream) => stream.backend,
+            None => match links.server(link) {
+                Some(server) => server.server.backend,
+                None => return Feed::Gone,
+            },
+        };
+        let rules = response_read_rules(self.cx.runtime_config, backend);
+        let (used, event) = self.pull(link, bytes, rules);
+        match event {
+            Ingress::Head {
+                exchange,
+                parsed,
+                behind,
+            } => {
+                self.response_head(exchange, (parsed, used), behind);
+                Feed::Used(used)
+            }
+            Ingress::More => {
+                self.count_received(link, used);
+                Feed::More(used)
+            }
+            Ingress::Bad(error) => {
+                self.response_is_bad(link, (bytes, error), rules);
+                Feed::Gone
+            }
+            event => self.feed_event(link, used, event),
+        }
+    }
+
+    /// The next event of a connection.
+    #[inline]
+    fn pull<'b>(&mut self, link: LinkId, bytes: &'b [u8], rules: Rules) -> (usize, Ingress<'b>) {
+        let core = &mut *self.cx.core;
+        let h2 = &self.cx.runtime_config.h2;
+        let kill_percent = h2.glitches_kill_percent;
+        let ambient = &core.ambient;
+        let mut reading = Reading {
+            rules,
+            h2,
+            kills_glitches: kill_percent > 0 && self.cx.io.cpu_usage(CpuOf::Thread) >= kill_percent,
+            now_ms: self.cx.io.now().ms(),
+            timers: &mut core.timers,
+            head: &mut core.head,
+            trailers: &mut core.trailers,
+            random: &|| ambient.random(),
+            glitches: 0,
+        };
+        let (used, event) = core.links.pull(self.cx.io, link, bytes, &mut reading);
+        let glitches = reading.glitches;
+        if glitches > 0 {
+            self.peer_has_glitches(link, glitches);
+        }
+        (used, event)
+    }
+
+    /// Handles an event that concerns clients and servers alike.
+    fn feed_event(&mut self, link: LinkId, used: usize, event: Ingress<'_>) -> Feed {
+        match event {
+            Ingress::Data {
+                exchange,
+                bytes,
+                framing,
+            } => {
+                let left = self.payload(exchange, bytes, framing);
+                if self.cx.core.links.shares_connection(exchange) {
+                    self.after_feed(exchange, None);
+                }
+                return match left {
+                    0 => Feed::Used(used),
+                    left => Feed::Wait(used - left),
+                };
+            }
+            Ingress::End { exchange, wire } => {
+                if let Some(id) = self.cx.core.links.stream(exchange) {
+                    let is_client = self.cx.core.links.is_client(exchange);
+                    self.with_stream(id, |cx, stream| {
+                        count_wire(stream, is_client, wire);
+                        message_ended(cx, stream, is_client, true);
+                    });
+                }
+                if self.cx.core.links.shares_connection(exchange) {
+                    self.after_feed(exchange, None);
+                }
+            }
+            Ingress::Drained(exchange) => self.cx.exchange_drained(exchange),
+            Ingress::Reset { exchange, why } => self.exchange_reset(exchange, why),
+            Ingress::Writable(exchange) => self.exchange_writable(exchange),
+            Ingress::Settled => self.peer_settled(link),
+            Ingress::Ending => self.peer_is_ending(link),
+            Ingress::Wait => return Feed::Wait(used),
+            Ingress::Failed => {
+                self.connection_failed(link);
+                return Feed::Gone;
+            }
+            Ingress::Unexpected => {
+                // A late response, or a 408 at the end of an idle connection. After a complete
+                // response further bytes no longer match any request.
+                if self.cx.core.links.is_client(link) {
+                    self.cx.close_client(link)
+                } else {
+                    self.cx.close_server(link)
+                }
+                return Feed::Gone;
+            }
+            Ingress::More | Ingress::Partial => return Feed::More(used),
+            // These concern clients or servers alone.
+            Ingress::Nothing
+            | Ingress::Head { .. }
+            | Ingress::Discarded
+            | Ingress::Bad(_)
+            | Ingress::Refused
+            | Ingress::Alive => {}
+        }
+        Feed::Used(used)
+    }
+
+    /// Counts bytes of a message that are neither a head nor payload.
+    #[inline]
+    fn count_received(&mut self, link: LinkId, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let is_client = self.cx.core.links.is_client(link);
+        if let Some(id) = self.cx.core.links.stream(link)
+            && let Some(stream) = self.streams.get_mut(id)
+        {
+            count_wire(stream, is_client, bytes);
+        }
+    }
+
+    // ---- payload
+
+    /// Passes payload of an event to the stream of its exchange. Returns how many of its last bytes
+    /// are left and have to be fed again.
+    fn payload(&mut self, exchange: LinkId, bytes: &[u8], framing: usize) -> usize {
+        let used = self.pass_payload(exchange, bytes, framing);
+        let rest = &bytes[used..];
+        if !rest.is_empty() && self.cx.core.links.keep_rest(exchange, rest) {
+            return 0;
+        }
+        rest.len()
+    }
+
+    /// Feeds payload that has waited with its exchange.
+    fn feed_payload(&mut self, exchange: LinkId, bytes: &[u8]) -> Feed {
+        if self.cx.core.links.stream(exchange).is_none() {
+            return Feed::Gone;
+        }
+        let used = self.pass_payload(exchange, bytes, 0);
+        if used < bytes.len() {
+            return Feed::Wait(used);
+        }
+        Feed::More(used)
+    }
+
+    /// Passes payload to the stream of an exchange; if all of the message is used, ends it. Returns
+    /// the number of used bytes.
+    #[inline]
+    fn pass_payload(&mut self, exchange: LinkId, bytes: &[u8], framing: usize) -> usize {
+        let links = &self.cx.core.links;
+        let is_client = links.is_client(exchange);
+        let Some(id) = links.stream(exchange) else {
+            return bytes.len();
+        };
+        let connection = links.connection_of(exchange);
+        let (mut used, mut is_there) = (0, false);
         self.with_stream(id, |cx, stream| {
-            taken = take(cx, stream, data, used - data.len());
-            let is_request = stream.client == Some(link);
-            let body = if is_request {
+            if !bytes.is_empty() {
+                used = if is_client {
+                    take_upload(cx, stream, bytes, framing)
+                } else {
+                    take_download(cx, stream, bytes, framing)
+                };
+            }
+            let left = bytes.len() - used;
+            let Core {
+                links, trailers, ..
+            } = &mut *cx.core;
+            let body = if is_client {
                 &mut stream.txn.request_body
             } else {
                 &mut stream.txn.response_body
             };
-            body.announced = announced + (data.len() - taken) as u64;
-            if is_last && taken == data.len() {
-                if let Some(entry) = cx.core.links.get_mut(link) {
-                    entry.mux.end_body();
+            body.announced = links.announced(exchange) + left as u64;
+            is_there = links.get(exchange).is_some();
+            match links.took(cx.io, exchange, used, left, trailers) {
+                Taken::Part | Taken::All => {}
+                Taken::Message { has_trailers } => {
+                    message_ended(cx, stream, is_client, has_trailers);
                 }
-                end(cx, stream);
             }
         });
-        match data.len() - taken {
-            0 => Feed::Used(used),
-            left => {
-                if let Some(entry) = self.cx.core.links.get_mut(link) {
-                    entry.mux.unread(left);
-                }
-                Feed::Wait(used - left)
-            }
+        let links = &mut self.cx.core.links;
+        if let Some(connection) = connection.filter(|_| !is_there) {
+            // The exchange ended with these bytes, which its connection is still credited for.
+            links.credit(self.cx.io, connection, bytes.len());
         }
+        if links.get(exchange).is_none() {
+            return bytes.len();
+        }
+        used
     }
+
+    // ---- requests
 
     /// A request's head is complete, in the worker's scratch head. Returns the stream if it is to
     /// run only after the bytes that came with the head have been passed to it.
     fn request_head(
         &mut self,
         link: LinkId,
-        stream: Option<StreamId>,
-        (parsed, behind): (Parsed, usize),
+        exchange: LinkId,
+        parsed: Parsed,
+        behind: usize,
     ) -> Option<StreamId> {
-        self.cx.set_link_deadline(link, NEVER_MS);
-        let id = match stream {
+        let links = &self.cx.core.links;
+        let waiting = links.stream(exchange);
+        if links.shares_connection(exchange) {
+            self.note_shared_request(link);
+        } else {
+            self.cx.set_link_deadline(link, NEVER_MS);
+        }
+        let id = match waiting {
             Some(id) => id,
-            None => self.begin_stream(link),
+            None => self.begin_stream(exchange),
         };
         let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
@@ -506,6 +611,18 @@ impl<D: Driver> Turn<'_, D> {
             }
         });
         is_due.then_some(id)
+    }
+
+    /// A request came on a connection that serves several at a time.
+    fn note_shared_request(&mut self, link: LinkId) {
+        let now = self.cx.now();
+        let Some(client) = self.cx.core.links.client_mut(link) else {
+            return;
+        };
+        // Its requests do not follow each other, so no idle time precedes one.
+        client.idle_since = now;
+        let bind = client.bind;
+        self.cx.tell_bind(bind, FrontCount::RequestsH2);
     }
 
     /// A part of a request's head has come: the request's timeout starts with its first byte.
@@ -527,13 +644,28 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The rest of a request that was answered early has been discarded.
-    fn request_drained(&mut self, link: LinkId) {
-        if let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
-        {
-            front.drained();
-        }
-        self.cx.next_request(link);
+    /// A request violates the protocol.
+    #[cold]
+    fn request_is_bad(&mut self, link: LinkId, what: (&[u8], ParseError), rules: Rules) {
+        let (bytes, error) = what;
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let id = match entry.stream() {
+            None if entry.discards_rest() => return self.cx.close_client(link),
+            None => self.begin_stream(link),
+            Some(id) => id,
+        };
+        let status = error.status();
+        self.with_stream(id, |cx, stream| {
+            let has_head = matches!(stream.phase, Phase::RequestHead);
+            cx.note_refused_request(stream, what, (rules, has_head));
+            if has_head {
+                cx.request_refused(stream, bytes.len(), status)
+            } else {
+                cx.upload_broken(stream, status)
+            }
+        });
     }
 
     /// A connection had its turn: continues it in the next round.
@@ -548,72 +680,37 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- responses
 
-    fn feed_response(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
-        let Some(entry) = self.cx.core.links.get_mut(link) else {
-            return Feed::Gone;
+    /// A response's head is complete, in the worker's scratch head. `used`: its bytes.
+    fn response_head(&mut self, exchange: LinkId, (parsed, used): (Parsed, usize), behind: usize) {
+        let Some(id) = self.cx.core.links.stream(exchange) else {
+            return;
         };
-        // The client has to take interim responses before the next head is read.
-        let is_held = entry.is_held(Hold::Peer);
-        let Mux::Back(back) = &mut entry.mux else {
-            return Feed::Gone;
+        self.with_stream(id, |cx, stream| {
+            stream.txn.bytes_from_server += used as u64;
+            if !matches!(stream.phase, Phase::ResponseHead) {
+                // The request was not sent yet, or was already answered.
+                return cx.server_lost(stream, net::Close::Reset, true);
+            }
+            std::mem::swap(&mut stream.response, &mut cx.core.head);
+            cx.response_read(stream, parsed, behind);
+        });
+    }
+
+    /// A response violates the protocol.
+    #[cold]
+    fn response_is_bad(&mut self, link: LinkId, what: (&[u8], ParseError), rules: Rules) {
+        let Some(id) = self.cx.core.links.stream(link) else {
+            return self.cx.close_server(link);
         };
-        let stream = back.stream.and_then(|id| self.streams.get_mut(id));
-        let Some(stream) = stream else {
-            if !bytes.is_empty() {
-                // No bytes are expected on an idle connection (a late response, a 408 at its end).
-                // On a connection that has just completed a response, further bytes no longer match
-                // any request.
-                self.cx.close_server(link);
-                return Feed::Gone;
+        self.with_stream(id, |cx, stream| {
+            let has_head = matches!(stream.phase, Phase::ResponseHead);
+            cx.note_refused_response(stream, what, (rules, has_head));
+            if has_head {
+                cx.response_refused(stream)
+            } else {
+                cx.download_broken(stream)
             }
-            return Feed::More(0);
-        };
-        let id = stream.id;
-        if back.awaits_head() && (is_held || !matches!(stream.phase, Phase::ResponseHead)) {
-            return Feed::Wait(0);
-        }
-        let rules = response_read_rules(self.cx.runtime_config, stream.backend);
-        let (used, pull) = back.pull(
-            bytes,
-            rules,
-            &mut stream.response,
-            &mut stream.down.trailers,
-        );
-        match pull {
-            Pull::More => {
-                stream.txn.bytes_from_server += used as u64;
-                Feed::More(used)
-            }
-            Pull::Hold => Feed::Wait(used),
-            Pull::Head(parsed) => {
-                let behind = bytes.len() - used;
-                self.with_stream(id, |cx, stream| {
-                    stream.txn.bytes_from_server += used as u64;
-                    cx.response_read(stream, parsed, behind);
-                });
-                Feed::Used(used)
-            }
-            Pull::Data(data) => self.feed_body(link, id, (data, used), take_download, end_download),
-            Pull::End => {
-                self.with_stream(id, |cx, stream| {
-                    stream.txn.bytes_from_server += used as u64;
-                    end_download(cx, stream);
-                });
-                Feed::Used(used)
-            }
-            Pull::Bad(error) => {
-                self.with_stream(id, |cx, stream| {
-                    let has_head = matches!(stream.phase, Phase::ResponseHead);
-                    cx.note_refused_response(stream, (bytes, error), (rules, has_head));
-                    if has_head {
-                        cx.response_refused(stream)
-                    } else {
-                        cx.download_broken(stream)
-                    }
-                });
-                Feed::Gone
-            }
-        }
+        });
     }
 }
 
@@ -626,7 +723,7 @@ fn all(data: &[u8]) -> Took {
 
 /// Passes a client's payload to its stream, and counts it. `framing`: the number of framing bytes
 /// around it.
-pub(super) fn take_upload<D: Driver>(
+fn take_upload<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
     bytes: &[u8],
@@ -641,7 +738,7 @@ pub(super) fn take_upload<D: Driver>(
 }
 
 /// Passes a server's payload to its stream in the same way.
-pub(super) fn take_download<D: Driver>(
+fn take_download<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
     bytes: &[u8],
@@ -652,13 +749,41 @@ pub(super) fn take_download<D: Driver>(
     used
 }
 
-/// A request is completely received.
-pub(super) fn end_upload<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
-    cx.upload_came(stream);
+/// Counts bytes of a message's framing.
+#[inline]
+fn count_wire(stream: &mut Stream, is_client: bool, bytes: usize) {
+    if is_client {
+        stream.txn.bytes_in += bytes as u64;
+    } else {
+        stream.txn.bytes_from_server += bytes as u64;
+    }
 }
 
-/// A response is completely received.
-pub(super) fn end_download<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
-    cx.download_came(stream);
-    cx.run(stream);
+/// A message is over, and all of its payload is used. `has_trailers`: they are in the worker's
+/// scratch head.
+fn message_ended<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    stream: &mut Stream,
+    is_client: bool,
+    has_trailers: bool,
+) {
+    match (matches!(stream.phase, Phase::Tunnel(_)), is_client) {
+        (true, true) => return cx.client_ended(stream, false),
+        (true, false) => return cx.tunnel_server_ended(stream),
+        (false, _) => {}
+    }
+    if has_trailers {
+        let channel = if is_client {
+            &mut stream.up
+        } else {
+            &mut stream.down
+        };
+        std::mem::swap(&mut channel.trailers, &mut cx.core.trailers);
+    }
+    if is_client {
+        cx.upload_came(stream);
+    } else {
+        cx.download_came(stream);
+        cx.run(stream);
+    }
 }

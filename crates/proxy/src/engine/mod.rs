@@ -7,12 +7,13 @@ mod accept;
 mod audit;
 mod contain;
 mod ends;
-mod h2;
+mod exchanges;
 mod incoming;
 mod life;
 mod secure;
 mod servers;
 mod socks4;
+mod versions;
 mod watch;
 
 use std::collections::VecDeque;
@@ -25,7 +26,6 @@ use net::{Accepted, Close, Driver, ListenerId, SockId, Took, WorkerId};
 
 use crate::ids::{LinkId, Owner, StreamId};
 use crate::link::Role;
-use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Grant, ServerTables, Shared, WorkerMessage};
@@ -471,7 +471,7 @@ impl<D: Driver> Turn<'_, D> {
         if self.speaks_h2(link) {
             return self.server_becomes_h2(link);
         }
-        let stream = self.cx.core.links.get(link).map(|link| link.mux.stream());
+        let stream = self.cx.core.links.get(link).map(|link| link.stream());
         match stream {
             Some(Some(stream)) => {
                 self.with_stream(stream, |cx, stream| cx.server_connected(stream));
@@ -498,29 +498,13 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         entry.progressed(blocked);
-        let is_connection = matches!(entry.mux, Mux::Connection(_));
+        let is_alone = matches!(entry.role, Role::Client(_)) && entry.is_free();
         if !blocked {
             self.cx.core.links.unblocked(link);
         }
-        let Some(entry) = self.cx.core.links.get(link) else {
-            return;
-        };
-        if is_connection {
-            self.connection_writable(link, blocked);
-            if !matches!(
-                self.cx.core.links.get(link),
-                Some(entry) if matches!(entry.role, Role::Client(_)) && entry.mux.is_free()
-            ) {
-                return;
-            }
-            return self.cx.client_moved_on_alone(link, blocked);
-        }
-        match (entry.mux.stream(), &entry.role) {
-            (Some(stream), _) => {
-                self.with_stream(stream, |cx, stream| cx.moved_on(stream, link, blocked));
-            }
-            (None, Role::Client(_)) => self.cx.client_moved_on_alone(link, blocked),
-            (None, Role::Server(_) | Role::Stream(_)) => {}
+        self.exchanges_moved_on(link, blocked);
+        if is_alone {
+            self.cx.client_moved_on_alone(link, blocked);
         }
     }
 
@@ -550,21 +534,15 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
-        let stream = entry.mux.stream();
-        let began = !entry.input.is_empty();
-        let is_client = matches!(entry.role, Role::Client(_));
-        if matches!(entry.mux, Mux::Connection(_)) {
-            if !is_client {
-                return self.server_connection_ended(link);
-            }
-            self.lose_streams(link);
-            return self.cx.forget_client(link);
-        }
         match &entry.role {
             Role::Stream(_) => {}
             Role::Client(_) => self.client_closed(link),
+            Role::Server(_) if self.cx.core.links.multiplexes(link) => {
+                self.server_connection_ended(link);
+            }
             Role::Server(_) => {
-                if let Some(stream) = stream {
+                let began = !entry.input.is_empty();
+                if let Some(stream) = entry.stream() {
                     self.with_stream(stream, |cx, stream| cx.server_lost(stream, why, began));
                 }
                 self.cx.forget_server(link);

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use config::model::Proto;
 use net::{Driver, Took};
 use sample::sniff::client_hello::kind;
 use sample::sniff::{Sniffed, client_hello};
@@ -13,7 +12,6 @@ use tls::{Buffer, Failure, FailureKind, Progress, Session};
 use super::Turn;
 use super::incoming::Fed;
 use crate::ids::LinkId;
-use crate::link::mux::Mux;
 use crate::link::{Hold, Link, Role, Secure, Stage};
 use crate::runtime_config::deadline;
 use crate::shared::Pace;
@@ -131,11 +129,10 @@ impl<D: Driver> Turn<'_, D> {
     /// The handshake of a client whose early data was served is complete: requests that waited for
     /// it continue.
     fn early_data_was_good(&mut self, link: LinkId) {
-        let links = &mut self.cx.core.links;
-        let children = links.children(link);
-        let streams = children.into_iter().chain([link]);
-        let streams: Vec<_> = streams.filter_map(|link| links.stream(link)).collect();
-        for stream in streams {
+        for exchange in self.cx.core.links.exchanges(link) {
+            let Some(stream) = self.cx.core.links.stream(exchange) else {
+                continue;
+            };
             self.with_stream(stream, |cx, stream| {
                 if stream.phase.awaits_handshake() {
                     cx.run(stream);
@@ -205,34 +202,6 @@ impl<D: Driver> Turn<'_, D> {
                 self.closed(link, net::Close::Reset);
                 self.cx.io.close(sock);
             }
-        }
-    }
-
-    /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
-    pub(super) fn speaks_h2(&self, link: LinkId) -> bool {
-        let Some(entry) = self.cx.core.links.get(link) else {
-            return false;
-        };
-        let (proto, is_http) = match &entry.role {
-            Role::Client(client) => (
-                self.cx.runtime_config.bind(client.bind).proto,
-                client.is_http,
-            ),
-            Role::Server(server) => {
-                let is_http = !matches!(entry.mux, Mux::Raw(_));
-                let line = self.cx.servers.at(server.server);
-                (server.proto.or(line.proto), is_http)
-            }
-            Role::Stream(_) => return false,
-        };
-        match proto {
-            _ if !is_http => false,
-            Some(Proto::H2) => true,
-            Some(Proto::H1 | Proto::Tcp) => false,
-            None => entry
-                .secure
-                .as_ref()
-                .is_some_and(|secure| secure.session.protocol() == Some(b"h2")),
         }
     }
 

@@ -70,7 +70,7 @@ impl<D: Driver> Turn<'_, D> {
             if !matches!(&link.role, Role::Server(entry) if is_over(entry.server)) {
                 continue;
             }
-            if link.mux.is_free() {
+            if link.is_free() {
                 self.cx.close_server(id);
             } else {
                 self.take_no_more(id);
@@ -84,10 +84,8 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(server) = core.links.server_mut(id) {
             server.is_ending = true;
         }
-        if let Some(connection) = core.links.connection_mut(id) {
-            connection.is_ending = true;
-            core.backends.unshare(&mut core.links, id);
-        }
+        core.links.stop_exchanges(id);
+        core.backends.unshare(&mut core.links, id);
     }
 }
 

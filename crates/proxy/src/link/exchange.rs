@@ -1,9 +1,11 @@
 //! What the layers above ask about an exchange, one request and its response on a connection,
 //! whatever mux frames it.
 
+use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::mux::h1::{After, Front, Linger};
+use super::mux::h2::Sending;
 use super::{Links, Mux};
 use crate::ids::{LinkId, StreamId, Timers};
 
@@ -36,10 +38,10 @@ impl Links {
         self.add_stream(connection, None, timers)
     }
 
-    /// The glitches of the peer on the connection of an exchange so far (`bc_glitches`).
+    /// The glitches of the peer on a connection, or on that of an exchange, so far (`bc_glitches`).
     pub fn glitches(&mut self, id: LinkId) -> u32 {
-        let connection = self.connection_of(id);
-        let connection = connection.and_then(|connection| self.connection_mut(connection));
+        let connection = self.connection_of(id).unwrap_or(id);
+        let connection = self.connection_mut(connection);
         connection.map_or(0, |connection| connection.codec.glitches())
     }
 
@@ -115,5 +117,58 @@ impl Links {
             link.input.put_back(came);
             link.mux = Mux::Front(Front::of(stream));
         }
+    }
+
+    /// An exchange may send again, unless it waits for its turn. Returns its stream if that has to
+    /// be told.
+    pub fn wake(&mut self, exchange: LinkId) -> Option<StreamId> {
+        let link = self.get_mut(exchange)?;
+        if link.awaits_turn() || !std::mem::take(&mut link.blocked) {
+            return None;
+        }
+        link.mux.stream()
+    }
+
+    /// An exchange cannot begin before the peer's settings have come.
+    pub fn await_settings(&mut self, exchange: LinkId) {
+        if let Some(end) = self.stream_end_mut(exchange) {
+            end.awaits_settings = true;
+        }
+    }
+
+    /// The peer's settings have come. Returns the stream of an exchange that waited for them.
+    pub fn settled(&mut self, exchange: LinkId) -> Option<StreamId> {
+        let end = self.stream_end_mut(exchange)?;
+        std::mem::take(&mut end.awaits_settings)
+            .then_some(end.stream)
+            .flatten()
+    }
+
+    /// Whether all of the peer's message has come, where the mux knows that before its payload is
+    /// used.
+    pub fn has_ended(&mut self, exchange: LinkId) -> bool {
+        self.stream_end_mut(exchange)
+            .is_some_and(|end| end.has_ended)
+    }
+
+    /// The response of an exchange that shares its connection is complete: discards the rest of the
+    /// request, because a client that is told to stop sending may lose the response. False if
+    /// nothing more can come.
+    pub fn discard_rest<D: Driver>(&mut self, io: &mut D, exchange: LinkId) -> bool {
+        let Some(link) = self.links.get_mut(exchange) else {
+            return false;
+        };
+        let unused = link.input.len();
+        link.input.clear();
+        let Mux::Stream(end) = &mut link.mux else {
+            return false;
+        };
+        if end.has_ended || end.sending != Sending::Over {
+            return false;
+        }
+        end.stream = None;
+        end.drains = true;
+        self.consumed(io, exchange, unused);
+        true
     }
 }

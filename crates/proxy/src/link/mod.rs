@@ -5,10 +5,12 @@
 //! [`mux`], below, frames them.
 
 mod client;
+mod connection;
 mod exchange;
+mod ingress;
 mod input;
 mod messages;
-pub(crate) mod mux;
+mod mux;
 mod secure;
 mod server;
 
@@ -21,11 +23,13 @@ use sample::Session;
 
 use crate::ids::{LinkId, Owner, StreamId, Timers};
 pub(crate) use client::{Client, Stage};
+pub(crate) use connection::{Detached, IdleDue};
 pub(crate) use exchange::Follows;
+pub(crate) use ingress::{Ingress, Reading, Reset, Taken};
 pub(crate) use input::Input;
 pub(crate) use messages::Asking;
 use mux::Mux;
-pub(crate) use mux::h1::Wrote;
+pub(crate) use mux::h1::{After, Answered, Asked, Linger, Rules, Wrote, is_interim};
 use secure::{Outgoing, Wire};
 pub(crate) use secure::{Secure, ShortRecords};
 pub(crate) use server::{Server, Socks4};
@@ -51,7 +55,7 @@ pub(crate) struct Link {
     pub secure: Option<Box<Secure>>,
     /// Received plain bytes that are not used yet.
     pub input: Input,
-    pub mux: Mux,
+    mux: Mux,
     pub role: Role,
 }
 
@@ -105,7 +109,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Adds a new connection.
-    pub fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
+    fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
         let id = self.insert(sock, role, mux, timers);
         let slot = sock.slot as usize;
         if slot >= self.of_sock.len() {

@@ -4,8 +4,7 @@ use net::Driver;
 
 use super::Cx;
 use crate::ids::LinkId;
-use crate::link::mux::Mux;
-use crate::link::mux::h1::{After, Linger};
+use crate::link::{After, Linger};
 use crate::link::{Hold, Stage};
 use crate::runtime_config::deadline;
 
@@ -93,7 +92,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let full = entry.is_full(self.runtime_config.bufsize());
-        let unread = entry.blocked && !entry.input.is_empty() && entry.mux.is_free();
+        let unread = entry.blocked && !entry.input.is_empty() && entry.is_free();
         if full || unread {
             self.core.links.hold(self.io, link, Hold::Full)
         } else {
@@ -103,14 +102,14 @@ impl<D: Driver> Cx<'_, D> {
 
     /// While draining: closes a client's connection without a request after a short idle time.
     pub fn hurry_idle_client(&mut self, link: LinkId) {
+        if self.take_no_more_exchanges(link) {
+            return;
+        }
         let now = self.now();
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        if matches!(entry.mux, Mux::Connection(_)) {
-            return self.hurry_connection(link);
-        }
-        let between = entry.mux.is_free() && !entry.blocked;
+        let between = entry.is_free() && !entry.blocked;
         let Some(client) = self.core.links.client(link) else {
             return;
         };
@@ -131,13 +130,13 @@ impl<D: Driver> Cx<'_, D> {
     /// discarded for as long as `linger` says or until it acknowledges our FIN.
     pub fn finish_client(&mut self, link: LinkId, linger: Linger) {
         if self.core.links.shares_connection(link) {
-            return self.end_stream_link(link);
+            return self.end_exchange(link);
         }
         let now = self.now();
+        self.core.links.set_stream(link, None);
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
         };
-        entry.mux.set_stream(None);
         if !entry.blocked && (linger == Linger::No || entry.eof) {
             return self.close_client(link);
         }
@@ -174,8 +173,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let eof = entry.eof;
-        let is_connection = matches!(entry.mux, Mux::Connection(_));
-        let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
+        let waits = entry.discards_rest() || self.core.links.multiplexes(link);
         let Some(client) = self.core.links.client(link) else {
             return;
         };
@@ -183,7 +181,7 @@ impl<D: Driver> Cx<'_, D> {
             return self.wait_for_client(link);
         }
         if client.stage != Stage::Closing {
-            return if drains || is_connection {
+            return if waits {
                 self.wait_for_client(link)
             } else {
                 self.await_request(link)
@@ -199,7 +197,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes a client's connection; bytes that were taken for sending still leave.
     pub fn close_client(&mut self, link: LinkId) {
         if self.core.links.shares_connection(link) {
-            return self.end_stream_link(link);
+            return self.end_exchange(link);
         }
         let Some(client) = self.core.links.client(link) else {
             return;
@@ -216,7 +214,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A client's connection is closed: forgets it.
     pub fn forget_client(&mut self, link: LinkId) {
         if self.core.links.shares_connection(link) {
-            return self.end_stream_link(link);
+            return self.end_exchange(link);
         }
         let core = &mut *self.core;
         let Some(entry) = core.links.remove(link, &mut core.timers) else {

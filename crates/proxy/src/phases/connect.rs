@@ -13,8 +13,6 @@ use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
 use crate::ids::{LinkId, ServerId};
-use crate::link::mux::h1::Back;
-use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
 use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
@@ -353,7 +351,7 @@ impl<D: Driver> Cx<'_, D> {
             HttpReuse::Always => false,
         };
         let private = private || labels != Labels::default();
-        let role = Role::Server(Server {
+        let server = Server {
             server,
             connecting: true,
             // The server may have entered maintenance after it was chosen.
@@ -371,16 +369,12 @@ impl<D: Driver> Cx<'_, D> {
             proto: None,
             labels,
             socks4: None,
-        });
-        let mux = if stream.txn.is_http {
-            Mux::Back(Back::default())
-        } else {
-            Mux::Raw(Raw::default())
         };
         let core = &mut *self.core;
         core.ambient.shared.add_server_conn();
-        core.count(Count::Connections(server));
-        core.links.add(sock, role, mux, &mut core.timers)
+        core.count(Count::Connections(server.server));
+        core.links
+            .add_server(sock, server, stream.txn.is_http, &mut core.timers)
     }
 
     /// Attaches a connection to a stream and counts it.
@@ -388,11 +382,11 @@ impl<D: Driver> Cx<'_, D> {
     fn attach(&mut self, stream: &mut Stream, link: LinkId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
         stream.txn.server = Some(server.number());
-        if let Some(entry) = self.core.links.get_mut(link) {
-            entry.mux.set_stream(Some(stream.id));
-            if self.runtime_config.config.needs.server_source {
-                stream.txn.server_src = self.io.local_addr(entry.sock);
-            }
+        self.core.links.set_stream(link, Some(stream.id));
+        if self.runtime_config.config.needs.server_source
+            && let Some(entry) = self.core.links.get(link)
+        {
+            stream.txn.server_src = self.io.local_addr(entry.sock);
         }
         if stream.route.counted.is_none() {
             stream.route.counted = Some(server);

@@ -6,7 +6,7 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::link::Follows;
-use crate::link::mux::h1::{After, Linger};
+use crate::link::{After, Linger};
 use crate::logging::Scene;
 use crate::shared::Count;
 use crate::stream::{Phase, ServerEnd, Stream};
@@ -18,7 +18,7 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(client) = self.let_go(stream) {
             let after = match self.core.links.finish_exchange(client) {
                 Some(Follows::Connection(after)) => after,
-                Some(Follows::Others) => return self.stream_answered(client),
+                Some(Follows::Others) => return self.exchange_answered(client),
                 None => return,
             };
             let after = match after {
@@ -35,9 +35,7 @@ impl<D: Driver> Cx<'_, D> {
     pub fn cut(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
-            if let Some(entry) = self.core.links.get_mut(client) {
-                entry.mux.set_stream(None);
-            }
+            self.core.links.set_stream(client, None);
             self.finish_client(client, Linger::No);
         }
     }
@@ -55,10 +53,8 @@ impl<D: Driver> Cx<'_, D> {
     pub fn forget(&mut self, stream: &mut Stream) {
         stream.log.written = true;
         stream.ignored = true;
-        if let Some(client) = self.let_go(stream)
-            && let Some(entry) = self.core.links.get_mut(client)
-        {
-            entry.mux.set_stream(None);
+        if let Some(client) = self.let_go(stream) {
+            self.core.links.set_stream(client, None);
         }
     }
 

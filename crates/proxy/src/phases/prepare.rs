@@ -8,8 +8,8 @@ use telemetry::Event;
 use super::names::tell_server_name;
 use super::{Cause, Cx};
 use crate::ids::LinkId;
+use crate::link::Asked;
 use crate::link::Asking;
-use crate::link::mux::h1::Asked;
 use crate::stream::{Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {

@@ -4,7 +4,7 @@ use http::h1::ParseError;
 use net::Driver;
 
 use super::Cx;
-use crate::link::mux::h1::Rules;
+use crate::link::Rules;
 use crate::shared::{How, Message};
 use crate::stream::Stream;
 

@@ -11,7 +11,7 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::ids::{LinkId, ProxyId};
-use crate::link::mux::h1::Rules as ReadRules;
+use crate::link::Rules as ReadRules;
 use crate::runtime_config::RuntimeConfig;
 use crate::runtime_config::deadline;
 use crate::shared::{Count, FrontCount, Pace};
@@ -35,10 +35,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Begins a stream on a client's connection.
     pub fn begin_stream(&mut self, stream: &mut Stream, link: LinkId, number: u64) {
         let now = self.now();
-        let Some(entry) = self.core.links.get_mut(link) else {
-            return;
-        };
-        entry.mux.set_stream(Some(stream.id));
+        self.core.links.set_stream(link, Some(stream.id));
         let Some(client) = self.core.links.client_mut(link) else {
             return;
         };

@@ -12,7 +12,7 @@ use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Observed;
 use crate::ids::ProxyId;
-use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
+use crate::link::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
 use crate::runtime_config::RuntimeConfig;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};

@@ -50,7 +50,7 @@ impl<D: Driver> Cx<'_, D> {
                 core.backends.unshare(&mut core.links, connection);
             }
         }
-        self.end_stream_link(link);
+        self.end_exchange(link);
     }
 
     /// Closes the stream's server connection and keeps the slot.
@@ -74,10 +74,10 @@ impl<D: Driver> Cx<'_, D> {
     fn keep_idle(&mut self, stream: &Stream, link: LinkId) {
         let draining = self.is_stopping();
         self.core.links.release_all(self.io, link);
+        self.core.links.set_stream(link, None);
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
         };
-        entry.mux.set_stream(None);
         entry.release_spare();
         let Some(server) = self.core.links.server_mut(link) else {
             return;
@@ -119,7 +119,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes a server's connection; bytes that were taken for sending still leave.
     pub fn close_server(&mut self, link: LinkId) {
         if self.core.links.shares_connection(link) {
-            return self.end_stream_link(link);
+            return self.end_exchange(link);
         }
         let Some(server) = self.core.links.server(link) else {
             return;
@@ -133,7 +133,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A server's connection is closed: forgets it.
     pub fn forget_server(&mut self, link: LinkId) {
         if self.core.links.shares_connection(link) {
-            return self.end_stream_link(link);
+            return self.end_exchange(link);
         }
         let core = &mut *self.core;
         core.backends.unshare(&mut core.links, link);

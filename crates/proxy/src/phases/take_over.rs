@@ -10,9 +10,7 @@ use net::{Driver, Labels, Parcel};
 use super::Cx;
 use crate::backend::Keep;
 use crate::ids::{LinkId, ServerId};
-use crate::link::mux::Mux;
-use crate::link::mux::h1::Back;
-use crate::link::{Role, Secure, Server};
+use crate::link::Detached;
 use crate::runtime_config::deadline;
 use crate::shared::{Count, IdleConnRequest, ServerRecord, StreamRef, WorkerMessage};
 use crate::stream::{Phase, Stream};
@@ -27,11 +25,9 @@ const NEED_WINDOW_MIN_MS: u64 = 1000;
 struct Moved {
     /// The socket, as the driver released it.
     sock: Parcel,
-    server: Server,
+    connection: Detached,
     /// The server at that time. Another server may have its place by now.
     record: Arc<ServerRecord>,
-    back: Back,
-    secure: Option<Box<Secure>>,
 }
 
 impl<D: Driver> Cx<'_, D> {
@@ -103,22 +99,17 @@ impl<D: Driver> Cx<'_, D> {
         }
         let sock = self.io.give_up(link.sock)?;
         core.backends.leave_pool(&core.ambient, &mut core.links, id);
-        let link = core.links.remove(id, &mut core.timers)?;
+        let connection = core.links.detach(id, &mut core.timers);
         core.uncount(Count::Connections(wish.server));
-        match (link.role, link.mux) {
-            (Role::Server(server), Mux::Back(back)) => Some(Parcel::new(Moved {
-                sock,
-                record: Arc::clone(self.servers.record(wish.server)),
-                server,
-                back,
-                secure: link.secure,
-            })),
-            // The pool has no other kinds of connections.
-            _ => {
-                core.ambient.shared.sub_server_conn();
-                None
-            }
-        }
+        let Some(connection) = connection else {
+            core.ambient.shared.sub_server_conn();
+            return None;
+        };
+        Some(Parcel::new(Moved {
+            sock,
+            connection,
+            record: Arc::clone(self.servers.record(wish.server)),
+        }))
     }
 
     /// Another worker has answered: the connection that it hands over becomes idle here.
@@ -128,24 +119,16 @@ impl<D: Driver> Cx<'_, D> {
         };
         let Moved {
             sock,
-            server,
+            connection,
             record,
-            back,
-            secure,
         } = *moved;
         let core = &mut *self.core;
         let Some(sock) = self.io.take_in(sock) else {
             return core.ambient.shared.sub_server_conn();
         };
-        let id = server.server;
-        let role = Role::Server(server);
-        let link = core
-            .links
-            .add(sock, role, Mux::Back(back), &mut core.timers);
+        let id = connection.server.server;
+        let link = core.links.add_detached(sock, connection, &mut core.timers);
         core.count(Count::Connections(id));
-        if let Some(entry) = core.links.get_mut(link) {
-            entry.secure = secure;
-        }
         let shared = &core.ambient.shared;
         let is_good =
             Arc::ptr_eq(self.servers.record(id), &record) && !shared.servers.is_in_maintenance(id);

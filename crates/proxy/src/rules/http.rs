@@ -197,7 +197,7 @@ impl<'a> Cx<'a> {
             HttpAction::SetStatus { status, reason } => {
                 let reason = reason
                     .as_deref()
-                    .unwrap_or_else(|| super::status::reason(*status).as_bytes());
+                    .unwrap_or_else(|| http::reason(*status).as_bytes());
                 stream.response.set_status(*status, reason);
                 stream.txn.status = *status;
                 true

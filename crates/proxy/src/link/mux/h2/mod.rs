@@ -5,6 +5,7 @@
 //! for an HTTP/1 connection. A stream that is not read keeps its window closed; the other streams
 //! of its connection continue.
 
+mod read;
 mod send;
 mod turns;
 
@@ -217,6 +218,15 @@ impl StreamEnd {
             trailers: None,
             awaits_settings: false,
             upgrade: None,
+        }
+    }
+
+    /// The head of the peer's message has come. `end`: nothing follows it.
+    pub fn message_began(&mut self, framing: Framing, end: bool) {
+        self.has_ended = end;
+        self.is_end_told = end;
+        if let Framing::Length(length) = framing {
+            self.announced = length;
         }
     }
 

@@ -125,12 +125,6 @@ impl Links {
         wire
     }
 
-    /// The present streams of a connection.
-    pub fn children(&mut self, connection: LinkId) -> Vec<LinkId> {
-        let parent = self.connection_mut(connection);
-        parent.map_or_else(Vec::new, |parent| parent.children.clone())
-    }
-
     /// Sends the head of a response on a stream. Returns the number of bytes.
     pub(in crate::link) fn respond_stream<D: Driver>(
         &mut self,
@@ -366,12 +360,6 @@ impl Links {
             id
         });
         woken.collect()
-    }
-
-    /// The streams of a connection that wait to send.
-    pub fn waiting_streams(&mut self, connection: LinkId) -> Vec<LinkId> {
-        let parent = self.connection_mut(connection);
-        parent.map_or_else(Vec::new, |parent| parent.turns.waiting().collect())
     }
 
     /// Whether a stream has payload to send that the peer's windows do not permit.

@@ -1,69 +1,59 @@
-//! HTTP/2 streams after their message, and their connections.
+//! Exchanges that share a connection after their message, and connections without exchanges.
 
-use http::h2::Code;
 use net::Driver;
 
 use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
 use crate::ids::LinkId;
-use crate::link::Hold;
-use crate::link::mux::Mux;
-use crate::link::mux::h1::Linger;
-use crate::link::mux::h2::Sending;
+use crate::link::{Hold, Linger};
 use crate::runtime_config::deadline;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
-    /// The response to a client's stream is complete. The rest of its request is discarded: clients
-    /// that are told to stop sending may lose the response.
-    pub fn stream_answered(&mut self, link: LinkId) {
-        let Some(entry) = self.core.links.get_mut(link) else {
-            return;
-        };
-        let unused = entry.input.len();
-        entry.input.clear();
-        let Mux::Stream(end) = &mut entry.mux else {
-            return;
-        };
-        if end.has_ended || end.sending != Sending::Over {
-            return self.end_stream_link(link);
+    /// The response of an exchange that shares its connection is complete: the rest of its request
+    /// is discarded for as long as the client sends it.
+    pub fn exchange_answered(&mut self, exchange: LinkId) {
+        if !self.core.links.discard_rest(self.io, exchange) {
+            return self.end_exchange(exchange);
         }
-        end.stream = None;
-        end.drains = true;
-        self.core.links.consumed(self.io, link, unused);
-        if let Some(client) = self.core.links.client(link) {
+        if let Some(client) = self.core.links.client(exchange) {
             let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
-            self.set_link_deadline(link, deadline(self.now(), timeout_ms));
+            self.set_link_deadline(exchange, deadline(self.now(), timeout_ms));
         }
     }
 
-    /// Ends a stream of a connection; resets it if it is still open.
-    pub fn end_stream_link(&mut self, link: LinkId) {
-        self.core.links.reset_stream(self.io, link);
-        self.forget_stream_link(link);
+    /// The rest of a request that was answered early has been discarded.
+    pub fn exchange_drained(&mut self, exchange: LinkId) {
+        if self.core.links.drained(exchange) {
+            self.forget_exchange(exchange);
+        } else {
+            self.next_request(exchange);
+        }
     }
 
-    /// Forgets a closed stream of a connection.
-    pub fn forget_stream_link(&mut self, link: LinkId) {
+    /// Ends an exchange that shares its connection; resets it if it is still open.
+    pub fn end_exchange(&mut self, exchange: LinkId) {
+        self.core.links.reset_stream(self.io, exchange);
+        self.forget_exchange(exchange);
+    }
+
+    /// Forgets an ended exchange that shares its connection.
+    pub fn forget_exchange(&mut self, exchange: LinkId) {
         let core = &mut *self.core;
-        if let Some(connection) = core.links.remove_stream(link, &mut core.timers) {
+        if let Some(connection) = core.links.remove_stream(exchange, &mut core.timers) {
             self.connection_is_free(connection);
         }
     }
 
-    /// The last stream of a connection has ended: the connection waits for the next one, or ends.
+    /// The last exchange of a connection has ended: the connection waits for the next one, or ends.
     pub fn connection_is_free(&mut self, link: LinkId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        let (eof, is_stopping) = (entry.eof, self.is_stopping());
-        let Some(connection) = self.core.links.connection_mut(link) else {
-            return;
-        };
-        if eof || connection.is_ending {
+        if entry.eof || self.core.links.is_ending(link) {
             return self.end_connection(link);
         }
-        let now = self.now();
+        let (now, is_stopping) = (self.now(), self.is_stopping());
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
             let wait_ms = self
@@ -87,25 +77,19 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Sets when a connection without streams ends. Its next ping, where idle connections are
-    /// pinged, may be due before.
+    /// Sets when a connection without exchanges ends. Its mux may have work to do before.
     pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
         let now_ms = self.now().ms();
-        let at_ms = match self.core.links.connection_mut(link) {
-            Some(connection) => connection.begin_idle(now_ms, ends_ms),
-            None => ends_ms,
-        };
+        let at_ms = self.core.links.begin_idle(link, now_ms, ends_ms);
         self.set_link_deadline(link, at_ms);
     }
 
-    /// Ends a connection without streams. The peer gets a GOAWAY frame first.
+    /// Ends a connection without exchanges, and tells the peer first.
     pub fn end_connection(&mut self, link: LinkId) {
         // Ends the connection if the following steps do not complete.
         self.set_idle_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
-        links.with_codec(self.io, link, |codec, frames| {
-            codec.goaway(Code::NO_ERROR, frames);
-        });
+        links.say_goodbye(self.io, link);
         if links.is_client(link) {
             self.finish_client(link, Linger::Briefly)
         } else {
@@ -113,25 +97,26 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// While draining: a client's connection takes no new streams; its present ones continue.
-    pub fn hurry_connection(&mut self, link: LinkId) {
-        if self.core.links.get(link).is_some_and(|link| link.shut) {
-            return;
-        }
+    /// While draining: a client's connection takes no new exchanges; its present ones continue.
+    /// Whether the client could be told: otherwise its next response tells it.
+    pub fn take_no_more_exchanges(&mut self, link: LinkId) -> bool {
         let links = &mut self.core.links;
-        links.with_codec(self.io, link, |codec, frames| codec.shutdown(frames));
-        let is_free = links.get(link).is_some_and(|link| link.mux.is_free());
+        if !links.announce_end(self.io, link) {
+            return links.multiplexes(link);
+        }
+        let is_free = links.get(link).is_some_and(|link| link.is_free());
         // A client that has not sent a request yet keeps its full timeout.
         let client = links.client(link);
         if is_free && client.is_some_and(|client| client.streams > 0) {
             self.connection_is_free(link);
         }
+        true
     }
 
     /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its
     /// GOAWAY frame; RFC 9113 §8.7). The request may be sent again on another connection if the
     /// sent part of its body was kept.
-    pub fn stream_refused(&mut self, stream: &mut Stream) {
+    pub fn exchange_refused(&mut self, stream: &mut Stream) {
         let is_new = matches!(stream.phase, Phase::ResponseHead);
         let is_here = stream.replay.resendable || stream.replay.keeps;
         match is_new && is_here && !stream.route.fresh_only {

@@ -1,0 +1,144 @@
+//! The version of HTTP that a connection speaks: by what TLS has agreed on, by the configuration,
+//! or by a client's first bytes.
+
+use config::model::Proto;
+use http::Method;
+use http::h2::PREFACE;
+use net::Driver;
+
+use super::Turn;
+use super::incoming::Feed;
+use crate::ids::LinkId;
+use crate::link::Role;
+use crate::runtime_config::deadline;
+use crate::shared::FrontCount;
+
+impl<D: Driver> Turn<'_, D> {
+    /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
+    pub(super) fn speaks_h2(&self, link: LinkId) -> bool {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return false;
+        };
+        let (proto, is_http) = match &entry.role {
+            Role::Client(client) => (
+                self.cx.runtime_config.bind(client.bind).proto,
+                client.is_http,
+            ),
+            Role::Server(server) => {
+                let line = self.cx.servers.at(server.server);
+                (server.proto.or(line.proto), entry.is_http())
+            }
+            Role::Stream(_) => return false,
+        };
+        match proto {
+            _ if !is_http => false,
+            Some(Proto::H2) => true,
+            Some(Proto::H1 | Proto::Tcp) => false,
+            None => entry
+                .secure
+                .as_ref()
+                .is_some_and(|secure| secure.session.protocol() == Some(b"h2")),
+        }
+    }
+
+    /// Switches a client's connection to HTTP/2.
+    pub(super) fn client_becomes_h2(&mut self, link: LinkId) {
+        let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
+            return;
+        };
+        let limits = self.cx.runtime_config.h2.clients;
+        let idle_ping = self.cx.runtime_config.bind(bind).idle_ping;
+        self.cx.tell_bind(bind, FrontCount::SessionsH2);
+        let links = &mut self.cx.core.links;
+        links.client_speaks_h2(self.cx.io, link, limits, idle_ping);
+        if self.cx.is_stopping() {
+            // Its handshake outlasted the order to drain, which reached only the connections that
+            // were there by then.
+            self.cx.take_no_more_exchanges(link);
+        }
+        // The connection may wait as long for its first request as one of HTTP/1.
+        let timeout_ms = self.cx.runtime_config.timeouts(bind.frontend).http_request;
+        let at_ms = deadline(self.cx.now(), timeout_ms);
+        self.cx.set_idle_deadline(link, at_ms);
+    }
+
+    /// Switches a client's connection to HTTP/2 if its first bytes are the preface of it (RFC 9113
+    /// §3.3). None if the bytes are HTTP/1.
+    #[inline]
+    pub(super) fn detect_version(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
+        let first = *bytes.first()?;
+        let links = &self.cx.core.links;
+        let requires_h2 = links.client(link)?.proto == Some(Proto::H2);
+        if (first != PREFACE[0] && !requires_h2) || !links.is_before_head(link) {
+            return None;
+        }
+        self.read_preface(link, bytes, requires_h2)
+    }
+
+    fn read_preface(&mut self, link: LinkId, bytes: &[u8], requires_h2: bool) -> Option<Feed> {
+        let links = &self.cx.core.links;
+        // A stream that waits for its head was a TCP stream.
+        let was_tcp = links.stream(link);
+        let client = links.client(link)?;
+        let options = &self.cx.runtime_config.proxy(client.frontend()).options;
+        let is_first = client.streams == u32::from(was_tcp.is_some());
+        let is_h1 = matches!(client.proto, Some(Proto::H1 | Proto::Tcp));
+        if is_first && !is_h1 && !options.disable_h2_upgrade {
+            if bytes.starts_with(PREFACE) {
+                if let Some(stream) = was_tcp {
+                    self.with_stream(stream, |cx, stream| cx.forget(stream));
+                }
+                self.client_becomes_h2(link);
+                return Some(Feed::Used(0));
+            }
+            if bytes.len() < PREFACE.len() && PREFACE.starts_with(bytes) {
+                if was_tcp.is_none() {
+                    self.request_began(link);
+                }
+                return Some(Feed::More(0));
+            }
+        }
+        requires_h2.then(|| {
+            match was_tcp {
+                Some(stream) => self.with_stream(stream, |cx, stream| cx.abandon(stream)),
+                None => self.cx.close_client(link),
+            }
+            Feed::Gone
+        })
+    }
+
+    /// A server's connection is established and speaks HTTP/2: the stream that waits for it has its
+    /// first exchange.
+    pub(super) fn server_becomes_h2(&mut self, link: LinkId) {
+        let core = &mut *self.cx.core;
+        let Some(stream) = core.links.stream(link) else {
+            return self.cx.close_server(link);
+        };
+        let Some(server) = core.links.server_mut(link) else {
+            return;
+        };
+        server.connecting = false;
+        let is_shared = !server.private && !server.is_ending;
+        let idle_ping = self.cx.servers.at(server.server).idle_ping;
+        let limits = self.cx.runtime_config.h2.servers;
+        let begun = core
+            .links
+            .server_speaks_h2(link, limits, idle_ping, &mut core.timers);
+        let Some((exchange, greeting)) = begun else {
+            return;
+        };
+        if is_shared {
+            core.backends.share(&mut core.links, link);
+        }
+        self.with_stream(stream, |_, stream| stream.server.set_link(exchange));
+        self.cx.core.links.send_whole(self.cx.io, link, &greeting);
+        self.with_stream(stream, |cx, stream| {
+            if stream.wants_tunnel && stream.request.method() != Method::Connect {
+                // The server's settings say whether it supports upgrades.
+                cx.core.links.await_settings(exchange);
+            } else {
+                cx.server_connected(stream);
+            }
+        });
+    }
+}

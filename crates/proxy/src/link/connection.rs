@@ -1,0 +1,353 @@
+//! What the layers above ask about a connection and tell it, whatever mux it has.
+
+use std::time::Duration;
+
+use http::h2::{Code, Limits};
+use net::{Driver, SockId};
+
+use super::mux::h1::{Back, Front};
+use super::mux::{Mux, Raw, h2};
+use super::{Client, Link, Links, Role, Secure, Server};
+use crate::ids::{LinkId, StreamId, Timers};
+
+/// The exchanges of a connection.
+pub(crate) enum Exchanges {
+    /// At most one: the connection serves one at a time.
+    One(Option<LinkId>),
+    /// Those of a connection that serves many.
+    Many(std::vec::IntoIter<LinkId>),
+}
+
+impl Iterator for Exchanges {
+    type Item = LinkId;
+
+    fn next(&mut self) -> Option<LinkId> {
+        match self {
+            Exchanges::One(one) => one.take(),
+            Exchanges::Many(all) => all.next(),
+        }
+    }
+}
+
+/// What the passed deadline of a connection was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleDue {
+    /// The mux has no deadlines of its own: it was one of the layers above.
+    Above,
+    /// Exchanges use the connection, which then has no deadline.
+    InUse,
+    /// The connection waits until this time.
+    Until(u64),
+    /// The connection has been idle for long enough.
+    Ends,
+    /// The peer does not answer a ping.
+    Silent,
+}
+
+/// An idle server connection without its socket, on its way to another worker.
+#[derive(Debug)]
+pub(crate) struct Detached {
+    pub server: Server,
+    back: Back,
+    secure: Option<Box<Secure>>,
+}
+
+impl Links {
+    // ---- beginnings
+
+    /// Adds a client's connection. `is_http`: it carries messages, not bytes as they are.
+    pub fn add_client(
+        &mut self,
+        sock: SockId,
+        client: Client,
+        is_http: bool,
+        timers: &mut Timers,
+    ) -> LinkId {
+        let mux = if is_http {
+            Mux::Front(Front::default())
+        } else {
+            Mux::Raw(Raw::default())
+        };
+        self.add(sock, Role::Client(Box::new(client)), mux, timers)
+    }
+
+    /// Adds a connection to a server in the same way.
+    pub fn add_server(
+        &mut self,
+        sock: SockId,
+        server: Server,
+        is_http: bool,
+        timers: &mut Timers,
+    ) -> LinkId {
+        let mux = if is_http {
+            Mux::Back(Back::default())
+        } else {
+            Mux::Raw(Raw::default())
+        };
+        self.add(sock, Role::Server(server), mux, timers)
+    }
+
+    /// A client's connection speaks HTTP/2 from now on.
+    pub fn client_speaks_h2<D: Driver>(
+        &mut self,
+        io: &mut D,
+        conn: LinkId,
+        limits: Limits,
+        idle_ping: Option<Duration>,
+    ) {
+        let mut out = Vec::new();
+        let connection = h2::Connection::with_client(limits, idle_ping, &mut out);
+        if let Some(link) = self.get_mut(conn) {
+            link.mux = Mux::Connection(connection);
+        }
+        self.send_whole(io, conn, &out);
+    }
+
+    /// A server's connection speaks HTTP/2 from now on. Returns the exchange of the stream that
+    /// waits for it, and our first frames, which the caller sends ([`Links::send_whole`]).
+    pub fn server_speaks_h2(
+        &mut self,
+        conn: LinkId,
+        limits: Limits,
+        idle_ping: Option<Duration>,
+        timers: &mut Timers,
+    ) -> Option<(LinkId, Vec<u8>)> {
+        let stream = self.stream(conn)?;
+        let is_ending = self.server(conn)?.is_ending;
+        let mut out = Vec::new();
+        let mut connection = h2::Connection::with_server(limits, idle_ping, &mut out);
+        connection.is_ending = is_ending;
+        self.get_mut(conn)?.mux = Mux::Connection(connection);
+        let exchange = self.add_stream(conn, None, timers)?;
+        self.set_stream(exchange, Some(stream));
+        Some((exchange, out))
+    }
+
+    /// Takes an idle server connection apart, so that another worker can use it.
+    pub fn detach(&mut self, conn: LinkId, timers: &mut Timers) -> Option<Detached> {
+        let link = self.remove(conn, timers)?;
+        match (link.role, link.mux) {
+            (Role::Server(server), Mux::Back(back)) => Some(Detached {
+                server,
+                back,
+                secure: link.secure,
+            }),
+            // The pool has no other kinds of connections.
+            _ => None,
+        }
+    }
+
+    /// Adds a connection of another worker.
+    pub fn add_detached(
+        &mut self,
+        sock: SockId,
+        detached: Detached,
+        timers: &mut Timers,
+    ) -> LinkId {
+        let Detached {
+            server,
+            back,
+            secure,
+        } = detached;
+        let conn = self.add(sock, Role::Server(server), Mux::Back(back), timers);
+        if let Some(link) = self.get_mut(conn) {
+            link.secure = secure;
+        }
+        conn
+    }
+
+    // ---- exchanges
+
+    /// Whether a connection serves many exchanges at a time.
+    #[inline]
+    pub fn multiplexes(&self, conn: LinkId) -> bool {
+        self.get(conn)
+            .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
+    }
+
+    /// The present exchanges of a connection.
+    pub fn exchanges(&self, conn: LinkId) -> Exchanges {
+        match self.get(conn).map(|link| &link.mux) {
+            Some(Mux::Connection(connection)) => {
+                Exchanges::Many(connection.children.clone().into_iter())
+            }
+            Some(mux) => Exchanges::One(mux.stream().map(|_| conn)),
+            None => Exchanges::One(None),
+        }
+    }
+
+    /// The exchanges of a connection that wait to send.
+    pub fn waiting_exchanges(&self, conn: LinkId) -> Exchanges {
+        match self.get(conn).map(|link| &link.mux) {
+            Some(Mux::Connection(connection)) => {
+                let waiting: Vec<_> = connection.turns.waiting().collect();
+                Exchanges::Many(waiting.into_iter())
+            }
+            Some(mux) => Exchanges::One(mux.stream().map(|_| conn)),
+            None => Exchanges::One(None),
+        }
+    }
+
+    /// Binds the exchange of a connection that serves one at a time to a stream, or frees it.
+    #[inline]
+    pub fn set_stream(&mut self, exchange: LinkId, stream: Option<StreamId>) {
+        if let Some(link) = self.get_mut(exchange) {
+            link.mux.set_stream(stream);
+        }
+    }
+
+    /// Whether the next bytes of a client may begin a request.
+    #[inline]
+    pub fn awaits_request(&self, conn: LinkId) -> bool {
+        self.get(conn).is_some_and(|link| match &link.mux {
+            Mux::Front(front) => front.awaits_head() && front.stream.is_none(),
+            Mux::Connection(_) => true,
+            Mux::Raw(_) | Mux::Back(_) | Mux::Stream(_) => false,
+        })
+    }
+
+    /// Whether the next bytes of a connection begin a message, which may be of any version of HTTP.
+    #[inline]
+    pub fn is_before_head(&self, conn: LinkId) -> bool {
+        self.get(conn).is_some_and(|link| match &link.mux {
+            Mux::Front(front) => front.awaits_head(),
+            Mux::Back(back) => back.awaits_head(),
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
+        })
+    }
+
+    /// Whether a peer has to take bytes before more of it is read: what it has sent provokes more
+    /// of them.
+    #[inline]
+    pub fn must_read_first(&self, conn: LinkId) -> bool {
+        self.get(conn).is_some_and(|link| match &link.mux {
+            Mux::Front(front) => link.blocked && front.awaits_head() && front.stream.is_none(),
+            Mux::Connection(_) => link.owes_much(),
+            Mux::Raw(_) | Mux::Back(_) | Mux::Stream(_) => false,
+        })
+    }
+
+    // ---- ends
+
+    /// The peer is told to begin no further exchanges. Whether it was: some muxes can tell it only
+    /// with the next response.
+    pub fn announce_end<D: Driver>(&mut self, io: &mut D, conn: LinkId) -> bool {
+        if !self.multiplexes(conn) || self.get(conn).is_some_and(|link| link.shut) {
+            return false;
+        }
+        self.with_codec(io, conn, |codec, frames| codec.shutdown(frames));
+        true
+    }
+
+    /// Tells the peer that the connection ends now, where the mux can.
+    pub fn say_goodbye<D: Driver>(&mut self, io: &mut D, conn: LinkId) {
+        self.with_codec(io, conn, |codec, frames| {
+            codec.goaway(Code::NO_ERROR, frames);
+        });
+    }
+
+    /// A connection takes no further exchanges and ends with its last one.
+    pub fn stop_exchanges(&mut self, conn: LinkId) {
+        if let Some(connection) = self.connection_mut(conn) {
+            connection.is_ending = true;
+        }
+    }
+
+    /// Whether a connection that serves many exchanges ends with its last one.
+    pub fn is_ending(&self, conn: LinkId) -> bool {
+        self.get(conn).is_some_and(
+            |link| matches!(&link.mux, Mux::Connection(connection) if connection.is_ending),
+        )
+    }
+
+    // ---- time
+
+    /// A connection has no exchanges from now on. `ends_ms`: when it ends by itself. Returns its
+    /// next deadline, which is earlier where the mux has work to do before.
+    pub fn begin_idle(&mut self, conn: LinkId, now_ms: u64, ends_ms: u64) -> u64 {
+        match self.connection_mut(conn) {
+            Some(connection) => connection.begin_idle(now_ms, ends_ms),
+            None => ends_ms,
+        }
+    }
+
+    /// Changes when a connection without exchanges ends by itself.
+    pub fn set_idle_end(&mut self, conn: LinkId, ends_ms: u64) {
+        if let Some(connection) = self.connection_mut(conn) {
+            connection.idle.ends_ms = ends_ms;
+        }
+    }
+
+    /// The deadline of a connection has passed: does the work of its mux that is due.
+    pub fn idle_due<D: Driver>(&mut self, io: &mut D, conn: LinkId, now_ms: u64) -> IdleDue {
+        let Some(connection) = self.connection_mut(conn) else {
+            return IdleDue::Above;
+        };
+        if !connection.children.is_empty() {
+            return IdleDue::InUse;
+        }
+        if now_ms >= connection.idle.ends_ms {
+            return IdleDue::Ends;
+        }
+        connection.release_spare(now_ms);
+        let mut pings = false;
+        if let Some(due) = connection
+            .pings
+            .as_mut()
+            .filter(|due| now_ms >= due.next_ms)
+        {
+            if due.is_unanswered {
+                return IdleDue::Silent;
+            }
+            (due.is_unanswered, pings) = (true, true);
+            due.next_ms = now_ms.saturating_add(due.interval_ms);
+        }
+        let at_ms = connection.idle_deadline_ms();
+        if pings {
+            self.with_codec(io, conn, |codec, frames| {
+                codec.ping(now_ms, frames);
+            });
+        }
+        IdleDue::Until(at_ms)
+    }
+}
+
+impl Link {
+    /// The stream that uses the connection now, where it serves one at a time, or the exchange.
+    #[inline]
+    pub fn stream(&self) -> Option<StreamId> {
+        self.mux.stream()
+    }
+
+    /// Whether no stream uses the connection.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        self.mux.is_free()
+    }
+
+    /// Whether the connection carries messages; otherwise bytes as they are.
+    pub fn is_http(&self) -> bool {
+        !matches!(self.mux, Mux::Raw(_))
+    }
+
+    /// Whether the rest of a request that was answered early is discarded.
+    pub fn discards_rest(&self) -> bool {
+        match &self.mux {
+            Mux::Front(front) => front.drains(),
+            Mux::Stream(end) => end.drains,
+            Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => false,
+        }
+    }
+
+    /// Whether it may have events without further bytes.
+    #[inline]
+    pub fn has_more_to_tell(&self) -> bool {
+        self.mux.has_more_to_tell()
+    }
+
+    /// How many bytes may wait before the connection is not read further.
+    #[inline]
+    pub fn input_bytes_max(&self, bufsize: usize) -> usize {
+        self.mux.input_bytes_max(bufsize)
+    }
+}

@@ -1,0 +1,253 @@
+//! What received bytes mean, as events of exchanges. The mux of the connection reads them; the
+//! layers above do not know which mux that is.
+
+use http::Head;
+use http::h1::{ParseError, Parsed};
+use net::Driver;
+
+use super::Links;
+use super::mux::Mux;
+use super::mux::h1::{Pull, Rules};
+use crate::ids::{LinkId, Timers};
+use crate::runtime_config::H2Limits;
+
+/// An event of a connection.
+#[derive(Debug)]
+pub(crate) enum Ingress<'a> {
+    /// More bytes are needed.
+    More,
+    /// More bytes are needed: a part of a request's head has come.
+    Partial,
+    /// The bytes wait until the exchange at hand has ended.
+    Wait,
+    /// Nothing that the layers above have to know.
+    Nothing,
+    /// Bytes that belong to no exchange.
+    Unexpected,
+    /// A head, in [`Reading::head`]. `behind`: how many bytes at hand may be its body.
+    Head {
+        exchange: LinkId,
+        parsed: Parsed,
+        behind: usize,
+    },
+    /// Payload of an exchange; [`Links::took`] is told how much of it is used. `framing`: the bytes
+    /// around it.
+    Data {
+        exchange: LinkId,
+        bytes: &'a [u8],
+        framing: usize,
+    },
+    /// A message is over; its trailers are in [`Reading::trailers`]. `wire`: the bytes of its end.
+    End { exchange: LinkId, wire: usize },
+    /// A part of a request that was answered early has been discarded.
+    Discarded,
+    /// All of a request that was answered early has come, or will not come.
+    Drained(LinkId),
+    /// The peer has ended an exchange before its messages were complete.
+    Reset { exchange: LinkId, why: Reset },
+    /// The message at hand violates the protocol, and the connection cannot go on.
+    Bad(ParseError),
+    /// The connection violates its protocol; the peer has been told.
+    Failed,
+    /// A request was invalid and is answered; the connection goes on.
+    Refused,
+    /// An exchange that waited for the peer's credit may send.
+    Writable(LinkId),
+    /// The peer's settings have come: exchanges that wait for them, or for credit, may continue.
+    Settled,
+    /// The peer begins or accepts no further exchanges.
+    Ending,
+    /// The peer has shown that it is alive.
+    Alive,
+}
+
+/// Why a peer has ended an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reset {
+    /// It was not processed and may be repeated (RFC 9113 §8.7).
+    Unprocessed,
+    /// The response is complete, and the rest of the request is not wanted (RFC 9113 §8.1).
+    Answered,
+    /// It is lost.
+    Lost,
+}
+
+/// What a mux needs in order to read.
+pub(crate) struct Reading<'a> {
+    pub rules: Rules,
+    pub h2: &'a H2Limits,
+    /// The process is so loaded that peers with many glitches are disconnected.
+    pub kills_glitches: bool,
+    pub now_ms: u64,
+    pub timers: &'a mut Timers,
+    /// Receives a head.
+    pub head: &'a mut Head,
+    /// Receives trailers.
+    pub trailers: &'a mut Head,
+    /// A source of random numbers.
+    pub random: &'a dyn Fn() -> u64,
+    /// Receives the number of the peer's glitches in these bytes.
+    pub glitches: u32,
+}
+
+/// How much of an exchange's message is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Some payload is left.
+    Part,
+    /// All payload that has come.
+    All,
+    /// All of the message: it is over.
+    Message {
+        /// It has trailers, which are in the given buffer.
+        has_trailers: bool,
+    },
+}
+
+impl Links {
+    /// The next event of a connection's bytes, and how many of them it used.
+    pub fn pull<'a, D: Driver>(
+        &mut self,
+        io: &mut D,
+        conn: LinkId,
+        bytes: &'a [u8],
+        reading: &mut Reading<'_>,
+    ) -> (usize, Ingress<'a>) {
+        let Some(link) = self.links.get_mut(conn) else {
+            return (bytes.len(), Ingress::Nothing);
+        };
+        match &mut link.mux {
+            Mux::Front(front) => {
+                let (drains, stream) = (front.drains(), front.stream);
+                let head = &mut *reading.head;
+                let (used, pull) = front.pull(bytes, reading.rules, head, reading.trailers);
+                let event = match (pull, stream) {
+                    (Pull::Bad(error), _) => Ingress::Bad(error),
+                    (Pull::End, _) if drains => Ingress::Drained(conn),
+                    (Pull::More | Pull::Data(_), _) if drains && used > 0 => Ingress::Discarded,
+                    (Pull::More, None) if !drains && !bytes.is_empty() => Ingress::Partial,
+                    (Pull::Data(_) | Pull::End, None) => Ingress::Nothing,
+                    (pull, _) => message_event(conn, pull, used, bytes.len() - used),
+                };
+                (used, event)
+            }
+            Mux::Back(back) => {
+                if back.stream.is_none() {
+                    return (0, unexpected(bytes));
+                }
+                let head = &mut *reading.head;
+                let (used, pull) = back.pull(bytes, reading.rules, head, reading.trailers);
+                (used, message_event(conn, pull, used, bytes.len() - used))
+            }
+            Mux::Raw(raw) if raw.stream.is_none() || bytes.is_empty() => (0, unexpected(bytes)),
+            Mux::Raw(_) => {
+                let event = Ingress::Data {
+                    exchange: conn,
+                    bytes,
+                    framing: 0,
+                };
+                (bytes.len(), event)
+            }
+            Mux::Connection(_) => self.pull_frame(io, conn, bytes, reading),
+            Mux::Stream(_) => (bytes.len(), Ingress::Nothing),
+        }
+    }
+
+    /// Notes that the layers above used some of an exchange's payload, and `left` bytes of it not.
+    pub fn took<D: Driver>(
+        &mut self,
+        io: &mut D,
+        exchange: LinkId,
+        used: usize,
+        left: usize,
+        trailers: &mut Head,
+    ) -> Taken {
+        let Some(link) = self.links.get_mut(exchange) else {
+            return Taken::All;
+        };
+        if let Mux::Stream(_) = link.mux {
+            return self.took_of_stream(io, exchange, (used, left), trailers);
+        }
+        if left > 0 {
+            return Taken::Part;
+        }
+        if link.mux.has_all() {
+            link.mux.end_body();
+            return Taken::Message {
+                has_trailers: false,
+            };
+        }
+        Taken::All
+    }
+
+    /// Keeps the unused rest of payload that came in an event. Whether its bytes count as used:
+    /// otherwise they are the last bytes of the event, and stay with the caller.
+    pub fn keep_rest(&mut self, exchange: LinkId, rest: &[u8]) -> bool {
+        let Some(link) = self.links.get_mut(exchange) else {
+            return true;
+        };
+        if let Mux::Stream(_) = link.mux {
+            link.input.extend_from_slice(rest);
+            return true;
+        }
+        link.mux.unread(rest.len());
+        rest.is_empty()
+    }
+
+    /// The payload bytes of an exchange's message that were announced and have not come.
+    pub fn announced(&self, exchange: LinkId) -> u64 {
+        self.get(exchange).map_or(0, |link| link.mux.announced())
+    }
+
+    /// The rest of a request that was answered early is discarded. Whether the exchange is over:
+    /// otherwise the connection is ready for its next request.
+    pub fn drained(&mut self, exchange: LinkId) -> bool {
+        match self.get_mut(exchange).map(|link| &mut link.mux) {
+            Some(Mux::Front(front)) => {
+                front.drained();
+                false
+            }
+            Some(Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) | Mux::Stream(_)) | None => true,
+        }
+    }
+
+    /// The peer of a connection has ended its side. Whether this is the end of a message: of one
+    /// whose length was not announced.
+    pub fn input_ended(&mut self, conn: LinkId) -> bool {
+        match self.get_mut(conn).map(|link| &mut link.mux) {
+            Some(Mux::Back(back)) => back.end_of_input(),
+            Some(Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_)) | None => false,
+        }
+    }
+}
+
+/// The event of one message of HTTP/1.
+fn message_event(exchange: LinkId, pull: Pull<'_>, used: usize, behind: usize) -> Ingress<'_> {
+    match pull {
+        Pull::More => Ingress::More,
+        Pull::Hold => Ingress::Wait,
+        Pull::Head(parsed) => Ingress::Head {
+            exchange,
+            parsed,
+            behind,
+        },
+        Pull::Data(bytes) => Ingress::Data {
+            exchange,
+            bytes,
+            framing: used - bytes.len(),
+        },
+        Pull::End => Ingress::End {
+            exchange,
+            wire: used,
+        },
+        Pull::Bad(error) => Ingress::Bad(error),
+    }
+}
+
+fn unexpected(bytes: &[u8]) -> Ingress<'static> {
+    if bytes.is_empty() {
+        Ingress::More
+    } else {
+        Ingress::Unexpected
+    }
+}
