@@ -1,13 +1,15 @@
 //! Received bytes are fed to muxes, whose messages are fed to streams. Bytes that cannot be used
 //! yet wait: one buffer of them with the connection, the rest in the kernel.
 
+use config::model::Proto;
 use http::h1::{ParseError, Parsed};
+use http::h2::PREFACE;
 use net::timers::NEVER_MS;
 use net::{CpuOf, Driver, Took};
 
 use super::Turn;
 use crate::ids::{LinkId, StreamId};
-use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken};
+use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
 use crate::phases::{Core, Cx, request_read_rules, response_read_rules};
 use crate::runtime_config::deadline;
 use crate::shared::FrontCount;
@@ -300,24 +302,32 @@ impl<D: Driver> Turn<'_, D> {
         requests: &mut u32,
         due: &mut Option<StreamId>,
     ) -> Feed {
-        if let Some(step) = self.detect_version(link, bytes) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return Feed::Gone;
+        };
+        let Role::Client(client) = &entry.role else {
+            return Feed::Gone;
+        };
+        let frontend = client.frontend();
+        if let Some(first) = bytes.first()
+            && (*first == PREFACE[0] || client.proto == Some(Proto::H2))
+            && entry.is_before_head()
+            && let Some(step) = self.detect_version(link, bytes)
+        {
             return step;
         }
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return Feed::Gone;
+        };
         // A peer that provokes responses and does not read them is not read either.
-        if self.cx.core.links.must_read_first(link) {
+        if entry.must_take_first() {
             return Feed::Wait(0);
         }
-        if *requests >= REQUESTS_A_TURN_MAX
-            && !bytes.is_empty()
-            && self.cx.core.links.awaits_request(link)
-        {
+        if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() && entry.awaits_request() {
             self.later(link);
             return Feed::Wait(0);
         }
-        let Some(client) = self.cx.core.links.client(link) else {
-            return Feed::Gone;
-        };
-        let rules = request_read_rules(self.cx.runtime_config, client.frontend());
+        let rules = request_read_rules(self.cx.runtime_config, frontend);
         let (used, event) = self.pull(link, bytes, rules);
         match event {
             Ingress::Head {
@@ -359,27 +369,27 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The next step with a server's bytes.
     fn feed_server(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
-        let links = &self.cx.core.links;
-        if links.must_read_first(link) {
-            return Feed::Wait(0);
-        }
-        let Some(entry) = links.get(link) else {
+        let Some(entry) = self.cx.core.links.get(link) else {
             return Feed::Gone;
         };
-        let stream = entry.stream().and_then(|id| self.streams.get(id));
-        if let Some(stream) = stream
-            && links.is_before_head(link)
-            // The client has to take interim responses before the next head is read.
-            && (entry.is_held(Hold::Peer) || !matches!(stream.phase, Phase::ResponseHead))
-        {
+        let Role::Server(server) = &entry.role else {
+            return Feed::Gone;
+        };
+        if entry.must_take_first() {
             return Feed::Wait(0);
         }
+        let stream = entry.stream().and_then(|id| self.streams.get(id));
         let backend = match stream {
-            Some(stream) => stream.backend,
-            None => match links.server(link) {
-                Some(server) => server.server.backend,
-                None => return Feed::Gone,
-            },
+            Some(stream) => {
+                // The client has to take interim responses before the next head is read.
+                let may_begin =
+                    !entry.is_held(Hold::Peer) && matches!(stream.phase, Phase::ResponseHead);
+                if !may_begin && entry.is_before_head() {
+                    return Feed::Wait(0);
+                }
+                stream.backend
+            }
+            None => server.server.backend,
         };
         let rules = response_read_rules(self.cx.runtime_config, backend);
         let (used, event) = self.pull(link, bytes, rules);
@@ -415,7 +425,7 @@ impl<D: Driver> Turn<'_, D> {
             rules,
             h2,
             kills_glitches: kill_percent > 0 && self.cx.io.cpu_usage(CpuOf::Thread) >= kill_percent,
-            now_ms: self.cx.io.now().ms(),
+            now: self.cx.io.now(),
             timers: &mut core.timers,
             head: &mut core.head,
             trailers: &mut core.trailers,
@@ -534,14 +544,12 @@ impl<D: Driver> Turn<'_, D> {
     /// the number of used bytes.
     #[inline]
     fn pass_payload(&mut self, exchange: LinkId, bytes: &[u8], framing: usize) -> usize {
-        let links = &self.cx.core.links;
-        let is_client = links.is_client(exchange);
-        let Some(id) = links.stream(exchange) else {
+        let Some(user) = self.cx.core.links.user(exchange) else {
             return bytes.len();
         };
-        let connection = links.connection_of(exchange);
-        let (mut used, mut is_there) = (0, false);
-        self.with_stream(id, |cx, stream| {
+        let User { is_client, .. } = user;
+        let (mut used, mut is_gone) = (0, true);
+        self.with_stream(user.stream, |cx, stream| {
             if !bytes.is_empty() {
                 used = if is_client {
                     take_upload(cx, stream, bytes, framing)
@@ -549,30 +557,28 @@ impl<D: Driver> Turn<'_, D> {
                     take_download(cx, stream, bytes, framing)
                 };
             }
-            let left = bytes.len() - used;
             let Core {
                 links, trailers, ..
             } = &mut *cx.core;
+            let left = bytes.len() - used;
+            let (taken, announced) = links.took(cx.io, exchange, used, left, trailers);
             let body = if is_client {
                 &mut stream.txn.request_body
             } else {
                 &mut stream.txn.response_body
             };
-            body.announced = links.announced(exchange) + left as u64;
-            is_there = links.get(exchange).is_some();
-            match links.took(cx.io, exchange, used, left, trailers) {
-                Taken::Part | Taken::All => {}
-                Taken::Message { has_trailers } => {
-                    message_ended(cx, stream, is_client, has_trailers);
-                }
+            body.announced = announced;
+            is_gone = taken == Taken::Gone;
+            if let Taken::Message { has_trailers } = taken {
+                message_ended(cx, stream, is_client, has_trailers);
             }
         });
-        let links = &mut self.cx.core.links;
-        if let Some(connection) = connection.filter(|_| !is_there) {
-            // The exchange ended with these bytes, which its connection is still credited for.
-            links.credit(self.cx.io, connection, bytes.len());
-        }
-        if links.get(exchange).is_none() {
+        if is_gone {
+            if let Some(connection) = user.connection {
+                // The exchange ended with these bytes, which its connection is still credited for.
+                let links = &mut self.cx.core.links;
+                links.credit(self.cx.io, connection, bytes.len());
+            }
             return bytes.len();
         }
         used

@@ -62,27 +62,17 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.set_idle_deadline(link, at_ms);
     }
 
-    /// Switches a client's connection to HTTP/2 if its first bytes are the preface of it (RFC 9113
-    /// §3.3). None if the bytes are HTTP/1.
-    #[inline]
+    /// Switches a client's connection, which is before a message, to HTTP/2 if its bytes begin with
+    /// the preface of it (RFC 9113 §3.3). None if the bytes are HTTP/1.
     pub(super) fn detect_version(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
-        let first = *bytes.first()?;
-        let links = &self.cx.core.links;
-        let requires_h2 = links.client(link)?.proto == Some(Proto::H2);
-        if (first != PREFACE[0] && !requires_h2) || !links.is_before_head(link) {
-            return None;
-        }
-        self.read_preface(link, bytes, requires_h2)
-    }
-
-    fn read_preface(&mut self, link: LinkId, bytes: &[u8], requires_h2: bool) -> Option<Feed> {
         let links = &self.cx.core.links;
         // A stream that waits for its head was a TCP stream.
         let was_tcp = links.stream(link);
         let client = links.client(link)?;
+        let proto = client.proto;
         let options = &self.cx.runtime_config.proxy(client.frontend()).options;
         let is_first = client.streams == u32::from(was_tcp.is_some());
-        let is_h1 = matches!(client.proto, Some(Proto::H1 | Proto::Tcp));
+        let is_h1 = matches!(proto, Some(Proto::H1 | Proto::Tcp));
         if is_first && !is_h1 && !options.disable_h2_upgrade {
             if bytes.starts_with(PREFACE) {
                 if let Some(stream) = was_tcp {
@@ -98,6 +88,7 @@ impl<D: Driver> Turn<'_, D> {
                 return Some(Feed::More(0));
             }
         }
+        let requires_h2 = proto == Some(Proto::H2);
         requires_h2.then(|| {
             match was_tcp {
                 Some(stream) => self.with_stream(stream, |cx, stream| cx.abandon(stream)),

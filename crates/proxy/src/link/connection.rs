@@ -6,7 +6,7 @@ use http::h2::{Code, Limits};
 use net::{Driver, SockId};
 
 use super::mux::h1::{Back, Front};
-use super::mux::{Mux, Raw, h2};
+use super::mux::{Mux, h2};
 use super::{Client, Link, Links, Role, Secure, Server};
 use crate::ids::{LinkId, StreamId, Timers};
 
@@ -66,7 +66,7 @@ impl Links {
         let mux = if is_http {
             Mux::Front(Front::default())
         } else {
-            Mux::Raw(Raw::default())
+            Mux::Raw
         };
         self.add(sock, Role::Client(Box::new(client)), mux, timers)
     }
@@ -82,7 +82,7 @@ impl Links {
         let mux = if is_http {
             Mux::Back(Back::default())
         } else {
-            Mux::Raw(Raw::default())
+            Mux::Raw
         };
         self.add(sock, Role::Server(server), mux, timers)
     }
@@ -117,7 +117,9 @@ impl Links {
         let mut out = Vec::new();
         let mut connection = h2::Connection::with_server(limits, idle_ping, &mut out);
         connection.is_ending = is_ending;
-        self.get_mut(conn)?.mux = Mux::Connection(connection);
+        let link = self.get_mut(conn)?;
+        link.mux = Mux::Connection(connection);
+        link.stream = None;
         let exchange = self.add_stream(conn, None, timers)?;
         self.set_stream(exchange, Some(stream));
         Some((exchange, out))
@@ -167,24 +169,26 @@ impl Links {
 
     /// The present exchanges of a connection.
     pub fn exchanges(&self, conn: LinkId) -> Exchanges {
-        match self.get(conn).map(|link| &link.mux) {
-            Some(Mux::Connection(connection)) => {
-                Exchanges::Many(connection.children.clone().into_iter())
-            }
-            Some(mux) => Exchanges::One(mux.stream().map(|_| conn)),
-            None => Exchanges::One(None),
+        let Some(link) = self.get(conn) else {
+            return Exchanges::One(None);
+        };
+        match &link.mux {
+            Mux::Connection(connection) => Exchanges::Many(connection.children.clone().into_iter()),
+            _ => Exchanges::One(link.stream.map(|_| conn)),
         }
     }
 
     /// The exchanges of a connection that wait to send.
     pub fn waiting_exchanges(&self, conn: LinkId) -> Exchanges {
-        match self.get(conn).map(|link| &link.mux) {
-            Some(Mux::Connection(connection)) => {
+        let Some(link) = self.get(conn) else {
+            return Exchanges::One(None);
+        };
+        match &link.mux {
+            Mux::Connection(connection) => {
                 let waiting: Vec<_> = connection.turns.waiting().collect();
                 Exchanges::Many(waiting.into_iter())
             }
-            Some(mux) => Exchanges::One(mux.stream().map(|_| conn)),
-            None => Exchanges::One(None),
+            _ => Exchanges::One(link.stream.map(|_| conn)),
         }
     }
 
@@ -192,39 +196,8 @@ impl Links {
     #[inline]
     pub fn set_stream(&mut self, exchange: LinkId, stream: Option<StreamId>) {
         if let Some(link) = self.get_mut(exchange) {
-            link.mux.set_stream(stream);
+            link.stream = stream;
         }
-    }
-
-    /// Whether the next bytes of a client may begin a request.
-    #[inline]
-    pub fn awaits_request(&self, conn: LinkId) -> bool {
-        self.get(conn).is_some_and(|link| match &link.mux {
-            Mux::Front(front) => front.awaits_head() && front.stream.is_none(),
-            Mux::Connection(_) => true,
-            Mux::Raw(_) | Mux::Back(_) | Mux::Stream(_) => false,
-        })
-    }
-
-    /// Whether the next bytes of a connection begin a message, which may be of any version of HTTP.
-    #[inline]
-    pub fn is_before_head(&self, conn: LinkId) -> bool {
-        self.get(conn).is_some_and(|link| match &link.mux {
-            Mux::Front(front) => front.awaits_head(),
-            Mux::Back(back) => back.awaits_head(),
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
-        })
-    }
-
-    /// Whether a peer has to take bytes before more of it is read: what it has sent provokes more
-    /// of them.
-    #[inline]
-    pub fn must_read_first(&self, conn: LinkId) -> bool {
-        self.get(conn).is_some_and(|link| match &link.mux {
-            Mux::Front(front) => link.blocked && front.awaits_head() && front.stream.is_none(),
-            Mux::Connection(_) => link.owes_much(),
-            Mux::Raw(_) | Mux::Back(_) | Mux::Stream(_) => false,
-        })
     }
 
     // ---- ends
@@ -316,18 +289,53 @@ impl Link {
     /// The stream that uses the connection now, where it serves one at a time, or the exchange.
     #[inline]
     pub fn stream(&self) -> Option<StreamId> {
-        self.mux.stream()
+        self.stream
     }
 
-    /// Whether no stream uses the connection.
+    /// Whether no exchange uses the connection.
     #[inline]
     pub fn is_free(&self) -> bool {
-        self.mux.is_free()
+        match &self.mux {
+            Mux::Connection(connection) => connection.children.is_empty(),
+            _ => self.stream.is_none(),
+        }
+    }
+
+    /// Whether the next bytes may begin a request.
+    #[inline]
+    pub fn awaits_request(&self) -> bool {
+        match &self.mux {
+            Mux::Front(front) => self.stream.is_none() && front.awaits_head(),
+            Mux::Connection(_) => true,
+            Mux::Raw | Mux::Back(_) | Mux::Stream(_) => false,
+        }
+    }
+
+    /// Whether the next bytes begin a message, which may be of any version of HTTP.
+    #[inline]
+    pub fn is_before_head(&self) -> bool {
+        match &self.mux {
+            Mux::Front(front) => front.awaits_head(),
+            Mux::Back(back) => back.awaits_head(),
+            Mux::Raw | Mux::Connection(_) | Mux::Stream(_) => false,
+        }
+    }
+
+    /// Whether the peer has to take bytes before more of it is read: what it sends provokes more of
+    /// them.
+    #[inline]
+    pub fn must_take_first(&self) -> bool {
+        self.blocked
+            && match &self.mux {
+                Mux::Front(_) => self.awaits_request(),
+                Mux::Connection(_) => self.owes_much(),
+                Mux::Raw | Mux::Back(_) | Mux::Stream(_) => false,
+            }
     }
 
     /// Whether the connection carries messages; otherwise bytes as they are.
     pub fn is_http(&self) -> bool {
-        !matches!(self.mux, Mux::Raw(_))
+        !matches!(self.mux, Mux::Raw)
     }
 
     /// Whether the rest of a request that was answered early is discarded.
@@ -335,7 +343,7 @@ impl Link {
         match &self.mux {
             Mux::Front(front) => front.drains(),
             Mux::Stream(end) => end.drains,
-            Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => false,
+            Mux::Raw | Mux::Back(_) | Mux::Connection(_) => false,
         }
     }
 

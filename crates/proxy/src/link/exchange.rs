@@ -6,7 +6,7 @@ use net::timers::NEVER_MS;
 
 use super::mux::h1::{After, Front, Linger};
 use super::mux::h2::Sending;
-use super::{Links, Mux};
+use super::{Links, Mux, Role};
 use crate::ids::{LinkId, StreamId, Timers};
 
 /// What follows an exchange on a client's connection.
@@ -18,7 +18,33 @@ pub(crate) enum Follows {
     Others,
 }
 
+/// The stream that uses an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User {
+    pub stream: StreamId,
+    /// The exchange is the stream's end towards the client.
+    pub is_client: bool,
+    /// The connection that the exchange shares with others.
+    pub connection: Option<LinkId>,
+}
+
 impl Links {
+    /// The user of an exchange.
+    #[inline]
+    pub fn user(&self, exchange: LinkId) -> Option<User> {
+        let link = self.links.get(exchange)?;
+        let (is_client, connection) = match link.role {
+            Role::Client(_) => (true, None),
+            Role::Server(_) => (false, None),
+            Role::Stream(connection) => (self.is_client(connection), Some(connection)),
+        };
+        Some(User {
+            stream: link.stream?,
+            is_client,
+            connection,
+        })
+    }
+
     /// Whether an exchange shares its connection with others. Its peer may then refuse it without
     /// having processed it (RFC 9113 §8.7), and bytes after a request for a tunnel belong to the
     /// tunnel.
@@ -87,10 +113,14 @@ impl Links {
 
     /// The response of an exchange is complete, and the exchange ends.
     pub fn finish_exchange(&mut self, client: LinkId) -> Option<Follows> {
-        Some(match &mut self.get_mut(client)?.mux {
-            Mux::Front(front) => Follows::Connection(front.finish()),
+        let link = self.get_mut(client)?;
+        Some(match &mut link.mux {
+            Mux::Front(front) => {
+                link.stream = None;
+                Follows::Connection(front.finish())
+            }
             Mux::Stream(_) => Follows::Others,
-            Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => {
+            Mux::Raw | Mux::Back(_) | Mux::Connection(_) => {
                 Follows::Connection(After::End(Linger::No))
             }
         })
@@ -115,7 +145,8 @@ impl Links {
     pub fn become_http1(&mut self, client: LinkId, stream: StreamId, came: &[u8]) {
         if let Some(link) = self.get_mut(client) {
             link.input.put_back(came);
-            link.mux = Mux::Front(Front::of(stream));
+            link.mux = Mux::Front(Front::default());
+            link.stream = Some(stream);
         }
     }
 
@@ -126,7 +157,7 @@ impl Links {
         if link.awaits_turn() || !std::mem::take(&mut link.blocked) {
             return None;
         }
-        link.mux.stream()
+        link.stream
     }
 
     /// An exchange cannot begin before the peer's settings have come.
@@ -140,7 +171,7 @@ impl Links {
     pub fn settled(&mut self, exchange: LinkId) -> Option<StreamId> {
         let end = self.stream_end_mut(exchange)?;
         std::mem::take(&mut end.awaits_settings)
-            .then_some(end.stream)
+            .then(|| self.stream(exchange))
             .flatten()
     }
 
@@ -166,8 +197,8 @@ impl Links {
         if end.has_ended || end.sending != Sending::Over {
             return false;
         }
-        end.stream = None;
         end.drains = true;
+        link.stream = None;
         self.consumed(io, exchange, unused);
         true
     }

@@ -3,7 +3,7 @@
 
 use http::Head;
 use http::h1::{ParseError, Parsed};
-use net::Driver;
+use net::{Driver, Now};
 
 use super::Links;
 use super::mux::Mux;
@@ -78,7 +78,7 @@ pub(crate) struct Reading<'a> {
     pub h2: &'a H2Limits,
     /// The process is so loaded that peers with many glitches are disconnected.
     pub kills_glitches: bool,
-    pub now_ms: u64,
+    pub now: Now,
     pub timers: &'a mut Timers,
     /// Receives a head.
     pub head: &'a mut Head,
@@ -97,6 +97,8 @@ pub(crate) enum Taken {
     Part,
     /// All payload that has come.
     All,
+    /// The exchange has ended meanwhile.
+    Gone,
     /// All of the message: it is over.
     Message {
         /// It has trailers, which are in the given buffer.
@@ -106,6 +108,7 @@ pub(crate) enum Taken {
 
 impl Links {
     /// The next event of a connection's bytes, and how many of them it used.
+    #[inline]
     pub fn pull<'a, D: Driver>(
         &mut self,
         io: &mut D,
@@ -116,44 +119,32 @@ impl Links {
         let Some(link) = self.links.get_mut(conn) else {
             return (bytes.len(), Ingress::Nothing);
         };
-        match &mut link.mux {
+        let is_used = link.stream.is_some();
+        let (used, pull) = match &mut link.mux {
             Mux::Front(front) => {
-                let (drains, stream) = (front.drains(), front.stream);
                 let head = &mut *reading.head;
                 let (used, pull) = front.pull(bytes, reading.rules, head, reading.trailers);
-                let event = match (pull, stream) {
-                    (Pull::Bad(error), _) => Ingress::Bad(error),
-                    (Pull::End, _) if drains => Ingress::Drained(conn),
-                    (Pull::More | Pull::Data(_), _) if drains && used > 0 => Ingress::Discarded,
-                    (Pull::More, None) if !drains && !bytes.is_empty() => Ingress::Partial,
-                    (Pull::Data(_) | Pull::End, None) => Ingress::Nothing,
-                    (pull, _) => message_event(conn, pull, used, bytes.len() - used),
-                };
-                (used, event)
-            }
-            Mux::Back(back) => {
-                if back.stream.is_none() {
-                    return (0, unexpected(bytes));
+                if !is_used {
+                    let drains = front.drains();
+                    return (used, unused_event(conn, pull, used, bytes, drains));
                 }
+                (used, pull)
+            }
+            Mux::Back(back) if is_used => {
                 let head = &mut *reading.head;
-                let (used, pull) = back.pull(bytes, reading.rules, head, reading.trailers);
-                (used, message_event(conn, pull, used, bytes.len() - used))
+                back.pull(bytes, reading.rules, head, reading.trailers)
             }
-            Mux::Raw(raw) if raw.stream.is_none() || bytes.is_empty() => (0, unexpected(bytes)),
-            Mux::Raw(_) => {
-                let event = Ingress::Data {
-                    exchange: conn,
-                    bytes,
-                    framing: 0,
-                };
-                (bytes.len(), event)
-            }
-            Mux::Connection(_) => self.pull_frame(io, conn, bytes, reading),
-            Mux::Stream(_) => (bytes.len(), Ingress::Nothing),
-        }
+            Mux::Raw if is_used && !bytes.is_empty() => (bytes.len(), Pull::Data(bytes)),
+            Mux::Back(_) | Mux::Raw => return (0, unexpected(bytes)),
+            Mux::Connection(_) => return self.pull_frame(io, conn, bytes, reading),
+            Mux::Stream(_) => return (bytes.len(), Ingress::Nothing),
+        };
+        (used, message_event(conn, pull, used, bytes.len() - used))
     }
 
     /// Notes that the layers above used some of an exchange's payload, and `left` bytes of it not.
+    /// Returns the number of announced bytes that are not used yet, too.
+    #[inline]
     pub fn took<D: Driver>(
         &mut self,
         io: &mut D,
@@ -161,23 +152,23 @@ impl Links {
         used: usize,
         left: usize,
         trailers: &mut Head,
-    ) -> Taken {
+    ) -> (Taken, u64) {
         let Some(link) = self.links.get_mut(exchange) else {
-            return Taken::All;
+            return (Taken::Gone, 0);
         };
-        if let Mux::Stream(_) = link.mux {
-            return self.took_of_stream(io, exchange, (used, left), trailers);
-        }
-        if left > 0 {
-            return Taken::Part;
-        }
-        if link.mux.has_all() {
-            link.mux.end_body();
-            return Taken::Message {
-                has_trailers: false,
-            };
-        }
-        Taken::All
+        let announced = link.mux.announced() + left as u64;
+        let taken = match &link.mux {
+            Mux::Stream(_) => self.took_of_stream(io, exchange, (used, left), trailers),
+            _ if left > 0 => Taken::Part,
+            mux if mux.has_all() => {
+                link.mux.end_body();
+                Taken::Message {
+                    has_trailers: false,
+                }
+            }
+            _ => Taken::All,
+        };
+        (taken, announced)
     }
 
     /// Keeps the unused rest of payload that came in an event. Whether its bytes count as used:
@@ -194,11 +185,6 @@ impl Links {
         rest.is_empty()
     }
 
-    /// The payload bytes of an exchange's message that were announced and have not come.
-    pub fn announced(&self, exchange: LinkId) -> u64 {
-        self.get(exchange).map_or(0, |link| link.mux.announced())
-    }
-
     /// The rest of a request that was answered early is discarded. Whether the exchange is over:
     /// otherwise the connection is ready for its next request.
     pub fn drained(&mut self, exchange: LinkId) -> bool {
@@ -207,7 +193,7 @@ impl Links {
                 front.drained();
                 false
             }
-            Some(Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) | Mux::Stream(_)) | None => true,
+            Some(Mux::Raw | Mux::Back(_) | Mux::Connection(_) | Mux::Stream(_)) | None => true,
         }
     }
 
@@ -216,12 +202,32 @@ impl Links {
     pub fn input_ended(&mut self, conn: LinkId) -> bool {
         match self.get_mut(conn).map(|link| &mut link.mux) {
             Some(Mux::Back(back)) => back.end_of_input(),
-            Some(Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_)) | None => false,
+            Some(Mux::Raw | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_)) | None => false,
         }
     }
 }
 
+/// The event of a client's message that no stream uses: the head that begins one, or the rest of a
+/// request that was answered early.
+#[inline]
+fn unused_event<'a>(
+    exchange: LinkId,
+    pull: Pull<'a>,
+    used: usize,
+    bytes: &[u8],
+    drains: bool,
+) -> Ingress<'a> {
+    match pull {
+        Pull::End if drains => Ingress::Drained(exchange),
+        Pull::More | Pull::Data(_) if drains && used > 0 => Ingress::Discarded,
+        Pull::More if !drains && !bytes.is_empty() => Ingress::Partial,
+        Pull::Data(_) | Pull::End => Ingress::Nothing,
+        pull => message_event(exchange, pull, used, bytes.len() - used),
+    }
+}
+
 /// The event of one message of HTTP/1.
+#[inline]
 fn message_event(exchange: LinkId, pull: Pull<'_>, used: usize, behind: usize) -> Ingress<'_> {
     match pull {
         Pull::More => Ingress::More,

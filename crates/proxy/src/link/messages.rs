@@ -57,7 +57,7 @@ impl Links {
                 let wire = self.put_head_back(out);
                 Asking::Sent { wire }
             }
-            Some(Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_)) | None => Asking::Full,
+            Some(Mux::Raw | Mux::Front(_) | Mux::Connection(_)) | None => Asking::Full,
         }
     }
 
@@ -79,7 +79,7 @@ impl Links {
                 self.send_whole(io, client, &out);
                 self.put_head_back(out)
             }
-            Some(Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_)) | None => 0,
+            Some(Mux::Raw | Mux::Back(_) | Mux::Connection(_)) | None => 0,
         }
     }
 
@@ -102,7 +102,7 @@ impl Links {
                 }
                 self.put_head_back(out)
             }
-            Some(Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_)) | None => 0,
+            Some(Mux::Raw | Mux::Back(_) | Mux::Connection(_)) | None => 0,
         }
     }
 
@@ -112,7 +112,7 @@ impl Links {
         let expects = match &mut self.links.get_mut(client)?.mux {
             Mux::Stream(end) => std::mem::take(&mut end.expects),
             Mux::Front(front) => front.ask_for_body(),
-            Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => false,
+            Mux::Raw | Mux::Back(_) | Mux::Connection(_) => false,
         };
         expects.then(|| {
             let mut interim = Head::default();

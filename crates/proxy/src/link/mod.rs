@@ -24,7 +24,7 @@ use sample::Session;
 use crate::ids::{LinkId, Owner, StreamId, Timers};
 pub(crate) use client::{Client, Stage};
 pub(crate) use connection::{Detached, IdleDue};
-pub(crate) use exchange::Follows;
+pub(crate) use exchange::{Follows, User};
 pub(crate) use ingress::{Ingress, Reading, Reset, Taken};
 pub(crate) use input::Input;
 pub(crate) use messages::Asking;
@@ -56,6 +56,9 @@ pub(crate) struct Link {
     /// Received plain bytes that are not used yet.
     pub input: Input,
     mux: Mux,
+    /// The stream that uses it: of a connection that serves one exchange at a time, or of an
+    /// exchange that shares its connection.
+    stream: Option<StreamId>,
     pub role: Role,
 }
 
@@ -132,6 +135,7 @@ impl Links {
             secure: None,
             input: Input::default(),
             mux,
+            stream: None,
             role,
         })
     }
@@ -182,7 +186,7 @@ impl Links {
     /// The stream that uses a connection now.
     #[inline]
     pub fn stream(&self, id: LinkId) -> Option<StreamId> {
-        self.get(id)?.mux.stream()
+        self.get(id)?.stream
     }
 
     /// Whether received bytes of a connection wait here.

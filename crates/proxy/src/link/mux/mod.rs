@@ -6,14 +6,13 @@ pub(crate) mod h2;
 use http::Head;
 use net::{Message, Sent};
 
-use crate::ids::StreamId;
 use h1::{Back, Front, Writer, Wrote};
 
 /// The mux of a connection.
 #[derive(Debug)]
 pub(crate) enum Mux {
     /// Unparsed bytes, for one stream.
-    Raw(Raw),
+    Raw,
     /// HTTP/1 with a client.
     Front(Front),
     /// HTTP/1 with a server.
@@ -24,43 +23,7 @@ pub(crate) enum Mux {
     Stream(h2::StreamEnd),
 }
 
-/// See [`Mux::Raw`].
-#[derive(Debug, Default)]
-pub(crate) struct Raw {
-    pub stream: Option<StreamId>,
-}
-
 impl Mux {
-    /// The stream that uses the connection now.
-    pub fn stream(&self) -> Option<StreamId> {
-        match self {
-            Mux::Raw(raw) => raw.stream,
-            Mux::Front(front) => front.stream,
-            Mux::Back(back) => back.stream,
-            Mux::Connection(_) => None,
-            Mux::Stream(end) => end.stream,
-        }
-    }
-
-    /// Whether no stream uses the connection.
-    pub fn is_free(&self) -> bool {
-        match self {
-            Mux::Connection(connection) => connection.children.is_empty(),
-            mux => mux.stream().is_none(),
-        }
-    }
-
-    /// Sets or clears the stream that uses the connection.
-    pub fn set_stream(&mut self, stream: Option<StreamId>) {
-        match self {
-            Mux::Raw(raw) => raw.stream = stream,
-            Mux::Front(front) => front.stream = stream,
-            Mux::Back(back) => back.stream = stream,
-            Mux::Connection(_) => {}
-            Mux::Stream(end) => end.stream = stream,
-        }
-    }
-
     /// Sends payload of the stream. `frame` is a scratch buffer for the framing.
     pub fn data(
         &mut self,
@@ -69,7 +32,7 @@ impl Mux {
         send: impl FnMut(Message<'_>) -> Sent,
     ) -> Wrote {
         match self {
-            Mux::Raw(_) => Writer::Plain.data(bytes, frame, send),
+            Mux::Raw => Writer::Plain.data(bytes, frame, send),
             // The streams of the connection send payload, not the connection itself.
             Mux::Connection(_) | Mux::Stream(_) => Writer::Nothing.data(bytes, frame, send),
             Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
@@ -87,7 +50,7 @@ impl Mux {
         send: impl FnMut(Message<'_>) -> Sent,
     ) -> (bool, usize) {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => (true, 0),
+            Mux::Raw | Mux::Connection(_) | Mux::Stream(_) => (true, 0),
             Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
                 write.end(trailers, frame, send)
             }
@@ -100,14 +63,14 @@ impl Mux {
     pub fn input_bytes_max(&self, bufsize: usize) -> usize {
         match self {
             Mux::Connection(connection) => bufsize.max(connection.frame_bytes_max()),
-            Mux::Raw(_) | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => bufsize,
+            Mux::Raw | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => bufsize,
         }
     }
 
     /// Gives back the last bytes of the current payload.
     pub fn unread(&mut self, count: usize) {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => {}
+            Mux::Raw | Mux::Connection(_) | Mux::Stream(_) => {}
             Mux::Front(front) => front.unread(count),
             Mux::Back(back) => back.unread(count),
         }
@@ -118,7 +81,7 @@ impl Mux {
     #[inline]
     pub fn has_more_to_tell(&self) -> bool {
         match self {
-            Mux::Raw(_) | Mux::Stream(_) => false,
+            Mux::Raw | Mux::Stream(_) => false,
             Mux::Connection(connection) => connection.codec.has_unprocessed(),
             Mux::Front(front) => front.read().is_within_body(),
             Mux::Back(back) => back.read().is_within_body(),
@@ -129,7 +92,7 @@ impl Mux {
     #[inline]
     pub fn has_all(&self) -> bool {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
+            Mux::Raw | Mux::Connection(_) | Mux::Stream(_) => false,
             Mux::Front(front) => front.read().has_all(),
             Mux::Back(back) => back.read().has_all(),
         }
@@ -139,7 +102,7 @@ impl Mux {
     #[inline]
     pub fn end_body(&mut self) {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => {}
+            Mux::Raw | Mux::Connection(_) | Mux::Stream(_) => {}
             Mux::Front(front) => front.end_body(),
             Mux::Back(back) => back.end_body(),
         }
@@ -148,7 +111,7 @@ impl Mux {
     /// Announced payload bytes that have not come yet.
     pub fn announced(&self) -> u64 {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) => 0,
+            Mux::Raw | Mux::Connection(_) => 0,
             Mux::Stream(end) => end.announced,
             Mux::Front(front) => front.announced(),
             Mux::Back(back) => back.announced(),

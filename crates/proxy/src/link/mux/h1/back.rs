@@ -6,13 +6,10 @@ use http::{Head, Method, Version};
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
 use super::{announce_chunks, heed_connection};
-use crate::ids::StreamId;
 
 /// The HTTP/1 mux of a server's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Back {
-    /// The stream whose request is in progress; none while idle.
-    pub stream: Option<StreamId>,
     read: Reader,
     pub write: Writer,
     /// Whether the connection can be kept after this request.

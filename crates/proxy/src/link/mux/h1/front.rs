@@ -6,13 +6,10 @@ use http::{Head, Version};
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
 use super::{announce_chunks, heed_connection};
-use crate::ids::StreamId;
 
 /// The HTTP/1 mux of a client's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
-    /// The stream of the current request.
-    pub stream: Option<StreamId>,
     read: Reader,
     pub write: Writer,
     /// Whether the connection is kept after this exchange.
@@ -65,14 +62,6 @@ pub(crate) enum Linger {
 }
 
 impl Front {
-    /// The state for the first request of this stream, which is already received.
-    pub fn of(stream: StreamId) -> Front {
-        Front {
-            stream: Some(stream),
-            ..Front::default()
-        }
-    }
-
     /// The next step with a client's bytes.
     pub fn pull<'a>(
         &mut self,
@@ -159,7 +148,6 @@ impl Front {
 
     /// The response is complete, and the exchange ends.
     pub fn finish(&mut self) -> After {
-        self.stream = None;
         self.write = Writer::Nothing;
         match (self.lives, self.read.is_over()) {
             (true, true) => {

@@ -17,7 +17,7 @@ use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number
 
 use net::timers::NEVER_MS;
 
-use crate::ids::{LinkId, StreamId};
+use crate::ids::LinkId;
 pub(crate) use turns::Turn;
 use turns::Turns;
 
@@ -167,8 +167,6 @@ pub(crate) struct StreamEnd {
     pub connection: LinkId,
     /// Its number; none until a request opens it.
     pub number: Option<Number>,
-    /// The stream that uses this HTTP/2 stream.
-    pub stream: Option<StreamId>,
     /// Its place among [`Connection::children`].
     pub place: u32,
     pub sending: Sending,
@@ -206,7 +204,6 @@ impl StreamEnd {
         StreamEnd {
             connection,
             number,
-            stream: None,
             place,
             sending: Sending::Head,
             turn: Turn::Free,

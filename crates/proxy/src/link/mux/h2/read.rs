@@ -48,7 +48,7 @@ impl Links {
         let head = &mut *reading.head;
         let read = connection
             .codec
-            .read(bytes, reading.now_ms, head, &mut frames);
+            .read(bytes, reading.now.ms(), head, &mut frames);
         reading.glitches += connection.codec.glitches() - glitches;
         self.send_whole(io, conn, &frames);
         frames.clear();
@@ -275,12 +275,12 @@ impl Links {
         let Some(child) = self.child_at(token) else {
             return Ingress::Nothing;
         };
+        if self.stream(child).is_none() {
+            return self.rest_came(child);
+        }
         let Some(end) = self.stream_end_mut(child) else {
             return Ingress::Nothing;
         };
-        if end.stream.is_none() {
-            return self.rest_came(child);
-        }
         let why = match code {
             Code::NO_ERROR if end.has_ended => Reset::Answered,
             Code::REFUSED_STREAM => Reset::Unprocessed,
