@@ -6,7 +6,7 @@
 //!
 //! | layer | owns |
 //! |---|---|
-//! | `ids` | typed names |
+//! | `ids`, `random` | typed names, random numbers |
 //! | `shared` | what workers share: counts, the state of servers, queues |
 //! | `runtime_config` | the configuration as it runs |
 //! | `link` | connections: their bytes, and the muxes that make messages of them |
@@ -29,6 +29,7 @@ mod link;
 mod logging;
 mod persistence;
 mod phases;
+mod random;
 mod rules;
 mod runtime_config;
 mod shared;

@@ -5,7 +5,7 @@ use config::model::Proto;
 use http::h1::{ParseError, Parsed};
 use http::h2::PREFACE;
 use net::timers::NEVER_MS;
-use net::{CpuOf, Driver, Took};
+use net::{Driver, Took};
 
 use super::Turn;
 use crate::ids::{LinkId, StreamId};
@@ -328,7 +328,7 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Wait(0);
         }
         let rules = request_read_rules(self.cx.runtime_config, frontend);
-        let (used, event) = self.pull(link, bytes, rules);
+        let (used, event) = self.pull(link, None, bytes, rules);
         match event {
             Ingress::Head {
                 exchange,
@@ -391,8 +391,9 @@ impl<D: Driver> Turn<'_, D> {
             }
             None => server.server.backend,
         };
+        let stream = stream.map(|stream| stream.id);
         let rules = response_read_rules(self.cx.runtime_config, backend);
-        let (used, event) = self.pull(link, bytes, rules);
+        let (used, event) = self.pull(link, stream, bytes, rules);
         match event {
             Ingress::Head {
                 exchange,
@@ -414,22 +415,26 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The next event of a connection.
+    /// The next event of a connection. `reader`: the stream of a server's only exchange, whose
+    /// response is read right to its place; other heads are read to the worker's scratch head.
     #[inline]
-    fn pull<'b>(&mut self, link: LinkId, bytes: &'b [u8], rules: Rules) -> (usize, Ingress<'b>) {
+    fn pull<'b>(
+        &mut self,
+        link: LinkId,
+        reader: Option<StreamId>,
+        bytes: &'b [u8],
+        rules: Rules,
+    ) -> (usize, Ingress<'b>) {
         let core = &mut *self.cx.core;
-        let h2 = &self.cx.runtime_config.h2;
-        let kill_percent = h2.glitches_kill_percent;
-        let ambient = &core.ambient;
+        let (mut head, mut trailers) = (&mut core.head, &mut core.trailers);
+        if let Some(stream) = reader.and_then(|id| self.streams.get_mut(id)) {
+            (head, trailers) = (&mut stream.response, &mut stream.down.trailers);
+        }
         let mut reading = Reading {
             rules,
-            h2,
-            kills_glitches: kill_percent > 0 && self.cx.io.cpu_usage(CpuOf::Thread) >= kill_percent,
-            now: self.cx.io.now(),
             timers: &mut core.timers,
-            head: &mut core.head,
-            trailers: &mut core.trailers,
-            random: &|| ambient.random(),
+            head,
+            trailers,
             glitches: 0,
         };
         let (used, event) = core.links.pull(self.cx.io, link, bytes, &mut reading);
@@ -458,11 +463,13 @@ impl<D: Driver> Turn<'_, D> {
                 };
             }
             Ingress::End { exchange, wire } => {
-                if let Some(id) = self.cx.core.links.stream(exchange) {
-                    let is_client = self.cx.core.links.is_client(exchange);
-                    self.with_stream(id, |cx, stream| {
+                if let Some(user) = self.cx.core.links.user(exchange) {
+                    let is_client = user.is_client;
+                    // A server's only exchange has them in place.
+                    let has_trailers = is_client || user.connection.is_some();
+                    self.with_stream(user.stream, |cx, stream| {
                         count_wire(stream, is_client, wire);
-                        message_ended(cx, stream, is_client, true);
+                        message_ended(cx, stream, is_client, has_trailers);
                     });
                 }
                 if self.cx.core.links.shares_connection(exchange) {
@@ -686,18 +693,23 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- responses
 
-    /// A response's head is complete, in the worker's scratch head. `used`: its bytes.
+    /// A response's head is complete: in its stream, or in the worker's scratch head for an
+    /// exchange that shares its connection. `used`: its bytes.
     fn response_head(&mut self, exchange: LinkId, (parsed, used): (Parsed, usize), behind: usize) {
-        let Some(id) = self.cx.core.links.stream(exchange) else {
+        let links = &self.cx.core.links;
+        let Some(user) = links.user(exchange) else {
             return;
         };
+        let id = user.stream;
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_from_server += used as u64;
             if !matches!(stream.phase, Phase::ResponseHead) {
                 // The request was not sent yet, or was already answered.
                 return cx.server_lost(stream, net::Close::Reset, true);
             }
-            std::mem::swap(&mut stream.response, &mut cx.core.head);
+            if user.connection.is_some() {
+                std::mem::swap(&mut stream.response, &mut cx.core.head);
+            }
             cx.response_read(stream, parsed, behind);
         });
     }

@@ -1,7 +1,6 @@
 //! Sets variables of scope `proc` by expressions outside of streams: `set-var` of section `global`,
 //! and the command `set var`.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use net::{Addr, Now, WorkerId};
@@ -9,6 +8,7 @@ use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Compiler, Place, Scope, Session, VarRef, VarScope};
 
 use super::{Ambient, View};
+use crate::random::Random;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
@@ -68,7 +68,7 @@ impl RuntimeConfig {
             shared: Arc::clone(shared),
             worker: WorkerId(0),
             stopping: false,
-            random: Cell::new(now.wall_ns),
+            random: Random::new(now.wall_ns),
         };
         self.assign(&assignment, &ambient, now);
         Ok(())

@@ -1,6 +1,5 @@
 //! Evaluations outside of the data path, such as those of health checks.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use net::{Now, WorkerId};
 use sample::World;
 
 use super::{Ambient, View};
+use crate::random::Random;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
@@ -27,7 +27,7 @@ impl Onlooker {
                 shared,
                 worker: WorkerId(0),
                 stopping: false,
-                random: Cell::new(seed),
+                random: Random::new(seed),
             },
         }
     }

@@ -5,7 +5,6 @@ mod read;
 mod response;
 mod rules;
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use config::model::Proxy;
@@ -21,6 +20,7 @@ use crate::evaluation::{Ambient, Eval};
 use crate::ids::ProxyId;
 use crate::logging::{Logging, Scene};
 use crate::phases::is_monitored;
+use crate::random::Random;
 use crate::rules::{Cx, Memory};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{ServerTables, Shared};
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
             shared: Arc::clone(shared),
             worker: WorkerId(0),
             stopping: false,
-            random: Cell::new(now.wall_ns),
+            random: Random::new(now.wall_ns),
         };
         let (src, dst) = addresses(question);
         let mut stream = Stream::lone();

@@ -3,13 +3,12 @@
 
 use http::Head;
 use http::h1::{ParseError, Parsed};
-use net::{Driver, Now};
+use net::Driver;
 
 use super::Links;
 use super::mux::Mux;
 use super::mux::h1::{Pull, Rules};
 use crate::ids::{LinkId, Timers};
-use crate::runtime_config::H2Limits;
 
 /// An event of a connection.
 #[derive(Debug)]
@@ -75,17 +74,11 @@ pub(crate) enum Reset {
 /// What a mux needs in order to read.
 pub(crate) struct Reading<'a> {
     pub rules: Rules,
-    pub h2: &'a H2Limits,
-    /// The process is so loaded that peers with many glitches are disconnected.
-    pub kills_glitches: bool,
-    pub now: Now,
     pub timers: &'a mut Timers,
     /// Receives a head.
     pub head: &'a mut Head,
     /// Receives trailers.
     pub trailers: &'a mut Head,
-    /// A source of random numbers.
-    pub random: &'a dyn Fn() -> u64,
     /// Receives the number of the peer's glitches in these bytes.
     pub glitches: u32,
 }

@@ -22,6 +22,8 @@ use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
 use crate::ids::{LinkId, Owner, StreamId, Timers};
+use crate::random::Random;
+use crate::runtime_config::H2Limits;
 pub(crate) use client::{Client, Stage};
 pub(crate) use connection::{Detached, IdleDue};
 pub(crate) use exchange::{Follows, User};
@@ -94,7 +96,7 @@ const IDLE_INPUT_BYTES_MAX: usize = 256;
 const OWED_BYTES_MAX: usize = 16 << 10;
 
 /// The connections of a worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Links {
     links: Slots<Link, LinkId>,
     /// By the driver's slot.
@@ -106,11 +108,29 @@ pub(crate) struct Links {
     /// Scratch buffer: HTTP/2 frames to send; empty between uses.
     frames: Vec<u8>,
     outgoing: Outgoing,
+    h2: H2Limits,
+    random: Random,
     /// HTTP/2 connections whose waiting streams may send.
     turns: VecDeque<LinkId>,
 }
 
 impl Links {
+    /// No connections yet. `short`: the records at the beginning of a transfer. `random`: a source
+    /// of random numbers.
+    pub fn new(short: Option<ShortRecords>, h2: H2Limits, random: Random) -> Links {
+        Links {
+            links: Slots::default(),
+            of_sock: Vec::new(),
+            frame: Vec::new(),
+            head: Vec::new(),
+            frames: Vec::new(),
+            outgoing: Outgoing::new(short),
+            h2,
+            random,
+            turns: VecDeque::new(),
+        }
+    }
+
     /// Adds a new connection.
     fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
         let id = self.insert(sock, role, mux, timers);

@@ -123,6 +123,14 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
+    /// Nothing yet. `short`: see [`ShortRecords`].
+    pub fn new(short: Option<ShortRecords>) -> Outgoing {
+        Outgoing {
+            short,
+            ..Outgoing::default()
+        }
+    }
+
     /// Encrypts bytes and appends the records. A session whose keys may no longer be used writes
     /// nothing.
     fn seal<D: Driver>(
@@ -260,13 +268,6 @@ impl Outgoing {
 }
 
 impl Links {
-    /// No connections yet. `short`: see [`ShortRecords`].
-    pub fn new(short: Option<ShortRecords>) -> Links {
-        let mut links = Links::default();
-        links.outgoing.short = short;
-        links
-    }
-
     /// The next connection that has collected bytes; called at the end of a round.
     #[inline]
     pub fn next_gathering(&mut self) -> Option<LinkId> {

@@ -48,6 +48,7 @@ use crate::evaluation::{Ambient, Eval};
 use crate::ids::{LinkId, StreamId, Timers};
 use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
+use crate::random::Random;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Count, Pace, ServerTables, Shared};
 use crate::stream::{Compressors, FOLLOWS_TRIES, Phase, Step, Stream};
@@ -115,7 +116,7 @@ impl Core {
             shared,
             worker,
             stopping: false,
-            random: std::cell::Cell::new(seed),
+            random: Random::new(seed),
         };
         Core {
             backends: Backends::new(&View {
@@ -126,7 +127,11 @@ impl Core {
             logging: Logging::new(runtime_config, &ambient),
             tracing: tracing::Worker::new(runtime_config, worker.0 as usize, seed),
             ambient,
-            links: Links::new(ShortRecords::new(&runtime_config.config.global.tls)),
+            links: Links::new(
+                ShortRecords::new(&runtime_config.config.global.tls),
+                runtime_config.h2,
+                Random::new(!seed),
+            ),
             timers: Timers::default(),
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),

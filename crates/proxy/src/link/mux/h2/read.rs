@@ -3,8 +3,8 @@
 use http::h1::{Framing, Parsed};
 use http::h2::{Code, Event, StreamId as Number};
 use http::{Head, Name};
-use net::Driver;
 use net::timers::NEVER_MS;
+use net::{CpuOf, Driver};
 
 use super::Upgrade;
 use crate::ids::LinkId;
@@ -12,6 +12,7 @@ use crate::link::ingress::{Ingress, Reading, Reset, Taken};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::is_interim;
 use crate::link::{Links, Role};
+use crate::random::Random;
 use crate::websocket;
 
 impl Links {
@@ -31,24 +32,22 @@ impl Links {
         let Mux::Connection(connection) = &mut link.mux else {
             return gone;
         };
-        let limits = if is_client {
-            &reading.h2.clients
-        } else {
-            &reading.h2.servers
-        };
+        let h2 = &self.h2;
+        let limits = if is_client { &h2.clients } else { &h2.servers };
         let mut frames = std::mem::take(&mut self.frames);
         if connection.is_odd(limits.glitches_max) {
             connection.is_ending = true;
             connection.codec.shutdown(&mut frames);
         }
-        if reading.h2.glitches_kill_percent > 0 {
-            connection.codec.set_glitch_kill(reading.kills_glitches);
+        if h2.glitches_kill_percent > 0 {
+            let kills = io.cpu_usage(CpuOf::Thread) >= h2.glitches_kill_percent;
+            connection.codec.set_glitch_kill(kills);
         }
         let glitches = connection.codec.glitches();
         let head = &mut *reading.head;
         let read = connection
             .codec
-            .read(bytes, reading.now.ms(), head, &mut frames);
+            .read(bytes, io.now().ms(), head, &mut frames);
         reading.glitches += connection.codec.glitches() - glitches;
         self.send_whole(io, conn, &frames);
         frames.clear();
@@ -131,17 +130,18 @@ impl Links {
         if let Some(link) = self.get(conn) {
             reading.timers.set(link.timer, NEVER_MS);
         }
+        let total_streams_max = self.h2.total_streams_max;
         if let Some(connection) = self.connection_mut(conn) {
             connection.streams += 1;
             // The client is told after the last stream that it may open
             // (`tune.h2.fe.max-total-streams`). Streams that it has sent meanwhile are accepted.
-            let most = reading.h2.total_streams_max;
+            let most = total_streams_max;
             if most.is_some_and(|most| connection.streams == most) {
                 connection.is_ending = true;
                 self.announce_end(io, conn);
             }
         }
-        let upgrade = open_upgrade(reading.head, reading.random);
+        let upgrade = open_upgrade(reading.head, &self.random);
         let is_upgrade = upgrade.is_some();
         if let Some(stream_end) = self.stream_end_mut(child) {
             stream_end.upgrade = upgrade;
@@ -345,13 +345,13 @@ impl Links {
 
 /// Converts an extended CONNECT into an HTTP/1 upgrade. For an HTTP/1 server that speaks WebSocket
 /// the key is made here.
-fn open_upgrade(head: &mut Head, random: &dyn Fn() -> u64) -> Option<Box<Upgrade>> {
+fn open_upgrade(head: &mut Head, random: &Random) -> Option<Box<Upgrade>> {
     if !head.make_upgrade() {
         return None;
     }
     let mut upgrade = Upgrade::default();
     if head.is_websocket() && !head.has(Name::SecWebsocketKey) {
-        let key = websocket::key([random(), random()]);
+        let key = websocket::key([random.next(), random.next()]);
         head.append(b"sec-websocket-key", key.as_bytes());
         upgrade.accept = Some(websocket::accept(key.as_bytes()).into());
     }
