@@ -62,7 +62,7 @@ impl<D: Driver, A: Acts<D>> Engine<D> for Run<A> {
     fn on_order(&mut self, _: &mut D, (): ()) {
         self.over = true;
     }
-    fn is_finished(&self) -> bool {
+    fn is_finished(&self, _: bool) -> bool {
         self.over || self.acts.is_over()
     }
     fn admit(&mut self, _: &mut D, _: ListenerId) -> bool {
