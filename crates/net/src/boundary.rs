@@ -234,8 +234,9 @@ pub trait Engine<D: Driver> {
     type Order: Send;
     /// An order arrived.
     fn on_order(&mut self, driver: &mut D, order: Self::Order);
-    /// An order told the engine to stop, and no work is left: the driver's loop ends.
-    fn is_finished(&self) -> bool;
+    /// An order told the engine to stop, and no work is left: the driver's loop ends. `accepts`:
+    /// listeners that the engine closed still have connections, which are work to come.
+    fn is_finished(&self, accepts: bool) -> bool;
     /// Whether one more connection may be accepted. If so, [`Engine::on_accept`] or
     /// [`Engine::retract`] follows.
     fn admit(&mut self, driver: &mut D, listener: ListenerId) -> bool;

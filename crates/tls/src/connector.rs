@@ -154,6 +154,7 @@ fn server_name(name: &str) -> Result<ServerName<'static>, Failure> {
     let found = found.ok().filter(|found| *found != no_name());
     found.ok_or_else(|| Failure {
         kind: FailureKind::Name,
+        reason: None,
         text: format!("'{name}' is no name of a server"),
     })
 }

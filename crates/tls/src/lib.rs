@@ -14,6 +14,7 @@ mod chain;
 mod connector;
 mod crl;
 mod der;
+mod failure;
 mod hello;
 mod identity;
 mod lifetime;
@@ -32,13 +33,14 @@ pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors}
 pub use buffer::Buffer;
 pub use cache::SessionCache;
 pub use connector::{Connector, ConnectorOptions, Verification};
+pub use failure::{Failure, FailureKind, Reason};
 pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
 pub use ocsp::{CertId, CertStatus, OCSP_SKEW_S, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
-pub use session::{Facts, Failure, FailureKind, Progress, Session, Verdict};
+pub use session::{Facts, Progress, Session, Verdict};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
 pub use trust::{Authorities, Revocations, TrustError, Trusted};
 

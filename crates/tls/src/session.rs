@@ -8,11 +8,12 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic,
 };
-use rustls::{CertificateError, CommonState, Error, HandshakeKind, ProtocolVersion};
+use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
 
+use crate::failure::{Failure, FailureKind, HTTP_METHOD_BYTES, Reason, is_http};
 use crate::hello::{HelloReader, Reading, fatal_alert};
-use crate::verify::ClientVerifier;
-use crate::{Acceptor, Buffer, Version, resolver};
+use crate::verify::{ClientVerifier, RefusedClient};
+use crate::{Acceptor, Buffer, Version, resolver, verify};
 
 /// The header of a record (RFC 8446 §5.1).
 const RECORD_HEADER_BYTES: usize = 5;
@@ -41,6 +42,8 @@ pub struct Session {
     own: Option<Arc<[u8]>>,
     /// Checks the client's certificate again.
     verifier: Option<Arc<ClientVerifier>>,
+    /// The verifier refused the client.
+    refused: Option<Box<RefusedClient>>,
 }
 
 enum Side {
@@ -71,71 +74,6 @@ pub struct Progress {
     pub awaits_acceptor: bool,
 }
 
-/// Why a session cannot continue. An alert for the peer was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The kind of failure.
-    pub kind: FailureKind,
-    /// The failure as text.
-    pub text: String,
-}
-
-/// The kind of a [`Failure`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The peer violates the protocol, or negotiation failed.
-    Protocol,
-    /// The peer's certificate is not trusted.
-    Certificate,
-    /// No trusted authority issued the peer's certificate.
-    Authority,
-    /// The certificate is not valid for the requested name.
-    Name,
-    /// The peer sent an alert with this code (RFC 8446 §6).
-    Alert(u8),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl Failure {
-    fn after_another() -> Failure {
-        Failure::protocol("the session has failed")
-    }
-
-    fn protocol(text: &str) -> Failure {
-        Failure {
-            kind: FailureKind::Protocol,
-            text: text.to_owned(),
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let kind = match &error {
-            Error::AlertReceived(alert) => FailureKind::Alert(u8::from(*alert)),
-            Error::InvalidCertificate(why) => match why {
-                CertificateError::UnknownIssuer => FailureKind::Authority,
-                CertificateError::NotValidForName
-                | CertificateError::NotValidForNameContext { .. } => FailureKind::Name,
-                _ => FailureKind::Certificate,
-            },
-            Error::NoCertificatesPresented => FailureKind::Certificate,
-            _ => FailureKind::Protocol,
-        };
-        Failure {
-            kind,
-            text: error.to_string(),
-        }
-    }
-}
-
 /// The negotiated parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -155,7 +93,7 @@ pub struct Facts {
     pub has_early_data: bool,
     /// The certificate that a client got, DER.
     pub own: Option<Arc<[u8]>>,
-    /// The ignored errors in a client's certificates.
+    /// The errors in a client's certificates.
     pub verdict: Verdict,
     /// The authority at the end of a client's certificate chain, DER.
     pub root: Option<Arc<[u8]>>,
@@ -163,8 +101,8 @@ pub struct Facts {
     pub peer: Vec<Box<[u8]>>,
 }
 
-/// The errors in a client's certificates that were ignored, by OpenSSL's numbers (`X509_V_ERR_*`);
-/// 0 for none.
+/// The errors in a client's certificates, by OpenSSL's numbers (`X509_V_ERR_*`); 0 for none. All
+/// were ignored, except for the last one of a client that was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The last error.
@@ -215,6 +153,7 @@ impl Session {
             server_name: None,
             own: None,
             verifier: None,
+            refused: None,
         }
     }
 
@@ -270,7 +209,10 @@ impl Session {
             let count = missing.min(input.len() - used);
             if self.pending.len() + count > PENDING_BYTES_MAX {
                 self.has_failed = true;
-                return Err(Failure::protocol("a message is too long"));
+                return Err(Failure::protocol(
+                    "a message is too long",
+                    Some(Reason::ExcessiveMessageSize),
+                ));
             }
             self.pending.extend_from_slice(&input[used..used + count]);
             used += count;
@@ -315,7 +257,8 @@ impl Session {
     /// Collects the records of the client's hello.
     fn read_hello(&mut self, input: &[u8], out: &mut Buffer) -> Result<Progress, Failure> {
         if self.pending.len() + input.len() > PENDING_BYTES_MAX {
-            return Err(self.refuse(INTERNAL_ERROR, "a hello is too long", out));
+            let why = Failure::protocol("a hello is too long", Some(Reason::ExcessiveMessageSize));
+            return Err(self.refuse(INTERNAL_ERROR, why, out));
         }
         self.pending.extend_from_slice(input);
         let reading = match &mut self.side {
@@ -373,7 +316,8 @@ impl Session {
         if self.own.is_none() || self.server_name.as_deref() != name {
             plain.truncate(plain_before);
             out.truncate(out_before);
-            return Err(self.refuse(DECODE_ERROR, "the hello cannot be read", out));
+            let why = Failure::protocol("the hello cannot be read", Some(Reason::DecodeError));
+            return Err(self.refuse(DECODE_ERROR, why, out));
         }
         pending.drain(..taken);
         self.pending = pending;
@@ -386,10 +330,10 @@ impl Session {
     }
 
     /// Refuses a client that has got nothing.
-    fn refuse(&mut self, alert: u8, why: &str, out: &mut Buffer) -> Failure {
+    fn refuse(&mut self, alert: u8, why: Failure, out: &mut Buffer) -> Failure {
         self.has_failed = true;
         out.extend_from_slice(&fatal_alert(alert));
-        Failure::protocol(why)
+        why
     }
 
     /// Processes the records in a buffer. Returns how many bytes are finished.
@@ -403,7 +347,9 @@ impl Session {
         if !self.is_established {
             // What a failed session on this thread may have left.
             resolver::take_chosen();
+            verify::take_refused();
         }
+        let first = bytes.first_chunk().copied();
         let mut done = 0;
         loop {
             let rest = &mut bytes[done..];
@@ -443,18 +389,47 @@ impl Session {
                 Err(error) => {
                     self.last_words(&mut bytes[done..], out);
                     self.has_failed = true;
-                    return Err(error.into());
+                    return Err(self.failure(error, first));
                 }
             }
         }
         if !self.is_established {
-            if let Some(chosen) = resolver::take_chosen() {
-                (self.server_name, self.own) = (chosen.asked, chosen.own);
-            }
+            self.take_chosen();
             let common = self.common();
             self.is_established = common.is_some_and(|common| !common.is_handshaking());
         }
         Ok(done)
+    }
+
+    fn take_chosen(&mut self) {
+        if let Some(chosen) = resolver::take_chosen() {
+            (self.server_name, self.own) = (chosen.asked, chosen.own);
+        }
+    }
+
+    /// The failure that the library's error means, with what the parts of this crate saw of it.
+    /// `first`: the first of the bytes that it processed.
+    fn failure(&mut self, error: Error, first: Option<[u8; HTTP_METHOD_BYTES]>) -> Failure {
+        let mut failure = Failure::from(error);
+        if self.is_established {
+            return failure;
+        }
+        self.take_chosen();
+        self.refused = verify::take_refused();
+        let common = self.common();
+        if common.is_some_and(|common| common.protocol_version().is_none())
+            && first.is_some_and(|first| is_http(&first))
+        {
+            failure.reason = Some(Reason::HttpRequest);
+        }
+        if let Some(refused) = &self.refused {
+            failure.kind = if refused.is_for_issuer {
+                FailureKind::Authority
+            } else {
+                FailureKind::Certificate
+            };
+        }
+        failure
     }
 
     /// Writes the library's messages after a failure. The library needs the remaining bytes,
@@ -543,10 +518,7 @@ impl Session {
         debug_assert!(plain.is_empty(), "plain bytes are read first");
         match written {
             Ok(()) => Ok(true),
-            Err(error) => Err(Failure {
-                kind: FailureKind::Protocol,
-                text: error.to_string(),
-            }),
+            Err(error) => Err(Failure::protocol(&error.to_string(), None)),
         }
     }
 
@@ -565,7 +537,14 @@ impl Session {
         self.common()?.alpn_protocol()
     }
 
-    /// The negotiated parameters; none before both sides have chosen.
+    /// The name that a client requested (SNI), as far as the library has read it.
+    #[must_use]
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    /// The negotiated parameters; none before both sides have chosen. After a failure, what was
+    /// agreed before it, and the certificates that were refused.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {
         let common = self.common()?;
@@ -586,15 +565,19 @@ impl Session {
             is_resumed,
             has_early_data: self.has_early_data,
             own: self.own.clone(),
-            verdict: match &self.verifier {
-                Some(verifier) => verifier.verdict(peer, is_resumed),
-                None => Verdict::default(),
+            verdict: match (&self.refused, &self.verifier) {
+                (Some(refused), _) => refused.verdict,
+                (None, Some(verifier)) => verifier.verdict(peer, is_resumed),
+                (None, None) => Verdict::default(),
             },
             root: self
                 .verifier
                 .as_ref()
                 .and_then(|verifier| verifier.root_of(peer)),
-            peer: peer.iter().map(|each| each.as_ref().into()).collect(),
+            peer: match &self.refused {
+                Some(refused) => refused.peer.clone(),
+                None => peer.iter().map(|each| each.as_ref().into()).collect(),
+            },
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Whether a peer's certificate is trusted.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -73,22 +74,14 @@ impl ClientVerifier {
         }
         let now = UnixTime::now();
         let faults = self.judge.faults(leaf, rest, Purpose::Client, now);
-        let last = faults.last().map_or(0, |fault| fault.number);
+        let verdict = verdict_of(&faults);
         if is_resumed {
             return Verdict {
-                last,
+                last: verdict.last,
                 ..Verdict::default()
             };
         }
-        let is_of_issuer = |fault: &&Fault| fault.depth.is_some_and(|depth| depth > 0);
-        let of_issuer = faults.iter().find(is_of_issuer);
-        let own = faults.iter().find(|fault| !is_of_issuer(fault));
-        Verdict {
-            last,
-            own: own.map_or(0, |fault| fault.number),
-            issuer: of_issuer.map_or(0, |fault| fault.number),
-            issuer_depth: of_issuer.and_then(|fault| fault.depth).unwrap_or(0),
-        }
+        verdict
     }
 
     /// The authority at the end of a chain, as far as trusted authorities reach.
@@ -120,6 +113,44 @@ impl ClientVerifier {
             None => of_own && of_issuers,
         }
     }
+}
+
+/// Whether an error is in a certificate above the peer's own.
+fn is_of_issuer(fault: &Fault) -> bool {
+    fault.depth.is_some_and(|depth| depth > 0)
+}
+
+fn verdict_of(faults: &[Fault]) -> Verdict {
+    let of_issuer = faults.iter().find(|fault| is_of_issuer(fault));
+    let own = faults.iter().find(|fault| !is_of_issuer(fault));
+    Verdict {
+        last: faults.last().map_or(0, |fault| fault.number),
+        own: own.map_or(0, |fault| fault.number),
+        issuer: of_issuer.map_or(0, |fault| fault.number),
+        issuer_depth: of_issuer.and_then(|fault| fault.depth).unwrap_or(0),
+    }
+}
+
+/// A client whose certificates were refused.
+#[derive(Debug)]
+pub(crate) struct RefusedClient {
+    /// The errors up to the one that decided.
+    pub verdict: Verdict,
+    /// The error that decided is in a certificate above the client's own.
+    pub is_for_issuer: bool,
+    /// The client's certificate and the chain it sent, DER.
+    pub peer: Vec<Box<[u8]>>,
+}
+
+thread_local! {
+    /// The client that the verifier refused in the call of the library that is running: the
+    /// library returns neither the errors nor the certificates.
+    static REFUSED: RefCell<Option<Box<RefusedClient>>> = const { RefCell::new(None) };
+}
+
+/// The client that was just refused on this thread.
+pub(crate) fn take_refused() -> Option<Box<RefusedClient>> {
+    REFUSED.take()
 }
 
 /// Checks that the key of a certificate signed a handshake message.
@@ -191,10 +222,17 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let faults = self.judge.faults(leaf, chain, Purpose::Client, now);
-        match faults.into_iter().find(|fault| !self.ignores(fault)) {
-            None => Ok(ClientCertVerified::assertion()),
-            Some(fault) => Err(refusal(fault)),
-        }
+        let Some(place) = faults.iter().position(|fault| !self.ignores(fault)) else {
+            return Ok(ClientCertVerified::assertion());
+        };
+        let fault = faults[place];
+        let all = std::iter::once(leaf).chain(chain);
+        REFUSED.set(Some(Box::new(RefusedClient {
+            verdict: verdict_of(&faults[..=place]),
+            is_for_issuer: is_of_issuer(&fault),
+            peer: all.map(|each| each.as_ref().into()).collect(),
+        })));
+        Err(refusal(fault))
     }
 
     fn verify_tls12_signature(

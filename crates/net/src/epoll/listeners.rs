@@ -87,8 +87,7 @@ impl Listeners {
 
     pub fn want(&mut self, epoll: &Epoll, listener: ListenerId, on: bool) {
         for state in self.states.iter_mut().filter(|state| state.id == listener) {
-            // A closing listener empties its queue, whatever the limits say.
-            state.wanted = on || state.closing;
+            state.wanted = on;
         }
         self.arm(epoll);
     }

@@ -222,7 +222,7 @@ impl EpollDriver {
     ) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
-        while !engine.is_finished() {
+        while !engine.is_finished(self.listeners.are_closing()) {
             let timeout_ms = self.wait_ms(engine);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
             self.now = self.stopwatch.start();

@@ -36,6 +36,9 @@ trait Acts<D: Driver> {
     fn broken(&mut self, _: &mut D, _: SockId) {}
     fn closed(&mut self, _: &mut D, _: SockId, _: Close) {}
     fn round_ended(&mut self) {}
+    fn admits(&mut self, _: &mut D, _: ListenerId) -> bool {
+        true
+    }
     fn is_over(&self) -> bool {
         false
     }
@@ -62,11 +65,11 @@ impl<D: Driver, A: Acts<D>> Engine<D> for Run<A> {
     fn on_order(&mut self, _: &mut D, (): ()) {
         self.over = true;
     }
-    fn is_finished(&self) -> bool {
+    fn is_finished(&self, _: bool) -> bool {
         self.over || self.acts.is_over()
     }
-    fn admit(&mut self, _: &mut D, _: ListenerId) -> bool {
-        true
+    fn admit(&mut self, driver: &mut D, listener: ListenerId) -> bool {
+        self.acts.admits(driver, listener)
     }
     fn retract(&mut self, _: &mut D, _: ListenerId) {}
     fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
@@ -619,6 +622,67 @@ fn a_listener_that_closes_takes_what_waits_however_long_that_takes() {
         client.shutdown(std::net::Shutdown::Write).expect("an end");
     }
     worker.join().expect("a worker").expect("it ran");
+}
+
+/// Closes its listener with the first connection, and accepts no second one before that has ended.
+#[derive(Default)]
+struct OneAtATime {
+    is_full: bool,
+    served: usize,
+    rounds: usize,
+    resting: Option<ListenerId>,
+}
+
+impl<D: Driver> Acts<D> for OneAtATime {
+    fn admits(&mut self, driver: &mut D, listener: ListenerId) -> bool {
+        if self.is_full {
+            driver.accepting(listener, false);
+            self.resting = Some(listener);
+        }
+        !self.is_full
+    }
+    fn accepted(&mut self, driver: &mut D, _: SockId, accepted: Accepted) {
+        self.is_full = true;
+        driver.unlisten(accepted.listener);
+    }
+    fn ended(&mut self, driver: &mut D, sock: SockId) {
+        driver.close(sock);
+        self.is_full = false;
+        self.served += 1;
+        if let Some(listener) = self.resting.take() {
+            driver.accepting(listener, true);
+        }
+    }
+    fn round_ended(&mut self) {
+        self.rounds += 1;
+    }
+    fn is_over(&self) -> bool {
+        self.served == 2
+    }
+}
+
+/// Rounds of a driver with two connections; one that polls has some thousands.
+const FEW_ROUNDS: usize = 64;
+
+#[test]
+fn a_listener_that_closes_at_a_limit_waits_without_polling() {
+    let serving = Serving::start(OneAtATime::default());
+    let first = TcpStream::connect(serving.to).expect("a connection");
+    let mut second = TcpStream::connect(serving.to).expect("it waits");
+    // Takes its time.
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = elsewhere.local_addr().expect("an address");
+    for _ in 0..1000 {
+        let one = TcpStream::connect(to).expect("a connection");
+        drop((one, elsewhere.accept().expect("it came")));
+    }
+    drop(first);
+    second
+        .shutdown(std::net::Shutdown::Write)
+        .expect("it was not reset");
+    assert_eq!(second.read(&mut [0; 1]).expect("its end"), 0);
+    let acts = serving.thread.join().expect("a worker");
+    assert!(acts.rounds < FEW_ROUNDS, "{}", acts.rounds);
 }
 
 /// Transfers of several peers at once, and the most that one round read of them.

@@ -320,6 +320,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     pub(super) fn log_failed_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
+        self.handshake_abandoned(link);
         let client = self.cx.core.links.client(link);
         let Some(frontend) = client.map(Client::frontend) else {
             return;

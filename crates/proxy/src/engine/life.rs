@@ -33,7 +33,8 @@ impl Life {
         }
     }
 
-    /// Whether the worker may end. `is_idle`: it has neither streams nor clients.
+    /// Whether the worker may end. `is_idle`: it has neither streams nor clients, and none to
+    /// accept.
     pub fn is_over(self, is_idle: bool) -> bool {
         match self {
             Life::Serving => false,

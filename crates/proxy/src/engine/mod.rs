@@ -226,8 +226,8 @@ impl<D: Driver> net::Engine<D> for Engine {
         });
     }
 
-    fn is_finished(&self) -> bool {
-        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0;
+    fn is_finished(&self, accepts: bool) -> bool {
+        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0 && !accepts;
         self.state.life.is_over(is_idle)
     }
 

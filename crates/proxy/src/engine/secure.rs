@@ -182,26 +182,51 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A TLS session has failed; the peer was sent an alert.
     fn handshake_failed(&mut self, link: LinkId, failure: &Failure) {
-        let Some(entry) = self.cx.core.links.get(link) else {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
-        let why = match failure.kind {
-            FailureKind::Authority => ConnError::TlsAuthority,
-            FailureKind::Certificate => ConnError::TlsCertificate,
-            FailureKind::Name => ConnError::TlsName,
-            FailureKind::Protocol | FailureKind::Alert(_) => ConnError::TlsHandshake,
-        };
-        match &entry.role {
+        let session = entry.secure.as_ref().map(|secure| &secure.session);
+        match &mut entry.role {
             Role::Client(client) if client.stage == Stage::Handshake => {
+                let mut facts = failed_facts(session, Some(failure));
+                facts.hello = client.hello.take();
+                client.session.tls = Some(Arc::new(facts));
+                let why = match failure.kind {
+                    FailureKind::Authority => ConnError::TlsAuthority,
+                    FailureKind::Certificate => ConnError::TlsCertificate,
+                    FailureKind::Name | FailureKind::Protocol | FailureKind::Alert(_) => {
+                        ConnError::TlsHandshake
+                    }
+                };
                 self.fail_session(link, why, false);
             }
-            Role::Server(server) if server.connecting => self.server_refused(link, why),
+            Role::Server(server) if server.connecting => {
+                server.tls = Some(Arc::new(failed_facts(session, Some(failure))));
+                // HAProxy tells the parts of a certificate apart for clients only.
+                let why = if failure.kind == FailureKind::Name {
+                    ConnError::TlsName
+                } else {
+                    ConnError::TlsHandshake
+                };
+                self.server_refused(link, why);
+            }
             // Further bytes cannot be used.
             Role::Client(_) | Role::Server(_) | Role::Stream(_) => {
                 let sock = entry.sock;
                 self.closed(link, net::Close::Reset);
                 self.cx.io.close(sock);
             }
+        }
+    }
+
+    /// A client's handshake ends without a failure of its session: keeps what is known of it for the
+    /// log.
+    pub(super) fn handshake_abandoned(&mut self, link: LinkId) {
+        if let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link)
+            && let (Role::Client(client), Some(secure)) = (role, secure)
+            && client.session.tls.is_none()
+        {
+            client.session.tls = Some(Arc::new(failed_facts(Some(&secure.session), None)));
         }
     }
 
@@ -308,6 +333,27 @@ impl<D: Driver> Turn<'_, D> {
         };
         self.update_reading(link);
         fed
+    }
+}
+
+/// What is known of a session that failed or was abandoned, in the form for expressions.
+fn failed_facts(session: Option<&Session>, failure: Option<&Failure>) -> TlsFacts {
+    let reason = failure.and_then(|failure| failure.reason);
+    let known = match session.and_then(Session::facts) {
+        Some(agreed) => tls_facts(agreed),
+        None => {
+            let sni = session.and_then(Session::server_name);
+            TlsFacts {
+                sni: sni.map(|name| name.as_bytes().into()),
+                ..TlsFacts::default()
+            }
+        }
+    };
+    TlsFacts {
+        has_failed: true,
+        error: reason.map_or(0, tls::Reason::number),
+        error_text: reason.map(|reason| reason.text().into()),
+        ..known
     }
 }
 

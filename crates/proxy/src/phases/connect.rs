@@ -491,6 +491,11 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The connection is established, and its TLS handshake failed.
     pub fn handshake_failed(&mut self, stream: &mut Stream, why: ConnError) {
+        let server = stream
+            .server
+            .link()
+            .and_then(|link| self.core.links.server(link));
+        stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         self.drop_server(stream);
         let step = self.no_handshake(stream, why);
         self.go_on(stream, step);

@@ -149,7 +149,7 @@ impl Worker {
     }
 
     pub fn is_finished(&self) -> bool {
-        net::Engine::<SimDriver>::is_finished(&self.engine)
+        net::Engine::<SimDriver>::is_finished(&self.engine, false)
     }
 
     /// Somebody changes a server's state.

@@ -32,6 +32,9 @@ pub struct TlsFacts {
     pub session_id: Box<[u8]>,
     /// The connection's id (RFC 5929 §3); empty if the TLS library does not provide it.
     pub unique_id: Box<[u8]>,
+    /// The handshake has failed: there is no verification result, and the other values are what was
+    /// known before.
+    pub has_failed: bool,
     /// The number of the last error; 0 for none.
     pub error: u32,
     /// The text of the last error.

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -403,6 +403,30 @@ frontend f
     let told = "Cannot take over the listening sockets of the old process : it does not hand them over: see 'expose-fd listeners'.";
     assert!(third.stderr.contains(told), "{}", third.stderr);
     new.stop();
+}
+
+/// Connections that wait when the process stops: more than a worker accepts in a few turns.
+const QUEUED: usize = 200;
+
+#[test]
+fn a_soft_stop_answers_all_connections_that_wait() {
+    let reserved = Port::reserve();
+    let to = SocketAddr::from(([127, 0, 0, 1], reserved.number));
+    let config = format!("{DEFAULTS}\nfrontend f\n bind {to}\n http-request return status 200\n");
+    let proxy = Proxy::start(&config, &[]);
+    // A busy process: it accepts nothing for a while.
+    proxy.running.signal(libc::SIGSTOP);
+    let mut clients: Vec<Client> = (0..QUEUED).map(|_| Client::connect(to)).collect();
+    for client in &mut clients {
+        let request = b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+        client.reader.wire.write_all(request).expect("it is sent");
+    }
+    proxy.running.signal(libc::SIGUSR1);
+    proxy.running.signal(libc::SIGCONT);
+    let answered = clients.iter_mut().filter_map(Client::response);
+    let answered = answered.filter(|answer| answer.status == 200).count();
+    assert_eq!(answered, QUEUED);
+    assert!(proxy.running.end().status.success());
 }
 
 #[test]

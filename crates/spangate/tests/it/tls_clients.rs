@@ -2,10 +2,11 @@
 
 use crate::common;
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 use common::tls::{Authority, Kind, curl, has, program, s_client};
-use common::{DEFAULTS, Folder, Output, Proxy, address, listener};
+use common::{DEADLINE, DEFAULTS, Folder, Output, Proxy, address, listener, uninterrupted};
 
 /// Returns the negotiated parameters.
 const TELL: &str = "http-request return status 200 content-type text/plain lf-string \
@@ -205,6 +206,53 @@ fn clients_are_asked_for_certificates() {
             "{text}"
         );
     }
+    proxy.stop();
+}
+
+/// The log line of a failed handshake, as HAProxy 3.5 with AWS-LC writes it.
+#[test]
+fn failed_handshakes_are_logged_with_what_is_known() {
+    if !has("openssl") {
+        return;
+    }
+    const UNTRUSTED: &str = "31 SSL_CRT_FAIL c=20 ca=0 d=0 v=- fe=000000001000007D error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED sni=one.test used=1 cn=stranger i=other fc=1";
+    const MISSING: &str = "34 SSL_HANDSHAKE c=0 ca=0 d=0 v=- fe=00000000100000C0 error:100000c0:SSL routines:OPENSSL_internal:PEER_DID_NOT_RETURN_A_CERTIFICATE sni=one.test used=0 cn=- i=- fc=1";
+    const PLAIN: &str = "34 SSL_HANDSHAKE c=0 ca=0 d=0 v=- fe=000000001000009C error:1000009c:SSL routines:OPENSSL_internal:HTTP_REQUEST sni=- used=0 cn=- i=- fc=1 -";
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let ca = folder.write("ca.pem", authority.pem());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let stranger = folder.write("stranger.pem", Authority::new("other").issue(&["stranger"]));
+    let (front, log) = (
+        listener(),
+        UdpSocket::bind("127.0.0.1:0").expect("a socket"),
+    );
+    log.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n log {} format raw local0\n bind \"fd@${{FRONT}}\" ssl crt {crt} ca-file {ca} verify required\n \
+         error-log-format \"%[fc_err] %[fc_err_name] c=%[ssl_c_err] ca=%[ssl_c_ca_err] d=%[ssl_c_ca_err_depth] v=%[ssl_c_verify] fe=%[ssl_fc_err,hex] %[ssl_fc_err_str] sni=%[ssl_fc_sni] used=%[ssl_c_used] cn=%[ssl_c_s_dn(cn)] i=%[ssl_c_i_dn(cn)] fc=%[ssl_fc] %sslv\"\n",
+        log.local_addr().expect("an address"),
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    let at = address(&front);
+    let logged = || {
+        let mut line = [0; 1024];
+        let bytes = uninterrupted(|| log.recv(&mut line)).expect("a log line");
+        String::from_utf8_lossy(&line[..bytes]).trim().to_owned()
+    };
+    for (version, name) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
+        let ask = |more: &[&str]| {
+            let mut all = vec!["-servername", "one.test", version];
+            all.extend(more);
+            assert!(!s_client(at, &all).stdout.contains("200 OK"));
+            logged()
+        };
+        let with = ["-cert", stranger.as_str(), "-key", stranger.as_str()];
+        assert_eq!(ask(&with), format!("{UNTRUSTED} {name}"));
+        assert_eq!(ask(&[]), format!("{MISSING} {name}"));
+    }
+    let mut plain = std::net::TcpStream::connect(at).expect("a connection");
+    plain.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("sent");
+    assert_eq!(logged(), PLAIN);
     proxy.stop();
 }
 

@@ -11,11 +11,11 @@ use rcgen::{
     KeyUsagePurpose, NameConstraints, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 use spangate_tls::{
-    AcceptorOptions, Authorities, ClientCertificates, Connector, ConnectorOptions, Identity,
-    IgnoredErrors, Revocations, Trusted, Verdict, Verification,
+    AcceptorOptions, Authorities, ClientCertificates, Connector, ConnectorOptions, FailureKind,
+    Identity, IgnoredErrors, Reason, Revocations, Trusted, Verdict, Verification,
 };
 
-use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
+use crate::pairs::{Authority, End, Kind, Pair, acceptor, plain};
 
 /// A certificate with its key, which can issue others.
 struct Made(CertifiedIssuer<'static, KeyPair>);
@@ -640,8 +640,8 @@ fn ignoring<'a>(faults: impl Iterator<Item = &'a Fault> + Clone) -> [IgnoredErro
     })
 }
 
-/// The verdict on a client whose errors are ignored so; none if it is refused.
-fn verdict(case: &Case, [ignored, ignored_of_issuers]: [IgnoredErrors; 2]) -> Option<Verdict> {
+/// A client's session at its end, seen from the server that ignores these errors.
+fn server_end(case: &Case, [ignored, ignored_of_issuers]: [IgnoredErrors; 2]) -> End {
     let options = AcceptorOptions {
         clients: Some(ClientCertificates {
             trusted: trusted(case),
@@ -661,8 +661,54 @@ fn verdict(case: &Case, [ignored, ignored_of_issuers]: [IgnoredErrors; 2]) -> Op
     let acceptor = acceptor(&options, &[plain(server)]);
     let mut pair = Pair::new(&acceptor, &connector.unwrap(), None);
     pair.talk(usize::MAX);
-    let is_taken = pair.server.failure.is_none() && pair.server.session.is_established();
-    is_taken.then(|| pair.server.session.facts().unwrap().verdict)
+    pair.server
+}
+
+/// The verdict on a client whose errors are ignored so; none if it is refused.
+fn verdict(case: &Case, ignored: [IgnoredErrors; 2]) -> Option<Verdict> {
+    let server = server_end(case, ignored);
+    let is_taken = server.failure.is_none() && server.session.is_established();
+    is_taken.then(|| server.session.facts().unwrap().verdict)
+}
+
+/// What is known of a client that was refused.
+#[derive(Debug, PartialEq, Eq)]
+struct Refused {
+    kind: FailureKind,
+    verdict: Verdict,
+    certificates: usize,
+}
+
+fn refused(case: &Case) -> Option<Refused> {
+    let server = server_end(case, [IgnoredErrors::default(), IgnoredErrors::default()]);
+    let failure = server.failure.as_ref()?;
+    let facts = server.session.facts().expect("both sides have chosen");
+    assert_eq!(failure.reason, Some(Reason::CertificateVerifyFailed));
+    Some(Refused {
+        kind: failure.kind,
+        verdict: facts.verdict,
+        certificates: facts.peer.len(),
+    })
+}
+
+/// What is known of a client that is refused for its first error.
+fn refused_for(case: &Case, first: &Fault) -> Refused {
+    let is_issuer = first.depth > 0;
+    let number_if = |holds: bool| if holds { first.number } else { 0 };
+    Refused {
+        kind: if is_issuer {
+            FailureKind::Authority
+        } else {
+            FailureKind::Certificate
+        },
+        verdict: Verdict {
+            last: first.number,
+            own: number_if(!is_issuer),
+            issuer: number_if(is_issuer),
+            issuer_depth: first.depth,
+        },
+        certificates: 1 + case.sent[2].matches("BEGIN CERTIFICATE").count(),
+    }
 }
 
 fn accepts_server(case: &Case) -> bool {
@@ -721,6 +767,16 @@ fn openssl_finds_the_same_errors_at_the_same_depths() {
             issuer: of_issuers.map_or(0, |fault| fault.number),
             issuer_depth: of_issuers.map_or(0, |fault| fault.depth),
         };
+        // An error of name constraints has no depth here.
+        let first = faults
+            .first()
+            .filter(|first| first.number != NAME_CONSTRAINTS);
+        if let Some(expected) = first.map(|first| refused_for(&case, first)) {
+            let found = refused(&case);
+            if found.as_ref() != Some(&expected) {
+                wrong.push(format!("{}: {found:?}, not {expected:?}", case.name));
+            }
+        }
         let mut expect = |what: &str, found: Option<Verdict>, expected: Option<Verdict>| {
             if found != expected {
                 wrong.push(format!("{}, {what}: {found:?}, but {faults:?}", case.name));

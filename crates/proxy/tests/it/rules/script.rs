@@ -208,7 +208,7 @@ impl Play {
                 Ok(())
             }
             "unfinished" => {
-                if net::Engine::<SimDriver>::is_finished(&self.engine) {
+                if net::Engine::<SimDriver>::is_finished(&self.engine, false) {
                     Err("it has finished".into())
                 } else {
                     Ok(())
@@ -233,7 +233,7 @@ impl Play {
                 }
             }
             "finished" => {
-                if net::Engine::<SimDriver>::is_finished(&self.engine) {
+                if net::Engine::<SimDriver>::is_finished(&self.engine, false) {
                     Ok(())
                 } else {
                     Err("it goes on".into())

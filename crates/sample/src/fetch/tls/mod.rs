@@ -18,6 +18,11 @@ pub(crate) fn client<'a>(scope: &Scope<'a>) -> Option<&'a TlsFacts> {
     scope.session.tls.as_deref()
 }
 
+/// Facts of the client connection, unless its handshake has failed.
+fn complete<'a>(scope: &Scope<'a>) -> Option<&'a TlsFacts> {
+    client(scope).filter(|facts| !facts.has_failed)
+}
+
 /// Facts of the server connection.
 fn server<'a>(scope: &Scope<'a>) -> Option<&'a TlsFacts> {
     scope.txn.and_then(|txn| txn.server_tls.as_deref())
@@ -47,7 +52,7 @@ macro_rules! both {
                     |_, scope, _| { let read: Read = $read; read(server(scope)?) }),
             )*
             of_client("ssl_fc_has_crt", Kind::Bool, "whether the client showed a certificate on this connection",
-                |_, scope, _| client(scope).map(|facts| Value::Bool(!facts.peer.is_empty() && !facts.resumed))),
+                |_, scope, _| complete(scope).map(|facts| Value::Bool(!facts.peer.is_empty() && !facts.resumed))),
             of_client("ssl_c_used", Kind::Bool, "whether the session has a certificate of the client",
                 |_, scope, _| client(scope).map(|facts| Value::Bool(!facts.peer.is_empty()))),
             of_client("ssl_fc_has_early", Kind::Bool, "whether early data came and the handshake is not done",
@@ -57,7 +62,7 @@ macro_rules! both {
             of_client("ssl_fc_crtname", Kind::Str, "the name of the certificate that the client was shown",
                 |_, scope, _| client(scope)?.own_name.as_deref().map(Value::text)),
             of_client("ssl_c_verify", Kind::Int, "what the verification of the client's certificate came to",
-                |_, scope, _| client(scope).map(|facts| Value::Int(facts.verify.into()))),
+                |_, scope, _| complete(scope).map(|facts| Value::Int(facts.verify.into()))),
             of_client("ssl_c_err", Kind::Int, "why the client's certificate was refused",
                 |_, scope, _| client(scope).map(|facts| Value::Int(facts.crt_error.into()))),
             of_client("ssl_c_ca_err", Kind::Int, "why a certificate above it was refused",
