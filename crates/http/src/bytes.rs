@@ -4,7 +4,9 @@
 //! with that many zeros; a zero belongs to no class and stops every scan.
 
 /// Zero bytes that pad a buffer to be scanned.
-pub(crate) const PAD: usize = 8;
+pub(crate) const PAD: usize = WINDOW_BYTES;
+/// The bytes that [`short_name`] looks at.
+const WINDOW_BYTES: usize = 24;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -144,6 +146,101 @@ pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
     at
 }
 
+/// The name before the first colon from `at` on, if it has at most 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShortName {
+    pub len: usize,
+    /// Its first and last eight bytes, little-endian; of a shorter name all bytes, padded with
+    /// zeros.
+    pub first: u64,
+    pub last: u64,
+}
+
+/// Finds the name before the first colon from `at` on; `buf` is padded. None if it is empty or
+/// longer than 16 bytes.
+#[inline(always)]
+pub(crate) fn short_name(buf: &[u8], at: usize) -> Option<ShortName> {
+    let window: &[u8; WINDOW_BYTES] = buf.get(at..)?.first_chunk()?;
+    let first = u64::from_le_bytes(*window.first_chunk()?);
+    let colons = equal(first, b':');
+    if colons != 0 {
+        let lowest = colons & colons.wrapping_neg();
+        let word = first & ((lowest >> 7) - 1);
+        let len = lowest.trailing_zeros() as usize / 8;
+        return (len > 0).then_some(ShortName {
+            len,
+            first: word,
+            last: word,
+        });
+    }
+    let second = u64::from_le_bytes(*window[8..].first_chunk()?);
+    let colons = equal(second, b':');
+    if colons == 0 {
+        return (window[16] == b':').then_some(ShortName {
+            len: 16,
+            first,
+            last: second,
+        });
+    }
+    let bits = (colons & colons.wrapping_neg()).trailing_zeros() - 7;
+    Some(ShortName {
+        len: 8 + bits as usize / 8,
+        first,
+        // The bytes before the colon, and those of `first` that make them eight.
+        last: (u128::from(first) | u128::from(second) << 64).wrapping_shr(bits) as u64,
+    })
+}
+
+/// Writes a name of which `first` and `last` are the first and the last eight bytes, or the whole
+/// name if it is shorter, at `at`; `buf` is padded.
+#[inline(always)]
+pub(crate) fn store_short_name(buf: &mut [u8], at: usize, name: ShortName) {
+    let ShortName { len, first, last } = name;
+    let window = buf
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<WINDOW_BYTES>());
+    let Some(window) = window else { return };
+    if len < 8 {
+        let old = u64::from_le_bytes(window[..8].try_into().unwrap_or_default());
+        let word = old & (u64::MAX << (8 * len)) | first;
+        window[..8].copy_from_slice(&word.to_le_bytes());
+    } else {
+        window[..8].copy_from_slice(&first.to_le_bytes());
+        // At most 16, which the compiler does not know.
+        let last_at = (len - 8) & 15;
+        window[last_at..last_at + 8].copy_from_slice(&last.to_le_bytes());
+    }
+}
+
+/// Whether all bytes are letters, digits, hyphens or periods, as in most host names; false also for
+/// some that are.
+#[inline]
+pub(crate) fn is_plain_host(text: &[u8]) -> bool {
+    let is_plain = |word: u64| {
+        let low = word & !HIGH;
+        let folded = low | (ONES * 0x20);
+        let letters = above(folded, b'a') & !above(folded, b'z' + 1);
+        // The range from the hyphen to 9 has one more character, the slash.
+        let others =
+            above(low, b'-') & !above(low, b'9' + 1) & above(low ^ (ONES * b'/' as u64), 1);
+        !(letters | others) & HIGH | word & HIGH == 0
+    };
+    let (words, rest) = text.as_chunks();
+    if !words.iter().all(|word| is_plain(u64::from_le_bytes(*word))) {
+        return false;
+    }
+    if rest.is_empty() {
+        return true;
+    }
+    match text.last_chunk() {
+        Some(last) => is_plain(u64::from_le_bytes(*last)),
+        None => {
+            let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+            rest.iter().all(is_plain)
+        }
+    }
+}
+
 /// The first and the last eight bytes of the text at `at`, in the form that
 /// [`crate::Name::from_words`] takes; `buf` is padded.
 #[inline]
@@ -163,9 +260,14 @@ const fn above(word: u64, bound: u8) -> u64 {
 }
 
 #[inline]
-fn load(buf: &[u8], at: usize) -> Option<u64> {
-    let bytes = buf.get(at..at + 8)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+pub(crate) fn load(buf: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*buf.get(at..)?.first_chunk()?))
+}
+
+/// The four bytes at `at`.
+#[inline]
+pub(crate) fn load_four(buf: &[u8], at: usize) -> Option<[u8; 4]> {
+    buf.get(at..at.wrapping_add(4))?.try_into().ok()
 }
 
 /// Sets the high bit of each byte below `limit` (at most 0x80). Bits above the first one may be
@@ -282,6 +384,61 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Names of every length, with a byte of every value at every place.
+    #[test]
+    fn short_names_end_at_the_first_colon() {
+        for len in 0..20 {
+            for place in 0..len.max(1) {
+                for byte in (0..=255u8).filter(|byte| *byte != b':') {
+                    let mut buf = vec![b'N'; len];
+                    if let Some(at) = buf.get_mut(place) {
+                        *at = byte;
+                    }
+                    let plain = buf.clone();
+                    buf.extend(b": a:b");
+                    buf.extend([0; PAD]);
+                    let Some(mut found) = short_name(&buf, 0) else {
+                        assert!(len == 0 || len > 16, "{plain:?}");
+                        continue;
+                    };
+                    assert_eq!(found.len, plain.len());
+                    assert_eq!((found.first, found.last), words(&buf, 0, len));
+                    found.first ^= 0x20;
+                    let mut other = buf.clone();
+                    if len < 8 {
+                        found.last = found.first;
+                    }
+                    store_short_name(&mut other, 0, found);
+                    buf[0] ^= 0x20;
+                    // Up to eight bytes, both words contain the first byte.
+                    if len > 8 {
+                        assert_eq!(other, buf);
+                    }
+                    assert_eq!(other[len..], buf[len..], "the rest stays");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plain_hosts() {
+        for len in 1..20 {
+            for place in 0..len {
+                for byte in 0..=255u8 {
+                    let mut host = vec![b'h'; len];
+                    host[place] = byte;
+                    let is_plain = byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+                    assert_eq!(
+                        is_plain_host(&host),
+                        is_plain,
+                        "{byte:#x} at {place} of {len}"
+                    );
+                }
+            }
+        }
+        assert!(is_plain_host(b""));
     }
 
     #[test]

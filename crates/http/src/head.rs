@@ -9,6 +9,8 @@
 //! Only [`Head::set_framing`] writes them, so that no edit gives a message a length that differs
 //! from its body.
 
+use std::ops::Range;
+
 use crate::bytes::{is_token, plain_text, trim};
 use crate::field_name;
 use crate::h1::Framing;
@@ -34,6 +36,9 @@ pub struct Head {
     live: u32,
     /// The size of the live fields on the wire.
     fields_bytes: usize,
+    /// The live fields and the empty line after them, if the buffer has them in wire form and in
+    /// one piece; else empty.
+    block: Span,
 }
 
 /// Bytes of a head's buffer.
@@ -89,6 +94,7 @@ impl Head {
         self.others = 0;
         self.live = 0;
         self.fields_bytes = 0;
+        self.block = Span::default();
     }
 
     /// Frees the memory that a large message took. Call it on a cleared head.
@@ -415,6 +421,7 @@ impl Head {
         }
         let mut fields = std::mem::take(&mut self.fields);
         self.others = 0;
+        self.block = Span::default();
         fields.retain(|field| {
             if !field.live {
                 return false;
@@ -531,6 +538,7 @@ impl Head {
             return;
         };
         self.fields_bytes -= old.wire_bytes();
+        self.block = Span::default();
         let at = old.value.at as usize;
         let new = if value.len() <= old.value.len as usize {
             self.buf[at..at + value.len()].copy_from_slice(value);
@@ -566,6 +574,7 @@ impl Head {
             .filter(|field| field.live)
         {
             found.live = false;
+            self.block = Span::default();
             self.live -= 1;
             self.fields_bytes -= found.wire_bytes();
         }
@@ -653,13 +662,30 @@ impl Head {
         &self.buf[span.at as usize..(span.at + span.len) as usize]
     }
 
-    /// Adds a field whose bytes are already in the buffer.
-    #[inline]
-    pub(crate) fn push_field(&mut self, mut field: Field, name: &[u8]) {
+    /// Adds a field that has its mark and whose bytes are already in the buffer.
+    /// [`Head::count_parsed`] follows the last one.
+    #[inline(always)]
+    pub(crate) fn push_parsed(&mut self, field: Field) {
+        self.present.insert(field.id);
         if field.id == Name::Other {
-            field.mark = field_name::mark(name);
+            self.others |= 1 << field.mark;
         }
-        self.count_in(field);
+        self.fields.push(field);
+    }
+
+    /// Counts the fields of [`Head::push_parsed`]. `block`: the part of the buffer that has all of
+    /// them in wire form, before an empty line.
+    #[inline]
+    pub(crate) fn count_parsed(&mut self, block: Option<Range<usize>>) {
+        self.live = self.fields.len() as u32;
+        match block {
+            Some(block) => {
+                debug_assert_eq!(block.len(), self.fields.iter().map(Field::wire_bytes).sum());
+                self.fields_bytes = block.len();
+                self.block = span(block.start, block.len() + 2);
+            }
+            None => self.fields_bytes = self.fields.iter().map(Field::wire_bytes).sum(),
+        }
     }
 
     /// Adds a field that has its mark and whose bytes are already in the buffer.
@@ -676,7 +702,22 @@ impl Head {
         }
         self.live += 1;
         self.fields_bytes += field.wire_bytes();
+        self.block = Span::default();
         self.fields.push(field);
+    }
+
+    /// The start line, the fields and the empty line, if the buffer has them in wire form and in
+    /// one piece.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        let Span { at, len } = self.start.line;
+        let is_whole = len > 0 && self.block.len > 0 && at + len == self.block.at;
+        is_whole.then(|| {
+            self.slice(Span {
+                at,
+                len: len + self.block.len,
+            })
+        })
     }
 
     /// Joins a value to that of the last field. The field's line ends at `at`; there another line
@@ -686,6 +727,7 @@ impl Head {
             return;
         };
         debug_assert!(field.line && (field.value.at + field.value.len) as usize + 2 == at);
+        self.block = Span::default();
         let len = self.buf.len() - value;
         self.buf[at - 2..at].copy_from_slice(&separator);
         self.buf.copy_within(value.., at);
@@ -718,6 +760,7 @@ impl Head {
 
     /// Gives every live field of a name the same value, which is already in the buffer.
     pub(crate) fn point_values(&mut self, name: Name, value: Span) {
+        self.block = Span::default();
         for field in self
             .fields
             .iter_mut()
@@ -752,6 +795,7 @@ impl Head {
             ) {
                 0 => self.remove(field_id(at)),
                 len => {
+                    self.block = Span::default();
                     let field = &mut self.fields[at];
                     self.fields_bytes -= field.wire_bytes();
                     field.line &= len == field.value.len as usize;

@@ -137,6 +137,9 @@ struct Entry {
     first: u64,
     last: u64,
     len: usize,
+    /// The bits in which an upper-case letter of `first` and of `last` differs.
+    first_case: u64,
+    last_case: u64,
 }
 
 static ENTRIES: [Entry; ALL.len()] = entries();
@@ -185,6 +188,29 @@ impl Name {
                 || (same && (name.len() <= 16 || found.as_str().as_bytes() == name))
             {
                 return found;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+    }
+
+    /// Finds the entry of a name of at most 16 bytes in any case, and returns its first and last
+    /// eight bytes in lower case. `first` and `last` are those of the name, little-endian; of a
+    /// shorter name they are the whole name, padded with zeros. [`Name::Other`] if the name has no
+    /// entry.
+    #[inline]
+    pub(crate) fn from_any_words(first: u64, last: u64, len: usize) -> (Name, u64, u64) {
+        // Sets the bit by which lower-case letters differ; a hyphen has it. Other bytes may become
+        // a character of an entry; the comparison tells them apart.
+        let lower = CASE & (u64::MAX >> (64 - 8 * len.clamp(1, 8)));
+        let mut slot = hash(first | lower, last | lower, len);
+        loop {
+            let found = TABLE[slot];
+            let entry = &ENTRIES[found as usize];
+            let differs = (first ^ entry.first) & !entry.first_case
+                | (last ^ entry.last) & !entry.last_case
+                | (len ^ entry.len) as u64;
+            if found == Name::Other || differs == 0 {
+                return (found, entry.first, entry.last);
             }
             slot = (slot + 1) % SLOTS;
         }
@@ -248,6 +274,8 @@ const fn entries() -> [Entry; ALL.len()] {
             first: 0,
             last: 0,
             len: 0,
+            first_case: 0,
+            last_case: 0,
         }
     }; ALL.len()];
     let mut at = 0;
@@ -256,14 +284,32 @@ const fn entries() -> [Entry; ALL.len()] {
         let len = text.len();
         assert!(len <= BYTES_MAX);
         let tail = len.saturating_sub(8);
+        let (first, last) = (word(text, 0), word(text, tail));
         entries[at] = Entry {
-            first: word(text, 0),
-            last: word(text, tail),
+            first,
+            last,
             len,
+            first_case: case_bits(first),
+            last_case: case_bits(last),
         };
         at += 1;
     }
     entries
+}
+
+/// The bit in each byte by which a lower-case letter differs from its upper-case form.
+const CASE: u64 = 0x2020_2020_2020_2020;
+
+/// [`CASE`] for the bytes of `word` that are lower-case letters.
+const fn case_bits(word: u64) -> u64 {
+    let (mut bits, mut byte) = (0, 0);
+    while byte < 8 {
+        if ((word >> (8 * byte)) as u8).is_ascii_lowercase() {
+            bits |= 0x20 << (8 * byte);
+        }
+        byte += 1;
+    }
+    bits
 }
 
 /// Up to eight bytes from `at` on, little-endian.
@@ -328,6 +374,32 @@ mod tests {
             Name::Other,
             "only lower case is looked up"
         );
+    }
+
+    /// Each entry of at most 16 bytes, in mixed case, and with each byte replaced by each other one.
+    #[test]
+    fn words_in_any_case_find_what_the_text_finds() {
+        for &name in ALL[1..].iter().filter(|name| name.as_str().len() <= 16) {
+            let text = name.as_str().as_bytes();
+            for place in 0..text.len() {
+                for byte in 0..=255u8 {
+                    let mut changed = text.to_vec();
+                    changed[place] = byte;
+                    let (first, last) = (
+                        word(&changed, 0),
+                        word(&changed, changed.len().saturating_sub(8)),
+                    );
+                    let (found, low_first, low_last) =
+                        Name::from_any_words(first, last, changed.len());
+                    assert_eq!(found, Name::from_any(&changed), "{changed:?}");
+                    if found != Name::Other {
+                        changed.make_ascii_lowercase();
+                        assert_eq!(low_first, word(&changed, 0));
+                        assert_eq!(low_last, word(&changed, changed.len().saturating_sub(8)));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

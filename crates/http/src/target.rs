@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::bytes::is_plain_host;
+
 /// The form of a request target (RFC 9112 §3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -105,6 +107,10 @@ pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
 /// The same check for a `Host` field; when `relaxed`, any port is accepted.
 #[inline]
 pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
+    !is_plain_host(host) && is_odd_bad_host(host, relaxed)
+}
+
+fn is_odd_bad_host(host: &[u8], relaxed: bool) -> bool {
     let is_odd = |byte: &u8| *byte == b':' || NOT_HOST[*byte as usize];
     match host.iter().position(is_odd) {
         None => false,

@@ -35,6 +35,8 @@ pub(super) struct Facts {
     pub chunked: bool,
     chunked_seen: bool,
     pub other_coding: bool,
+    /// There is a `Connection` or an `Upgrade`.
+    pub hop_by_hop: bool,
     pub close: bool,
     pub keep_alive: bool,
     pub upgrade_option: bool,
@@ -76,6 +78,7 @@ impl Facts {
             chunked: false,
             chunked_seen: false,
             other_coding: false,
+            hop_by_hop: false,
             close: false,
             keep_alive: false,
             upgrade_option: false,
@@ -93,20 +96,15 @@ impl Facts {
     #[inline(never)]
     pub fn field(&mut self, buf: &[u8], id: Name, value: Span) -> Result<Keep, ParseError> {
         let text = || &buf[value.at as usize..(value.at + value.len) as usize];
+        if self.part == Part::Trailers {
+            // Of these names, only this one may be in a trailer section.
+            return Ok(if id == Name::Expect {
+                Keep::Yes
+            } else {
+                Keep::No
+            });
+        }
         match id {
-            Name::Connection
-            | Name::ContentLength
-            | Name::Host
-            | Name::KeepAlive
-            | Name::ProxyConnection
-            | Name::Te
-            | Name::Trailer
-            | Name::TransferEncoding
-            | Name::Upgrade
-                if self.part == Part::Trailers =>
-            {
-                return Ok(Keep::No);
-            }
             Name::ContentLength => return self.content_length(text(), value),
             Name::TransferEncoding => self.transfer_encoding(text())?,
             Name::Connection => self.connection(text()),
@@ -186,6 +184,7 @@ impl Facts {
     }
 
     fn connection(&mut self, text: &[u8]) {
+        self.hop_by_hop = true;
         for option in list(text) {
             let known = match option.len() {
                 0 => continue,
@@ -203,6 +202,7 @@ impl Facts {
     }
 
     fn upgrade(&mut self, text: &[u8]) {
+        self.hop_by_hop = true;
         for protocol in list(text).filter(|protocol| !protocol.is_empty()) {
             self.websocket |= protocol.eq_ignore_ascii_case(b"websocket");
             if is_http2(protocol) {

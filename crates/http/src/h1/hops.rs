@@ -6,8 +6,14 @@ use crate::{Head, Name};
 
 /// Removes hop-by-hop information from a head: the connection options of `Connection`, the fields
 /// that `Connection` names, and an upgrade to HTTP/2, whose messages the proxy could not parse.
-#[inline]
+#[inline(always)]
 pub(super) fn keep_end_to_end(head: &mut Head, facts: &Facts) {
+    if facts.hop_by_hop {
+        remove_hop_by_hop(head, facts);
+    }
+}
+
+fn remove_hop_by_hop(head: &mut Head, facts: &Facts) {
     let upgrade = facts.upgrade_option && !facts.upgrade_field;
     if facts.names_fields {
         remove_named(head);

@@ -5,9 +5,12 @@
 
 use super::facts::{Facts, Keep};
 use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
-use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
+use crate::bytes::{
+    PAD, ShortName, TOKEN_LOWER, load_four, lower_name, short_name, skip_text, store_short_name,
+    words,
+};
 use crate::head::{Field, Span, span};
-use crate::{Head, Name, Version};
+use crate::{Head, Method, Name, Version, field_name};
 
 /// Inputs up to this size are copied whole; of longer ones only the head, so that a body after it
 /// is not copied.
@@ -123,7 +126,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Skips the empty lines that may come before a start line.
+    #[inline(always)]
     pub fn empty_lines(&mut self) -> Result<(), Stop> {
+        if matches!(self.byte(self.at), b'\r' | b'\n') {
+            self.skip_empty_lines()
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn skip_empty_lines(&mut self) -> Result<(), Stop> {
         let mut lines = 0;
         while matches!(self.byte(self.at), b'\r' | b'\n') {
             if lines == EMPTY_LINES_MAX {
@@ -133,6 +146,18 @@ impl<'a> Parser<'a> {
             lines += 1;
         }
         Ok(())
+    }
+
+    /// Skips one of the usual methods, if it and one space follow, but not the space.
+    #[inline]
+    pub fn usual_method(&mut self) -> Option<Method> {
+        let (method, len) = match &load_four(&self.head.buf, self.at)? {
+            b"GET " => (Method::Get, 3),
+            b"POST" if self.byte(self.at + 4) == b' ' => (Method::Post, 4),
+            _ => return None,
+        };
+        self.at += len;
+        Some(method)
     }
 
     /// Skips a token and returns it; empty if there is none.
@@ -146,7 +171,18 @@ impl<'a> Parser<'a> {
 
     /// Skips the spaces between two words of a request line, however many there are; the line is
     /// written with one.
+    #[inline(always)]
     pub fn spaces(&mut self, otherwise: ParseError) -> Result<(), Stop> {
+        if let [b' ', b'!'..=255, ..] = self.head.buf[self.at..] {
+            self.at += 1;
+            Ok(())
+        } else {
+            self.odd_spaces(otherwise)
+        }
+    }
+
+    #[cold]
+    fn odd_spaces(&mut self, otherwise: ParseError) -> Result<(), Stop> {
         self.space(otherwise)?;
         while self.byte(self.at) == b' ' {
             self.at += 1;
@@ -236,56 +272,105 @@ impl<'a> Parser<'a> {
     }
 
     fn fields_in(&mut self, buf: &mut [u8], facts: &mut Facts) -> Result<usize, Stop> {
-        let mut at = self.at;
+        let from = self.at;
+        let mut at = from;
+        // Whether all lines are as they will be written.
+        let mut is_plain = true;
         loop {
             if matches!(buf[at], b'\r' | b'\n') {
-                return line_end(buf, at, self.end, self.relaxed, ParseError::BareCr);
+                let next = line_end(buf, at, self.end, self.relaxed, ParseError::BareCr)?;
+                let block = (is_plain && next == at + 2).then_some(from..at);
+                self.head.count_parsed(block);
+                return Ok(next);
             }
-            let (name, valid) = self.field_name(buf, at)?;
-            let (value, next) = match usual_value(buf, at + name) {
-                Some(found) => found,
-                None => self.field_value(buf, at + name + 1)?,
+            let Some((field, next)) = usual_field(buf, at) else {
+                let (kept_line, next) = self.odd_field(buf, at, facts)?;
+                is_plain &= kept_line;
+                at = next;
+                continue;
             };
             if next >= self.end {
                 return Err(Stop::More);
             }
-            if valid {
-                let line = value.at as usize == at + name + 2
-                    && (value.at + value.len) as usize + 2 == next;
-                let (first, last) = words(buf, at, name);
-                let id = Name::from_words(first, last, &buf[at..at + name]);
-                let field = Field {
-                    name: span(at, name),
-                    value,
-                    id,
-                    live: true,
-                    line,
-                    mark: 0,
-                };
-                self.field(buf, field, facts)?;
+            self.push(field)?;
+            if field.id.is_deciding() {
+                is_plain &= self.heed(buf, field, facts)?;
             }
             at = next;
         }
     }
 
-    /// Adds a field to the index, unless its content is already known.
-    fn field(&mut self, buf: &[u8], mut field: Field, facts: &mut Facts) -> Result<(), Stop> {
-        if field.id.is_deciding() {
-            match facts.field(buf, field.id, field.value)? {
-                Keep::Yes => {}
-                Keep::No => return Ok(()),
-                Keep::Only(value) => {
-                    field.line &= value == field.value;
-                    field.value = value;
-                }
-            }
-        }
+    /// Adds a field to the index.
+    #[inline(always)]
+    fn push(&mut self, field: Field) -> Result<(), Stop> {
         if self.head.fields.len() >= self.fields_max {
             return Err(ParseError::TooManyFields.into());
         }
-        let name = field.name.at as usize..(field.name.at + field.name.len) as usize;
-        self.head.push_field(field, &buf[name]);
+        self.head.push_parsed(field);
         Ok(())
+    }
+
+    /// Notes what the last field says about the message, and removes it if that is already known.
+    /// Whether its line will be written unchanged.
+    #[inline(always)]
+    fn heed(&mut self, buf: &[u8], field: Field, facts: &mut Facts) -> Result<bool, Stop> {
+        match facts.field(buf, field.id, field.value)? {
+            Keep::Yes => return Ok(field.line),
+            Keep::No => {
+                self.head.fields.pop();
+            }
+            Keep::Only(value) => {
+                if let Some(last) = self.head.fields.last_mut() {
+                    last.line &= value == last.value;
+                    last.value = value;
+                    return Ok(last.line);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Parses a field line that [`usual_field`] does not take, and adds its field. Whether the line
+    /// will be written unchanged, and the position after it.
+    #[inline(never)]
+    fn odd_field(
+        &mut self,
+        buf: &mut [u8],
+        at: usize,
+        facts: &mut Facts,
+    ) -> Result<(bool, usize), Stop> {
+        let (len, is_token) = self.field_name(buf, at)?;
+        let (value, next) = match usual_value(buf, at + len) {
+            Some(found) => found,
+            None => self.field_value(buf, at + len + 1)?,
+        };
+        if next >= self.end {
+            return Err(Stop::More);
+        }
+        if !is_token {
+            return Ok((false, next));
+        }
+        let line = value.at as usize == at + len + 2 && (value.at + value.len) as usize + 2 == next;
+        let (first, last) = words(buf, at, len);
+        let id = Name::from_words(first, last, &buf[at..at + len]);
+        let mut field = Field {
+            name: span(at, len),
+            value,
+            id,
+            live: true,
+            line,
+            mark: 0,
+        };
+        if id == Name::Other {
+            field.mark = field_name::mark(&buf[at..at + len]);
+        }
+        self.push(field)?;
+        let kept_line = if id.is_deciding() {
+            self.heed(buf, field, facts)?
+        } else {
+            line
+        };
+        Ok((kept_line, next))
     }
 
     /// Skips a field name up to its colon and lower-cases it. Returns its length and whether it is
@@ -382,17 +467,51 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value after the colon of a field line of the usual layout: one space, text, CRLF, then
-/// another line. None for every other layout.
-#[inline]
-fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
-    let from = colon + 2;
-    if buf[colon + 1] != b' ' || buf[from] <= b' ' {
+/// A field line of the usual layout whose name is in the table, and the position after it. None for
+/// every other line.
+#[inline(always)]
+fn usual_field(buf: &mut [u8], at: usize) -> Option<(Field, usize)> {
+    let name = short_name(buf, at)?;
+    let (id, first, last) = Name::from_any_words(name.first, name.last, name.len);
+    if id == Name::Other {
         return None;
     }
+    let (value, next) = usual_value(buf, at + name.len)?;
+    store_short_name(
+        buf,
+        at,
+        ShortName {
+            first,
+            last,
+            ..name
+        },
+    );
+    let field = Field {
+        name: span(at, name.len),
+        value,
+        id,
+        live: true,
+        line: true,
+        mark: 0,
+    };
+    Some((field, next))
+}
+
+/// The value after the colon of a field line of the usual layout: one space, text, CRLF, then
+/// another line. None for every other layout.
+#[inline(always)]
+fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
+    let from = colon + 2;
+    match load_four(buf, colon)? {
+        [_, b' ', first, _] if first != b' ' => {}
+        _ => return None,
+    }
     let to = skip_text(buf, from);
-    match buf.get(to - 1..to + 3)? {
-        [b'!'..=255, b'\r', b'\n', b'!'..=255 | b'\r'] => Some((span(from, to - from), to + 2)),
+    // The value is not empty and does not end with a space; the next line does not continue it.
+    match load_four(buf, to - 1)? {
+        [last, b'\r', b'\n', next] if last != b' ' && next != b' ' && next != b'\t' => {
+            Some((span(from, to - from), to + 2))
+        }
         _ => None,
     }
 }

@@ -53,7 +53,10 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
 /// only a relaxed parser accepts, and only for GET.
 fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     let from = parser.at;
-    let method = Method::from_bytes(parser.token());
+    let method = match parser.usual_method() {
+        Some(method) => method,
+        None => Method::from_bytes(parser.token()),
+    };
     let method_len = parser.at - from;
     if method_len == 0 {
         return Err(parser.bad(from, ParseError::BadMethod));

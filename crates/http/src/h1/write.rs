@@ -22,7 +22,15 @@ impl Connection {
 }
 
 /// Appends the request line, all live fields, the connection option and the empty line to `out`.
+#[inline]
 pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
+    match head.whole().filter(|_| connection.is_none()) {
+        Some(whole) => out.extend_from_slice(whole),
+        None => write_request_parts(head, connection, out),
+    }
+}
+
+fn write_request_parts(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         for part in [
             head.method_bytes(),
@@ -40,7 +48,15 @@ pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<
 }
 
 /// Appends the status line, all live fields, the connection option and the empty line to `out`.
+#[inline]
 pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
+    match head.whole().filter(|_| connection.is_none()) {
+        Some(whole) => out.extend_from_slice(whole),
+        None => write_response_parts(head, connection, out),
+    }
+}
+
+fn write_response_parts(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         let mut digits = [0; STATUS_DIGITS_MAX];
         for part in [
