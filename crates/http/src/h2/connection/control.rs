@@ -6,7 +6,7 @@ use crate::h2::limits::WINDOW_MAX;
 use crate::h2::{Code, Error, Event, StreamId};
 
 /// A credit below this size is not worth a frame, unless something else is sent.
-const SMALL_CREDIT_BYTES: u32 = 1024;
+pub(super) const SMALL_CREDIT_BYTES: u32 = 1024;
 
 const WINDOW_TOO_LARGE: Error = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
 

@@ -1,5 +1,6 @@
 //! Received payload and its flow control (RFC 9113 §5.2, §6.1, §6.9).
 
+use super::control::SMALL_CREDIT_BYTES;
 use super::read::{Data, Reading, Step};
 use super::{Connection, Role};
 use crate::h2::frame::{self, FRAME_HEAD_BYTES, FrameHead, WINDOW_DEFAULT, flag};
@@ -40,10 +41,14 @@ impl Connection {
         }
     }
 
-    /// Credits the connection for bytes whose stream is gone.
+    /// Credits the connection. Payload that nobody consumes stays out of its window: the credit is
+    /// sent for half of the rest, so that other streams continue. A credit that the peer would take
+    /// for an attack is sent only if nothing else is left.
     fn credit_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.due = self.due.saturating_add(bytes);
-        if self.due >= self.limits.connection_window_bytes / 2 {
+        let left = u32::try_from(self.recv_window).unwrap_or(0);
+        let usable = left.saturating_add(self.due);
+        if self.due > 0 && self.due >= left.max(SMALL_CREDIT_BYTES.min(usable)) {
             let due = std::mem::take(&mut self.due);
             self.recv_window = self.recv_window.saturating_add_unsigned(due);
             frame::window_update(StreamId::CONNECTION, due, out);

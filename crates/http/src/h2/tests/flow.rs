@@ -215,6 +215,42 @@ fn credits_are_coalesced() {
     assert!(out.is_empty());
 }
 
+/// What one stream's recipient does not take stays out of the connection's window. The others go on
+/// in the rest of it, however small that is.
+#[test]
+fn a_stream_that_is_not_consumed_does_not_stop_the_others() {
+    let limits = Limits {
+        stream_window_bytes: 80_000,
+        connection_window_bytes: 100_000,
+        ..limits()
+    };
+    let mut server = Connection::server(limits, &mut Vec::new());
+    assert_fine(&feed(&mut server, &[&Wire::client().post(1).post(3).0]));
+    let (chunk, mut out) = ([0; 10_000], Vec::new());
+    let send = |server: &mut Connection, stream: u32, out: &mut Vec<u8>| {
+        let wire = Wire::default().data(stream, 0, &chunk);
+        let read = server.read(&wire.0, 0, &mut Head::default(), out);
+        assert!(matches!(read, Ok((_, Event::Data { .. }))), "{read:?}");
+    };
+    for _ in 0..7 {
+        send(&mut server, 1, &mut out);
+    }
+    let credits = |out: &[u8]| -> usize {
+        let all = answers(out);
+        let ours = all.iter().filter_map(|told| told.strip_prefix("credit 0 "));
+        ours.map(|bytes| bytes.parse::<usize>().expect("a number"))
+            .sum()
+    };
+    for nth in 0..30 {
+        let window = 30_000 + credits(&out) - nth * chunk.len();
+        assert!(window >= chunk.len(), "{nth}: the window is {window}");
+        send(&mut server, 3, &mut out);
+        server.consumed(StreamId(3), chunk.len(), &mut out);
+    }
+    // One credit for half of what is left.
+    assert!(answers(&out).len() < 40, "{:?}", answers(&out));
+}
+
 /// A body that is consumed as it comes gets a window that grows; one that is not keeps its window.
 #[test]
 fn windows_grow_for_bodies_that_are_consumed() {
