@@ -69,7 +69,7 @@ pub(crate) struct RuleId {
     pub place: usize,
 }
 
-/// A connection of this worker.
+/// The slot of a connection or of an exchange in the table of [`crate::link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LinkId {
     pub slot: u32,
@@ -85,6 +85,57 @@ impl net::slots::Key for LinkId {
     }
     fn generation(self) -> u32 {
         self.generation
+    }
+}
+
+/// A connection of this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConnId(LinkId);
+
+impl ConnId {
+    /// The connection in this slot, which holds one.
+    #[inline]
+    pub fn of(link: LinkId) -> ConnId {
+        ConnId(link)
+    }
+
+    /// The exchange of a connection that serves one at a time.
+    #[inline]
+    pub fn only_exchange(self) -> ExchangeId {
+        ExchangeId(self.0)
+    }
+}
+
+/// A request and its response on a connection, or the two directions of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ExchangeId(LinkId);
+
+impl ExchangeId {
+    /// The exchange in this slot, which holds one.
+    #[inline]
+    pub fn of(link: LinkId) -> ExchangeId {
+        ExchangeId(link)
+    }
+
+    /// The connection that the exchange has for itself, as [`crate::link::Links::own_connection`]
+    /// knows.
+    #[inline]
+    pub fn own_connection(self) -> ConnId {
+        ConnId(self.0)
+    }
+}
+
+impl From<ConnId> for LinkId {
+    #[inline]
+    fn from(conn: ConnId) -> LinkId {
+        conn.0
+    }
+}
+
+impl From<ExchangeId> for LinkId {
+    #[inline]
+    fn from(exchange: ExchangeId) -> LinkId {
+        exchange.0
     }
 }
 

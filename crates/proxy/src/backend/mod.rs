@@ -8,7 +8,7 @@ use http::Head;
 use sample::Session;
 
 use crate::evaluation::Ambient;
-use crate::ids::{LinkId, ProxyId, ServerId};
+use crate::ids::{ConnId, ProxyId, ServerId};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BalancingWeights, ServerTables, Shared};
 use crate::stream::Stream;
@@ -39,7 +39,7 @@ struct Backend {
     /// By server.
     idle: Vec<Pool>,
     /// By server: connections that take streams of many clients.
-    shared: Vec<Vec<LinkId>>,
+    shared: Vec<Vec<ConnId>>,
 }
 
 /// The inputs of a choice: the configuration, the servers and the worker.

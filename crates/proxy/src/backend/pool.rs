@@ -11,7 +11,7 @@ use net::Labels;
 
 use super::Backends;
 use crate::evaluation::Ambient;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ExchangeId, ServerId};
 use crate::link::Links;
 use crate::shared::{Count, IdleConnRequest};
 
@@ -22,7 +22,7 @@ const PROVEN_RESPONSES: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub server: ServerId,
-    pub client: LinkId,
+    pub client: ExchangeId,
     /// Whether it is the client's first request.
     pub is_first: bool,
     pub reuse: HttpReuse,
@@ -42,7 +42,7 @@ const IDLE_MIN: u32 = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     /// Those that serve one request at a time; the last one in is the first one out.
-    links: Vec<LinkId>,
+    links: Vec<ConnId>,
     /// The number of idle ones among those that take streams of many clients.
     shared: u32,
     need: Need,
@@ -102,7 +102,7 @@ impl Backends {
         ambient: &Ambient,
         links: &mut Links,
         wanted: &Wanted<'_>,
-    ) -> Option<LinkId> {
+    ) -> Option<ConnId> {
         if let Some(link) = take_kept(links, wanted) {
             return Some(link);
         }
@@ -112,7 +112,7 @@ impl Backends {
         let proven_only = proven_only(wanted.reuse, wanted.is_first)?;
         let backend = &self.0[wanted.server.backend.place()];
         let shared = &backend.shared[wanted.server.place()];
-        let is_open = |link: &&LinkId| {
+        let is_open = |link: &&ConnId| {
             let fits = links.server(**link).is_some_and(|server| {
                 (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
             });
@@ -128,7 +128,7 @@ impl Backends {
     }
 
     /// Finds an idle connection that another worker may have.
-    pub fn find_idle(&self, links: &Links, wish: &IdleConnRequest) -> Option<LinkId> {
+    pub fn find_idle(&self, links: &Links, wish: &IdleConnRequest) -> Option<ConnId> {
         self.find(links, wish.server, wish.proven_only, &wish.name)
     }
 
@@ -140,9 +140,9 @@ impl Backends {
         server: ServerId,
         proven_only: bool,
         name: &[u8],
-    ) -> Option<LinkId> {
+    ) -> Option<ConnId> {
         let idle = &self.0[server.backend.place()].idle[server.place()].links;
-        let fits = |link: &&LinkId| {
+        let fits = |link: &&ConnId| {
             links.server(**link).is_some_and(|server| {
                 (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *name
             })
@@ -157,7 +157,7 @@ impl Backends {
         &mut self,
         ambient: &Ambient,
         links: &mut Links,
-        link: LinkId,
+        link: ConnId,
         keep: &Keep,
     ) -> bool {
         let Some(server) = links.server_mut(link) else {
@@ -191,7 +191,7 @@ impl Backends {
     }
 
     /// Takes a connection out of its pool, if it is in one.
-    pub fn leave_pool(&mut self, ambient: &Ambient, links: &mut Links, link: LinkId) {
+    pub fn leave_pool(&mut self, ambient: &Ambient, links: &mut Links, link: ConnId) {
         let Some(server) = links.server_mut(link) else {
             return;
         };
@@ -218,7 +218,7 @@ impl Backends {
     }
 
     /// Adds a connection to those that take streams of many clients.
-    pub fn share(&mut self, links: &mut Links, link: LinkId) {
+    pub fn share(&mut self, links: &mut Links, link: ConnId) {
         if let Some(server) = links.server_mut(link) {
             let id = server.server;
             let shared = &mut self.0[id.backend.place()].shared[id.place()];
@@ -228,7 +228,7 @@ impl Backends {
     }
 
     /// Removes a connection that takes no new streams.
-    pub fn unshare(&mut self, links: &mut Links, link: LinkId) {
+    pub fn unshare(&mut self, links: &mut Links, link: ConnId) {
         let Some(server) = links.server_mut(link) else {
             return;
         };
@@ -246,12 +246,12 @@ impl Backends {
     }
 
     /// An idle connection of any server: the one that has been longest in its pool.
-    pub fn any_idle(&mut self, links: &Links) -> Option<LinkId> {
+    pub fn any_idle(&mut self, links: &Links) -> Option<ConnId> {
         let pools = self.0.iter().flat_map(|backend| &backend.idle);
         let idle = pools
             .into_iter()
             .find_map(|pool| pool.links.first().copied());
-        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.is_free());
+        let is_free = |link: &&ConnId| links.get(**link).is_some_and(|link| link.is_free());
         idle.or_else(|| {
             let shared = self.0.iter().flat_map(|backend| &backend.shared);
             shared.into_iter().flatten().find(is_free).copied()
@@ -259,16 +259,16 @@ impl Backends {
     }
 
     /// An idle connection of a server: the one that has been longest in its pool.
-    pub fn idle_of(&self, links: &Links, server: ServerId) -> Option<LinkId> {
+    pub fn idle_of(&self, links: &Links, server: ServerId) -> Option<ConnId> {
         let backend = &self.0[server.backend.place()];
         let idle = backend.idle[server.place()].links.first();
-        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.is_free());
+        let is_free = |link: &&ConnId| links.get(**link).is_some_and(|link| link.is_free());
         idle.or_else(|| backend.shared[server.place()].iter().find(is_free))
             .copied()
     }
 
     /// Whether a connection is at its recorded place.
-    pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
+    pub fn is_pooled(&self, server: ServerId, place: u32, link: ConnId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];
         idle.links.get(place as usize) == Some(&link)
     }
@@ -286,8 +286,8 @@ pub(crate) fn proven_only(reuse: HttpReuse, is_first: bool) -> Option<bool> {
 }
 
 /// A connection that this client keeps for itself.
-fn take_kept(links: &mut Links, wanted: &Wanted<'_>) -> Option<LinkId> {
-    let fits = |link: &LinkId| {
+fn take_kept(links: &mut Links, wanted: &Wanted<'_>) -> Option<ConnId> {
+    let fits = |link: &ConnId| {
         links.server(*link).is_some_and(|kept| {
             kept.server == wanted.server
                 && *kept.header == *wanted.header

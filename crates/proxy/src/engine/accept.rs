@@ -6,7 +6,7 @@ use net::{Accepted, Driver, ListenerId, SockId, proxy_protocol};
 use sample::{ConnError, LogOrigin, Session};
 
 use super::Turn;
-use crate::ids::{BindId, LinkId};
+use crate::ids::{BindId, ConnId};
 use crate::link::{Client, Linger, Stage};
 use crate::rules::Verdict;
 use crate::runtime_config::deadline;
@@ -186,7 +186,7 @@ impl<D: Driver> Turn<'_, D> {
         let link = core
             .links
             .add_client(sock, client, is_http, &mut core.timers);
-        self.state.at_work.link = Some(link);
+        self.state.at_work.link = Some(link.into());
         core.clients += 1;
         self.count_connection(bind);
         let proxy = self.cx.runtime_config.proxy(frontend);
@@ -222,14 +222,14 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.core.count(Count::Bind(bind));
     }
 
-    pub(super) fn set_stage(&mut self, link: LinkId, stage: Stage) {
+    pub(super) fn set_stage(&mut self, link: ConnId, stage: Stage) {
         if let Some(client) = self.cx.core.links.client_mut(link) {
             client.stage = stage;
         }
     }
 
     /// The client's address is known: runs the session rules; then the first stream may begin.
-    pub(super) fn begin_session(&mut self, link: LinkId) {
+    pub(super) fn begin_session(&mut self, link: ConnId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return;
@@ -262,7 +262,7 @@ impl<D: Driver> Turn<'_, D> {
             let at_ms = deadline(now, timeouts.http_request);
             return self.cx.set_link_deadline(link, at_ms);
         }
-        let id = self.begin_stream(link);
+        let id = self.begin_stream(link.only_exchange());
         self.with_stream(id, |cx, stream| {
             cx.expect_client(stream, timeouts.client);
             stream.phase = Phase::FrontendContent(Inspection::default());
@@ -272,7 +272,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Reads the PROXY protocol header. Returns how many bytes were used.
-    pub(super) fn read_proxy_header(&mut self, link: LinkId, bytes: &[u8]) -> usize {
+    pub(super) fn read_proxy_header(&mut self, link: ConnId, bytes: &[u8]) -> usize {
         match proxy_protocol::parse(bytes) {
             Ok(None) => 0,
             Ok(Some((used, header))) => {
@@ -314,12 +314,12 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Closes a client that failed before its session began, and logs it.
-    pub(super) fn fail_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
+    pub(super) fn fail_session(&mut self, link: ConnId, why: ConnError, silent: bool) {
         self.log_failed_session(link, why, silent);
         self.cx.close_client(link);
     }
 
-    pub(super) fn log_failed_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
+    pub(super) fn log_failed_session(&mut self, link: ConnId, why: ConnError, silent: bool) {
         self.handshake_abandoned(link);
         let client = self.cx.core.links.client(link);
         let Some(frontend) = client.map(Client::frontend) else {

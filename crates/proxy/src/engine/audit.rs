@@ -2,7 +2,7 @@
 //! check them after every event.
 
 use super::Engine;
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Client, Link, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
@@ -24,10 +24,12 @@ impl Engine {
             match &link.role {
                 Role::Client(client) => {
                     clients += 1;
-                    self.audit_client(id, link, client)?;
+                    self.audit_client(ConnId::of(id), link, client)?;
                 }
-                Role::Server(server) => self.audit_server(id, link, server)?,
-                Role::Stream(connection) => self.audit_stream_link(id, link, *connection)?,
+                Role::Server(server) => self.audit_server(ConnId::of(id), link, server)?,
+                Role::Stream(connection) => {
+                    self.audit_exchange(ExchangeId::of(id), link, *connection)?
+                }
             }
         }
         require(clients == core.clients, || {
@@ -38,10 +40,10 @@ impl Engine {
             .try_for_each(|stream| self.audit_stream(stream))
     }
 
-    fn audit_client(&self, id: LinkId, link: &Link, client: &Client) -> Result<(), String> {
+    fn audit_client(&self, id: ConnId, link: &Link, client: &Client) -> Result<(), String> {
         let is_tied = link.stream().is_none_or(|stream| {
             let stream = self.streams.get(stream);
-            stream.is_some_and(|stream| stream.client == Some(id))
+            stream.is_some_and(|stream| stream.client == Some(id.only_exchange()))
         });
         require(is_tied, || format!("{id:?} is not its stream's: {link:?}"))?;
         let is_kept = client.kept.iter().all(|kept| {
@@ -53,7 +55,7 @@ impl Engine {
         })
     }
 
-    fn audit_server(&self, id: LinkId, link: &Link, server: &Server) -> Result<(), String> {
+    fn audit_server(&self, id: ConnId, link: &Link, server: &Server) -> Result<(), String> {
         let pooled = server
             .pool_place
             .map(|place| self.core.backends.is_pooled(server.server, place, id));
@@ -63,7 +65,7 @@ impl Engine {
         });
         let tied = link.stream().map(|stream| {
             let stream = self.streams.get(stream);
-            stream.is_some_and(|stream| stream.server.link() == Some(id))
+            stream.is_some_and(|stream| stream.server.link() == Some(id.only_exchange()))
         });
         let is_connection = self.core.links.multiplexes(id);
         let shared = is_connection.then(|| server.shared_place.is_some() || !link.is_free());
@@ -74,7 +76,12 @@ impl Engine {
         )
     }
 
-    fn audit_stream_link(&self, id: LinkId, link: &Link, connection: LinkId) -> Result<(), String> {
+    fn audit_exchange(
+        &self,
+        id: ExchangeId,
+        link: &Link,
+        connection: ConnId,
+    ) -> Result<(), String> {
         let is_child = self
             .core
             .links
@@ -95,7 +102,7 @@ impl Engine {
     }
 
     fn audit_stream(&self, stream: &Stream) -> Result<(), String> {
-        let knows = |link: LinkId| {
+        let knows = |link: ExchangeId| {
             let link = self.core.links.get(link);
             link.is_some_and(|link| link.stream() == Some(stream.id))
         };

@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use net::Driver;
 
 use super::{AtWork, Engine, Turn};
-use crate::ids::{LinkId, StreamId};
-use crate::link::{Role, Stage};
+use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
+use crate::link::{Named, Role, Stage};
 use crate::phases::{Cause, Cx};
 use crate::stream::{Phase, Stream};
 
@@ -48,21 +48,23 @@ impl Engine {
             let _ = self.end_stream(driver, stream, |_, stream| stream.log.written = true);
         }
         let _ = self.end_stream(driver, stream, |cx, stream| cx.abandon(stream));
-        let is_closing = |link: &LinkId| {
+        let is_closing = |link: &ExchangeId| {
             let client = self.core.links.client(*link);
             client.is_some_and(|client| client.stage == Stage::Closing)
         };
         let client = client.filter(|client| !is_closing(client));
-        for link in [client, link].into_iter().flatten() {
+        for link in [client.map(LinkId::from), link].into_iter().flatten() {
             let _ = run(|| self.turn(driver).close_link(link));
         }
         if let Some(link) = link.filter(|_| is_dead) {
             let _ = run(|| {
                 let mut turn = self.turn(driver);
-                if turn.cx.core.links.client(link).is_some() {
-                    turn.cx.forget_client(link)
-                } else {
-                    turn.cx.forget_server(link)
+                match turn.cx.core.links.name(link) {
+                    Some(Named::Conn(conn)) if turn.cx.core.links.is_client(conn) => {
+                        turn.cx.forget_client(conn);
+                    }
+                    Some(Named::Conn(conn)) => turn.cx.forget_server(conn),
+                    Some(Named::Exchange(_)) | None => {}
                 }
             });
         }
@@ -91,8 +93,16 @@ impl Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Closes a connection, except a server's connection that another stream uses.
+    /// Ends a connection or an exchange, except a server's connection that another stream uses.
     fn close_link(&mut self, link: LinkId) {
+        match self.cx.core.links.name(link) {
+            Some(Named::Conn(conn)) => self.close_conn(conn),
+            Some(Named::Exchange(exchange)) => self.cx.end_exchange(exchange),
+            None => {}
+        }
+    }
+
+    fn close_conn(&mut self, link: ConnId) {
         let links = &self.cx.core.links;
         if links.multiplexes(link) {
             if links.is_client(link) {
@@ -106,63 +116,47 @@ impl<D: Driver> Turn<'_, D> {
         };
         match &entry.role {
             Role::Client(_) => {
-                self.cx.core.links.set_stream(link, None);
+                self.cx.core.links.set_stream(link.only_exchange(), None);
                 self.cx.close_client(link);
             }
             // It may be in the middle of its end; then only its timer would close it.
             Role::Server(server) if server.pool_place.is_some() => self.cx.close_server(link),
-            Role::Stream(_) => self.cx.end_exchange(link),
             Role::Server(_) => {
                 let stream = entry.stream();
                 if stream.is_none_or(|id| self.streams.get(id).is_none()) {
                     self.cx.close_server(link);
                 }
             }
+            Role::Stream(_) => {}
         }
     }
 
-    /// Closes the connection in a slot if its stream does not refer to it, or if it is a server's
+    /// Ends what is in a slot if its stream does not refer to it, or if it is a server's connection
     /// without a stream.
     fn close_untied(&mut self, slot: u32) {
-        let Some(link) = self.cx.core.links.at(slot) else {
-            return;
-        };
+        let links = &self.cx.core.links;
+        match links.at(slot).and_then(|link| links.name(link)) {
+            Some(Named::Conn(conn)) => self.close_untied_conn(conn),
+            Some(Named::Exchange(exchange)) => self.end_untied_exchange(exchange),
+            None => {}
+        }
+    }
+
+    fn close_untied_conn(&mut self, link: ConnId) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         let stream = entry.stream();
         let stream = stream.map(|id| self.streams.get(id));
+        let exchange = link.only_exchange();
         match &entry.role {
             Role::Client(_) => {
                 let is_lost = |stream: Option<&Stream>| {
-                    stream.is_none_or(|stream| stream.client != Some(link))
+                    stream.is_none_or(|stream| stream.client != Some(exchange))
                 };
                 if stream.is_some_and(is_lost) {
-                    self.cx.core.links.set_stream(link, None);
+                    self.cx.core.links.set_stream(exchange, None);
                     self.cx.close_client(link);
-                }
-            }
-            Role::Stream(connection) => {
-                let connection = *connection;
-                let drains = entry.discards_rest();
-                let tied = stream.flatten().filter(|stream| {
-                    stream.client == Some(link) || stream.server.link() == Some(link)
-                });
-                let tied = tied.map(|stream| (stream.id, stream.client == Some(link)));
-                let is_orphan = self.cx.core.links.get(connection).is_none();
-                match tied {
-                    None if drains && !is_orphan => {}
-                    None => self.cx.end_exchange(link),
-                    Some((id, is_client)) if is_orphan => {
-                        self.with_stream(id, |cx, stream| {
-                            if is_client {
-                                cx.client_lost(stream)
-                            } else {
-                                cx.server_lost(stream, net::Close::Reset, true)
-                            }
-                        });
-                    }
-                    Some(_) => {}
                 }
             }
             // It has no streams and is in no pool or list, so it was about to be closed.
@@ -175,16 +169,47 @@ impl<D: Driver> Turn<'_, D> {
             Role::Server(server) => {
                 let is_tied = stream
                     .flatten()
-                    .is_some_and(|stream| stream.server.link() == Some(link));
-                let keeper = server.keeper;
+                    .is_some_and(|stream| stream.server.link() == Some(exchange));
                 let is_pooled = server.pool_place.is_some();
-                let is_kept = keeper
+                let is_kept = server
+                    .keeper
                     .and_then(|keeper| self.cx.core.links.client(keeper))
                     .is_some_and(|client| client.kept.contains(&link));
                 if !is_tied && !is_pooled && !is_kept {
                     self.cx.close_server(link);
                 }
             }
+            Role::Stream(_) => {}
+        }
+    }
+
+    fn end_untied_exchange(&mut self, exchange: ExchangeId) {
+        let links = &self.cx.core.links;
+        let Some(entry) = links.get(exchange) else {
+            return;
+        };
+        let drains = entry.discards_rest();
+        let stream = entry.stream().and_then(|id| self.streams.get(id));
+        let tied = stream.and_then(|stream| {
+            let is_client = stream.client == Some(exchange);
+            let is_tied = is_client || stream.server.link() == Some(exchange);
+            is_tied.then_some((stream.id, is_client))
+        });
+        let connection = links.connection_of(exchange);
+        let is_orphan = connection.is_none_or(|connection| links.get(connection).is_none());
+        match tied {
+            None if drains && !is_orphan => {}
+            None => self.cx.end_exchange(exchange),
+            Some((id, is_client)) if is_orphan => {
+                self.with_stream(id, |cx, stream| {
+                    if is_client {
+                        cx.client_lost(stream)
+                    } else {
+                        cx.server_lost(stream, net::Close::Reset, true)
+                    }
+                });
+            }
+            Some(_) => {}
         }
     }
 }

@@ -5,14 +5,14 @@ use net::Driver;
 use sample::ConnError;
 
 use super::Turn;
-use crate::ids::LinkId;
-use crate::link::{Role, Stage};
+use crate::ids::{ConnId, LinkId};
+use crate::link::{Named, Role, Stage};
 use crate::phases::Cause;
 use crate::stream::Phase;
 
 impl<D: Driver> Turn<'_, D> {
     /// A client has ended its side, and its bytes were used as far as possible.
-    pub(super) fn client_eof(&mut self, link: LinkId) {
+    pub(super) fn client_eof(&mut self, link: ConnId) {
         if self.cx.core.links.multiplexes(link) {
             return self.requests_ended(link);
         }
@@ -58,7 +58,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A client left or timed out before its first byte: logs it as HAProxy does.
-    fn silent_client(&mut self, link: LinkId, who: u8) {
+    fn silent_client(&mut self, link: ConnId, who: u8) {
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
@@ -68,7 +68,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         let silent = options.dontlognull;
         let accepted = client.session.accepted;
-        let id = self.begin_stream(link);
+        let id = self.begin_stream(link.only_exchange());
         self.with_stream(id, |cx, stream| {
             stream.log.written = silent;
             stream.txn.timing.request_start = Some(accepted);
@@ -83,14 +83,14 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The rest of a request's head will not come.
-    fn unfinished_request(&mut self, link: LinkId, cause: Cause) {
+    fn unfinished_request(&mut self, link: ConnId, cause: Cause) {
         let bytes = self
             .cx
             .core
             .links
             .get(link)
             .map_or(0, |link| link.input.len());
-        let id = self.begin_stream(link);
+        let id = self.begin_stream(link.only_exchange());
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_in = bytes as u64;
             cx.fail(stream, cause);
@@ -98,7 +98,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A client's connection is closed.
-    pub(super) fn client_closed(&mut self, link: LinkId) {
+    pub(super) fn client_closed(&mut self, link: ConnId) {
         if self.cx.core.links.multiplexes(link) {
             self.lose_exchanges(link);
             return self.cx.forget_client(link);
@@ -126,7 +126,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A server has ended its side, and its bytes were used as far as possible.
-    pub(super) fn server_eof(&mut self, link: LinkId) {
+    pub(super) fn server_eof(&mut self, link: ConnId) {
         if self.cx.core.links.multiplexes(link) {
             return self.server_connection_ended(link);
         }
@@ -159,6 +159,18 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The deadline of a connection has passed; its state says what the deadline was for.
     pub(super) fn link_timeout(&mut self, link: LinkId) {
+        match self.cx.core.links.name(link) {
+            Some(Named::Conn(conn)) => self.conn_timeout(conn),
+            // The rest of its request did not come in time. If a stream uses it, it has been used
+            // meanwhile.
+            Some(Named::Exchange(exchange)) if self.cx.core.links.stream(exchange).is_none() => {
+                self.cx.end_exchange(exchange);
+            }
+            Some(Named::Exchange(_)) | None => {}
+        }
+    }
+
+    fn conn_timeout(&mut self, link: ConnId) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
@@ -174,7 +186,6 @@ impl<D: Driver> Turn<'_, D> {
                 self.idle_timeout(link);
                 return;
             }
-            Role::Stream(_) if is_free => return self.cx.end_exchange(link),
             Role::Stream(_) => return,
         };
         let (stage, streams) = (client.stage, client.streams);

@@ -3,7 +3,7 @@
 use net::{Close, Driver};
 
 use super::Turn;
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 use crate::link::{IdleDue, Linger, Reset};
 use crate::runtime_config::deadline;
 use crate::shared::FrontCount;
@@ -15,7 +15,7 @@ impl<D: Driver> Turn<'_, D> {
     // ---- room
 
     /// An exchange may send again, unless it waits for its turn.
-    pub(super) fn exchange_writable(&mut self, exchange: LinkId) {
+    pub(super) fn exchange_writable(&mut self, exchange: ExchangeId) {
         if let Some(stream) = self.cx.core.links.wake(exchange) {
             self.with_stream(stream, |cx, stream| cx.moved_on(stream, exchange, false));
         }
@@ -23,7 +23,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The peer's settings have come: exchanges that wait for them, or for the windows that they
     /// change, continue.
-    pub(super) fn peer_settled(&mut self, link: LinkId) {
+    pub(super) fn peer_settled(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.exchanges(link) {
             if let Some(stream) = self.cx.core.links.settled(exchange) {
                 self.with_stream(stream, |cx, stream| cx.server_connected(stream));
@@ -36,7 +36,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The driver has sent bytes of a connection. This is progress for all exchanges that wait for
     /// it. `blocked`: some bytes still wait.
-    pub(super) fn exchanges_moved_on(&mut self, link: LinkId, blocked: bool) {
+    pub(super) fn exchanges_moved_on(&mut self, link: ConnId, blocked: bool) {
         for exchange in self.cx.core.links.waiting_exchanges(link) {
             if let Some(stream) = self.cx.core.links.stream(exchange) {
                 // An exchange that waits for its turn still waits.
@@ -46,12 +46,12 @@ impl<D: Driver> Turn<'_, D> {
         }
         if !blocked && self.cx.core.links.multiplexes(link) {
             self.cx.core.links.list_turns(link);
-            self.cx.core.work.links.push_back(link);
+            self.cx.core.work.links.push_back(link.into());
         }
     }
 
     /// Wakes the next waiting exchanges of a connection; the others follow in the next round.
-    pub(super) fn take_turns(&mut self, link: LinkId) {
+    pub(super) fn take_turns(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.next_turns(link, TURNS_A_ROUND_MAX) {
             self.exchange_writable(exchange);
         }
@@ -61,7 +61,7 @@ impl<D: Driver> Turn<'_, D> {
     // ---- events
 
     /// A peer has ended an exchange before its messages were complete.
-    pub(super) fn exchange_reset(&mut self, exchange: LinkId, why: Reset) {
+    pub(super) fn exchange_reset(&mut self, exchange: ExchangeId, why: Reset) {
         let links = &self.cx.core.links;
         let Some(id) = links.stream(exchange) else {
             return;
@@ -84,7 +84,7 @@ impl<D: Driver> Turn<'_, D> {
     /// A peer has glitches: they are counted for the client, or told to the streams of the server's
     /// connection.
     #[cold]
-    pub(super) fn peer_has_glitches(&mut self, link: LinkId, count: u32) {
+    pub(super) fn peer_has_glitches(&mut self, link: ConnId, count: u32) {
         if self.cx.core.links.is_client(link) {
             return self.cx.tell_glitches(link, count);
         }
@@ -98,7 +98,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client's request is invalid; the mux has answered or reset it.
     #[cold]
-    pub(super) fn request_refused(&mut self, link: LinkId) {
+    pub(super) fn request_refused(&mut self, link: ConnId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
@@ -113,7 +113,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client without exchanges is alive: restarts its inactivity timeout where no timeout for
     /// requests is set.
-    pub(super) fn client_is_alive(&mut self, link: LinkId) {
+    pub(super) fn client_is_alive(&mut self, link: ConnId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client(link) else {
             return;
@@ -127,7 +127,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The peer begins or accepts no further exchanges.
-    pub(super) fn peer_is_ending(&mut self, link: LinkId) {
+    pub(super) fn peer_is_ending(&mut self, link: ConnId) {
         let core = &mut *self.cx.core;
         core.backends.unshare(&mut core.links, link);
         if core.links.get(link).is_some_and(|entry| entry.is_free()) {
@@ -138,7 +138,7 @@ impl<D: Driver> Turn<'_, D> {
     // ---- ends
 
     /// A client is gone: ends all its exchanges.
-    pub(super) fn lose_exchanges(&mut self, link: LinkId) {
+    pub(super) fn lose_exchanges(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.exchanges(link) {
             match self.cx.core.links.stream(exchange) {
                 Some(stream) => self.with_stream(stream, |cx, stream| cx.client_lost(stream)),
@@ -148,7 +148,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The peer violated the protocol; the connection ends, and the mux has notified the peer.
-    pub(super) fn connection_failed(&mut self, link: LinkId) {
+    pub(super) fn connection_failed(&mut self, link: ConnId) {
         if self.cx.core.links.is_client(link) {
             self.lose_exchanges(link);
             self.cx.finish_client(link, Linger::Briefly);
@@ -158,7 +158,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A client of several exchanges has ended its side: its incomplete requests fail.
-    pub(super) fn requests_ended(&mut self, link: LinkId) {
+    pub(super) fn requests_ended(&mut self, link: ConnId) {
         self.cx.core.links.stop_exchanges(link);
         for exchange in self.cx.core.links.exchanges(link) {
             let links = &mut self.cx.core.links;
@@ -184,7 +184,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A server's connection of many exchanges has ended. Those whose response was completely
     /// received continue with its waiting bytes; the connection is forgotten with the last of them.
-    pub(super) fn server_connection_ended(&mut self, link: LinkId) {
+    pub(super) fn server_connection_ended(&mut self, link: ConnId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.eof = true;
             entry.progressed(false);
@@ -213,7 +213,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The deadline of a connection has passed. Whether it was one of its mux.
-    pub(super) fn idle_timeout(&mut self, link: LinkId) -> bool {
+    pub(super) fn idle_timeout(&mut self, link: ConnId) -> bool {
         let now_ms = self.cx.now().ms();
         match self.cx.core.links.idle_due(self.cx.io, link, now_ms) {
             IdleDue::Above => return false,

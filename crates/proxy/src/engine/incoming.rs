@@ -8,7 +8,7 @@ use net::timers::NEVER_MS;
 use net::{Driver, Took};
 
 use super::Turn;
-use crate::ids::{LinkId, StreamId};
+use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
 use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
 use crate::phases::{Core, Cx, request_read_rules, response_read_rules};
 use crate::runtime_config::deadline;
@@ -49,14 +49,14 @@ impl Fed {
 
 impl<D: Driver> Turn<'_, D> {
     /// Bytes were received.
-    pub(super) fn receive(&mut self, link: LinkId, data: &mut [u8]) -> Took {
+    pub(super) fn receive(&mut self, link: ConnId, data: &mut [u8]) -> Took {
         match self.cx.core.links.get(link) {
             Some(entry) if entry.secure.is_some() => self.receive_secure(link, data),
             _ => self.receive_clear(link, data),
         }
     }
 
-    fn receive_clear(&mut self, link: LinkId, data: &mut [u8]) -> Took {
+    fn receive_clear(&mut self, link: ConnId, data: &mut [u8]) -> Took {
         let read_bytes = self.cx.io.read_bytes();
         let mut taken = 0;
         while taken < data.len() {
@@ -73,7 +73,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             let rest = &data[taken..];
             if entry.input.is_empty() {
-                taken += self.feed(link, rest).used;
+                taken += self.feed(link.into(), rest).used;
                 let rest = &data[taken..];
                 if rest.is_empty() {
                     break;
@@ -93,7 +93,7 @@ impl<D: Driver> Turn<'_, D> {
             let count = room.min(rest.len());
             entry.input.extend_from_slice(&rest[..count]);
             taken += count;
-            let fed = self.use_input(link);
+            let fed = self.use_input(link.into());
             let entry = self.cx.core.links.get(link);
             if !fed.wants_more && entry.is_some_and(|entry| !entry.input.is_empty()) {
                 break;
@@ -115,7 +115,7 @@ impl<D: Driver> Turn<'_, D> {
         Took { bytes: taken, held }
     }
 
-    pub(super) fn update_reading(&mut self, link: LinkId) {
+    pub(super) fn update_reading(&mut self, link: ConnId) {
         let entry = self.cx.core.links.get_mut(link);
         match entry.map(|entry| (entry.release_spare(), &entry.role).1) {
             Some(Role::Client(_) | Role::Stream(_)) => self.cx.update_reading(link),
@@ -148,18 +148,18 @@ impl<D: Driver> Turn<'_, D> {
         };
         if entry.eof && (entry.input.is_empty() || wants_more) {
             match &entry.role {
-                Role::Client(_) => self.client_eof(link),
-                Role::Server(_) => self.server_eof(link),
+                Role::Client(_) => self.client_eof(ConnId::of(link)),
+                Role::Server(_) => self.server_eof(ConnId::of(link)),
                 Role::Stream(_) => {}
             }
         }
     }
 
     /// Continues a connection that had its turn.
-    pub(super) fn go_on_later(&mut self, link: LinkId) {
+    pub(super) fn go_on_later(&mut self, link: ConnId) {
         if let Some(entry) = self.cx.core.links.get_mut(link) {
             entry.is_later = false;
-            self.process_input(link);
+            self.process_input(link.into());
         }
     }
 
@@ -199,27 +199,28 @@ impl<D: Driver> Turn<'_, D> {
             let Some(entry) = self.cx.core.links.get(link) else {
                 return gone;
             };
+            let conn = ConnId::of(link);
             let step = match &entry.role {
-                Role::Stream(_) => self.feed_payload(link, rest),
+                Role::Stream(_) => self.feed_payload(ExchangeId::of(link), rest),
                 Role::Client(client) => match client.stage {
                     Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
-                    Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
+                    Stage::ProxyHeader => match self.read_proxy_header(conn, rest) {
                         0 => Feed::More(0),
-                        count => self.after_proxy_header(link, rest, count),
+                        count => self.after_proxy_header(conn, rest, count),
                     },
                     Stage::Handshake | Stage::Session => Feed::Wait(0),
                     Stage::Closing => {
                         if !rest.is_empty() {
-                            self.cx.discarded(link);
+                            self.cx.discarded(conn);
                         }
                         Feed::More(rest.len())
                     }
-                    Stage::Ready => self.feed_client(link, rest, &mut requests, &mut due),
+                    Stage::Ready => self.feed_client(conn, rest, &mut requests, &mut due),
                 },
                 Role::Server(server) if server.socks4.is_some() => {
-                    self.read_socks4_reply(link, rest)
+                    self.read_socks4_reply(conn, rest)
                 }
-                Role::Server(_) => self.feed_server(link, rest),
+                Role::Server(_) => self.feed_server(conn, rest),
             };
             match step {
                 Feed::Used(count) => {
@@ -252,7 +253,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Handles the bytes after a PROXY protocol header: a TLS handshake or plain data.
-    pub(super) fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
+    pub(super) fn after_proxy_header(&mut self, link: ConnId, bytes: &[u8], header: usize) -> Feed {
         let entry = self.cx.core.links.get(link);
         let is_secure = entry.is_some_and(|entry| entry.secure.is_some());
         if !is_secure || header == bytes.len() {
@@ -297,7 +298,7 @@ impl<D: Driver> Turn<'_, D> {
     /// The next step with a client's bytes.
     fn feed_client(
         &mut self,
-        link: LinkId,
+        link: ConnId,
         bytes: &[u8],
         requests: &mut u32,
         due: &mut Option<StreamId>,
@@ -368,7 +369,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The next step with a server's bytes.
-    fn feed_server(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+    fn feed_server(&mut self, link: ConnId, bytes: &[u8]) -> Feed {
         let Some(entry) = self.cx.core.links.get(link) else {
             return Feed::Gone;
         };
@@ -420,7 +421,7 @@ impl<D: Driver> Turn<'_, D> {
     #[inline]
     fn pull<'b>(
         &mut self,
-        link: LinkId,
+        link: ConnId,
         reader: Option<StreamId>,
         bytes: &'b [u8],
         rules: Rules,
@@ -446,7 +447,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Handles an event that concerns clients and servers alike.
-    fn feed_event(&mut self, link: LinkId, used: usize, event: Ingress<'_>) -> Feed {
+    fn feed_event(&mut self, link: ConnId, used: usize, event: Ingress<'_>) -> Feed {
         match event {
             Ingress::Data {
                 exchange,
@@ -455,7 +456,7 @@ impl<D: Driver> Turn<'_, D> {
             } => {
                 let left = self.payload(exchange, bytes, framing);
                 if self.cx.core.links.shares_connection(exchange) {
-                    self.after_feed(exchange, None);
+                    self.after_feed(exchange.into(), None);
                 }
                 return match left {
                     0 => Feed::Used(used),
@@ -473,7 +474,7 @@ impl<D: Driver> Turn<'_, D> {
                     });
                 }
                 if self.cx.core.links.shares_connection(exchange) {
-                    self.after_feed(exchange, None);
+                    self.after_feed(exchange.into(), None);
                 }
             }
             Ingress::Drained(exchange) => self.cx.exchange_drained(exchange),
@@ -510,7 +511,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Counts bytes of a message that are neither a head nor payload.
     #[inline]
-    fn count_received(&mut self, link: LinkId, bytes: usize) {
+    fn count_received(&mut self, link: ConnId, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -526,7 +527,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Passes payload of an event to the stream of its exchange. Returns how many of its last bytes
     /// are left and have to be fed again.
-    fn payload(&mut self, exchange: LinkId, bytes: &[u8], framing: usize) -> usize {
+    fn payload(&mut self, exchange: ExchangeId, bytes: &[u8], framing: usize) -> usize {
         let used = self.pass_payload(exchange, bytes, framing);
         let rest = &bytes[used..];
         if !rest.is_empty() && self.cx.core.links.keep_rest(exchange, rest) {
@@ -536,7 +537,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Feeds payload that has waited with its exchange.
-    fn feed_payload(&mut self, exchange: LinkId, bytes: &[u8]) -> Feed {
+    fn feed_payload(&mut self, exchange: ExchangeId, bytes: &[u8]) -> Feed {
         if self.cx.core.links.stream(exchange).is_none() {
             return Feed::Gone;
         }
@@ -550,7 +551,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Passes payload to the stream of an exchange; if all of the message is used, ends it. Returns
     /// the number of used bytes.
     #[inline]
-    fn pass_payload(&mut self, exchange: LinkId, bytes: &[u8], framing: usize) -> usize {
+    fn pass_payload(&mut self, exchange: ExchangeId, bytes: &[u8], framing: usize) -> usize {
         let Some(user) = self.cx.core.links.user(exchange) else {
             return bytes.len();
         };
@@ -597,8 +598,8 @@ impl<D: Driver> Turn<'_, D> {
     /// run only after the bytes that came with the head have been passed to it.
     fn request_head(
         &mut self,
-        link: LinkId,
-        exchange: LinkId,
+        link: ConnId,
+        exchange: ExchangeId,
         parsed: Parsed,
         behind: usize,
     ) -> Option<StreamId> {
@@ -627,7 +628,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A request came on a connection that serves several at a time.
-    fn note_shared_request(&mut self, link: LinkId) {
+    fn note_shared_request(&mut self, link: ConnId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return;
@@ -639,7 +640,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A part of a request's head has come: the request's timeout starts with its first byte.
-    pub(super) fn request_began(&mut self, link: LinkId) {
+    pub(super) fn request_began(&mut self, link: ConnId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return;
@@ -659,14 +660,14 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A request violates the protocol.
     #[cold]
-    fn request_is_bad(&mut self, link: LinkId, what: (&[u8], ParseError), rules: Rules) {
+    fn request_is_bad(&mut self, link: ConnId, what: (&[u8], ParseError), rules: Rules) {
         let (bytes, error) = what;
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
         let id = match entry.stream() {
             None if entry.discards_rest() => return self.cx.close_client(link),
-            None => self.begin_stream(link),
+            None => self.begin_stream(link.only_exchange()),
             Some(id) => id,
         };
         let status = error.status();
@@ -682,7 +683,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A connection had its turn: continues it in the next round.
-    pub(super) fn later(&mut self, link: LinkId) {
+    pub(super) fn later(&mut self, link: ConnId) {
         if let Some(entry) = self.cx.core.links.get_mut(link)
             && !std::mem::replace(&mut entry.is_later, true)
         {
@@ -695,7 +696,12 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A response's head is complete: in its stream, or in the worker's scratch head for an
     /// exchange that shares its connection. `used`: its bytes.
-    fn response_head(&mut self, exchange: LinkId, (parsed, used): (Parsed, usize), behind: usize) {
+    fn response_head(
+        &mut self,
+        exchange: ExchangeId,
+        (parsed, used): (Parsed, usize),
+        behind: usize,
+    ) {
         let links = &self.cx.core.links;
         let Some(user) = links.user(exchange) else {
             return;
@@ -716,7 +722,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A response violates the protocol.
     #[cold]
-    fn response_is_bad(&mut self, link: LinkId, what: (&[u8], ParseError), rules: Rules) {
+    fn response_is_bad(&mut self, link: ConnId, what: (&[u8], ParseError), rules: Rules) {
         let Some(id) = self.cx.core.links.stream(link) else {
             return self.cx.close_server(link);
         };

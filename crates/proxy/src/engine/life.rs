@@ -4,6 +4,7 @@ use net::timers::NEVER_MS;
 use net::{Driver, ListenerId};
 
 use super::Turn;
+use crate::link::Named;
 
 /// The worker's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,8 +98,9 @@ impl<D: Driver> Turn<'_, D> {
     /// Ends clients without a request soon.
     fn end_idle(&mut self) {
         for slot in 0..self.cx.core.links.slots() {
-            if let Some(link) = self.cx.core.links.at(slot) {
-                self.cx.hurry_idle_client(link);
+            let links = &self.cx.core.links;
+            if let Some(Named::Conn(conn)) = links.at(slot).and_then(|link| links.name(link)) {
+                self.cx.hurry_idle_client(conn);
             }
         }
     }

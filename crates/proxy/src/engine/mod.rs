@@ -24,7 +24,7 @@ use std::sync::mpsc::Sender;
 use net::timers::NEVER_MS;
 use net::{Accepted, Close, Driver, ListenerId, SockId, Took, WorkerId};
 
-use crate::ids::{LinkId, Owner, StreamId};
+use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId};
 use crate::link::Role;
 use crate::phases::{Core, Cx};
 use crate::runtime_config::RuntimeConfig;
@@ -83,7 +83,7 @@ struct State {
     /// When this worker looks again whether it still uses deleted servers.
     release_at_ms: u64,
     /// Connections that had their turn and have bytes left: they continue in the next round.
-    later: VecDeque<LinkId>,
+    later: VecDeque<ConnId>,
     /// The last value of the counter by which workers ask for room.
     asked_for_room: u64,
     at_work: AtWork,
@@ -97,7 +97,7 @@ struct AtWork {
     is_dead: bool,
     stream: Option<StreamId>,
     /// The stream's client.
-    client: Option<LinkId>,
+    client: Option<ExchangeId>,
 }
 
 /// One entry: the worker's state with the current driver and configuration.
@@ -198,13 +198,13 @@ impl Engine {
     /// Encrypts and sends the collected bytes of connections.
     fn flush_gathered<D: Driver>(&mut self, driver: &mut D) {
         while let Some(link) = self.core.links.next_gathering() {
-            self.enter(driver, Some(link), |turn| {
+            self.enter(driver, Some(link.into()), |turn| {
                 turn.cx.core.links.flush(turn.cx.io, link);
             });
         }
     }
 
-    fn link_of(&self, sock: SockId) -> Option<LinkId> {
+    fn link_of(&self, sock: SockId) -> Option<ConnId> {
         self.core.links.of(sock)
     }
 }
@@ -247,7 +247,7 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_connected(&mut self, driver: &mut D, sock: SockId) {
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(link) = link {
                 turn.connected(link);
             }
@@ -260,7 +260,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             held: 0,
         };
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(link) = link {
                 took = turn.receive(link, data);
             }
@@ -273,7 +273,7 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(link) = link {
                 turn.writable(link, blocked);
             }
@@ -282,19 +282,19 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_eof(&mut self, driver: &mut D, sock: SockId) {
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(entry) = link.and_then(|link| turn.cx.core.links.get_mut(link)) {
                 entry.eof = true;
             }
             if let Some(link) = link {
-                turn.process_input(link);
+                turn.process_input(link.into());
             }
         });
     }
 
     fn on_broken(&mut self, driver: &mut D, sock: SockId) {
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(link) = link {
                 turn.broken(link);
             }
@@ -303,7 +303,7 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close) {
         let link = self.link_of(sock);
-        self.enter(driver, link, |turn| {
+        self.enter(driver, link.map(LinkId::from), |turn| {
             if let Some(link) = link {
                 turn.state.at_work.is_dead = true;
                 turn.closed(link, why);
@@ -372,12 +372,12 @@ impl<D: Driver> net::Engine<D> for Engine {
         // Connections that are added meanwhile continue in the next round.
         for _ in 0..self.state.later.len() {
             if let Some(link) = self.state.later.pop_front() {
-                self.enter(driver, Some(link), |turn| turn.go_on_later(link));
+                self.enter(driver, Some(link.into()), |turn| turn.go_on_later(link));
             }
         }
         for _ in 0..self.core.links.listed_turns() {
             if let Some(link) = self.core.links.next_listed() {
-                self.enter(driver, Some(link), |turn| turn.take_turns(link));
+                self.enter(driver, Some(link.into()), |turn| turn.take_turns(link));
             }
         }
         self.flush_gathered(driver);
@@ -425,12 +425,12 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Begins a stream on a client's connection, without running it.
-    fn begin_stream(&mut self, link: LinkId) -> StreamId {
+    fn begin_stream(&mut self, exchange: ExchangeId) -> StreamId {
         let number = self.next_number();
         let stream = self.streams.begin(&mut self.cx.core.timers);
         let at_work = &mut self.state.at_work;
-        (at_work.stream, at_work.client) = (Some(stream.id), Some(link));
-        self.cx.begin_stream(stream, link, number);
+        (at_work.stream, at_work.client) = (Some(stream.id), Some(exchange));
+        self.cx.begin_stream(stream, exchange, number);
         stream.id
     }
 
@@ -447,7 +447,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// An outgoing connection is established.
-    fn connected(&mut self, link: LinkId) {
+    fn connected(&mut self, link: ConnId) {
         match self.cx.core.links.server(link).map(|server| &server.socks4) {
             Some(Some(_)) => self.ask_socks4_proxy(link),
             _ => self.path_established(link),
@@ -455,7 +455,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The path to a server is established, through all proxies on it.
-    fn path_established(&mut self, link: LinkId) {
+    fn path_established(&mut self, link: ConnId) {
         // Sent before the first byte of TLS or HTTP/2.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);
@@ -467,7 +467,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// An outgoing connection is ready for requests.
-    fn server_stands(&mut self, link: LinkId) {
+    fn server_stands(&mut self, link: ConnId) {
         if self.speaks_h2(link) {
             return self.server_becomes_h2(link);
         }
@@ -483,7 +483,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection is established and cannot be used, because the handshake with its
     /// server failed.
-    fn server_refused(&mut self, link: LinkId, why: sample::ConnError) {
+    fn server_refused(&mut self, link: ConnId, why: sample::ConnError) {
         match self.cx.core.links.stream(link) {
             Some(stream) => self.with_stream(stream, |cx, stream| {
                 cx.handshake_failed(stream, why);
@@ -493,7 +493,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The kernel took bytes of a connection.
-    fn writable(&mut self, link: LinkId, blocked: bool) {
+    fn writable(&mut self, link: ConnId, blocked: bool) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -510,7 +510,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A connection cannot send any more. A server may have sent a response before; a client's
     /// connection is closed.
-    fn broken(&mut self, link: LinkId) {
+    fn broken(&mut self, link: ConnId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -530,7 +530,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A connection is closed.
-    fn closed(&mut self, link: LinkId, why: Close) {
+    fn closed(&mut self, link: ConnId, why: Close) {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };

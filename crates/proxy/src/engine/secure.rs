@@ -11,7 +11,7 @@ use tls::{Buffer, Failure, FailureKind, Progress, Session};
 
 use super::Turn;
 use super::incoming::Fed;
-use crate::ids::LinkId;
+use crate::ids::ConnId;
 use crate::link::{Hold, Link, Role, Secure, Stage};
 use crate::runtime_config::deadline;
 use crate::shared::Pace;
@@ -27,7 +27,7 @@ impl<D: Driver> Turn<'_, D> {
     // ---- handshakes
 
     /// Starts to wait for the handshake with a client, if its bind line uses TLS.
-    pub(super) fn begin_client_handshake(&mut self, link: LinkId) {
+    pub(super) fn begin_client_handshake(&mut self, link: ConnId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
@@ -61,7 +61,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols
     /// continues; for a hello that cannot be read that of the line, which refuses it.
-    fn choose_acceptor(&mut self, link: LinkId, opened: &mut Opened) -> Result<Progress, Failure> {
+    fn choose_acceptor(&mut self, link: ConnId, opened: &mut Opened) -> Result<Progress, Failure> {
         let most = self.cx.runtime_config.config.global.tls.capture_bytes as usize;
         let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link) else {
             return Ok(Progress::default());
@@ -90,7 +90,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A connection to a server is established: sends the first message of the handshake.
-    pub(super) fn begin_server_handshake(&mut self, link: LinkId) {
+    pub(super) fn begin_server_handshake(&mut self, link: ConnId) {
         let mut opened = std::mem::take(&mut self.cx.core.opened);
         let entry = self.cx.core.links.get_mut(link);
         let started = entry.and_then(|entry| entry.secure.as_mut()).map(|secure| {
@@ -107,7 +107,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client has sent early data (`allow-0rtt`): its session begins before the handshake is
     /// complete.
-    fn early_data_came(&mut self, link: LinkId) {
+    fn early_data_came(&mut self, link: ConnId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -128,7 +128,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The handshake of a client whose early data was served is complete: requests that waited for
     /// it continue.
-    fn early_data_was_good(&mut self, link: LinkId) {
+    fn early_data_was_good(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.exchanges(link) {
             let Some(stream) = self.cx.core.links.stream(exchange) else {
                 continue;
@@ -143,7 +143,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The handshake is complete: keeps the negotiated parameters, and continues with the session
     /// or the request.
-    fn handshake_done(&mut self, link: LinkId) {
+    fn handshake_done(&mut self, link: ConnId) {
         let entry = self.cx.core.links.get_mut(link);
         let secure = entry.and_then(|entry| entry.secure.as_ref());
         if let Some(agreed) = secure.and_then(|secure| secure.session.facts()) {
@@ -171,7 +171,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.begin_session(link);
                 // Early data that waited for the handshake.
                 if self.cx.core.links.has_input(link) {
-                    self.cx.core.work.links.push_back(link);
+                    self.cx.core.work.links.push_back(link.into());
                 }
             }
             Some(Role::Client(_)) => self.early_data_was_good(link),
@@ -181,7 +181,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A TLS session has failed; the peer was sent an alert.
-    fn handshake_failed(&mut self, link: LinkId, failure: &Failure) {
+    fn handshake_failed(&mut self, link: ConnId, failure: &Failure) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -221,7 +221,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client's handshake ends without a failure of its session: keeps what is known of it for the
     /// log.
-    pub(super) fn handshake_abandoned(&mut self, link: LinkId) {
+    pub(super) fn handshake_abandoned(&mut self, link: ConnId) {
         if let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link)
             && let (Role::Client(client), Some(secure)) = (role, secure)
             && client.session.tls.is_none()
@@ -233,14 +233,14 @@ impl<D: Driver> Turn<'_, D> {
     // ---- bytes
 
     /// Bytes of a TLS connection were received.
-    pub(super) fn receive_secure(&mut self, link: LinkId, data: &mut [u8]) -> Took {
+    pub(super) fn receive_secure(&mut self, link: ConnId, data: &mut [u8]) -> Took {
         let mut opened = std::mem::take(&mut self.cx.core.opened);
         let took = self.open(link, data, &mut opened);
         self.cx.core.opened = opened;
         took
     }
 
-    fn open(&mut self, link: LinkId, data: &mut [u8], opened: &mut Opened) -> Took {
+    fn open(&mut self, link: ConnId, data: &mut [u8], opened: &mut Opened) -> Took {
         let gone = Took {
             bytes: data.len(),
             held: 0,
@@ -299,7 +299,7 @@ impl<D: Driver> Turn<'_, D> {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
                     entry.eof = true;
                 }
-                self.process_input(link);
+                self.process_input(link.into());
             }
             let Some(entry) = self.cx.core.links.get(link) else {
                 return gone;
@@ -317,19 +317,19 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Uses plain bytes as far as possible; the rest waits with the connection.
-    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
+    fn receive_plain(&mut self, link: ConnId, bytes: &[u8]) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return Fed::ALL;
         };
         let fed = if entry.input.is_empty() {
-            let fed = self.feed(link, bytes);
+            let fed = self.feed(link.into(), bytes);
             if let Some(entry) = self.cx.core.links.get_mut(link) {
                 entry.input.extend_from_slice(&bytes[fed.used..]);
             }
             fed
         } else {
             entry.input.extend_from_slice(bytes);
-            self.use_input(link)
+            self.use_input(link.into())
         };
         self.update_reading(link);
         fed

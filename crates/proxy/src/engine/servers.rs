@@ -8,7 +8,7 @@ use net::timers::NEVER_MS;
 
 use super::{Engine, Turn};
 use crate::backend::View;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ServerId};
 use crate::link::Role;
 use crate::stream::Stream;
 
@@ -67,6 +67,7 @@ impl<D: Driver> Turn<'_, D> {
             let Some(link) = links.get(id) else {
                 continue;
             };
+            let id = ConnId::of(id);
             if !matches!(&link.role, Role::Server(entry) if is_over(entry.server)) {
                 continue;
             }
@@ -79,7 +80,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Lets a server's connection end with its present requests.
-    fn take_no_more(&mut self, id: LinkId) {
+    fn take_no_more(&mut self, id: ConnId) {
         let core = &mut *self.cx.core;
         if let Some(server) = core.links.server_mut(id) {
             server.is_ending = true;

@@ -6,11 +6,11 @@ use sample::ConnError;
 
 use super::Turn;
 use super::incoming::Feed;
-use crate::ids::LinkId;
+use crate::ids::ConnId;
 
 impl<D: Driver> Turn<'_, D> {
     /// The connection to the SOCKS4 proxy is established: asks for a connection to the server.
-    pub(super) fn ask_socks4_proxy(&mut self, link: LinkId) {
+    pub(super) fn ask_socks4_proxy(&mut self, link: ConnId) {
         let links = &mut self.cx.core.links;
         let socks4 = links.server(link).and_then(|server| server.socks4.as_ref());
         match socks4.and_then(|socks4| request(&socks4.to)) {
@@ -20,7 +20,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// The SOCKS4 proxy has answered: the path to the server is established, or failed.
-    pub(super) fn read_socks4_reply(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+    pub(super) fn read_socks4_reply(&mut self, link: ConnId, bytes: &[u8]) -> Feed {
         let Some(reply) = bytes.first_chunk::<REPLY_BYTES>() else {
             return Feed::More(0);
         };

@@ -8,14 +8,14 @@ use net::Driver;
 
 use super::Turn;
 use super::incoming::Feed;
-use crate::ids::LinkId;
+use crate::ids::ConnId;
 use crate::link::Role;
 use crate::runtime_config::deadline;
 use crate::shared::FrontCount;
 
 impl<D: Driver> Turn<'_, D> {
     /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
-    pub(super) fn speaks_h2(&self, link: LinkId) -> bool {
+    pub(super) fn speaks_h2(&self, link: ConnId) -> bool {
         let Some(entry) = self.cx.core.links.get(link) else {
             return false;
         };
@@ -42,7 +42,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Switches a client's connection to HTTP/2.
-    pub(super) fn client_becomes_h2(&mut self, link: LinkId) {
+    pub(super) fn client_becomes_h2(&mut self, link: ConnId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
@@ -64,7 +64,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Switches a client's connection, which is before a message, to HTTP/2 if its bytes begin with
     /// the preface of it (RFC 9113 §3.3). None if the bytes are HTTP/1.
-    pub(super) fn detect_version(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
+    pub(super) fn detect_version(&mut self, link: ConnId, bytes: &[u8]) -> Option<Feed> {
         let links = &self.cx.core.links;
         // A stream that waits for its head was a TCP stream.
         let was_tcp = links.stream(link);
@@ -100,7 +100,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A server's connection is established and speaks HTTP/2: the stream that waits for it has its
     /// first exchange.
-    pub(super) fn server_becomes_h2(&mut self, link: LinkId) {
+    pub(super) fn server_becomes_h2(&mut self, link: ConnId) {
         let core = &mut *self.cx.core;
         let Some(stream) = core.links.stream(link) else {
             return self.cx.close_server(link);

@@ -6,7 +6,7 @@ use net::timers::NEVER_MS;
 use net::{Addr, Driver, WorkerId};
 
 use super::Turn;
-use crate::ids::{LinkId, ProxyId, ServerId};
+use crate::ids::{ExchangeId, ProxyId, ServerId};
 use crate::phases::Cause;
 use crate::stream::{Phase, Stream};
 
@@ -135,7 +135,7 @@ impl<D: Driver> Turn<'_, D> {
         let txn = &stream.txn;
         let session = stream
             .client
-            .and_then(|link: LinkId| self.cx.core.links.session(link));
+            .and_then(|link: ExchangeId| self.cx.core.links.session(link));
         let deadlines = &stream.deadlines;
         let due_ms = deadlines.first_ms();
         let line = &txn.request_line;

@@ -5,7 +5,7 @@ use net::Now;
 use sample::{HelloFacts, Session};
 
 use super::mux::h1::Linger;
-use crate::ids::{BindId, LinkId, ProxyId};
+use crate::ids::{BindId, ConnId, ProxyId};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Client {
     pub proto: Option<Proto>,
     /// Idle server connections that only this client may reuse (`http-reuse never`, PROXY
     /// protocol), the most recently used last. At most `max-session-srv-conns`.
-    pub kept: Vec<LinkId>,
+    pub kept: Vec<ConnId>,
     /// While closing, discard input until the client acknowledges our FIN.
     pub linger: Linger,
     /// When the first byte of the current request head came.

@@ -8,25 +8,33 @@ use net::{Driver, SockId};
 use super::mux::h1::{Back, Front};
 use super::mux::{Mux, h2};
 use super::{Client, Link, Links, Role, Secure, Server};
-use crate::ids::{LinkId, StreamId, Timers};
+use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 
 /// The exchanges of a connection.
 pub(crate) enum Exchanges {
     /// At most one: the connection serves one at a time.
-    One(Option<LinkId>),
+    One(Option<ExchangeId>),
     /// Those of a connection that serves many.
-    Many(std::vec::IntoIter<LinkId>),
+    Many(std::vec::IntoIter<ExchangeId>),
 }
 
 impl Iterator for Exchanges {
-    type Item = LinkId;
+    type Item = ExchangeId;
 
-    fn next(&mut self) -> Option<LinkId> {
+    fn next(&mut self) -> Option<ExchangeId> {
         match self {
             Exchanges::One(one) => one.take(),
             Exchanges::Many(all) => all.next(),
         }
     }
+}
+
+/// The name of what is in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Conn(ConnId),
+    /// An exchange that shares its connection.
+    Exchange(ExchangeId),
 }
 
 /// What the passed deadline of a connection was for.
@@ -53,6 +61,16 @@ pub(crate) struct Detached {
 }
 
 impl Links {
+    // ---- names
+
+    /// What is in a slot.
+    pub fn name(&self, link: LinkId) -> Option<Named> {
+        Some(match self.get(link)?.role {
+            Role::Client(_) | Role::Server(_) => Named::Conn(ConnId::of(link)),
+            Role::Stream(_) => Named::Exchange(ExchangeId::of(link)),
+        })
+    }
+
     // ---- beginnings
 
     /// Adds a client's connection. `is_http`: it carries messages, not bytes as they are.
@@ -62,7 +80,7 @@ impl Links {
         client: Client,
         is_http: bool,
         timers: &mut Timers,
-    ) -> LinkId {
+    ) -> ConnId {
         let mux = if is_http {
             Mux::Front(Front::default())
         } else {
@@ -78,7 +96,7 @@ impl Links {
         server: Server,
         is_http: bool,
         timers: &mut Timers,
-    ) -> LinkId {
+    ) -> ConnId {
         let mux = if is_http {
             Mux::Back(Back::default())
         } else {
@@ -91,7 +109,7 @@ impl Links {
     pub fn client_speaks_h2<D: Driver>(
         &mut self,
         io: &mut D,
-        conn: LinkId,
+        conn: ConnId,
         limits: Limits,
         idle_ping: Option<Duration>,
     ) {
@@ -107,11 +125,11 @@ impl Links {
     /// waits for it, and our first frames, which the caller sends ([`Links::send_whole`]).
     pub fn server_speaks_h2(
         &mut self,
-        conn: LinkId,
+        conn: ConnId,
         limits: Limits,
         idle_ping: Option<Duration>,
         timers: &mut Timers,
-    ) -> Option<(LinkId, Vec<u8>)> {
+    ) -> Option<(ExchangeId, Vec<u8>)> {
         let stream = self.stream(conn)?;
         let is_ending = self.server(conn)?.is_ending;
         let mut out = Vec::new();
@@ -126,7 +144,7 @@ impl Links {
     }
 
     /// Takes an idle server connection apart, so that another worker can use it.
-    pub fn detach(&mut self, conn: LinkId, timers: &mut Timers) -> Option<Detached> {
+    pub fn detach(&mut self, conn: ConnId, timers: &mut Timers) -> Option<Detached> {
         let link = self.remove(conn, timers)?;
         match (link.role, link.mux) {
             (Role::Server(server), Mux::Back(back)) => Some(Detached {
@@ -145,7 +163,7 @@ impl Links {
         sock: SockId,
         detached: Detached,
         timers: &mut Timers,
-    ) -> LinkId {
+    ) -> ConnId {
         let Detached {
             server,
             back,
@@ -162,24 +180,24 @@ impl Links {
 
     /// Whether a connection serves many exchanges at a time.
     #[inline]
-    pub fn multiplexes(&self, conn: LinkId) -> bool {
+    pub fn multiplexes(&self, conn: ConnId) -> bool {
         self.get(conn)
             .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
     }
 
     /// The present exchanges of a connection.
-    pub fn exchanges(&self, conn: LinkId) -> Exchanges {
+    pub fn exchanges(&self, conn: ConnId) -> Exchanges {
         let Some(link) = self.get(conn) else {
             return Exchanges::One(None);
         };
         match &link.mux {
             Mux::Connection(connection) => Exchanges::Many(connection.children.clone().into_iter()),
-            _ => Exchanges::One(link.stream.map(|_| conn)),
+            _ => Exchanges::One(link.stream.map(|_| conn.only_exchange())),
         }
     }
 
     /// The exchanges of a connection that wait to send.
-    pub fn waiting_exchanges(&self, conn: LinkId) -> Exchanges {
+    pub fn waiting_exchanges(&self, conn: ConnId) -> Exchanges {
         let Some(link) = self.get(conn) else {
             return Exchanges::One(None);
         };
@@ -188,13 +206,13 @@ impl Links {
                 let waiting: Vec<_> = connection.turns.waiting().collect();
                 Exchanges::Many(waiting.into_iter())
             }
-            _ => Exchanges::One(link.stream.map(|_| conn)),
+            _ => Exchanges::One(link.stream.map(|_| conn.only_exchange())),
         }
     }
 
     /// Binds the exchange of a connection that serves one at a time to a stream, or frees it.
     #[inline]
-    pub fn set_stream(&mut self, exchange: LinkId, stream: Option<StreamId>) {
+    pub fn set_stream(&mut self, exchange: ExchangeId, stream: Option<StreamId>) {
         if let Some(link) = self.get_mut(exchange) {
             link.stream = stream;
         }
@@ -204,7 +222,7 @@ impl Links {
 
     /// The peer is told to begin no further exchanges. Whether it was: some muxes can tell it only
     /// with the next response.
-    pub fn announce_end<D: Driver>(&mut self, io: &mut D, conn: LinkId) -> bool {
+    pub fn announce_end<D: Driver>(&mut self, io: &mut D, conn: ConnId) -> bool {
         if !self.multiplexes(conn) || self.get(conn).is_some_and(|link| link.shut) {
             return false;
         }
@@ -213,21 +231,21 @@ impl Links {
     }
 
     /// Tells the peer that the connection ends now, where the mux can.
-    pub fn say_goodbye<D: Driver>(&mut self, io: &mut D, conn: LinkId) {
+    pub fn say_goodbye<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
         self.with_codec(io, conn, |codec, frames| {
             codec.goaway(Code::NO_ERROR, frames);
         });
     }
 
     /// A connection takes no further exchanges and ends with its last one.
-    pub fn stop_exchanges(&mut self, conn: LinkId) {
+    pub fn stop_exchanges(&mut self, conn: ConnId) {
         if let Some(connection) = self.connection_mut(conn) {
             connection.is_ending = true;
         }
     }
 
     /// Whether a connection that serves many exchanges ends with its last one.
-    pub fn is_ending(&self, conn: LinkId) -> bool {
+    pub fn is_ending(&self, conn: ConnId) -> bool {
         self.get(conn).is_some_and(
             |link| matches!(&link.mux, Mux::Connection(connection) if connection.is_ending),
         )
@@ -237,7 +255,7 @@ impl Links {
 
     /// A connection has no exchanges from now on. `ends_ms`: when it ends by itself. Returns its
     /// next deadline, which is earlier where the mux has work to do before.
-    pub fn begin_idle(&mut self, conn: LinkId, now_ms: u64, ends_ms: u64) -> u64 {
+    pub fn begin_idle(&mut self, conn: ConnId, now_ms: u64, ends_ms: u64) -> u64 {
         match self.connection_mut(conn) {
             Some(connection) => connection.begin_idle(now_ms, ends_ms),
             None => ends_ms,
@@ -245,14 +263,14 @@ impl Links {
     }
 
     /// Changes when a connection without exchanges ends by itself.
-    pub fn set_idle_end(&mut self, conn: LinkId, ends_ms: u64) {
+    pub fn set_idle_end(&mut self, conn: ConnId, ends_ms: u64) {
         if let Some(connection) = self.connection_mut(conn) {
             connection.idle.ends_ms = ends_ms;
         }
     }
 
     /// The deadline of a connection has passed: does the work of its mux that is due.
-    pub fn idle_due<D: Driver>(&mut self, io: &mut D, conn: LinkId, now_ms: u64) -> IdleDue {
+    pub fn idle_due<D: Driver>(&mut self, io: &mut D, conn: ConnId, now_ms: u64) -> IdleDue {
         let Some(connection) = self.connection_mut(conn) else {
             return IdleDue::Above;
         };

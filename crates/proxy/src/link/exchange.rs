@@ -7,7 +7,7 @@ use net::timers::NEVER_MS;
 use super::mux::h1::{After, Front, Linger};
 use super::mux::h2::Sending;
 use super::{Links, Mux, Role};
-use crate::ids::{LinkId, StreamId, Timers};
+use crate::ids::{ConnId, ExchangeId, StreamId, Timers};
 
 /// What follows an exchange on a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub(crate) struct User {
     /// The exchange is the stream's end towards the client.
     pub is_client: bool,
     /// The connection that the exchange shares with others.
-    pub connection: Option<LinkId>,
+    pub connection: Option<ConnId>,
 }
 
 impl Links {
     /// The user of an exchange.
     #[inline]
-    pub fn user(&self, exchange: LinkId) -> Option<User> {
-        let link = self.links.get(exchange)?;
+    pub fn user(&self, exchange: ExchangeId) -> Option<User> {
+        let link = self.links.get(exchange.into())?;
         let (is_client, connection) = match link.role {
             Role::Client(_) => (true, None),
             Role::Server(_) => (false, None),
@@ -49,37 +49,42 @@ impl Links {
     /// having processed it (RFC 9113 §8.7), and bytes after a request for a tunnel belong to the
     /// tunnel.
     #[inline]
-    pub fn shares_connection(&self, id: LinkId) -> bool {
+    pub fn shares_connection(&self, id: ExchangeId) -> bool {
         self.is_stream(id)
     }
 
     /// The exchange of a connection for a new request: one more where the connection takes several
     /// at a time.
-    pub fn open_exchange(&mut self, connection: LinkId, timers: &mut Timers) -> Option<LinkId> {
+    pub fn open_exchange(&mut self, connection: ConnId, timers: &mut Timers) -> Option<ExchangeId> {
         let link = self.get(connection)?;
         if !matches!(link.mux, Mux::Connection(_)) {
-            return Some(connection);
+            return Some(connection.only_exchange());
         }
         timers.set(link.timer, NEVER_MS);
         self.add_stream(connection, None, timers)
     }
 
-    /// The glitches of the peer on a connection, or on that of an exchange, so far (`bc_glitches`).
-    pub fn glitches(&mut self, id: LinkId) -> u32 {
-        let connection = self.connection_of(id).unwrap_or(id);
-        let connection = self.connection_mut(connection);
+    /// The glitches of a connection's peer so far (`bc_glitches`).
+    pub fn glitches(&mut self, conn: ConnId) -> u32 {
+        let connection = self.connection_mut(conn);
         connection.map_or(0, |connection| connection.codec.glitches())
     }
 
+    /// The connection that an exchange has for itself; none if it shares one.
+    #[inline]
+    pub fn own_connection(&self, exchange: ExchangeId) -> Option<ConnId> {
+        (!self.is_stream(exchange)).then(|| exchange.own_connection())
+    }
+
     /// Both sides of a server's exchange are a tunnel from now on.
-    pub fn open_tunnel(&mut self, server: LinkId) {
+    pub fn open_tunnel(&mut self, server: ExchangeId) {
         if let Some(Mux::Back(back)) = self.get_mut(server).map(|link| &mut link.mux) {
             back.become_raw();
         }
     }
 
     /// A connection takes no request after this exchange.
-    pub fn end_after(&mut self, server: LinkId) {
+    pub fn end_after(&mut self, server: ExchangeId) {
         if let Some(Mux::Back(back)) = self.get_mut(server).map(|link| &mut link.mux) {
             back.end_after();
         }
@@ -87,7 +92,7 @@ impl Links {
 
     /// Whether a server's connection can serve another request now: both messages of the exchange
     /// are complete, and nothing waits on it.
-    pub fn is_reusable(&self, server: LinkId) -> bool {
+    pub fn is_reusable(&self, server: ExchangeId) -> bool {
         self.get(server).is_some_and(|link| {
             matches!(&link.mux, Mux::Back(back) if back.is_reusable())
                 && !link.eof
@@ -97,7 +102,7 @@ impl Links {
     }
 
     /// Whether a connection takes one more request beside those that it serves.
-    pub fn takes_more(&self, connection: LinkId) -> bool {
+    pub fn takes_more(&self, connection: ConnId) -> bool {
         self.get(connection).is_some_and(|link| {
             !link.blocked
                 && matches!(&link.mux, Mux::Connection(connection) if connection.has_room())
@@ -106,13 +111,13 @@ impl Links {
 
     /// Whether a client's connection serves one exchange at a time and is kept after this one, as
     /// far as is known.
-    pub fn outlives_exchange(&self, client: LinkId) -> bool {
+    pub fn outlives_exchange(&self, client: ExchangeId) -> bool {
         self.get(client)
             .is_some_and(|link| matches!(&link.mux, Mux::Front(front) if front.lives()))
     }
 
     /// The response of an exchange is complete, and the exchange ends.
-    pub fn finish_exchange(&mut self, client: LinkId) -> Option<Follows> {
+    pub fn finish_exchange(&mut self, client: ExchangeId) -> Option<Follows> {
         let link = self.get_mut(client)?;
         Some(match &mut link.mux {
             Mux::Front(front) => {
@@ -129,20 +134,20 @@ impl Links {
     /// Whether the peer will still end its side of an exchange, even if its message has no body.
     /// Releasing the exchange before that resets it, and a proxy that is the server then gives up
     /// its own connection for the request.
-    pub fn has_end_to_come(&mut self, id: LinkId) -> bool {
+    pub fn has_end_to_come(&mut self, id: ExchangeId) -> bool {
         self.stream_end_mut(id).is_some_and(|end| !end.has_ended)
     }
 
     /// What an HTTP/1 server has to prove before the upgrade of this client is accepted (RFC 6455
     /// §4.1); none if nothing.
-    pub fn upgrade_proof(&mut self, client: LinkId) -> Option<&str> {
+    pub fn upgrade_proof(&mut self, client: ExchangeId) -> Option<&str> {
         let upgrade = self.stream_end_mut(client)?.upgrade.as_deref()?;
         upgrade.accept.as_deref()
     }
 
     /// The bytes of a client become HTTP/1 requests, the first of which belongs to this stream.
     /// `came`: bytes that were taken.
-    pub fn become_http1(&mut self, client: LinkId, stream: StreamId, came: &[u8]) {
+    pub fn become_http1(&mut self, client: ExchangeId, stream: StreamId, came: &[u8]) {
         if let Some(link) = self.get_mut(client) {
             link.input.put_back(came);
             link.mux = Mux::Front(Front::default());
@@ -152,7 +157,7 @@ impl Links {
 
     /// An exchange may send again, unless it waits for its turn. Returns its stream if that has to
     /// be told.
-    pub fn wake(&mut self, exchange: LinkId) -> Option<StreamId> {
+    pub fn wake(&mut self, exchange: ExchangeId) -> Option<StreamId> {
         let link = self.get_mut(exchange)?;
         if link.awaits_turn() || !std::mem::take(&mut link.blocked) {
             return None;
@@ -161,14 +166,14 @@ impl Links {
     }
 
     /// An exchange cannot begin before the peer's settings have come.
-    pub fn await_settings(&mut self, exchange: LinkId) {
+    pub fn await_settings(&mut self, exchange: ExchangeId) {
         if let Some(end) = self.stream_end_mut(exchange) {
             end.awaits_settings = true;
         }
     }
 
     /// The peer's settings have come. Returns the stream of an exchange that waited for them.
-    pub fn settled(&mut self, exchange: LinkId) -> Option<StreamId> {
+    pub fn settled(&mut self, exchange: ExchangeId) -> Option<StreamId> {
         let end = self.stream_end_mut(exchange)?;
         std::mem::take(&mut end.awaits_settings)
             .then(|| self.stream(exchange))
@@ -177,7 +182,7 @@ impl Links {
 
     /// Whether all of the peer's message has come, where the mux knows that before its payload is
     /// used.
-    pub fn has_ended(&mut self, exchange: LinkId) -> bool {
+    pub fn has_ended(&mut self, exchange: ExchangeId) -> bool {
         self.stream_end_mut(exchange)
             .is_some_and(|end| end.has_ended)
     }
@@ -185,8 +190,8 @@ impl Links {
     /// The response of an exchange that shares its connection is complete: discards the rest of the
     /// request, because a client that is told to stop sending may lose the response. False if
     /// nothing more can come.
-    pub fn discard_rest<D: Driver>(&mut self, io: &mut D, exchange: LinkId) -> bool {
-        let Some(link) = self.links.get_mut(exchange) else {
+    pub fn discard_rest<D: Driver>(&mut self, io: &mut D, exchange: ExchangeId) -> bool {
+        let Some(link) = self.links.get_mut(exchange.into()) else {
             return false;
         };
         let unused = link.input.len();

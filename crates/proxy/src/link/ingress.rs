@@ -8,7 +8,7 @@ use net::Driver;
 use super::Links;
 use super::mux::Mux;
 use super::mux::h1::{Pull, Rules};
-use crate::ids::{LinkId, Timers};
+use crate::ids::{ConnId, ExchangeId, Timers};
 
 /// An event of a connection.
 #[derive(Debug)]
@@ -25,25 +25,25 @@ pub(crate) enum Ingress<'a> {
     Unexpected,
     /// A head, in [`Reading::head`]. `behind`: how many bytes at hand may be its body.
     Head {
-        exchange: LinkId,
+        exchange: ExchangeId,
         parsed: Parsed,
         behind: usize,
     },
     /// Payload of an exchange; [`Links::took`] is told how much of it is used. `framing`: the bytes
     /// around it.
     Data {
-        exchange: LinkId,
+        exchange: ExchangeId,
         bytes: &'a [u8],
         framing: usize,
     },
     /// A message is over; its trailers are in [`Reading::trailers`]. `wire`: the bytes of its end.
-    End { exchange: LinkId, wire: usize },
+    End { exchange: ExchangeId, wire: usize },
     /// A part of a request that was answered early has been discarded.
     Discarded,
     /// All of a request that was answered early has come, or will not come.
-    Drained(LinkId),
+    Drained(ExchangeId),
     /// The peer has ended an exchange before its messages were complete.
-    Reset { exchange: LinkId, why: Reset },
+    Reset { exchange: ExchangeId, why: Reset },
     /// The message at hand violates the protocol, and the connection cannot go on.
     Bad(ParseError),
     /// The connection violates its protocol; the peer has been told.
@@ -51,7 +51,7 @@ pub(crate) enum Ingress<'a> {
     /// A request was invalid and is answered; the connection goes on.
     Refused,
     /// An exchange that waited for the peer's credit may send.
-    Writable(LinkId),
+    Writable(ExchangeId),
     /// The peer's settings have come: exchanges that wait for them, or for credit, may continue.
     Settled,
     /// The peer begins or accepts no further exchanges.
@@ -105,11 +105,11 @@ impl Links {
     pub fn pull<'a, D: Driver>(
         &mut self,
         io: &mut D,
-        conn: LinkId,
+        conn: ConnId,
         bytes: &'a [u8],
         reading: &mut Reading<'_>,
     ) -> (usize, Ingress<'a>) {
-        let Some(link) = self.links.get_mut(conn) else {
+        let Some(link) = self.links.get_mut(conn.into()) else {
             return (bytes.len(), Ingress::Nothing);
         };
         let is_used = link.stream.is_some();
@@ -119,7 +119,10 @@ impl Links {
                 let (used, pull) = front.pull(bytes, reading.rules, head, reading.trailers);
                 if !is_used {
                     let drains = front.drains();
-                    return (used, unused_event(conn, pull, used, bytes, drains));
+                    return (
+                        used,
+                        unused_event(conn.only_exchange(), pull, used, bytes, drains),
+                    );
                 }
                 (used, pull)
             }
@@ -132,7 +135,10 @@ impl Links {
             Mux::Connection(_) => return self.pull_frame(io, conn, bytes, reading),
             Mux::Stream(_) => return (bytes.len(), Ingress::Nothing),
         };
-        (used, message_event(conn, pull, used, bytes.len() - used))
+        (
+            used,
+            message_event(conn.only_exchange(), pull, used, bytes.len() - used),
+        )
     }
 
     /// Notes that the layers above used some of an exchange's payload, and `left` bytes of it not.
@@ -141,12 +147,12 @@ impl Links {
     pub fn took<D: Driver>(
         &mut self,
         io: &mut D,
-        exchange: LinkId,
+        exchange: ExchangeId,
         used: usize,
         left: usize,
         trailers: &mut Head,
     ) -> (Taken, u64) {
-        let Some(link) = self.links.get_mut(exchange) else {
+        let Some(link) = self.links.get_mut(exchange.into()) else {
             return (Taken::Gone, 0);
         };
         let announced = link.mux.announced() + left as u64;
@@ -166,8 +172,8 @@ impl Links {
 
     /// Keeps the unused rest of payload that came in an event. Whether its bytes count as used:
     /// otherwise they are the last bytes of the event, and stay with the caller.
-    pub fn keep_rest(&mut self, exchange: LinkId, rest: &[u8]) -> bool {
-        let Some(link) = self.links.get_mut(exchange) else {
+    pub fn keep_rest(&mut self, exchange: ExchangeId, rest: &[u8]) -> bool {
+        let Some(link) = self.links.get_mut(exchange.into()) else {
             return true;
         };
         if let Mux::Stream(_) = link.mux {
@@ -178,21 +184,17 @@ impl Links {
         rest.is_empty()
     }
 
-    /// The rest of a request that was answered early is discarded. Whether the exchange is over:
-    /// otherwise the connection is ready for its next request.
-    pub fn drained(&mut self, exchange: LinkId) -> bool {
-        match self.get_mut(exchange).map(|link| &mut link.mux) {
-            Some(Mux::Front(front)) => {
-                front.drained();
-                false
-            }
-            Some(Mux::Raw | Mux::Back(_) | Mux::Connection(_) | Mux::Stream(_)) | None => true,
+    /// The rest of a request that was answered early has been discarded: a connection that serves
+    /// one exchange at a time is ready for its next request.
+    pub fn drained(&mut self, exchange: ExchangeId) {
+        if let Some(Mux::Front(front)) = self.get_mut(exchange).map(|link| &mut link.mux) {
+            front.drained();
         }
     }
 
     /// The peer of a connection has ended its side. Whether this is the end of a message: of one
     /// whose length was not announced.
-    pub fn input_ended(&mut self, conn: LinkId) -> bool {
+    pub fn input_ended(&mut self, conn: ConnId) -> bool {
         match self.get_mut(conn).map(|link| &mut link.mux) {
             Some(Mux::Back(back)) => back.end_of_input(),
             Some(Mux::Raw | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_)) | None => false,
@@ -204,7 +206,7 @@ impl Links {
 /// request that was answered early.
 #[inline]
 fn unused_event<'a>(
-    exchange: LinkId,
+    exchange: ExchangeId,
     pull: Pull<'a>,
     used: usize,
     bytes: &[u8],
@@ -221,7 +223,7 @@ fn unused_event<'a>(
 
 /// The event of one message of HTTP/1.
 #[inline]
-fn message_event(exchange: LinkId, pull: Pull<'_>, used: usize, behind: usize) -> Ingress<'_> {
+fn message_event(exchange: ExchangeId, pull: Pull<'_>, used: usize, behind: usize) -> Ingress<'_> {
     match pull {
         Pull::More => Ingress::More,
         Pull::Hold => Ingress::Wait,

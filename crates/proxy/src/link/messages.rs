@@ -6,7 +6,7 @@ use net::Driver;
 
 use super::mux::h1::{Answered, Asked};
 use super::{Links, Mux};
-use crate::ids::LinkId;
+use crate::ids::ExchangeId;
 use crate::runtime_config::Spelling;
 
 /// Changes the spelling of field names in a serialised HTTP/1 head, from its first line to its
@@ -41,13 +41,13 @@ impl Links {
     pub fn send_request<D: Driver>(
         &mut self,
         io: &mut D,
-        server: LinkId,
+        server: ExchangeId,
         head: &mut Head,
         method: Method,
         how: Asked,
         spelling: Spelling<'_>,
     ) -> Asking {
-        match self.links.get_mut(server).map(|link| &mut link.mux) {
+        match self.links.get_mut(server.into()).map(|link| &mut link.mux) {
             Some(Mux::Stream(_)) => self.ask_stream(io, server, head, how),
             Some(Mux::Back(back)) => {
                 let mut out = std::mem::take(&mut self.head);
@@ -65,12 +65,12 @@ impl Links {
     pub fn send_response<D: Driver>(
         &mut self,
         io: &mut D,
-        client: LinkId,
+        client: ExchangeId,
         head: &mut Head,
         how: Answered,
         spelling: Spelling<'_>,
     ) -> usize {
-        match self.links.get_mut(client).map(|link| &mut link.mux) {
+        match self.links.get_mut(client.into()).map(|link| &mut link.mux) {
             Some(Mux::Stream(_)) => self.respond_stream(io, client, head, how),
             Some(Mux::Front(front)) => {
                 let mut out = std::mem::take(&mut self.head);
@@ -88,11 +88,11 @@ impl Links {
     pub fn send_interim<D: Driver>(
         &mut self,
         io: &mut D,
-        client: LinkId,
+        client: ExchangeId,
         head: &Head,
         spelling: Spelling<'_>,
     ) -> usize {
-        match self.links.get_mut(client).map(|link| &mut link.mux) {
+        match self.links.get_mut(client.into()).map(|link| &mut link.mux) {
             Some(Mux::Stream(_)) => self.interim_stream(io, client, head),
             Some(Mux::Front(front)) => {
                 let mut out = std::mem::take(&mut self.head);
@@ -108,8 +108,8 @@ impl Links {
 
     /// Asks a client for its body if it waits to be asked (`Expect: 100-continue`). Returns the
     /// number of bytes of the interim response; none if the client does not wait.
-    pub fn ask_for_body<D: Driver>(&mut self, io: &mut D, client: LinkId) -> Option<usize> {
-        let expects = match &mut self.links.get_mut(client)?.mux {
+    pub fn ask_for_body<D: Driver>(&mut self, io: &mut D, client: ExchangeId) -> Option<usize> {
+        let expects = match &mut self.links.get_mut(client.into())?.mux {
             Mux::Stream(end) => std::mem::take(&mut end.expects),
             Mux::Front(front) => front.ask_for_body(),
             Mux::Raw | Mux::Back(_) | Mux::Connection(_) => false,

@@ -21,11 +21,11 @@ use net::timers::TimerId;
 use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
-use crate::ids::{LinkId, Owner, StreamId, Timers};
+use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId, Timers};
 use crate::random::Random;
 use crate::runtime_config::H2Limits;
 pub(crate) use client::{Client, Stage};
-pub(crate) use connection::{Detached, IdleDue};
+pub(crate) use connection::{Detached, IdleDue, Named};
 pub(crate) use exchange::{Follows, User};
 pub(crate) use ingress::{Ingress, Reading, Reset, Taken};
 pub(crate) use input::Input;
@@ -70,7 +70,7 @@ pub(crate) enum Role {
     Client(Box<Client>),
     Server(Server),
     /// A stream of this HTTP/2 connection, on the connection's side.
-    Stream(LinkId),
+    Stream(ConnId),
 }
 
 /// A reason why a connection is not read.
@@ -111,7 +111,7 @@ pub(crate) struct Links {
     h2: H2Limits,
     random: Random,
     /// HTTP/2 connections whose waiting streams may send.
-    turns: VecDeque<LinkId>,
+    turns: VecDeque<ConnId>,
 }
 
 impl Links {
@@ -132,14 +132,14 @@ impl Links {
     }
 
     /// Adds a new connection.
-    fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
+    fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> ConnId {
         let id = self.insert(sock, role, mux, timers);
         let slot = sock.slot as usize;
         if slot >= self.of_sock.len() {
             self.of_sock.resize(slot + 1, LinkId::new(u32::MAX, 0));
         }
         self.of_sock[slot] = id;
-        id
+        ConnId::of(id)
     }
 
     fn insert(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
@@ -161,7 +161,8 @@ impl Links {
     }
 
     /// Forgets a connection.
-    pub fn remove(&mut self, id: LinkId, timers: &mut Timers) -> Option<Link> {
+    pub fn remove(&mut self, id: impl Into<LinkId>, timers: &mut Timers) -> Option<Link> {
+        let id = id.into();
         let link = self.links.remove(id)?;
         timers.remove(link.timer);
         Some(link)
@@ -169,35 +170,39 @@ impl Links {
 
     /// The connection of a socket.
     #[inline]
-    pub fn of(&self, sock: SockId) -> Option<LinkId> {
+    pub fn of(&self, sock: SockId) -> Option<ConnId> {
         let id = *self.of_sock.get(sock.slot as usize)?;
-        (self.links.get(id)?.sock == sock).then_some(id)
+        (self.links.get(id)?.sock == sock).then(|| ConnId::of(id))
     }
 
     #[inline]
-    pub fn get(&self, id: LinkId) -> Option<&Link> {
+    pub fn get(&self, id: impl Into<LinkId>) -> Option<&Link> {
+        let id = id.into();
         self.links.get(id)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+    pub fn get_mut(&mut self, id: impl Into<LinkId>) -> Option<&mut Link> {
+        let id = id.into();
         self.links.get_mut(id)
     }
 
     /// A link's connection: itself, or the connection that it is a stream of.
     #[inline]
-    fn base(&self, id: LinkId) -> Option<&Link> {
+    fn base(&self, id: impl Into<LinkId>) -> Option<&Link> {
+        let id = id.into();
         let link = self.links.get(id)?;
         match link.role {
-            Role::Stream(connection) => self.links.get(connection),
+            Role::Stream(connection) => self.links.get(connection.into()),
             Role::Client(_) | Role::Server(_) => Some(link),
         }
     }
 
     #[inline]
-    pub fn base_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+    pub fn base_mut(&mut self, id: impl Into<LinkId>) -> Option<&mut Link> {
+        let id = id.into();
         let id = match self.links.get(id)?.role {
-            Role::Stream(connection) => connection,
+            Role::Stream(connection) => connection.into(),
             Role::Client(_) | Role::Server(_) => id,
         };
         self.links.get_mut(id)
@@ -205,23 +210,27 @@ impl Links {
 
     /// The stream that uses a connection now.
     #[inline]
-    pub fn stream(&self, id: LinkId) -> Option<StreamId> {
+    pub fn stream(&self, id: impl Into<LinkId>) -> Option<StreamId> {
+        let id = id.into();
         self.get(id)?.stream
     }
 
     /// Whether received bytes of a connection wait here.
-    pub fn has_input(&self, id: LinkId) -> bool {
+    pub fn has_input(&self, id: impl Into<LinkId>) -> bool {
+        let id = id.into();
         self.get(id).is_some_and(|link| !link.input.is_empty())
     }
 
     /// Whether a connection, or the connection of a stream, is a client's.
-    pub fn is_client(&self, id: LinkId) -> bool {
+    pub fn is_client(&self, id: impl Into<LinkId>) -> bool {
+        let id = id.into();
         self.client(id).is_some()
     }
 
     /// The client's state of a connection, or of a stream's connection.
     #[inline]
-    pub fn client(&self, id: LinkId) -> Option<&Client> {
+    pub fn client(&self, id: impl Into<LinkId>) -> Option<&Client> {
+        let id = id.into();
         match &self.base(id)?.role {
             Role::Client(client) => Some(client),
             Role::Server(_) | Role::Stream(_) => None,
@@ -229,7 +238,8 @@ impl Links {
     }
 
     #[inline]
-    pub fn client_mut(&mut self, id: LinkId) -> Option<&mut Client> {
+    pub fn client_mut(&mut self, id: impl Into<LinkId>) -> Option<&mut Client> {
+        let id = id.into();
         match &mut self.base_mut(id)?.role {
             Role::Client(client) => Some(client),
             Role::Server(_) | Role::Stream(_) => None,
@@ -237,14 +247,16 @@ impl Links {
     }
 
     /// The server's state of a connection, or of a stream's connection.
-    pub fn server(&self, id: LinkId) -> Option<&Server> {
+    pub fn server(&self, id: impl Into<LinkId>) -> Option<&Server> {
+        let id = id.into();
         match &self.base(id)?.role {
             Role::Server(server) => Some(server),
             Role::Client(_) | Role::Stream(_) => None,
         }
     }
 
-    pub fn server_mut(&mut self, id: LinkId) -> Option<&mut Server> {
+    pub fn server_mut(&mut self, id: impl Into<LinkId>) -> Option<&mut Server> {
+        let id = id.into();
         match &mut self.base_mut(id)?.role {
             Role::Server(server) => Some(server),
             Role::Client(_) | Role::Stream(_) => None,
@@ -253,7 +265,8 @@ impl Links {
 
     /// The session of a client's connection.
     #[inline]
-    pub fn session(&self, client: LinkId) -> Option<&Session> {
+    pub fn session(&self, client: impl Into<LinkId>) -> Option<&Session> {
+        let client = client.into();
         self.client(client).map(|client| &client.session)
     }
 
@@ -276,7 +289,13 @@ impl Links {
 
     /// Sends bytes unframed, through the connection's TLS session if it has one.
     #[inline]
-    pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
+    pub fn send<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: impl Into<LinkId>,
+        message: Message<'_>,
+    ) -> Sent {
+        let id = id.into();
         match self.links.get_mut(id) {
             Some(link) => {
                 let was_blocked = link.blocked;
@@ -295,7 +314,8 @@ impl Links {
     }
 
     /// Sends bytes outside the connection's TLS session: bytes before it, and its handshake.
-    pub fn send_clear<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) {
+    pub fn send_clear<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>, bytes: &[u8]) {
+        let id = id.into();
         let head = Message {
             head: bytes,
             ..Message::default()
@@ -306,7 +326,8 @@ impl Links {
     }
 
     /// Sends the PROXY protocol header of a server's connection, if it has one.
-    pub fn send_proxy_header<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+    pub fn send_proxy_header<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>) {
+        let id = id.into();
         let Some(Link { sock, role, .. }) = self.links.get(id) else {
             return;
         };
@@ -325,7 +346,8 @@ impl Links {
     }
 
     /// Sends a head, or other bytes that must be sent as a whole.
-    pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &[u8]) {
+    pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>, head: &[u8]) {
+        let id = id.into();
         if head.is_empty() {
             return;
         }
@@ -338,7 +360,13 @@ impl Links {
 
     /// Sends payload of a connection's stream, framed by its mux.
     #[inline]
-    pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
+    pub fn send_data<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: impl Into<LinkId>,
+        bytes: &[u8],
+    ) -> Wrote {
+        let id = id.into();
         let Some(link) = self.links.get_mut(id) else {
             return Wrote {
                 taken: bytes.len(),
@@ -346,7 +374,7 @@ impl Links {
             };
         };
         if let Mux::Stream(_) = link.mux {
-            return self.stream_data(io, id, bytes);
+            return self.stream_data(io, ExchangeId::of(id), bytes);
         }
         let (mut wire, mux) = link.wire(id);
         let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
@@ -365,14 +393,15 @@ impl Links {
     pub fn send_end<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: impl Into<LinkId>,
         trailers: &http::Head,
     ) -> (bool, usize) {
+        let id = id.into();
         let Some(link) = self.links.get_mut(id) else {
             return (true, 0);
         };
         if let Mux::Stream(_) = link.mux {
-            return (true, self.stream_end(io, id, trailers));
+            return (true, self.stream_end(io, ExchangeId::of(id), trailers));
         }
         let (mut wire, mux) = link.wire(id);
         let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
@@ -387,23 +416,25 @@ impl Links {
     }
 
     /// Ends our side.
-    pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+    pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>) {
+        let id = id.into();
         if self.is_stream(id) {
-            self.stream_end(io, id, &http::Head::default());
+            self.stream_end(io, ExchangeId::of(id), &http::Head::default());
             return;
         }
         if let Some(link) = self.links.get_mut(id)
             && !std::mem::replace(&mut link.shut, true)
         {
             let sock = link.sock;
-            self.say_end(io, id);
+            self.say_end(io, ConnId::of(id));
             io.shutdown(sock);
         }
     }
 
     /// Closes the socket; with `abort` the peer may lose sent bytes. The caller removes the
     /// connection.
-    pub fn close<D: Driver>(&mut self, io: &mut D, id: LinkId, abort: bool) {
+    pub fn close<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>, abort: bool) {
+        let id = id.into();
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
@@ -412,31 +443,35 @@ impl Links {
             return io.abort(sock);
         }
         if !link.shut {
-            self.say_end(io, id);
+            self.say_end(io, ConnId::of(id));
         }
         io.close(sock);
     }
 
     /// Whether the driver has unsent bytes.
-    pub fn is_blocked(&self, id: LinkId) -> bool {
+    pub fn is_blocked(&self, id: impl Into<LinkId>) -> bool {
+        let id = id.into();
         self.get(id).is_some_and(|link| link.blocked)
     }
 
     /// Whether the connection of a link has unsent bytes.
-    pub fn is_backlogged(&self, id: LinkId) -> bool {
+    pub fn is_backlogged(&self, id: impl Into<LinkId>) -> bool {
+        let id = id.into();
         self.base(id).is_some_and(|link| link.blocked)
     }
 
     /// Whether the connection of a link has so many unsent bytes that nothing may be done that adds
     /// to them.
-    pub fn owes_much(&self, id: LinkId) -> bool {
+    pub fn owes_much(&self, id: impl Into<LinkId>) -> bool {
+        let id = id.into();
         self.base(id).is_some_and(Link::owes_much)
     }
 
     // ---- reading
 
     /// Stops reading for a reason.
-    pub fn hold<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
+    pub fn hold<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>, why: Hold) {
+        let id = id.into();
         if let Some(link) = self.links.get_mut(id) {
             // A stream that is not read keeps its window closed.
             if link.holds == 0 && !matches!(link.role, Role::Stream(_)) {
@@ -447,7 +482,8 @@ impl Links {
     }
 
     /// Removes a reason and reads again if no other is left.
-    pub fn release<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
+    pub fn release<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>, why: Hold) {
+        let id = id.into();
         if let Some(link) = self.links.get_mut(id)
             && link.holds & why as u8 != 0
         {
@@ -459,7 +495,8 @@ impl Links {
     }
 
     /// Removes all reasons and reads again.
-    pub fn release_all<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+    pub fn release_all<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>) {
+        let id = id.into();
         if let Some(link) = self.links.get_mut(id)
             && std::mem::take(&mut link.holds) != 0
             && !matches!(link.role, Role::Stream(_))
@@ -474,7 +511,7 @@ impl Link {
     #[inline]
     fn wire(&mut self, id: LinkId) -> (Wire<'_>, &mut Mux) {
         let wire = Wire {
-            id,
+            id: ConnId::of(id),
             sock: self.sock,
             blocked: self.blocked,
             secure: self.secure.as_deref_mut(),

@@ -6,7 +6,7 @@ use net::{Driver, Message, Sent, SockId};
 use tls::{Buffer, Session};
 
 use super::{Link, Links};
-use crate::ids::LinkId;
+use crate::ids::ConnId;
 use crate::shared::TlsPlace;
 
 /// How much a connection collects before it is encrypted, bytes.
@@ -59,7 +59,7 @@ impl Secure {
 
 /// The destination of a message.
 pub(super) struct Wire<'a> {
-    pub id: LinkId,
+    pub id: ConnId,
     pub sock: SockId,
     pub blocked: bool,
     pub secure: Option<&'a mut Secure>,
@@ -117,7 +117,7 @@ impl Transfer {
 pub(super) struct Outgoing {
     short: Option<ShortRecords>,
     sealed: Buffer,
-    gathering: Vec<LinkId>,
+    gathering: Vec<ConnId>,
     /// Spare buffers for collecting.
     spare: Vec<Vec<u8>>,
 }
@@ -185,7 +185,7 @@ impl Outgoing {
     fn gather<D: Driver>(
         &mut self,
         io: &mut D,
-        (id, sock, was_blocked): (LinkId, SockId, bool),
+        (id, sock, was_blocked): (ConnId, SockId, bool),
         secure: &mut Secure,
         message: Message<'_>,
     ) -> Sent {
@@ -270,13 +270,13 @@ impl Outgoing {
 impl Links {
     /// The next connection that has collected bytes; called at the end of a round.
     #[inline]
-    pub fn next_gathering(&mut self) -> Option<LinkId> {
+    pub fn next_gathering(&mut self) -> Option<ConnId> {
         self.outgoing.gathering.pop()
     }
 
     /// Encrypts and sends the collected bytes of a connection.
-    pub fn flush<D: Driver>(&mut self, io: &mut D, id: LinkId) {
-        if let Some(link) = self.links.get_mut(id)
+    pub fn flush<D: Driver>(&mut self, io: &mut D, id: ConnId) {
+        if let Some(link) = self.links.get_mut(id.into())
             && !link.blocked
         {
             self.outgoing.flush(io, link);
@@ -284,8 +284,11 @@ impl Links {
     }
 
     /// A connection's socket takes bytes again: schedules its collected bytes.
-    pub fn unblocked(&mut self, id: LinkId) {
-        let secure = self.links.get(id).and_then(|link| link.secure.as_ref());
+    pub fn unblocked(&mut self, id: ConnId) {
+        let secure = self
+            .links
+            .get(id.into())
+            .and_then(|link| link.secure.as_ref());
         if secure.is_some_and(|secure| secure.is_gathering) {
             self.outgoing.gathering.push(id);
         }
@@ -298,8 +301,8 @@ impl Links {
     }
 
     /// Sends the collected bytes and then the TLS close message, if the connection uses TLS.
-    pub(super) fn say_end<D: Driver>(&mut self, io: &mut D, id: LinkId) {
-        let Some(link) = self.links.get_mut(id) else {
+    pub(super) fn say_end<D: Driver>(&mut self, io: &mut D, id: ConnId) {
+        let Some(link) = self.links.get_mut(id.into()) else {
             return;
         };
         self.outgoing.flush(io, link);

@@ -7,7 +7,7 @@ use net::{Addr, Labels};
 use sample::TlsFacts;
 
 use super::Secure;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ServerId};
 
 /// A server's connection.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     /// It is included in the count of idle connections of all workers.
     pub is_pool_counted: bool,
     /// The client that keeps it, while it is private and idle.
-    pub keeper: Option<LinkId>,
+    pub keeper: Option<ConnId>,
     /// The PROXY protocol header at its start; empty for none.
     pub header: Box<[u8]>,
     /// The name that distinguishes it from other idle connections: the SNI name, or

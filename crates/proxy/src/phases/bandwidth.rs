@@ -71,7 +71,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         for link in [stream.client, stream.server.link()].into_iter().flatten() {
             self.core.links.release(self.io, link, Hold::Pace);
-            self.core.work.links.push_back(link);
+            self.core.work.links.push_back(link.into());
         }
         match stream.phase {
             Phase::Transfer => self.run(stream),

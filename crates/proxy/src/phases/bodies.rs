@@ -10,7 +10,7 @@ use net::timers::NEVER_MS;
 use telemetry::Event;
 
 use super::{Cause, Cx};
-use crate::ids::LinkId;
+use crate::ids::ExchangeId;
 use crate::link::{Hold, Link, Wrote};
 use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
 
@@ -53,7 +53,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Sends payload, if there is any.
     #[inline]
-    fn send_part(&mut self, to: LinkId, bytes: &[u8]) -> Wrote {
+    fn send_part(&mut self, to: ExchangeId, bytes: &[u8]) -> Wrote {
         if bytes.is_empty() {
             Wrote::default()
         } else {
@@ -131,7 +131,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.up.done
             && let Some(client) = stream.client
         {
-            self.core.work.links.push_back(client);
+            self.core.work.links.push_back(client.into());
         }
     }
 
@@ -246,7 +246,7 @@ impl<D: Driver> Cx<'_, D> {
             && let Some(server) = stream.server.link()
             && self.core.links.get(server).is_some_and(Link::has_waiting)
         {
-            self.core.work.links.push_back(server);
+            self.core.work.links.push_back(server.into());
         }
     }
 
@@ -328,10 +328,10 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The kernel took bytes for one of the stream's connections. `blocked`: some bytes are still
     /// unsent.
-    pub fn moved_on(&mut self, stream: &mut Stream, link: LinkId, blocked: bool) {
-        if stream.client == Some(link) {
+    pub fn moved_on(&mut self, stream: &mut Stream, exchange: ExchangeId, blocked: bool) {
+        if stream.client == Some(exchange) {
             self.client_moved_on(stream, blocked);
-        } else if stream.server.link() == Some(link) {
+        } else if stream.server.link() == Some(exchange) {
             self.server_moved_on(stream, blocked);
         }
     }
@@ -364,7 +364,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.expect_server(stream, stream.server_ms(self.runtime_config));
             }
             self.core.links.release(self.io, server, Hold::Peer);
-            self.core.work.links.push_back(server);
+            self.core.work.links.push_back(server.into());
         }
         match stream.phase {
             Phase::Transfer => self.run(stream),
@@ -399,7 +399,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.expect_client(stream, stream.client_ms(self.runtime_config));
             }
             self.core.links.release(self.io, client, Hold::Peer);
-            self.core.work.links.push_back(client);
+            self.core.work.links.push_back(client.into());
         }
         if matches!(stream.phase, Phase::Tunnel(_)) {
             self.tunnel_maybe_over(stream);

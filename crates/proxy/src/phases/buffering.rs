@@ -56,7 +56,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.request.remove_all(b"expect");
             stream.txn.bytes_out += wire as u64;
         }
-        self.core.work.links.push_back(client);
+        self.core.work.links.push_back(client.into());
     }
 
     /// Keeps payload of a request that cannot leave yet, as far as rules inspect it. Returns how

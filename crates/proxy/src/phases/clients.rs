@@ -3,7 +3,7 @@
 use net::Driver;
 
 use super::Cx;
-use crate::ids::LinkId;
+use crate::ids::ConnId;
 use crate::link::{After, Linger};
 use crate::link::{Hold, Stage};
 use crate::runtime_config::deadline;
@@ -16,7 +16,7 @@ pub(crate) const DRAIN_IDLE_MS: u64 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
     /// A stream has released its client's connection.
-    pub(super) fn after_stream(&mut self, link: LinkId, after: After) {
+    pub(super) fn after_stream(&mut self, link: ConnId, after: After) {
         let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
@@ -26,7 +26,7 @@ impl<D: Driver> Cx<'_, D> {
             After::Drain => {
                 self.wait_for_client(link);
                 self.core.links.release_all(self.io, link);
-                self.core.work.links.push_back(link);
+                self.core.work.links.push_back(link.into());
             }
             After::End(linger) => self.finish_client(link, linger),
         }
@@ -34,7 +34,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The client's connection waits for its next request, once the client has taken all that was
     /// sent.
-    pub fn next_request(&mut self, link: LinkId) {
+    pub fn next_request(&mut self, link: ConnId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
@@ -50,7 +50,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Sets the deadline for the client's next bytes.
-    pub fn wait_for_client(&mut self, link: LinkId) {
+    pub fn wait_for_client(&mut self, link: ConnId) {
         if let Some(client) = self.core.links.client(link) {
             let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
             self.set_idle_deadline(link, deadline(self.now(), timeout_ms));
@@ -58,7 +58,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A client without a stream reads its next request or waits for one.
-    pub fn await_request(&mut self, link: LinkId) {
+    pub fn await_request(&mut self, link: ConnId) {
         let now = self.now();
         let draining = self.is_stopping();
         let Some(entry) = self.core.links.get(link) else {
@@ -82,12 +82,12 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, deadline(now, wait_ms));
         self.core.links.release_all(self.io, link);
         if more {
-            self.core.work.links.push_back(link);
+            self.core.work.links.push_back(link.into());
         }
     }
 
     /// Stops reading a client that has sent more bytes than can be used now.
-    pub fn update_reading(&mut self, link: LinkId) {
+    pub fn update_reading(&mut self, link: ConnId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
@@ -101,7 +101,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// While draining: closes a client's connection without a request after a short idle time.
-    pub fn hurry_idle_client(&mut self, link: LinkId) {
+    pub fn hurry_idle_client(&mut self, link: ConnId) {
         if self.take_no_more_exchanges(link) {
             return;
         }
@@ -128,12 +128,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a client's connection once its last bytes have been sent, and once its input was
     /// discarded for as long as `linger` says or until it acknowledges our FIN.
-    pub fn finish_client(&mut self, link: LinkId, linger: Linger) {
-        if self.core.links.shares_connection(link) {
-            return self.end_exchange(link);
-        }
+    pub fn finish_client(&mut self, link: ConnId, linger: Linger) {
         let now = self.now();
-        self.core.links.set_stream(link, None);
+        self.core.links.set_stream(link.only_exchange(), None);
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
         };
@@ -159,7 +156,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Input of a client was discarded whose connection is ending.
-    pub fn discarded(&mut self, link: LinkId) {
+    pub fn discarded(&mut self, link: ConnId) {
         let client = self.core.links.client(link);
         if client.is_some_and(|client| client.linger == Linger::WhileItSends) {
             self.wait_for_client(link);
@@ -167,7 +164,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The kernel took bytes for a client's connection that has no stream.
-    pub fn client_moved_on_alone(&mut self, link: LinkId, blocked: bool) {
+    pub fn client_moved_on_alone(&mut self, link: ConnId, blocked: bool) {
         let now = self.now();
         let Some(entry) = self.core.links.get(link) else {
             return;
@@ -195,10 +192,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Closes a client's connection; bytes that were taken for sending still leave.
-    pub fn close_client(&mut self, link: LinkId) {
-        if self.core.links.shares_connection(link) {
-            return self.end_exchange(link);
-        }
+    pub fn close_client(&mut self, link: ConnId) {
         let Some(client) = self.core.links.client(link) else {
             return;
         };
@@ -212,10 +206,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A client's connection is closed: forgets it.
-    pub fn forget_client(&mut self, link: LinkId) {
-        if self.core.links.shares_connection(link) {
-            return self.end_exchange(link);
-        }
+    pub fn forget_client(&mut self, link: ConnId) {
         let core = &mut *self.core;
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;

@@ -12,7 +12,7 @@ use super::connect_addresses::Ends;
 use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ExchangeId, ServerId};
 use crate::link::{Role, Secure, Server, Socks4};
 use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
@@ -87,15 +87,15 @@ impl<D: Driver> Cx<'_, D> {
             // Only requests with the same header may reuse the connection.
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
-        if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
-            && let Some(link) = self.core.open_exchange(link)
+        if let Some(conn) = self.idle_connection(stream, server, &header, &names.pool)
+            && let Some(link) = self.core.open_exchange(conn)
         {
             self.attach(stream, link, server);
             stream.route.on_reused = true;
             stream.txn.server_reused = true;
             let server = self.core.links.server(link);
             stream.txn.server_tls = server.and_then(|server| server.tls.clone());
-            stream.txn.server_glitches = self.core.links.glitches(link);
+            stream.txn.server_glitches = self.core.links.glitches(conn);
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
@@ -128,7 +128,7 @@ impl<D: Driver> Cx<'_, D> {
                     server.proto = proto;
                 }
                 stream.route.on_reused = false;
-                self.attach(stream, link, server);
+                self.attach(stream, link.only_exchange(), server);
                 self.tell_server(stream, server, BackCount::Connects);
                 self.trace_try(stream);
                 self.expect_server(stream, stream.connect_ms(self.runtime_config));
@@ -209,7 +209,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
         header: &[u8],
         name: &[u8],
-    ) -> Option<LinkId> {
+    ) -> Option<ConnId> {
         if !stream.txn.is_http || stream.route.fresh_only {
             return None;
         }
@@ -229,7 +229,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits
     /// until the SOCKS4 handshake is done.
-    fn secure_server(&mut self, stream: &Stream, link: LinkId, secure: Option<Box<Secure>>) {
+    fn secure_server(&mut self, stream: &Stream, link: ConnId, secure: Option<Box<Secure>>) {
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
         };
@@ -340,7 +340,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
         sock: SockId,
         (header, name): (Box<[u8]>, Box<[u8]>),
-    ) -> LinkId {
+    ) -> ConnId {
         let labels = stream.route.labels;
         // A connection whose PROXY header names the client is private to that client. With
         // `http-reuse always` any client may reuse it, because another client may send the same
@@ -379,7 +379,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Attaches a connection to a stream and counts it.
     #[inline]
-    fn attach(&mut self, stream: &mut Stream, link: LinkId, server: ServerId) {
+    fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));

@@ -5,6 +5,7 @@ use net::{Close, Driver};
 use telemetry::Event;
 
 use super::{Cause, Cx};
+use crate::ids::ExchangeId;
 use crate::link::Follows;
 use crate::link::{After, Linger};
 use crate::logging::Scene;
@@ -26,7 +27,7 @@ impl<D: Driver> Cx<'_, D> {
                 After::Drain if stream.close_client => After::End(Linger::WhileItSends),
                 after => after,
             };
-            self.after_stream(client, after);
+            self.after_stream(client.own_connection(), after);
         }
     }
 
@@ -36,7 +37,10 @@ impl<D: Driver> Cx<'_, D> {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
             self.core.links.set_stream(client, None);
-            self.finish_client(client, Linger::No);
+            match self.core.links.own_connection(client) {
+                Some(conn) => self.finish_client(conn, Linger::No),
+                None => self.end_exchange(client),
+            }
         }
     }
 
@@ -44,7 +48,10 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn vanish(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
-            self.forget_client(client);
+            match self.core.links.own_connection(client) {
+                Some(conn) => self.forget_client(conn),
+                None => self.end_exchange(client),
+            }
         }
     }
 
@@ -62,12 +69,15 @@ impl<D: Driver> Cx<'_, D> {
     pub fn abandon(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
-            self.close_client(client);
+            match self.core.links.own_connection(client) {
+                Some(conn) => self.close_client(conn),
+                None => self.end_exchange(client),
+            }
         }
     }
 
     /// Releases all that a stream holds and logs it. Returns its client's connection.
-    fn let_go(&mut self, stream: &mut Stream) -> Option<crate::ids::LinkId> {
+    fn let_go(&mut self, stream: &mut Stream) -> Option<ExchangeId> {
         if matches!(stream.phase, Phase::Done) {
             return None;
         }

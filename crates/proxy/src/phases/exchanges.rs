@@ -4,7 +4,7 @@ use net::Driver;
 
 use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Hold, Linger};
 use crate::runtime_config::deadline;
 use crate::stream::{Phase, Stream};
@@ -12,7 +12,7 @@ use crate::stream::{Phase, Stream};
 impl<D: Driver> Cx<'_, D> {
     /// The response of an exchange that shares its connection is complete: the rest of its request
     /// is discarded for as long as the client sends it.
-    pub fn exchange_answered(&mut self, exchange: LinkId) {
+    pub fn exchange_answered(&mut self, exchange: ExchangeId) {
         if !self.core.links.discard_rest(self.io, exchange) {
             return self.end_exchange(exchange);
         }
@@ -23,22 +23,22 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The rest of a request that was answered early has been discarded.
-    pub fn exchange_drained(&mut self, exchange: LinkId) {
-        if self.core.links.drained(exchange) {
-            self.forget_exchange(exchange);
-        } else {
-            self.next_request(exchange);
+    pub fn exchange_drained(&mut self, exchange: ExchangeId) {
+        self.core.links.drained(exchange);
+        match self.core.links.own_connection(exchange) {
+            Some(conn) => self.next_request(conn),
+            None => self.forget_exchange(exchange),
         }
     }
 
     /// Ends an exchange that shares its connection; resets it if it is still open.
-    pub fn end_exchange(&mut self, exchange: LinkId) {
+    pub fn end_exchange(&mut self, exchange: ExchangeId) {
         self.core.links.reset_stream(self.io, exchange);
         self.forget_exchange(exchange);
     }
 
     /// Forgets an ended exchange that shares its connection.
-    pub fn forget_exchange(&mut self, exchange: LinkId) {
+    pub fn forget_exchange(&mut self, exchange: ExchangeId) {
         let core = &mut *self.core;
         if let Some(connection) = core.links.remove_stream(exchange, &mut core.timers) {
             self.connection_is_free(connection);
@@ -46,7 +46,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The last exchange of a connection has ended: the connection waits for the next one, or ends.
-    pub fn connection_is_free(&mut self, link: LinkId) {
+    pub fn connection_is_free(&mut self, link: ConnId) {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
@@ -78,14 +78,14 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Sets when a connection without exchanges ends. Its mux may have work to do before.
-    pub fn set_idle_deadline(&mut self, link: LinkId, ends_ms: u64) {
+    pub fn set_idle_deadline(&mut self, link: ConnId, ends_ms: u64) {
         let now_ms = self.now().ms();
         let at_ms = self.core.links.begin_idle(link, now_ms, ends_ms);
         self.set_link_deadline(link, at_ms);
     }
 
     /// Ends a connection without exchanges, and tells the peer first.
-    pub fn end_connection(&mut self, link: LinkId) {
+    pub fn end_connection(&mut self, link: ConnId) {
         // Ends the connection if the following steps do not complete.
         self.set_idle_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
@@ -99,7 +99,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// While draining: a client's connection takes no new exchanges; its present ones continue.
     /// Whether the client could be told: otherwise its next response tells it.
-    pub fn take_no_more_exchanges(&mut self, link: LinkId) -> bool {
+    pub fn take_no_more_exchanges(&mut self, link: ConnId) -> bool {
         let links = &mut self.core.links;
         if !links.announce_end(self.io, link) {
             return links.multiplexes(link);

@@ -45,7 +45,7 @@ use telemetry::program::Event;
 
 use crate::backend::{Backends, View};
 use crate::evaluation::{Ambient, Eval};
-use crate::ids::{LinkId, StreamId, Timers};
+use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
 use crate::random::Random;
@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// The exchange of a connection for a new request.
-    fn open_exchange(&mut self, connection: LinkId) -> Option<LinkId> {
+    fn open_exchange(&mut self, connection: ConnId) -> Option<ExchangeId> {
         self.links.open_exchange(connection, &mut self.timers)
     }
 
@@ -288,7 +288,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Sets the deadline of a connection without a stream.
     #[inline]
-    pub fn set_link_deadline(&mut self, link: LinkId, at_ms: u64) {
+    pub fn set_link_deadline(&mut self, link: impl Into<LinkId>, at_ms: u64) {
         if let Some(link) = self.core.links.get(link) {
             self.core.timers.set(link.timer, at_ms);
         }
@@ -345,7 +345,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Evaluates expressions for a client's connection that has no stream.
     pub fn with_session<R>(
         &mut self,
-        client: LinkId,
+        client: ConnId,
         work: impl FnOnce(&mut actions::Cx<'_>) -> R,
     ) -> Option<R> {
         let core = &mut *self.core;

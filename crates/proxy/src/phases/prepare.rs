@@ -7,7 +7,7 @@ use telemetry::Event;
 
 use super::names::tell_server_name;
 use super::{Cause, Cx};
-use crate::ids::LinkId;
+use crate::ids::ExchangeId;
 use crate::link::Asked;
 use crate::link::Asking;
 use crate::stream::{Phase, Step, Stream};
@@ -97,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The head of a request has been sent; its body follows.
-    fn request_left(&mut self, stream: &mut Stream, server: LinkId) -> Step {
+    fn request_left(&mut self, stream: &mut Stream, server: ExchangeId) -> Step {
         // Only a request without a body can be sent again from here.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
         // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having

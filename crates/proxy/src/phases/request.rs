@@ -10,7 +10,7 @@ use tables::Event as Tally;
 use telemetry::Event;
 
 use super::{Cause, Cx};
-use crate::ids::{LinkId, ProxyId};
+use crate::ids::{ExchangeId, ProxyId};
 use crate::link::Rules as ReadRules;
 use crate::runtime_config::RuntimeConfig;
 use crate::runtime_config::deadline;
@@ -33,7 +33,7 @@ pub(crate) fn request_read_rules(runtime_config: &RuntimeConfig, frontend: Proxy
 
 impl<D: Driver> Cx<'_, D> {
     /// Begins a stream on a client's connection.
-    pub fn begin_stream(&mut self, stream: &mut Stream, link: LinkId, number: u64) {
+    pub fn begin_stream(&mut self, stream: &mut Stream, link: ExchangeId, number: u64) {
         let now = self.now();
         self.core.links.set_stream(link, Some(stream.id));
         let Some(client) = self.core.links.client_mut(link) else {
@@ -327,7 +327,7 @@ impl<D: Driver> Cx<'_, D> {
         let timeout_ms = self.runtime_config.timeouts(stream.frontend).http_request;
         stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
         self.set_timer(stream);
-        self.core.work.links.push_back(link);
+        self.core.work.links.push_back(link.into());
         stream.go(Phase::RequestHead)
     }
 

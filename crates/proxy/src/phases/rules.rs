@@ -183,7 +183,7 @@ impl<D: Driver> Cx<'_, D> {
             (RuleWait::Body, false) => self.await_upload(stream),
             (RuleWait::Body, true) => {
                 if let ServerEnd::Link(server) = stream.server {
-                    self.core.work.links.push_back(server);
+                    self.core.work.links.push_back(server.into());
                 }
             }
             // The server is not read during the pause and therefore has no deadline.

@@ -4,7 +4,7 @@ use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::Cx;
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 use crate::shared::Count;
 use crate::stream::Stream;
 
@@ -20,25 +20,20 @@ impl<D: Driver> Cx<'_, D> {
     /// closed. The slot goes to the next stream in the queue.
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
-        if let Some(link) = stream.server.take_link() {
-            if self.core.links.shares_connection(link) {
-                self.end_server_stream(link);
-                self.uncount_server(stream);
-                return self.release_slot(stream);
-            }
-            if self.core.links.is_reusable(link) {
-                self.keep_idle(stream, link);
-            } else {
-                self.close_server(link);
+        if let Some(exchange) = stream.server.take_link() {
+            match self.core.links.own_connection(exchange) {
+                None => self.end_server_exchange(exchange),
+                Some(conn) if self.core.links.is_reusable(exchange) => self.keep_idle(stream, conn),
+                Some(conn) => self.close_server(conn),
             }
         }
         self.uncount_server(stream);
         self.release_slot(stream);
     }
 
-    /// Ends one stream of a multiplexed connection. The connection stays open unless it has served
-    /// its maximum of streams.
-    fn end_server_stream(&mut self, link: LinkId) {
+    /// Ends one exchange of a connection that serves many. The connection stays open unless it has served
+    /// its maximum of exchanges.
+    fn end_server_exchange(&mut self, link: ExchangeId) {
         let connection = self.core.links.connection_of(link);
         if let Some(server) = self.core.links.server_mut(link) {
             server.served += 1;
@@ -57,8 +52,11 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn drop_server(&mut self, stream: &mut Stream) {
         self.trace_failed_try(stream, None);
         stream.deadlines.server_ms = NEVER_MS;
-        if let Some(link) = stream.server.take_link() {
-            self.close_server(link);
+        if let Some(exchange) = stream.server.take_link() {
+            match self.core.links.own_connection(exchange) {
+                Some(conn) => self.close_server(conn),
+                None => self.end_exchange(exchange),
+            }
         }
         self.uncount_server(stream);
     }
@@ -71,10 +69,10 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Keeps a connection idle for the next request.
-    fn keep_idle(&mut self, stream: &Stream, link: LinkId) {
+    fn keep_idle(&mut self, stream: &Stream, link: ConnId) {
         let draining = self.is_stopping();
         self.core.links.release_all(self.io, link);
-        self.core.links.set_stream(link, None);
+        self.core.links.set_stream(link.only_exchange(), None);
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
         };
@@ -94,11 +92,13 @@ impl<D: Driver> Cx<'_, D> {
         self.pool(link);
     }
 
-    fn keep_private(&mut self, stream: &Stream, link: LinkId) {
+    fn keep_private(&mut self, stream: &Stream, link: ConnId) {
         // A client whose connection ends keeps no server connection.
+        let links = &self.core.links;
         let keeper = stream
             .client
-            .filter(|client| self.core.links.outlives_exchange(*client) && !stream.close_client);
+            .filter(|client| links.outlives_exchange(*client) && !stream.close_client)
+            .and_then(|client| links.own_connection(client));
         let Some(client) = keeper.and_then(|keeper| self.core.links.client_mut(keeper)) else {
             return self.close_server(link);
         };
@@ -117,10 +117,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Closes a server's connection; bytes that were taken for sending still leave.
-    pub fn close_server(&mut self, link: LinkId) {
-        if self.core.links.shares_connection(link) {
-            return self.end_exchange(link);
-        }
+    pub fn close_server(&mut self, link: ConnId) {
         let Some(server) = self.core.links.server(link) else {
             return;
         };
@@ -131,10 +128,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A server's connection is closed: forgets it.
-    pub fn forget_server(&mut self, link: LinkId) {
-        if self.core.links.shares_connection(link) {
-            return self.end_exchange(link);
-        }
+    pub fn forget_server(&mut self, link: ConnId) {
         let core = &mut *self.core;
         core.backends.unshare(&mut core.links, link);
         core.backends

@@ -10,7 +10,7 @@ use tables::{Data, Event, ServerKey, Table};
 
 use super::{Cause, Cx};
 use crate::evaluation::Eval;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ServerId};
 use crate::shared::ServerRecord;
 use crate::stream::{Binding, Phase, Stick, Stream};
 
@@ -39,7 +39,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts glitches of a client's connection.
     #[cold]
-    pub(crate) fn tell_glitches(&mut self, link: LinkId, count: u32) {
+    pub(crate) fn tell_glitches(&mut self, link: ConnId, count: u32) {
         let now_ms = self.now().ms();
         if let Some(client) = self.core.links.client_mut(link) {
             let session = &mut client.session;

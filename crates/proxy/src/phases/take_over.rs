@@ -9,7 +9,7 @@ use net::{Driver, Labels, Parcel};
 
 use super::Cx;
 use crate::backend::Keep;
-use crate::ids::{LinkId, ServerId};
+use crate::ids::{ConnId, ServerId};
 use crate::link::Detached;
 use crate::runtime_config::deadline;
 use crate::shared::{Count, IdleConnRequest, ServerRecord, StreamRef, WorkerMessage};
@@ -140,7 +140,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Puts a connection that any client may use into the idle pool.
-    pub(super) fn pool(&mut self, link: LinkId) {
+    pub(super) fn pool(&mut self, link: ConnId) {
         match self.keep_idle_until(link) {
             Some(at_ms) => self.set_link_deadline(link, at_ms),
             None => self.close_server(link),
@@ -149,7 +149,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic
     /// milliseconds.
-    pub(super) fn keep_idle_until(&mut self, link: LinkId) -> Option<u64> {
+    pub(super) fn keep_idle_until(&mut self, link: ConnId) -> Option<u64> {
         let now = self.now();
         let core = &mut *self.core;
         let server = core.links.server(link)?.server;

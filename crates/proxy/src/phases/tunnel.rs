@@ -4,7 +4,7 @@ use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::Cx;
-use crate::ids::LinkId;
+use crate::ids::ExchangeId;
 use crate::link::Hold;
 use crate::runtime_config::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
@@ -51,8 +51,8 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         }
         self.core.links.release(self.io, client, Hold::Full);
-        self.core.work.links.push_back(client);
-        self.core.work.links.push_back(server);
+        self.core.work.links.push_back(client.into());
+        self.core.work.links.push_back(server.into());
         Step::Wait
     }
 
@@ -68,7 +68,7 @@ impl<D: Driver> Cx<'_, D> {
                 return self.tunnel_maybe_over(stream);
             }
             if let Some(server) = stream.server.link() {
-                self.core.work.links.push_back(server);
+                self.core.work.links.push_back(server.into());
             }
         }
     }
@@ -150,7 +150,7 @@ impl<D: Driver> Cx<'_, D> {
     fn tunnel_half_over(
         &mut self,
         stream: &mut Stream,
-        other: Option<LinkId>,
+        other: Option<ExchangeId>,
         mark: impl FnOnce(&mut Tunnel),
     ) {
         let Phase::Tunnel(mut tunnel) = stream.phase else {

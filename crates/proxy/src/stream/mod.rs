@@ -20,7 +20,7 @@ use http::h1::Resume;
 use net::timers::{NEVER_MS, TimerId};
 use sample::Txn;
 
-use crate::ids::{LinkId, Owner, ProxyId, StreamId, Timers};
+use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
 use crate::runtime_config::Moments;
 use crate::statistics::generated_body::GeneratedBody;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
@@ -40,7 +40,7 @@ pub(crate) struct Stream {
     pub frontend: ProxyId,
     pub backend: ProxyId,
     /// The client's connection; none after it is released.
-    pub client: Option<LinkId>,
+    pub client: Option<ExchangeId>,
     pub server: ServerEnd,
     pub deadlines: Deadlines,
     pub txn: Txn,
@@ -95,7 +95,7 @@ pub(crate) enum ServerEnd {
     #[default]
     Nobody,
     /// A connection.
-    Link(LinkId),
+    Link(ExchangeId),
     /// A page of our own, with the position of its unsent part.
     Page(Page),
     /// A body of our own that is generated while it is sent.
@@ -105,7 +105,7 @@ pub(crate) enum ServerEnd {
 impl ServerEnd {
     /// The connection, if it is one.
     #[inline]
-    pub fn link(&self) -> Option<LinkId> {
+    pub fn link(&self) -> Option<ExchangeId> {
         match self {
             ServerEnd::Link(link) => Some(*link),
             ServerEnd::Nobody | ServerEnd::Page(_) | ServerEnd::Generated(_) => None,
@@ -113,12 +113,12 @@ impl ServerEnd {
     }
 
     /// Replaces the connection.
-    pub fn set_link(&mut self, link: LinkId) {
+    pub fn set_link(&mut self, link: ExchangeId) {
         *self = ServerEnd::Link(link);
     }
 
     /// Takes the connection out, if there is one.
-    pub fn take_link(&mut self) -> Option<LinkId> {
+    pub fn take_link(&mut self) -> Option<ExchangeId> {
         let link = self.link()?;
         *self = ServerEnd::Nobody;
         Some(link)

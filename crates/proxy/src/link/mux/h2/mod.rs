@@ -17,7 +17,7 @@ use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number
 
 use net::timers::NEVER_MS;
 
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 pub(crate) use turns::Turn;
 use turns::Turns;
 
@@ -26,7 +26,7 @@ use turns::Turns;
 pub(crate) struct Connection {
     pub codec: Codec,
     /// The links of its streams.
-    pub children: Vec<LinkId>,
+    pub children: Vec<ExchangeId>,
     /// The streams that wait to send.
     pub turns: Turns,
     /// It takes no new streams, and ends with its last one.
@@ -164,7 +164,7 @@ pub(crate) enum Sending {
 /// One stream of a connection: the mux of its link.
 #[derive(Debug)]
 pub(crate) struct StreamEnd {
-    pub connection: LinkId,
+    pub connection: ConnId,
     /// Its number; none until a request opens it.
     pub number: Option<Number>,
     /// Its place among [`Connection::children`].
@@ -200,7 +200,7 @@ pub(crate) struct Upgrade {
 
 impl StreamEnd {
     /// A new stream of a connection.
-    pub fn new(connection: LinkId, number: Option<Number>, place: u32) -> StreamEnd {
+    pub fn new(connection: ConnId, number: Option<Number>, place: u32) -> StreamEnd {
         StreamEnd {
             connection,
             number,

@@ -7,7 +7,7 @@ use net::timers::NEVER_MS;
 use net::{CpuOf, Driver};
 
 use super::Upgrade;
-use crate::ids::LinkId;
+use crate::ids::{ConnId, ExchangeId};
 use crate::link::ingress::{Ingress, Reading, Reset, Taken};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::is_interim;
@@ -20,12 +20,12 @@ impl Links {
     pub(in crate::link) fn pull_frame<'a, D: Driver>(
         &mut self,
         io: &mut D,
-        conn: LinkId,
+        conn: ConnId,
         bytes: &'a [u8],
         reading: &mut Reading<'_>,
     ) -> (usize, Ingress<'a>) {
         let gone = (bytes.len(), Ingress::Nothing);
-        let Some(link) = self.links.get_mut(conn) else {
+        let Some(link) = self.links.get_mut(conn.into()) else {
             return gone;
         };
         let is_client = matches!(link.role, Role::Client(_));
@@ -86,9 +86,9 @@ impl Links {
             } => self.data_came(io, (conn, stream), token, &bytes[range], end),
             Event::Trailers { token, .. } => self.trailers_came(token, reading),
             Event::Reset { token, code, .. } => self.reset_came(token, code),
-            Event::WindowOpen { token, .. } => {
-                self.at(token).map_or(Ingress::Nothing, Ingress::Writable)
-            }
+            Event::WindowOpen { token, .. } => self
+                .child_at(token)
+                .map_or(Ingress::Nothing, Ingress::Writable),
             Event::WindowsOpen => {
                 self.list_turns(conn);
                 Ingress::Nothing
@@ -110,16 +110,16 @@ impl Links {
     }
 
     /// The stream with a token, if an exchange uses it or its rest is discarded.
-    fn child_at(&self, token: u32) -> Option<LinkId> {
+    fn child_at(&self, token: u32) -> Option<ExchangeId> {
         let child = self.at(token)?;
-        matches!(self.get(child)?.mux, Mux::Stream(_)).then_some(child)
+        matches!(self.get(child)?.mux, Mux::Stream(_)).then(|| ExchangeId::of(child))
     }
 
     /// A client opens a stream with a request.
     fn request_came<D: Driver>(
         &mut self,
         io: &mut D,
-        (conn, number): (LinkId, Number),
+        (conn, number): (ConnId, Number),
         parsed: Parsed,
         end: bool,
         reading: &mut Reading<'_>,
@@ -199,7 +199,7 @@ impl Links {
     fn data_came<'a, D: Driver>(
         &mut self,
         io: &mut D,
-        (conn, number): (LinkId, Number),
+        (conn, number): (ConnId, Number),
         token: u32,
         bytes: &'a [u8],
         end: bool,
@@ -216,7 +216,7 @@ impl Links {
                 Some(_) | None => Ingress::Nothing,
             };
         };
-        let Some(link) = self.links.get_mut(child) else {
+        let Some(link) = self.links.get_mut(child.into()) else {
             return Ingress::Nothing;
         };
         if let Mux::Stream(stream_end) = &mut link.mux {
@@ -263,7 +263,7 @@ impl Links {
     }
 
     /// The rest of a request that was answered early has come, or will not come.
-    fn rest_came(&mut self, child: LinkId) -> Ingress<'static> {
+    fn rest_came(&mut self, child: ExchangeId) -> Ingress<'static> {
         match self.stream_end_mut(child) {
             Some(end) if end.drains => Ingress::Drained(child),
             Some(_) | None => Ingress::Nothing,
@@ -293,7 +293,7 @@ impl Links {
     }
 
     /// A peer has answered a ping.
-    fn ponged(&mut self, conn: LinkId) -> Ingress<'static> {
+    fn ponged(&mut self, conn: ConnId) -> Ingress<'static> {
         let pings = self
             .connection_mut(conn)
             .and_then(|conn| conn.pings.as_mut());
@@ -310,7 +310,7 @@ impl Links {
     pub(in crate::link) fn took_of_stream<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: ExchangeId,
         (used, left): (usize, usize),
         trailers: &mut Head,
     ) -> Taken {
@@ -334,7 +334,7 @@ impl Links {
     }
 
     /// Credits the peer of a connection for payload whose exchange is gone.
-    pub fn credit<D: Driver>(&mut self, io: &mut D, conn: LinkId, bytes: usize) {
+    pub fn credit<D: Driver>(&mut self, io: &mut D, conn: ConnId, bytes: usize) {
         if bytes > 0 {
             self.with_codec(io, conn, |codec, frames| {
                 codec.consumed(Number::CONNECTION, bytes, frames);

@@ -7,7 +7,7 @@ use net::Driver;
 
 use super::turns::Turn;
 use super::{Sending, StreamEnd, Upgrade};
-use crate::ids::{LinkId, Timers};
+use crate::ids::{ConnId, ExchangeId, LinkId, Timers};
 use crate::link::messages::Asking;
 use crate::link::mux::h1::{Answered, Asked, Wrote};
 use crate::link::mux::{Mux, h2};
@@ -37,18 +37,19 @@ impl Links {
     /// Adds a stream to a connection.
     pub fn add_stream(
         &mut self,
-        connection: LinkId,
+        connection: ConnId,
         number: Option<Number>,
         timers: &mut Timers,
-    ) -> Option<LinkId> {
+    ) -> Option<ExchangeId> {
         let sock = self.get(connection)?.sock;
         let mux = Mux::Stream(StreamEnd::new(connection, number, 0));
-        let id = self.insert(sock, Role::Stream(connection), mux, timers);
+        let slot = self.insert(sock, Role::Stream(connection), mux, timers);
+        let id = ExchangeId::of(slot);
         let parent = self.connection_mut(connection)?;
         let place = parent.children.len() as u32;
         parent.children.push(id);
         if let Some(number) = number {
-            parent.codec.set_token(number, id.slot);
+            parent.codec.set_token(number, slot.slot);
         }
         if let Some(end) = self.stream_end_mut(id) {
             end.place = place;
@@ -57,7 +58,7 @@ impl Links {
     }
 
     /// The HTTP/2 connection of a link.
-    pub fn connection_mut(&mut self, id: LinkId) -> Option<&mut h2::Connection> {
+    pub fn connection_mut(&mut self, id: ConnId) -> Option<&mut h2::Connection> {
         match &mut self.get_mut(id)?.mux {
             Mux::Connection(connection) => Some(connection),
             _ => None,
@@ -65,7 +66,7 @@ impl Links {
     }
 
     /// The HTTP/2 stream of a link.
-    pub fn stream_end_mut(&mut self, id: LinkId) -> Option<&mut StreamEnd> {
+    pub fn stream_end_mut(&mut self, id: ExchangeId) -> Option<&mut StreamEnd> {
         match &mut self.get_mut(id)?.mux {
             Mux::Stream(end) => Some(end),
             _ => None,
@@ -74,13 +75,13 @@ impl Links {
 
     /// Whether a link is a stream of a connection.
     #[inline]
-    pub fn is_stream(&self, id: LinkId) -> bool {
+    pub fn is_stream(&self, id: impl Into<LinkId>) -> bool {
         self.get(id)
             .is_some_and(|link| matches!(link.role, Role::Stream(_)))
     }
 
     /// The connection that a link is a stream of.
-    pub fn connection_of(&self, id: LinkId) -> Option<LinkId> {
+    pub fn connection_of(&self, id: impl Into<LinkId>) -> Option<ConnId> {
         match self.get(id)?.role {
             Role::Stream(connection) => Some(connection),
             _ => None,
@@ -92,7 +93,7 @@ impl Links {
     fn with_way<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: ExchangeId,
         work: impl FnOnce(&mut Way<'_>, &mut Vec<u8>),
     ) -> usize {
         let Some(end) = self.stream_end_mut(id) else {
@@ -111,7 +112,7 @@ impl Links {
     pub fn with_codec<D: Driver>(
         &mut self,
         io: &mut D,
-        connection: LinkId,
+        connection: ConnId,
         work: impl FnOnce(&mut Codec, &mut Vec<u8>),
     ) -> usize {
         let mut frames = std::mem::take(&mut self.frames);
@@ -129,7 +130,7 @@ impl Links {
     pub(in crate::link) fn respond_stream<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: ExchangeId,
         head: &Head,
         how: Answered,
     ) -> usize {
@@ -153,7 +154,7 @@ impl Links {
     pub(in crate::link) fn interim_stream<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: ExchangeId,
         head: &Head,
     ) -> usize {
         if let Some(end) = self.stream_end_mut(id) {
@@ -168,7 +169,7 @@ impl Links {
     pub(in crate::link) fn ask_stream<D: Driver>(
         &mut self,
         io: &mut D,
-        id: LinkId,
+        id: ExchangeId,
         head: &Head,
         how: Asked,
     ) -> Asking {
@@ -194,7 +195,7 @@ impl Links {
         let ends = end.sending == Sending::Over;
         let mut number = None;
         let wire = self.with_codec(io, connection, |codec, frames| {
-            number = codec.send_request(head, SCHEME, id.slot, ends, frames);
+            number = codec.send_request(head, SCHEME, LinkId::from(id).slot, ends, frames);
         });
         let (Some(end), Some(number)) = (self.stream_end_mut(id), number) else {
             return Asking::Full;
@@ -205,7 +206,7 @@ impl Links {
 
     /// The extended CONNECT (RFC 8441 §4) for a request with `Upgrade`. None where the server does
     /// not support it, or the request has a body.
-    fn extended_connect(&mut self, connection: LinkId, request: &Head) -> Option<(Head, Upgrade)> {
+    fn extended_connect(&mut self, connection: ConnId, request: &Head) -> Option<(Head, Upgrade)> {
         let is_taken = self
             .connection_mut(connection)?
             .codec
@@ -221,7 +222,7 @@ impl Links {
     }
 
     /// Sends payload on a stream, as far as its windows, its turn and the connection allow.
-    pub fn stream_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
+    pub fn stream_data<D: Driver>(&mut self, io: &mut D, id: ExchangeId, bytes: &[u8]) -> Wrote {
         let mut wrote = Wrote::default();
         while wrote.taken < bytes.len() {
             match self.next_part(id, bytes.len() - wrote.taken) {
@@ -248,8 +249,8 @@ impl Links {
     }
 
     /// How much of `most` bytes a stream may send next.
-    fn next_part(&mut self, id: LinkId, most: usize) -> Part {
-        let Some(link) = self.links.get_mut(id) else {
+    fn next_part(&mut self, id: ExchangeId, most: usize) -> Part {
+        let Some(link) = self.links.get_mut(id.into()) else {
             return Part::Discard;
         };
         let Mux::Stream(end) = &mut link.mux else {
@@ -260,7 +261,7 @@ impl Links {
             return Part::Discard;
         };
         let (mut left_after, turn, connection) = (*left, end.turn, end.connection);
-        let Some(parent) = self.links.get_mut(connection) else {
+        let Some(parent) = self.links.get_mut(connection.into()) else {
             return Part::Discard;
         };
         let is_blocked = parent.blocked;
@@ -304,15 +305,15 @@ impl Links {
         Part::Send { count, ends }
     }
 
-    fn set_turn(&mut self, id: LinkId, turn: Turn) {
+    fn set_turn(&mut self, id: ExchangeId, turn: Turn) {
         if let Some(end) = self.stream_end_mut(id) {
             end.turn = turn;
         }
     }
 
     /// Lists a connection whose streams wait, if it takes payload now.
-    pub fn list_turns(&mut self, connection: LinkId) {
-        let Some(link) = self.links.get_mut(connection) else {
+    pub fn list_turns(&mut self, connection: ConnId) {
+        let Some(link) = self.links.get_mut(connection.into()) else {
             return;
         };
         let is_blocked = link.blocked;
@@ -333,7 +334,7 @@ impl Links {
     }
 
     /// The next connection whose waiting streams may send.
-    pub fn next_listed(&mut self) -> Option<LinkId> {
+    pub fn next_listed(&mut self) -> Option<ConnId> {
         let connection = self.turns.pop_front()?;
         if let Some(parent) = self.connection_mut(connection) {
             parent.turns.is_listed = false;
@@ -343,8 +344,8 @@ impl Links {
 
     /// Lets the next waiting streams of a connection send, at most `most`; none where the
     /// connection takes no payload.
-    pub fn next_turns(&mut self, connection: LinkId, most: usize) -> Vec<LinkId> {
-        let Some(link) = self.links.get_mut(connection) else {
+    pub fn next_turns(&mut self, connection: ConnId, most: usize) -> Vec<ExchangeId> {
+        let Some(link) = self.links.get_mut(connection.into()) else {
             return Vec::new();
         };
         let is_blocked = link.blocked;
@@ -363,8 +364,8 @@ impl Links {
     }
 
     /// Whether a stream has payload to send that the peer's windows do not permit.
-    pub fn awaits_credit(&mut self, id: LinkId) -> bool {
-        let Some(link) = self.links.get_mut(id) else {
+    pub fn awaits_credit(&mut self, id: ExchangeId) -> bool {
+        let Some(link) = self.links.get_mut(id.into()) else {
             return false;
         };
         let is_waiting = link.blocked;
@@ -380,8 +381,8 @@ impl Links {
 
     /// A stream has nothing to send now, and its connection is backlogged: it is told when the
     /// connection takes bytes again.
-    pub fn await_turn(&mut self, id: LinkId) {
-        let Some(link) = self.links.get_mut(id) else {
+    pub fn await_turn(&mut self, id: ExchangeId) {
+        let Some(link) = self.links.get_mut(id.into()) else {
             return;
         };
         let Mux::Stream(end) = &mut link.mux else {
@@ -398,7 +399,7 @@ impl Links {
     }
 
     /// Ends the message on a stream. Returns the number of bytes that are sent for it.
-    pub fn stream_end<D: Driver>(&mut self, io: &mut D, id: LinkId, trailers: &Head) -> usize {
+    pub fn stream_end<D: Driver>(&mut self, io: &mut D, id: ExchangeId, trailers: &Head) -> usize {
         let Some(end) = self.stream_end_mut(id) else {
             return 0;
         };
@@ -418,7 +419,7 @@ impl Links {
     }
 
     /// Credits the peer for used payload, unless it has ended its side.
-    pub fn consumed<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: usize) {
+    pub fn consumed<D: Driver>(&mut self, io: &mut D, id: ExchangeId, bytes: usize) {
         let connection = self.connection_of(id).and_then(|link| self.get(link));
         if bytes > 0 && connection.is_some_and(|connection| !connection.eof) {
             self.with_way(io, id, |way, frames| {
@@ -429,7 +430,7 @@ impl Links {
 
     /// Resets an open stream. A client with a complete response gets `NO_ERROR`, one with an
     /// incomplete response `INTERNAL_ERROR`, and a server `CANCEL`.
-    pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+    pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: ExchangeId) {
         if self
             .stream_end_mut(id)
             .is_some_and(|end| end.sending == Sending::Bodiless)
@@ -456,7 +457,7 @@ impl Links {
     }
 
     /// Forgets a stream. Returns its connection if that has no other stream.
-    pub fn remove_stream(&mut self, id: LinkId, timers: &mut Timers) -> Option<LinkId> {
+    pub fn remove_stream(&mut self, id: ExchangeId, timers: &mut Timers) -> Option<ConnId> {
         let link = self.remove(id, timers)?;
         let Mux::Stream(end) = link.mux else {
             return None;

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ids::LinkId;
+use crate::ids::ExchangeId;
 
 /// How much payload a stream sends in its turn, bytes.
 pub(crate) const TURN_BYTES: usize = 32 << 10;
@@ -16,10 +16,10 @@ pub(crate) const TURN_BYTES: usize = 32 << 10;
 /// The queue of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    unserved: VecDeque<LinkId>,
-    served: VecDeque<LinkId>,
+    unserved: VecDeque<ExchangeId>,
+    served: VecDeque<ExchangeId>,
     /// The stream that was woken last. If it alone queues again, it needs no turns.
-    last: Option<LinkId>,
+    last: Option<ExchangeId>,
     /// The connection is in the worker's list of connections with waiting streams.
     pub is_listed: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Turn {
 
 impl Turns {
     /// Adds a stream whose turn is over; one that was woken and sent nothing keeps its precedence.
-    pub fn queue(&mut self, id: LinkId, turn: Turn) {
+    pub fn queue(&mut self, id: ExchangeId, turn: Turn) {
         match turn {
             Turn::Woken { left: TURN_BYTES } => self.unserved.push_back(id),
             Turn::Free | Turn::Woken { .. } => self.served.push_back(id),
@@ -47,7 +47,7 @@ impl Turns {
     }
 
     /// The streams to wake in this round, and their turns: at most `most`.
-    pub fn next_round(&mut self, most: usize) -> impl Iterator<Item = (LinkId, Turn)> + use<> {
+    pub fn next_round(&mut self, most: usize) -> impl Iterator<Item = (ExchangeId, Turn)> + use<> {
         let queue = if self.unserved.is_empty() {
             &mut self.served
         } else {
@@ -65,7 +65,7 @@ impl Turns {
     }
 
     /// Removes a stream that ends.
-    pub fn remove(&mut self, id: LinkId) {
+    pub fn remove(&mut self, id: ExchangeId) {
         for queue in [&mut self.unserved, &mut self.served] {
             if let Some(place) = queue.iter().position(|waiting| *waiting == id) {
                 queue.remove(place);
@@ -79,7 +79,7 @@ impl Turns {
     }
 
     /// The streams that wait.
-    pub fn waiting(&self) -> impl Iterator<Item = LinkId> + '_ {
+    pub fn waiting(&self) -> impl Iterator<Item = ExchangeId> + '_ {
         self.unserved.iter().chain(&self.served).copied()
     }
 
@@ -95,16 +95,18 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::LinkId;
 
-    fn id(slot: u32) -> LinkId {
-        LinkId {
+    fn id(slot: u32) -> ExchangeId {
+        ExchangeId::of(LinkId {
             slot,
             generation: 0,
-        }
+        })
     }
 
     fn round(turns: &mut Turns) -> Vec<u32> {
-        turns.next_round(8).map(|(id, _)| id.slot).collect()
+        let round = turns.next_round(8);
+        round.map(|(id, _)| LinkId::from(id).slot).collect()
     }
 
     #[test]
