@@ -69,7 +69,7 @@ pub(crate) struct RuleId {
     pub place: usize,
 }
 
-/// The slot of a connection or of an exchange in the table of [`crate::link`].
+/// The slot of a connection or of an exchange in the table of folder `link`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LinkId {
     pub slot: u32,
@@ -117,7 +117,7 @@ impl ExchangeId {
         ExchangeId(link)
     }
 
-    /// The connection that the exchange has for itself, as [`crate::link::Links::own_connection`]
+    /// The connection that the exchange has for itself, as `Links::own_connection`
     /// knows.
     #[inline]
     pub fn own_connection(self) -> ConnId {

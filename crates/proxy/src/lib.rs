@@ -6,18 +6,18 @@
 //!
 //! | layer | owns |
 //! |---|---|
-//! | `ids`, `random` | typed names, random numbers |
+//! | `ids`, `random`, `websocket` | typed names; random numbers; the keys of WebSocket |
 //! | `shared` | what workers share: counts, the state of servers, queues |
 //! | `runtime_config` | the configuration as it runs |
-//! | `link` | connections: their bytes, and the muxes that make messages of them |
+//! | `statistics` | rows that are filled from counters, and the forms in which they are sent |
+//! | `link` | connections: their bytes, and the muxes that make exchanges of them |
 //! | `stream` | streams: their state, and the table of them |
 //! | `evaluation` | what expressions see and change |
 //! | `backend` | balancing, idle connections |
 //! | `logging`, `tracing`, `persistence` | who is told; what filters record; what binds a request to a server |
 //! | `rules` | what actions do |
 //! | `phases` | the way of a request, top to bottom |
-//! | `explain` | the same rules for a request that nobody sent, told one by one |
-//! | `engine` | the entry points; accepting, budgets, draining |
+//! | `explain`, `engine` | the same rules for a request that nobody sent, told one by one; the entry points, accepting, budgets, draining |
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -38,7 +38,7 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
+pub use engine::{Engine, Order, StreamView, StreamsAsked, StreamsPart};
 pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{event, event_of_process};
 pub use runtime_config::{
@@ -48,7 +48,7 @@ pub use runtime_config::{
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
-    FrontendState, HealthLevel, Level, OpState, RateLimit, Refused, RenameError, ServerChange,
-    ServerEvent, ServerEventSink, ServerLoad, ServerRecord, ServerTables, ServerView, Shared,
-    Snapshot, TlsPlace,
+    FrontendState, HealthLevel, Killed, Level, OpState, RateLimit, Refused, RenameError,
+    ServerChange, ServerEvent, ServerEventSink, ServerLoad, ServerRecord, ServerTables, ServerView,
+    Shared, Snapshot, TlsPlace,
 };

@@ -28,12 +28,11 @@ use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId};
 use crate::link::Role;
 use crate::phases::{Core, Cx};
 use crate::runtime_config::RuntimeConfig;
-use crate::shared::{Grant, ServerTables, Shared, WorkerMessage};
+use crate::shared::{Grant, Killed, ServerTables, Shared, WorkerMessage};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
-pub(crate) use secure::Opened;
 
-pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
+pub use watch::{StreamView, StreamsAsked, StreamsPart};
 
 /// An order from the process to a worker.
 #[derive(Clone, Debug)]

@@ -7,21 +7,14 @@ use net::{Driver, Took};
 use sample::sniff::client_hello::kind;
 use sample::sniff::{Sniffed, client_hello};
 use sample::{ConnError, HelloFacts, TlsFacts};
-use tls::{Buffer, Failure, FailureKind, Progress, Session};
+use tls::{Failure, FailureKind, Progress, Session};
 
 use super::Turn;
 use super::incoming::Fed;
 use crate::ids::ConnId;
-use crate::link::{Hold, Link, Role, Secure, Stage};
+use crate::link::{Hold, Link, Opened, Role, Secure, Stage};
 use crate::runtime_config::deadline;
 use crate::shared::Pace;
-
-/// A worker's buffers for decrypted bytes and for handshake messages.
-#[derive(Debug, Default)]
-pub(crate) struct Opened {
-    plain: Buffer,
-    out: Buffer,
-}
 
 impl<D: Driver> Turn<'_, D> {
     // ---- handshakes

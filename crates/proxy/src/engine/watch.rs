@@ -1,6 +1,6 @@
 //! Streams for commands: shows and ends them (`show sess`, `shutdown session`).
 
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::SyncSender;
 
 use net::timers::NEVER_MS;
 use net::{Addr, Driver, WorkerId};
@@ -8,6 +8,7 @@ use net::{Addr, Driver, WorkerId};
 use super::Turn;
 use crate::ids::{ExchangeId, ProxyId, ServerId};
 use crate::phases::Cause;
+use crate::shared::Killed;
 use crate::stream::{Phase, Stream};
 
 /// How many bytes of a request line are shown.
@@ -75,42 +76,6 @@ pub struct StreamView {
     pub is_connected: bool,
 }
 
-/// Streams to end.
-#[derive(Clone, Debug)]
-pub enum Killed {
-    /// The stream with this number, by a command. The worker that finds it reports that.
-    Stream(u64, Sender<()>),
-    /// All streams of a server, by a command: the place of its backend, and its own place there.
-    Server(usize, usize),
-    /// Streams connected to a server that went down (`on-marked-down shutdown-sessions` and related
-    /// options).
-    ServerDown(usize, usize),
-}
-
-impl Killed {
-    /// Whether a stream is one of them.
-    fn means(&self, stream: &Stream) -> bool {
-        let targets = |backend: usize, server: usize| {
-            stream.route.target == Some(ServerId::at(ProxyId::at(backend), server))
-        };
-        match self {
-            _ if matches!(stream.phase, Phase::Done) => false,
-            Killed::Stream(number, _) => stream.txn.id == *number,
-            Killed::Server(backend, server) => targets(*backend, *server),
-            Killed::ServerDown(backend, server) => {
-                targets(*backend, *server) && stream.server.link().is_some()
-            }
-        }
-    }
-
-    fn cause(&self) -> Cause {
-        match self {
-            Killed::Stream(..) | Killed::Server(..) => Cause::Killed,
-            Killed::ServerDown(..) => Cause::ServerDown,
-        }
-    }
-}
-
 impl<D: Driver> Turn<'_, D> {
     pub(super) fn show_streams(&mut self, asked: &StreamsAsked) {
         let mut part = StreamsPart::default();
@@ -165,14 +130,36 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn kill(&mut self, killed: &Killed) {
         for id in self.streams.ids() {
             let stream = self.streams.get(id);
-            if !stream.is_some_and(|stream| killed.means(stream)) {
+            if !stream.is_some_and(|stream| means(killed, stream)) {
                 continue;
             }
             if let Killed::Stream(_, found) = killed {
                 // The receiver may be gone.
                 let _ = found.send(());
             }
-            self.with_stream(id, |cx, stream| cx.fail(stream, killed.cause()));
+            self.with_stream(id, |cx, stream| cx.fail(stream, cause(killed)));
         }
+    }
+}
+
+/// Whether a stream is one of those to end.
+fn means(killed: &Killed, stream: &Stream) -> bool {
+    let targets = |backend: usize, server: usize| {
+        stream.route.target == Some(ServerId::at(ProxyId::at(backend), server))
+    };
+    match killed {
+        _ if matches!(stream.phase, Phase::Done) => false,
+        Killed::Stream(number, _) => stream.txn.id == *number,
+        Killed::Server(backend, server) => targets(*backend, *server),
+        Killed::ServerDown(backend, server) => {
+            targets(*backend, *server) && stream.server.link().is_some()
+        }
+    }
+}
+
+fn cause(killed: &Killed) -> Cause {
+    match killed {
+        Killed::Stream(..) | Killed::Server(..) => Cause::Killed,
+        Killed::ServerDown(..) => Cause::ServerDown,
     }
 }

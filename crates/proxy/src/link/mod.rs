@@ -32,8 +32,8 @@ pub(crate) use input::Input;
 pub(crate) use messages::Asking;
 use mux::Mux;
 pub(crate) use mux::h1::{After, Answered, Asked, Linger, Rules, Wrote, is_interim};
+pub(crate) use secure::{Opened, Secure, ShortRecords};
 use secure::{Outgoing, Wire};
-pub(crate) use secure::{Secure, ShortRecords};
 pub(crate) use server::{Server, Socks4};
 
 /// A connection.

@@ -1,4 +1,4 @@
-//! TLS of connections. [`crate::engine`] decrypts received bytes. Bytes to send are collected for a
+//! TLS of connections. The engine decrypts received bytes. Bytes to send are collected for a
 //! round and encrypted here, so that a head and its body are one record.
 
 use config::model::TlsGlobal;
@@ -55,6 +55,13 @@ impl Secure {
     pub fn is_quiet(&self) -> bool {
         self.staged.is_empty() && !self.is_gathering
     }
+}
+
+/// A worker's buffers for decrypted bytes and for handshake messages.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub plain: Buffer,
+    pub out: Buffer,
 }
 
 /// The destination of a message.

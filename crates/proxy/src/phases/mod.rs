@@ -72,7 +72,7 @@ pub(crate) struct Core {
     pub text: Vec<u8>,
     pub out: Vec<u8>,
     /// The buffer for bytes that TLS has decrypted.
-    pub opened: crate::engine::Opened,
+    pub opened: crate::link::Opened,
     /// Scratch buffers: a head and trailers that are read. Empty between uses.
     pub head: Head,
     pub trailers: Head,
@@ -136,7 +136,7 @@ impl Core {
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),
             out: Vec::with_capacity(4096),
-            opened: crate::engine::Opened::default(),
+            opened: crate::link::Opened::default(),
             head: Head::default(),
             trailers: Head::default(),
             work: Work::default(),

@@ -11,6 +11,7 @@ mod budget;
 mod counts;
 mod grow;
 mod health;
+mod killed;
 mod latency;
 mod mail;
 mod outlier;
@@ -42,6 +43,7 @@ pub use health::{
     OpState, ServerEvent, ServerEventSink, ServerView,
 };
 pub(crate) use health::{HealthCounter, Seen};
+pub use killed::Killed;
 pub(crate) use latency::{Measured, Whose};
 pub(crate) use mail::{IdleConnRequest, Received, WorkerMessage};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};

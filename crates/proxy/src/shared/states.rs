@@ -9,8 +9,8 @@ use super::health::{
     self, Admin, BackendView, Cause, CheckOutcome, CheckPlan, Checker, HealthCounter, Level,
     OpState, Place, Seen, ServerEvent, ServerEventSink, ServerView,
 };
+use super::killed::Killed;
 use super::{Count, ServerChange, Shared, Wake, servers};
-use crate::engine::Killed;
 use crate::ids::{ProxyId, ServerId};
 
 /// The load of a server and its limits.

@@ -9,6 +9,7 @@ mod driver;
 mod filters;
 mod http1;
 mod kept_seeds;
+mod layers;
 mod life;
 mod logs;
 mod plan;

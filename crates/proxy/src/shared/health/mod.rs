@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use config::model::Config;
 
-use crate::engine::Killed;
+use super::killed::Killed;
 
 pub use check::{CheckOutcome, CheckPlan, Checker};
 pub(crate) use ejection::Place;
