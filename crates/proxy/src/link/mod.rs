@@ -168,10 +168,9 @@ impl Links {
 
     #[inline]
     pub fn base_mut(&mut self, id: LinkId) -> Option<&mut Link> {
-        let id = match self.links.get(id)?.role {
-            Role::Stream(connection) => connection,
-            Role::Client(_) | Role::Server(_) => id,
-        };
+        if let Role::Stream(connection) = self.links.get(id)?.role {
+            return self.links.get_mut(connection);
+        }
         self.links.get_mut(id)
     }
 

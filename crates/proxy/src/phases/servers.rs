@@ -5,6 +5,7 @@ use net::timers::NEVER_MS;
 
 use super::Cx;
 use crate::ids::LinkId;
+use crate::link::Role;
 use crate::shared::Count;
 use crate::stream::Stream;
 
@@ -21,13 +22,10 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(link) = stream.server.take_link() {
-            if self.core.links.shares_connection(link) {
-                self.end_server_stream(link);
-                self.uncount_server(stream);
-                return self.release_slot(stream);
-            }
             if self.core.links.is_reusable(link) {
                 self.keep_idle(stream, link);
+            } else if self.core.links.shares_connection(link) {
+                self.end_server_stream(link);
             } else {
                 self.close_server(link);
             }
@@ -79,10 +77,12 @@ impl<D: Driver> Cx<'_, D> {
         };
         entry.mux.set_stream(None);
         entry.release_spare();
-        let Some(server) = self.core.links.server_mut(link) else {
+        let timer = entry.timer;
+        let Role::Server(server) = &mut entry.role else {
             return;
         };
         server.served += 1;
+        let id = server.server;
         let line = self.servers.at(server.server);
         let is_over = server.is_ending || draining;
         if is_over || line.max_reuse.is_some_and(|max| server.served > max) {
@@ -91,7 +91,10 @@ impl<D: Driver> Cx<'_, D> {
         if server.private {
             return self.keep_private(stream, link);
         }
-        self.pool(link);
+        match self.keep_idle_of(link, id) {
+            Some(at_ms) => self.core.timers.set(timer, at_ms),
+            None => self.close_server(link),
+        }
     }
 
     fn keep_private(&mut self, stream: &Stream, link: LinkId) {
@@ -142,7 +145,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
-        let crate::link::Role::Server(server) = entry.role else {
+        let Role::Server(server) = entry.role else {
             return;
         };
         core.ambient.shared.sub_server_conn();
