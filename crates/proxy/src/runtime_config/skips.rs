@@ -126,3 +126,88 @@ fn has_no_fields(runtime_config: &RuntimeConfig, proxy: &Proxy) -> bool {
 pub(crate) fn adds_forwarding_headers(proxy: &Proxy) -> bool {
     proxy.forwardfor.is_some() || proxy.originalto.is_some() || proxy.forwarded.is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime_config::{Process, Tls};
+
+    /// The parts that streams of frontend `f` with backend `b` skip, if these lines are added to
+    /// the frontend, to the backend, or before both.
+    fn skips(frontend: &str, backend: &str, before: &str) -> Skips {
+        let text = format!(
+            "{before}\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n\
+             frontend f\n bind :80\n default_backend b\n {frontend}\nbackend b\n server s 127.0.0.1:81\n {backend}\n"
+        );
+        let input = config::reader::Input {
+            name: "skips.cfg".into(),
+            text: text.into_bytes(),
+        };
+        let build = config::condition::BuildInfo::default();
+        let options = config::load::LoadOptions {
+            build: &build,
+            settings: config::build::Settings::default(),
+            zero_warning: false,
+        };
+        let mut environment = config::environment::Environment::new();
+        let no_file = |name: &str| Err(format!("no {name}"));
+        let loaded = config::load::load_with(&[input], options, &mut environment, &no_file);
+        let (config, _) = loaded.expect("a good configuration");
+        let (tls, _) = Tls::load(&config, std::time::Duration::ZERO);
+        let runtime_config = RuntimeConfig::new(config, tls, Process::default());
+        let [f, b] = ["f", "b"].map(|name| {
+            let proxies = &runtime_config.config.proxies;
+            let place = proxies.iter().position(|proxy| &*proxy.name == name);
+            ProxyId::at(place.expect("a proxy of this name"))
+        });
+        let frontend = runtime_config.frontend_skips(f);
+        frontend.and(runtime_config.backend_skips(b))
+    }
+
+    #[test]
+    fn a_part_with_something_to_do_is_not_skipped() {
+        let all = Skips(15);
+        assert_eq!(skips("", "", ""), all);
+        let without = |part: Skips| Skips(all.0 & !part.0);
+        for (frontend, backend, part) in [
+            ("http-request deny", "", Skips::FRONTEND_REQUEST),
+            ("tcp-request content accept", "", Skips::FRONTEND_REQUEST),
+            ("redirect location /", "", Skips::FRONTEND_REQUEST),
+            ("option http-buffer-request", "", Skips::FRONTEND_REQUEST),
+            ("stats enable", "", Skips::FRONTEND_REQUEST),
+            ("", "http-request deny", Skips::BACKEND_REQUEST),
+            ("", "tcp-request content accept", Skips::BACKEND_REQUEST),
+            ("", "stats enable", Skips::BACKEND_REQUEST),
+            ("", "use-server s if TRUE", Skips::BACKEND_REQUEST),
+            (
+                "unique-id-format %ID\\n unique-id-header x-id",
+                "",
+                Skips::REQUEST_FIELDS,
+            ),
+            ("option forwardfor", "", Skips::REQUEST_FIELDS),
+            ("", "option forwardfor", Skips::REQUEST_FIELDS),
+            ("", "compression algo gzip", Skips::REQUEST_FIELDS),
+            ("http-response deny", "", Skips::RESPONSE),
+            ("", "http-response deny", Skips::RESPONSE),
+            ("", "http-after-response del-header x", Skips::RESPONSE),
+            ("", "tcp-response content accept", Skips::RESPONSE),
+            ("", "option checkcache", Skips::RESPONSE),
+            (
+                "",
+                "cookie c insert",
+                Skips(Skips::BACKEND_REQUEST.0 | Skips::RESPONSE.0),
+            ),
+            (
+                "capture cookie c len 9",
+                "",
+                Skips(Skips::BACKEND_REQUEST.0 | Skips::RESPONSE.0),
+            ),
+        ] {
+            let (frontend, backend) = (frontend.replace("\\n", "\n"), backend.replace("\\n", "\n"));
+            let found = skips(&frontend, &backend, "");
+            assert_eq!(found, without(part), "{frontend} / {backend}");
+        }
+        let table = "backend t\n stick-table type ip size 1k\n";
+        assert_eq!(skips("", "", table), Skips::default(), "stick tables count");
+    }
+}
