@@ -14,8 +14,24 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// # Errors
 /// The answer is not a 200 with a Content-Length, or it is too large, late, or truncated.
 pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
+    ask(stream, path)?;
+    answer(stream)
+}
+
+/// Sends a request for `path`, whose answer [`answer`] reads.
+///
+/// # Errors
+/// The connection takes no request.
+pub fn ask(stream: &mut TcpStream, path: &str) -> io::Result<()> {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+}
+
+/// Reads the answer to the request that was sent. Returns the complete body.
+///
+/// # Errors
+/// As [`get`].
+pub fn answer(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
     loop {

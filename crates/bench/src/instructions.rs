@@ -1,15 +1,18 @@
 //! `instructions`: user instructions per request, counted by callgrind.
 //!
 //! The subject serves N requests over one keep-alive connection in one run, and 2N in another. The
-//! difference is the cost of N requests, without the start, the first connection and the end.
+//! difference is the cost of N requests, without the start, the first connections and the end.
 //! Unlike a time, this count can be a gate in CI.
+//!
+//! With several connections, each sends a request before the responses are read: the subject then
+//! serves many connections in one round of its event loop.
 //!
 //! The limit applies to the instructions of the program itself. Callgrind assigns each instruction
 //! to the object that contains it; those of the C library and the loader depend on the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -27,6 +30,7 @@ use crate::workdir::Workdir;
 /// The options.
 pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: counts user instructions per request with valgrind's callgrind
 --requests N       requests of the shorter run (1000)
+--connections N    connections that send at the same time (1)
 --max N            fails if a request takes more instructions of the program itself than this plus the margin
 --margin PERCENT   margin of --max for other compilers (0)
 --log              with access logs to a UDP socket
@@ -39,6 +43,12 @@ COMMAND            another command to measure; {config}, {listen} and {origin} a
 
 /// Most time for the subject to stop under valgrind.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+/// The path of the requests.
+const PATH: &str = "/50";
+/// The most connections of a run.
+const CONNECTIONS_MAX: u64 = 1000;
+/// How many more connections the subject accepts.
+const CONNECTIONS_SPARE: u32 = 100;
 /// A limit that exceeds the measured value by more than this is reported as too high.
 const SLACK_PERCENT: u64 = 1;
 
@@ -53,6 +63,7 @@ struct Count {
 
 struct Options {
     requests: u64,
+    connections: u64,
     max: Option<u64>,
     margin_percent: u64,
     log: bool,
@@ -111,6 +122,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
 fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     let mut options = Options {
         requests: 1000,
+        connections: 1,
         max: None,
         margin_percent: 0,
         log: false,
@@ -123,6 +135,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("requests") => options.requests = parser.value()?.parse()?,
+            Arg::Long("connections") => options.connections = parser.value()?.parse()?,
             Arg::Long("max") => options.max = Some(parser.value()?.parse()?),
             Arg::Long("margin") => options.margin_percent = parser.value()?.parse()?,
             Arg::Long("log") => options.log = true,
@@ -139,6 +152,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     }
     if options.requests == 0 {
         return Err("--requests must be at least 1".into());
+    }
+    if !(1..=CONNECTIONS_MAX).contains(&options.connections) {
+        return Err(format!("--connections must be 1 to {CONNECTIONS_MAX}").into());
     }
     if let Some(config) = traced {
         let workdir = Workdir::new("bench-instructions-receiver")?;
@@ -175,21 +191,24 @@ fn count(
     };
     let setting = Setting {
         log: options.log.then_some(sink.address),
-        connections_max: 100,
+        connections_max: options.connections as u32 + CONNECTIONS_SPARE,
         strict_limits: true,
         rules,
         ..Setting::between(peers::free_address()?, origin)
     };
     let mut command = callgrind(&options.command, &setting, workdir.path())?;
-    let (mut proxy, mut stream) =
+    let (mut proxy, stream) =
         peers::start("subject", &mut command, setting.listen, workdir.path())?;
-    for number in 0..requests {
-        if sys::interrupted() {
-            return Err("interrupted".into());
-        }
-        client::get(&mut stream, "/50").map_err(|error| format!("request {number}: {error}"))?;
+    let mut streams = vec![stream];
+    while (streams.len() as u64) < options.connections {
+        streams.push(TcpStream::connect(setting.listen)?);
     }
-    drop(stream);
+    // Each connection has had its first request before the measured ones.
+    for stream in &mut streams {
+        client::get(stream, PATH)?;
+    }
+    send_requests(&mut streams, requests)?;
+    drop(streams);
     proxy
         .process
         .end(libc::SIGTERM, END_PATIENCE)
@@ -202,6 +221,26 @@ fn count(
         workdir.path(),
         &fs::canonicalize(program).unwrap_or_else(|_| program.into()),
     )
+}
+
+/// Sends `requests` requests over all connections, in turns: each connection sends one, then each
+/// response is read.
+fn send_requests(streams: &mut [TcpStream], requests: u64) -> Result<(), Failure> {
+    let mut sent = 0;
+    while sent < requests {
+        if sys::interrupted() {
+            return Err("interrupted".into());
+        }
+        let turn = streams.len().min((requests - sent) as usize);
+        for stream in &mut streams[..turn] {
+            client::ask(stream, PATH)?;
+        }
+        for stream in &mut streams[..turn] {
+            client::answer(stream).map_err(|error| format!("request {sent}: {error}"))?;
+            sent += 1;
+        }
+    }
+    Ok(())
 }
 
 /// The first report in `dir`.

@@ -154,6 +154,8 @@ pub(crate) struct ShortName {
     /// zeros.
     pub first: u64,
     pub last: u64,
+    /// The bits of `first` that belong to the name.
+    pub present: u64,
 }
 
 /// Finds the name before the first colon from `at` on; `buf` is padded. None if it is empty or
@@ -165,12 +167,14 @@ pub(crate) fn short_name(buf: &[u8], at: usize) -> Option<ShortName> {
     let colons = equal(first, b':');
     if colons != 0 {
         let lowest = colons & colons.wrapping_neg();
-        let word = first & ((lowest >> 7) - 1);
+        let present = (lowest >> 7) - 1;
+        let word = first & present;
         let len = lowest.trailing_zeros() as usize / 8;
         return (len > 0).then_some(ShortName {
             len,
             first: word,
             last: word,
+            present,
         });
     }
     let second = u64::from_le_bytes(*window[8..].first_chunk()?);
@@ -180,6 +184,7 @@ pub(crate) fn short_name(buf: &[u8], at: usize) -> Option<ShortName> {
             len: 16,
             first,
             last: second,
+            present: u64::MAX,
         });
     }
     let bits = (colons & colons.wrapping_neg()).trailing_zeros() - 7;
@@ -188,6 +193,7 @@ pub(crate) fn short_name(buf: &[u8], at: usize) -> Option<ShortName> {
         first,
         // The bytes before the colon, and those of `first` that make them eight.
         last: (u128::from(first) | u128::from(second) << 64).wrapping_shr(bits) as u64,
+        present: u64::MAX,
     })
 }
 
@@ -195,7 +201,9 @@ pub(crate) fn short_name(buf: &[u8], at: usize) -> Option<ShortName> {
 /// name if it is shorter, at `at`; `buf` is padded.
 #[inline(always)]
 pub(crate) fn store_short_name(buf: &mut [u8], at: usize, name: ShortName) {
-    let ShortName { len, first, last } = name;
+    let ShortName {
+        len, first, last, ..
+    } = name;
     let window = buf
         .get_mut(at..)
         .and_then(|rest| rest.first_chunk_mut::<WINDOW_BYTES>());

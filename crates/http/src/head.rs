@@ -97,6 +97,14 @@ impl Head {
         self.block = Span::default();
     }
 
+    /// Whether nothing was written to it since it was cleared, apart from values of the start line
+    /// that are not text.
+    #[inline]
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.buf.is_empty()
+    }
+
     /// Frees the memory that a large message took. Call it on a cleared head.
     pub fn keep_little(&mut self) {
         if self.buf.capacity() > KEPT_BYTES_MAX {
@@ -179,6 +187,22 @@ impl Head {
         }
         let parts = target::split(self.target());
         (!parts.scheme.is_empty()).then(|| &self.target()[parts.scheme])
+    }
+
+    /// Appends the request line without its CRLF: method, target and version with one space
+    /// between them.
+    #[inline]
+    pub fn append_request_line(&self, out: &mut Vec<u8>) {
+        match self.slice(self.start.line).strip_suffix(b"\r\n") {
+            // The start line of an HTTP/2 head names another version.
+            Some(line) if self.start.version != Version::Http2 => out.extend_from_slice(line),
+            _ => {
+                let method = self.method_bytes();
+                for part in [method, b" ", self.target(), b" ", self.version_bytes()] {
+                    out.extend_from_slice(part);
+                }
+            }
+        }
     }
 
     /// Sets the request method. If it is not a token, the method stays and the result is false.

@@ -2,6 +2,8 @@
 //!
 //! One table entry per name; the enum, its text and the lookup are generated from it.
 
+use crate::bytes::ShortName;
+
 /// Slots of the lookup table; a power of two, at least four times the number of names.
 const SLOTS: usize = 512;
 
@@ -194,14 +196,18 @@ impl Name {
     }
 
     /// Finds the entry of a name of at most 16 bytes in any case, and returns its first and last
-    /// eight bytes in lower case. `first` and `last` are those of the name, little-endian; of a
-    /// shorter name they are the whole name, padded with zeros. [`Name::Other`] if the name has no
-    /// entry.
+    /// eight bytes in lower case. [`Name::Other`] if the name has no entry.
     #[inline]
-    pub(crate) fn from_any_words(first: u64, last: u64, len: usize) -> (Name, u64, u64) {
+    pub(crate) fn from_any_words(name: &ShortName) -> (Name, u64, u64) {
+        let ShortName {
+            len,
+            first,
+            last,
+            present,
+        } = *name;
         // Sets the bit by which lower-case letters differ; a hyphen has it. Other bytes may become
         // a character of an entry; the comparison tells them apart.
-        let lower = CASE & (u64::MAX >> (64 - 8 * len.clamp(1, 8)));
+        let lower = CASE & present;
         let mut slot = hash(first | lower, last | lower, len);
         loop {
             let found = TABLE[slot];
@@ -385,12 +391,14 @@ mod tests {
                 for byte in 0..=255u8 {
                     let mut changed = text.to_vec();
                     changed[place] = byte;
-                    let (first, last) = (
-                        word(&changed, 0),
-                        word(&changed, changed.len().saturating_sub(8)),
-                    );
-                    let (found, low_first, low_last) =
-                        Name::from_any_words(first, last, changed.len());
+                    let len = changed.len();
+                    let name = ShortName {
+                        len,
+                        first: word(&changed, 0),
+                        last: word(&changed, len.saturating_sub(8)),
+                        present: u64::MAX >> (64 - 8 * len.min(8)),
+                    };
+                    let (found, low_first, low_last) = Name::from_any_words(&name);
                     assert_eq!(found, Name::from_any(&changed), "{changed:?}");
                     if found != Name::Other {
                         changed.make_ascii_lowercase();

@@ -33,9 +33,10 @@ pub struct Session {
     /// The local address, from the same sources.
     pub dst: Addr,
     /// The address of the connection itself (`fc_src`), if it differs from that of the session.
-    pub connection_src: Option<Addr>,
+    /// Boxed, because few connections have it: an idle connection must be small.
+    pub connection_src: Option<Box<Addr>>,
     /// Like `connection_src`, for the destination.
-    pub connection_dst: Option<Addr>,
+    pub connection_dst: Option<Box<Addr>>,
     /// The frontend's index in [`World`].
     pub frontend: u32,
     /// The bind line's index in its frontend.

@@ -472,7 +472,7 @@ impl<'a> Parser<'a> {
 #[inline(always)]
 fn usual_field(buf: &mut [u8], at: usize) -> Option<(Field, usize)> {
     let name = short_name(buf, at)?;
-    let (id, first, last) = Name::from_any_words(name.first, name.last, name.len);
+    let (id, first, last) = Name::from_any_words(&name);
     if id == Name::Other {
         return None;
     }

@@ -78,23 +78,17 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
 /// The status of a line of the usual form: the version, one space, three digits.
 #[inline]
 fn usual_status(line: &[u8]) -> Option<u16> {
-    match line {
+    let (version, rest) = line.split_first_chunk::<8>()?;
+    match rest.first_chunk::<5>()? {
         [
-            b'H',
-            b'T',
-            b'T',
-            b'P',
-            b'/',
-            b'1',
-            b'.',
-            b'1',
             b' ',
             a @ b'1'..=b'9',
             b @ b'0'..=b'9',
             c @ b'0'..=b'9',
             b' ' | b'\r',
-            ..,
-        ] => Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0')),
+        ] if version == b"HTTP/1.1" => {
+            Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
+        }
         _ => None,
     }
 }

@@ -223,7 +223,8 @@ impl EpollDriver {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
         while !engine.is_finished(self.listeners.are_closing()) {
-            let timeout_ms = self.wait_ms(engine);
+            let deadline_ms = engine.next_deadline_ms();
+            let timeout_ms = self.wait_ms(engine, deadline_ms);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
             self.now = self.stopwatch.start();
             self.listeners.end_rest(&self.epoll, self.now.ms());
@@ -250,10 +251,8 @@ impl EpollDriver {
             }
             self.serve_ready(engine, &mut buffer);
             self.serve_bulk(engine, &mut buffer);
-            if engine
-                .next_deadline_ms()
-                .is_some_and(|at| at <= self.now.ms())
-            {
+            // Deadlines that this round has set are looked at in the next one.
+            if deadline_ms.is_some_and(|at_ms| at_ms <= self.now.ms()) {
                 engine.on_timer(self);
             }
             if self.listeners.are_closing() {
@@ -269,11 +268,11 @@ impl EpollDriver {
         Ok(())
     }
 
-    fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E) -> i32 {
+    fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E, deadline_ms: Option<u64>) -> i32 {
         if !self.ready.is_empty() || !self.bulk.is_empty() || engine.has_work() {
             return 0;
         }
-        let mut next = engine.next_deadline_ms().unwrap_or(u64::MAX);
+        let mut next = deadline_ms.unwrap_or(u64::MAX);
         if let Some(at) = self.listeners.rest_ends_ms() {
             next = next.min(at);
         }

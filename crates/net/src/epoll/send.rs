@@ -97,7 +97,10 @@ impl Outbox {
     fn put_off(&mut self, sock: SockId, put_off: &mut PutOff, parts: [&[u8]; 3]) {
         let from = self.bytes.len() as u32;
         for part in parts {
-            self.bytes.extend_from_slice(part);
+            // Most messages have one part.
+            if !part.is_empty() {
+                self.bytes.extend_from_slice(part);
+            }
         }
         let to = self.bytes.len() as u32;
         put_off.bytes += (to - from) as u16;

@@ -156,6 +156,11 @@ impl Backends {
     ) -> Choice {
         let (ambient, shared) = (view.ambient, &view.ambient.shared);
         let backend = self.current(view, place);
+        if let Some(server) = backend.only_server(place, key)
+            && let Some(placement) = Placement::of(shared, server)
+        {
+            return Choice::Server(placement);
+        }
         let sticks = key.is_some() && backend.sticks;
         let server = |index: usize| ServerId::at(place, index);
         let (probes, now_ms) = (backend.probes, now_ns / 1_000_000);
@@ -271,6 +276,15 @@ impl Backend {
             idle: Vec::new(),
             shared: Vec::new(),
         }
+    }
+
+    /// The server of a backend with only one, if it is usable: every algorithm chooses it for a
+    /// request without a key.
+    #[inline]
+    fn only_server(&self, id: ProxyId, key: Option<u32>) -> Option<ServerId> {
+        let [true] = self.usable[..] else { return None };
+        let is_chosen = key.is_none() && !self.probes && self.weights[0] > 0;
+        is_chosen.then(|| ServerId::at(id, 0))
     }
 
     /// Whether it has a usable or probed server other than this one.

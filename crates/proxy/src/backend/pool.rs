@@ -110,6 +110,9 @@ impl Backends {
             return None;
         }
         let proven_only = proven_only(wanted.reuse, wanted.is_first)?;
+        if let Some(link) = self.take_last(ambient, links, wanted, proven_only) {
+            return Some(link);
+        }
         let backend = &self.0[wanted.server.backend.place()];
         let shared = &backend.shared[wanted.server.place()];
         let is_open = |link: &&ConnId| {
@@ -124,6 +127,35 @@ impl Backends {
         }
         let link = self.find(links, wanted.server, proven_only, wanted.name)?;
         self.leave_pool(ambient, links, link);
+        Some(link)
+    }
+
+    /// Takes the connection that was used last, if it suits and none takes streams of many clients.
+    #[inline]
+    fn take_last(
+        &mut self,
+        ambient: &Ambient,
+        links: &mut Links,
+        wanted: &Wanted<'_>,
+        proven_only: bool,
+    ) -> Option<ConnId> {
+        let id = wanted.server;
+        let backend = &mut self.0[id.backend.place()];
+        let idle = &mut backend.idle[id.place()].links;
+        let link = *idle.last()?;
+        let server = links.server_mut(link)?;
+        let fits = (!proven_only || server.served >= PROVEN_RESPONSES)
+            && *server.name == *wanted.name
+            && backend.shared[id.place()].is_empty();
+        if !fits {
+            return None;
+        }
+        if std::mem::take(&mut server.is_pool_counted) {
+            ambient.shared.servers.leave_pool(id);
+        }
+        server.pool_place = None;
+        idle.pop();
+        ambient.shared.sub(ambient.worker, Count::Idle(id));
         Some(link)
     }
 

@@ -283,10 +283,10 @@ impl<D: Driver> Turn<'_, D> {
                         .filter(|tlvs| !tlvs.is_empty())
                         .map(Into::into);
                     if let Some(ends) = header.addresses {
-                        session.connection_src =
-                            Some(std::mem::replace(&mut session.src, ends.source));
-                        session.connection_dst =
-                            Some(std::mem::replace(&mut session.dst, ends.destination));
+                        let src = std::mem::replace(&mut session.src, ends.source);
+                        let dst = std::mem::replace(&mut session.dst, ends.destination);
+                        session.connection_src = Some(Box::new(src));
+                        session.connection_dst = Some(Box::new(dst));
                     }
                 }
                 self.begin_client_handshake(link);

@@ -15,6 +15,12 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether no bytes wait.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.taken == self.bytes.len()
+    }
+
     /// Takes bytes from the front.
     pub fn take(&mut self, count: usize) {
         self.taken += count;
@@ -50,6 +56,7 @@ impl Input {
 impl Deref for Input {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }

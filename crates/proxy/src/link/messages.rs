@@ -1,6 +1,8 @@
 //! What the layers above send to either peer, as messages: the mux of the connection frames them.
 //! No layer above writes bytes to a connection that has a mux.
 
+use std::collections::HashMap;
+
 use http::{Head, Method};
 use net::Driver;
 
@@ -11,8 +13,14 @@ use crate::runtime_config::Spelling;
 
 /// Changes the spelling of field names in a serialised HTTP/1 head, from its first line to its
 /// empty line.
+#[inline(always)]
 fn respell(spelling: Spelling<'_>, head: &mut [u8]) {
-    let Some(names) = spelling else { return };
+    if let Some(names) = spelling {
+        respell_with(names, head);
+    }
+}
+
+fn respell_with(names: &HashMap<Box<[u8]>, Box<[u8]>>, head: &mut [u8]) {
     for line in head.split_mut(|byte| *byte == b'\n').skip(1) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else {
             continue;

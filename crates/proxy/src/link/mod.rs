@@ -201,10 +201,9 @@ impl Links {
     #[inline]
     pub fn base_mut(&mut self, id: impl Into<LinkId>) -> Option<&mut Link> {
         let id = id.into();
-        let id = match self.links.get(id)?.role {
-            Role::Stream(connection) => connection.into(),
-            Role::Client(_) | Role::Server(_) => id,
-        };
+        if let Role::Stream(connection) = self.links.get(id)?.role {
+            return self.links.get_mut(connection.into());
+        }
         self.links.get_mut(id)
     }
 

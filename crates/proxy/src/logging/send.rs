@@ -18,7 +18,8 @@ pub(super) const DEFAULT_TAG: &[u8] = b"haproxy";
 #[derive(Debug)]
 pub(crate) struct Logging {
     dates: Dates,
-    buffers: Buffers,
+    /// Boxed, because they are taken out for each line.
+    buffers: Option<Box<Buffers>>,
     /// By target number: its position in the window of [`config::model::LogSample`].
     samples: Vec<u32>,
     /// By proxy: the balancing state of a log backend.
@@ -96,7 +97,7 @@ impl Logging {
         };
         Logging {
             dates: Dates::default(),
-            buffers: Buffers::default(),
+            buffers: None,
             samples: Vec::new(),
             backends: (0..runtime_config.config.proxies.len())
                 .map(backend)
@@ -115,7 +116,7 @@ impl Logging {
         let runtime_config = eval.runtime_config;
         let proxy = runtime_config.proxy(frontend);
         eval.session.log_origin = line.origin;
-        let mut buffers = std::mem::take(&mut self.buffers);
+        let mut buffers = self.buffers.take().unwrap_or_default();
         // Rendered only for the first target that needs it.
         let (mut has_text, mut has_sd) = (false, false);
         for (target, place) in proxy.log.iter().zip(runtime_config.log_places(frontend)) {
@@ -188,7 +189,7 @@ impl Logging {
             eval.io.log(sink, &buffers.message);
         }
         buffers.sd.clear();
-        self.buffers = buffers;
+        self.buffers = Some(buffers);
     }
 
     /// Writes a message of a filter to every target of the filter that accepts it. No format of a
@@ -202,7 +203,8 @@ impl Logging {
     ) {
         let runtime_config = eval.runtime_config;
         let config = &runtime_config.config.otel[filter];
-        let mut message = std::mem::take(&mut self.buffers.message);
+        let mut buffers = self.buffers.take().unwrap_or_default();
+        let message = &mut buffers.message;
         for (target, place) in config
             .log
             .iter()
@@ -230,17 +232,10 @@ impl Logging {
                 steady: profile.is_none().then_some(place.number),
             };
             let dates = &mut self.dates;
-            dates.write(
-                runtime_config,
-                target,
-                &header,
-                eval.now,
-                text,
-                &mut message,
-            );
-            eval.io.log(sink, &message);
+            dates.write(runtime_config, target, &header, eval.now, text, message);
+            eval.io.log(sink, message);
         }
-        self.buffers.message = message;
+        self.buffers = Some(buffers);
     }
 
     /// The sink for a target's message; none if a log backend has no server for it.

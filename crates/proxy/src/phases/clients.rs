@@ -4,8 +4,7 @@ use net::Driver;
 
 use super::Cx;
 use crate::ids::ConnId;
-use crate::link::{After, Linger};
-use crate::link::{Hold, Stage};
+use crate::link::{After, Hold, Linger, Role, Stage};
 use crate::runtime_config::deadline;
 
 /// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
@@ -67,7 +66,12 @@ impl<D: Driver> Cx<'_, D> {
         // The next bytes may be in the kernel even where none are kept here; the end is handled
         // after them.
         let more = !entry.input.is_empty() || entry.eof;
-        let Some(client) = self.core.links.client(link) else {
+        let timer = entry.timer;
+        let client = match &entry.role {
+            Role::Client(client) => Some(&**client),
+            Role::Server(_) | Role::Stream(_) => self.core.links.client(link),
+        };
+        let Some(client) = client else {
             return;
         };
         let wait_ms = self
@@ -79,7 +83,7 @@ impl<D: Driver> Cx<'_, D> {
         } else {
             wait_ms
         };
-        self.set_link_deadline(link, deadline(now, wait_ms));
+        self.core.timers.set(timer, deadline(now, wait_ms));
         self.core.links.release_all(self.io, link);
         if more {
             self.core.work.links.push_back(link.into());
@@ -211,7 +215,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
-        let crate::link::Role::Client(mut client) = entry.role else {
+        let Role::Client(mut client) = entry.role else {
             return;
         };
         client.session.tracked.end(self.io.now().ms());

@@ -76,6 +76,45 @@ impl<D: Driver> Cx<'_, D> {
         self.respond(stream);
         let now_ms = self.now().ms();
         stream.txn.timing.queued_ms.get_or_insert(now_ms);
+        // Most requests need nothing particular of a connection.
+        let is_plain = self.servers.at(server).has_equal_conns()
+            && !stream.wants_tunnel
+            && self.runtime_config.proxy(stream.backend).source.is_none();
+        if is_plain && let Some(link) = self.idle_connection(stream, server, &[], &[]) {
+            return self.reuse(stream, link, server, now_ms);
+        }
+        self.connect_anew(stream, server, now_ms)
+    }
+
+    /// Uses an idle connection.
+    #[inline(always)]
+    fn reuse(
+        &mut self,
+        stream: &mut Stream,
+        link: ExchangeId,
+        server: ServerId,
+        now_ms: u64,
+    ) -> Step {
+        self.attach(stream, link, server);
+        stream.route.on_reused = true;
+        stream.txn.server_reused = true;
+        let server = self.core.links.server(link);
+        stream.txn.server_tls = server.and_then(|server| server.tls.clone());
+        let links = &mut self.core.links;
+        stream.txn.server_glitches = match links.connection_of(link) {
+            Some(conn) => links.glitches(conn),
+            None => 0,
+        };
+        stream.txn.timing.connected_ms = Some(now_ms);
+        self.trace_try(stream);
+        self.log_at(stream, LogOrigin::Connect);
+        stream.go(Phase::SendRequest)
+    }
+
+    /// Looks for an idle connection with the names and the header that the request needs, else
+    /// opens one.
+    #[inline(never)]
+    fn connect_anew(&mut self, stream: &mut Stream, server: ServerId, now_ms: u64) -> Step {
         let header = self.proxy_header(stream, server);
         let mut names = self.server_names(stream, server);
         let proto = self.websocket_proto(stream, server);
@@ -87,19 +126,8 @@ impl<D: Driver> Cx<'_, D> {
             // Only requests with the same header may reuse the connection.
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
-        if let Some(conn) = self.idle_connection(stream, server, &header, &names.pool)
-            && let Some(link) = self.core.open_exchange(conn)
-        {
-            self.attach(stream, link, server);
-            stream.route.on_reused = true;
-            stream.txn.server_reused = true;
-            let server = self.core.links.server(link);
-            stream.txn.server_tls = server.and_then(|server| server.tls.clone());
-            stream.txn.server_glitches = self.core.links.glitches(conn);
-            stream.txn.timing.connected_ms = Some(now_ms);
-            self.trace_try(stream);
-            self.log_at(stream, LogOrigin::Connect);
-            return stream.go(Phase::SendRequest);
+        if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
+            return self.reuse(stream, link, server, now_ms);
         }
         if self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver);
@@ -202,6 +230,7 @@ impl<D: Driver> Cx<'_, D> {
         names
     }
 
+    /// Takes an idle connection out of the pool, and begins an exchange on it.
     #[inline]
     fn idle_connection(
         &mut self,
@@ -209,7 +238,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
         header: &[u8],
         name: &[u8],
-    ) -> Option<ConnId> {
+    ) -> Option<ExchangeId> {
         if !stream.txn.is_http || stream.route.fresh_only {
             return None;
         }
@@ -223,8 +252,10 @@ impl<D: Driver> Cx<'_, D> {
             name,
         };
         let core = &mut *self.core;
-        core.backends
-            .take_idle(&core.ambient, &mut core.links, &wanted)
+        let link = core
+            .backends
+            .take_idle(&core.ambient, &mut core.links, &wanted)?;
+        core.open_exchange(link)
     }
 
     /// Gives a new connection its TLS session. Where a SOCKS4 proxy is used, the session waits

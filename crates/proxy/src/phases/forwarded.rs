@@ -8,6 +8,7 @@ use sample::text::{push_ip, push_uint};
 
 use super::Cx;
 use crate::evaluation::Eval;
+use crate::runtime_config::adds_forwarding_headers;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
@@ -17,10 +18,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn add_forwarding_headers(&mut self, stream: &mut Stream) {
         let frontend = self.runtime_config.proxy(stream.frontend);
         let backend = self.runtime_config.proxy(stream.backend);
-        let asks = |proxy: &Proxy| {
-            proxy.forwardfor.is_some() || proxy.originalto.is_some() || proxy.forwarded.is_some()
-        };
-        if asks(frontend) || asks(backend) {
+        if adds_forwarding_headers(frontend) || adds_forwarding_headers(backend) {
             self.with_eval(stream, |eval, stream| {
                 add_headers(eval, stream, frontend, backend);
             });

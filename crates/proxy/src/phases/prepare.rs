@@ -10,6 +10,7 @@ use super::{Cause, Cx};
 use crate::ids::ExchangeId;
 use crate::link::Asked;
 use crate::link::Asking;
+use crate::runtime_config::Skips;
 use crate::stream::{Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -24,18 +25,9 @@ impl<D: Driver> Cx<'_, D> {
         }
         let frontend = self.runtime_config.proxy(stream.frontend);
         let backend = self.runtime_config.proxy(stream.backend);
-        if let Some(header) = &frontend.unique_id_header {
-            self.with_eval(stream, |eval, stream| {
-                eval.unique_id(stream);
-            });
-            if let Some(id) = stream.txn.unique_id.get() {
-                stream.request.append(header.as_bytes(), id);
-            }
+        if !stream.skips.has(Skips::REQUEST_FIELDS) {
+            self.add_request_fields(stream);
         }
-        if self.runtime_config.compresses {
-            self.choose_coding(stream);
-        }
-        self.add_forwarding_headers(stream);
         // manual §4.2: `httpclose` closes the connection on its own side; `http-server-close`, on
         // either side, closes the server's.
         stream.close_client |= frontend.connection_mode == ConnectionMode::Close;
@@ -57,6 +49,25 @@ impl<D: Driver> Cx<'_, D> {
         ];
         self.trace_all(stream, events);
         stream.go(Phase::SelectServer)
+    }
+
+    /// Adds the request's identifier and the client's addresses, and chooses how the response may
+    /// be compressed.
+    #[inline(never)]
+    fn add_request_fields(&mut self, stream: &mut Stream) {
+        let frontend = self.runtime_config.proxy(stream.frontend);
+        if let Some(header) = &frontend.unique_id_header {
+            self.with_eval(stream, |eval, stream| {
+                eval.unique_id(stream);
+            });
+            if let Some(id) = stream.txn.unique_id.get() {
+                stream.request.append(header.as_bytes(), id);
+            }
+        }
+        if self.runtime_config.compresses {
+            self.choose_coding(stream);
+        }
+        self.add_forwarding_headers(stream);
     }
 
     /// Sends the request's head to the server.

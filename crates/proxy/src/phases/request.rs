@@ -2,7 +2,7 @@
 
 use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
-use http::{Head, Method};
+use http::{Head, Method, Version};
 use net::Driver;
 use net::timers::NEVER_MS;
 use sample::{BodyFacts, LogOrigin};
@@ -12,8 +12,7 @@ use telemetry::Event;
 use super::{Cause, Cx};
 use crate::ids::{ExchangeId, ProxyId};
 use crate::link::Rules as ReadRules;
-use crate::runtime_config::RuntimeConfig;
-use crate::runtime_config::deadline;
+use crate::runtime_config::{RuntimeConfig, Skips, deadline};
 use crate::shared::{Count, FrontCount, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
 
@@ -44,7 +43,10 @@ impl<D: Driver> Cx<'_, D> {
         stream.client = Some(link);
         stream.frontend = frontend;
         stream.backend = frontend;
-        stream.log.moments = self.runtime_config.log_plan(frontend).moments;
+        let log_plan = self.runtime_config.log_plan(frontend);
+        stream.log.moments = log_plan.moments;
+        stream.log.written = log_plan.is_silent;
+        stream.skips = self.runtime_config.frontend_skips(frontend);
         let txn = &mut stream.txn;
         txn.id = number;
         txn.first_request = client.streams == 1;
@@ -82,12 +84,9 @@ impl<D: Driver> Cx<'_, D> {
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
-        for part in [request.method_bytes(), b" ", request.target(), b" "] {
-            line.extend_from_slice(part);
-        }
-        line.extend_from_slice(request.version_bytes());
+        request.append_request_line(line);
         line.truncate(self.runtime_config.config.global.tune.http_logurilen_bytes);
-        let is_old = request.version_bytes() == b"HTTP/1.0";
+        let is_old = request.version() == Version::Http10 && request.version_bytes() == b"HTTP/1.0";
         stream.is_old = is_old;
         stream.wants_tunnel = parsed.upgrade || stream.txn.method == Method::Connect;
         if matches!(parsed.framing, Framing::None | Framing::Length(0)) {
@@ -103,6 +102,8 @@ impl<D: Driver> Cx<'_, D> {
         let next = if stream.was_tcp {
             self.tell_tables(stream, Tally::Request);
             Phase::FrontendBody
+        } else if stream.skips.has(Skips::FRONTEND_REQUEST) {
+            Phase::SwitchBackend
         } else {
             Phase::FrontendContent(Inspection::default())
         };
@@ -220,6 +221,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.begin_cookie_state(self.runtime_config.proxy(backend));
         }
         stream.backend = backend;
+        stream.skips = stream.skips.and(self.runtime_config.backend_skips(backend));
         stream.txn.backend = Some(backend.number());
         stream.backend_counted = true;
         self.core.count(Count::Backend(backend));
@@ -293,6 +295,9 @@ impl<D: Driver> Cx<'_, D> {
             self.with_eval(stream, |eval, stream| {
                 crate::persistence::persist_rules(eval, stream);
             });
+        }
+        if stream.txn.is_http && stream.skips.has(Skips::BACKEND_REQUEST) {
+            return stream.go(Phase::PrepareRequest);
         }
         stream.go(Phase::BackendContent(Inspection::default()))
     }

@@ -14,7 +14,7 @@ use crate::backend::Observed;
 use crate::ids::ProxyId;
 use crate::link::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
-use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::{RuntimeConfig, Skips};
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
 /// How many interim responses of one request are dropped because its client does not read. A server
@@ -98,7 +98,11 @@ impl<D: Driver> Cx<'_, D> {
         stream.close_client |=
             parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
         stream.capture_response_fields(self.runtime_config.proxy(stream.frontend));
-        stream.phase = Phase::BackendResponse(Rules::default());
+        stream.phase = if stream.skips.has(Skips::RESPONSE) {
+            Phase::SendResponse
+        } else {
+            Phase::BackendResponse(Rules::default())
+        };
         self.run(stream);
     }
 

@@ -7,6 +7,7 @@ use super::{Cause, Cx};
 use crate::ids::ProxyId;
 use crate::link::Hold;
 use crate::rules::{End, Outcome, RuleSet, Waiting};
+use crate::runtime_config::Skips;
 use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -116,7 +117,13 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Runs `http-after-response` of the backend, then of the frontend, for every response
     /// including our own. False: a rule failed, and this response must not be sent.
+    #[inline(always)]
     pub(super) fn after_response_rules(&mut self, stream: &mut Stream) -> bool {
+        stream.skips.has(Skips::RESPONSE) || self.run_after_response_rules(stream)
+    }
+
+    #[inline(never)]
+    fn run_after_response_rules(&mut self, stream: &mut Stream) -> bool {
         for proxy in [stream.backend, stream.frontend] {
             let set = RuleSet::AfterResponse;
             match self.http_rules(stream, proxy, set, Rules::default()) {

@@ -5,6 +5,7 @@ use net::timers::NEVER_MS;
 
 use super::Cx;
 use crate::ids::{ConnId, ExchangeId};
+use crate::link::Role;
 use crate::shared::Count;
 use crate::stream::Stream;
 
@@ -77,10 +78,12 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         entry.release_spare();
-        let Some(server) = self.core.links.server_mut(link) else {
+        let timer = entry.timer;
+        let Role::Server(server) = &mut entry.role else {
             return;
         };
         server.served += 1;
+        let id = server.server;
         let line = self.servers.at(server.server);
         let is_over = server.is_ending || draining;
         if is_over || line.max_reuse.is_some_and(|max| server.served > max) {
@@ -89,7 +92,10 @@ impl<D: Driver> Cx<'_, D> {
         if server.private {
             return self.keep_private(stream, link);
         }
-        self.pool(link);
+        match self.keep_idle_of(link, id) {
+            Some(at_ms) => self.core.timers.set(timer, at_ms),
+            None => self.close_server(link),
+        }
     }
 
     fn keep_private(&mut self, stream: &Stream, link: ConnId) {
@@ -136,7 +142,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
-        let crate::link::Role::Server(server) = entry.role else {
+        let Role::Server(server) = entry.role else {
             return;
         };
         core.ambient.shared.sub_server_conn();

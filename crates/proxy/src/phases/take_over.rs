@@ -150,9 +150,15 @@ impl<D: Driver> Cx<'_, D> {
     /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic
     /// milliseconds.
     pub(super) fn keep_idle_until(&mut self, link: ConnId) -> Option<u64> {
+        let server = self.core.links.server(link)?.server;
+        self.keep_idle_of(link, server)
+    }
+
+    /// As [`Cx::keep_idle_until`], for a connection of this server.
+    #[inline]
+    pub(super) fn keep_idle_of(&mut self, link: ConnId, server: ServerId) -> Option<u64> {
         let now = self.now();
         let core = &mut *self.core;
-        let server = core.links.server(link)?.server;
         let line = self.servers.at(server);
         let purge_ms = line.pool_purge_delay.as_millis() as u64;
         let keep = Keep {

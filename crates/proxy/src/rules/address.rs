@@ -27,7 +27,7 @@ impl Cx<'_> {
         };
         let old = std::mem::replace(place, addr);
         if !connection {
-            original.get_or_insert(old);
+            original.get_or_insert_with(|| Box::new(old));
         }
     }
 

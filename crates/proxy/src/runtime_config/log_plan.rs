@@ -9,6 +9,8 @@ use sample::{Compiler, LogFormat, LogOrigin, Place, logformat};
 pub(crate) struct Plan {
     /// The moments.
     pub moments: Moments,
+    /// There are no log targets: not even errors are logged.
+    pub is_silent: bool,
     /// Each moment writes a line (`log-steps`); otherwise only the first one does.
     pub repeats: bool,
     /// Without a log format: the line that reports the client (manual §8.2.1).
@@ -26,20 +28,23 @@ impl Plan {
     /// The plan of a proxy.
     pub fn new(proxy: &Proxy, profiles: &[LogProfile]) -> Plan {
         if proxy.log.is_empty() || !proxy.is_frontend {
-            return Plan::default();
+            return Plan {
+                is_silent: proxy.log.is_empty(),
+                ..Plan::default()
+            };
         }
         if let Some(steps) = &proxy.log_steps {
             return Plan {
                 moments: Moments::of(steps),
                 repeats: true,
-                connect: None,
+                ..Plan::default()
             };
         }
         let Some(format) = &proxy.log_format else {
             return Plan {
                 moments: Moments::of(&[LogOrigin::Accept]),
-                repeats: false,
                 connect: connect(proxy.mode),
+                ..Plan::default()
             };
         };
         let named = proxy.log.iter().filter_map(|target| target.profile);

@@ -7,6 +7,7 @@ mod filters;
 mod h2;
 mod log_plan;
 mod proc_vars;
+mod skips;
 mod timeouts;
 mod tls;
 
@@ -28,6 +29,7 @@ pub(crate) use filters::{Filters, StreamCounts};
 pub(crate) use h2::H2Limits;
 pub(crate) use log_plan::{Moments, Plan};
 use proc_vars::ProcVars;
+pub(crate) use skips::{Skips, adds_forwarding_headers};
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
     CertificateView, Draft, EditError, ListView, NameView, OcspSubject, Status as TlsStatus, Tls,
@@ -89,6 +91,9 @@ pub struct RuntimeConfig {
     sniffs_http: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     fullconn: Vec<u32>,
+    /// By proxy: the parts of a request's way that have nothing to do, as frontend and as backend.
+    frontend_skips: Vec<Skips>,
+    backend_skips: Vec<Skips>,
     /// Variables of scope `proc` (`set-var` of `global`).
     pub(crate) proc_vars: ProcVars,
     /// Backends by name.
@@ -157,8 +162,10 @@ impl RuntimeConfig {
             // The limit includes the start line.
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         };
-        RuntimeConfig {
+        let mut runtime_config = RuntimeConfig {
             limits,
+            frontend_skips: Vec::new(),
+            backend_skips: Vec::new(),
             h2: H2Limits::new(&config.global, limits),
             log_plans: proxies()
                 .map(|proxy| Plan::new(proxy, &config.log_profiles))
@@ -192,7 +199,14 @@ impl RuntimeConfig {
                 .ok(),
             process,
             config,
-        }
+        };
+        let ids = (0..runtime_config.config.proxies.len()).map(ProxyId::at);
+        let skips = |of: fn(&RuntimeConfig, ProxyId) -> Skips| {
+            ids.clone().map(|id| of(&runtime_config, id)).collect()
+        };
+        (runtime_config.frontend_skips, runtime_config.backend_skips) =
+            (skips(Skips::of_frontend), skips(Skips::of_backend));
+        runtime_config
     }
 
     /// The initial state that the workers of this configuration share.
@@ -278,6 +292,18 @@ impl RuntimeConfig {
     #[inline]
     pub(crate) fn timeouts(&self, proxy: ProxyId) -> &TimeoutsMs {
         &self.timeouts[proxy.place()]
+    }
+
+    /// The parts that streams of a frontend skip.
+    #[inline]
+    pub(crate) fn frontend_skips(&self, frontend: ProxyId) -> Skips {
+        self.frontend_skips[frontend.place()]
+    }
+
+    /// The parts that streams of a backend skip.
+    #[inline]
+    pub(crate) fn backend_skips(&self, backend: ProxyId) -> Skips {
+        self.backend_skips[backend.place()]
     }
 
     /// The load at which servers of a backend with a `minconn` reach their `maxconn`.

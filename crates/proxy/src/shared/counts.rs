@@ -363,6 +363,7 @@ impl Counts {
     }
 
     /// The count of one worker.
+    #[inline(always)]
     pub fn of(&self, worker: WorkerId, what: Count) -> u32 {
         self.gauge(worker, self.places.count(what))
             .now

@@ -279,6 +279,18 @@ impl ServerRecord {
         self.is_added
     }
 
+    /// Whether every plain HTTP request may use any connection to it, as far as its line and its
+    /// address decide: no name, address or header of a connection depends on the request.
+    #[inline]
+    pub(crate) fn has_equal_conns(&self) -> bool {
+        let options = &self.options;
+        options.tls().is_none()
+            && options.pool_conn_name.is_none()
+            && !self.send_proxy.is_on()
+            && self.source.is_none()
+            && matches!(&self.address, ServerAddress::Fixed(addr) if !addr.is_unspecified())
+    }
+
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {

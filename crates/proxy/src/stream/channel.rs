@@ -37,8 +37,10 @@ impl Channel {
             drops_trailers,
         } = self;
         keep_little(waiting);
-        trailers.clear();
-        trailers.keep_little();
+        if !trailers.is_blank() {
+            trailers.clear();
+            trailers.keep_little();
+        }
         for flag in [is_open, came, done, cut, drops_trailers] {
             *flag = false;
         }

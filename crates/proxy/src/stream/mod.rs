@@ -21,7 +21,7 @@ use net::timers::{NEVER_MS, TimerId};
 use sample::Txn;
 
 use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
-use crate::runtime_config::Moments;
+use crate::runtime_config::{Moments, Skips};
 use crate::statistics::generated_body::GeneratedBody;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
@@ -54,6 +54,8 @@ pub(crate) struct Stream {
     pub route: Route,
     pub replay: Replay,
     pub log: Log,
+    /// The phases that have nothing to do.
+    pub skips: Skips,
     pub tracing: Tracing,
     /// The bandwidth limits of its payload.
     pub bandwidth: Bandwidth,
@@ -226,6 +228,7 @@ impl Stream {
             route: Route::default(),
             replay: Replay::default(),
             log: Log::default(),
+            skips: Skips::default(),
             tracing: Tracing::default(),
             bandwidth: Bandwidth::default(),
             coding: None,
@@ -267,6 +270,7 @@ impl Stream {
             route,
             replay,
             log,
+            skips,
             tracing,
             bandwidth,
             coding,
@@ -301,6 +305,7 @@ impl Stream {
         *route = Route::default();
         replay.reset();
         *log = Log::default();
+        *skips = Skips::default();
         tracing.reset();
         bandwidth.reset();
         (*coding, *compressor) = (None, None);

@@ -142,7 +142,7 @@ impl Worker {
         if let Some(session) = session {
             let src = session.src_of(Some(&stream.txn));
             address(attached, span, (Key::ClientAddress, None), src);
-            let peer = session.connection_src.as_ref().unwrap_or(&session.src);
+            let peer = session.connection_src.as_deref().unwrap_or(&session.src);
             let keys = (Key::PeerAddress, Some(Key::PeerPort));
             address(attached, span, keys, peer);
         }

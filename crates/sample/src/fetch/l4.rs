@@ -245,11 +245,11 @@ fn server_src(scope: &Scope<'_>) -> Option<Addr> {
 }
 
 pub(super) fn fc_src(session: &Session) -> &Addr {
-    session.connection_src.as_ref().unwrap_or(&session.src)
+    session.connection_src.as_deref().unwrap_or(&session.src)
 }
 
 pub(super) fn fc_dst(session: &Session) -> &Addr {
-    session.connection_dst.as_ref().unwrap_or(&session.dst)
+    session.connection_dst.as_deref().unwrap_or(&session.dst)
 }
 
 const TLV_AUTHORITY: u8 = 0x02;

@@ -36,7 +36,7 @@ pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC 
 /// A compiled log format. Cheap to clone.
 #[derive(Clone)]
 pub struct LogFormat {
-    items: Arc<[Item]>,
+    pieces: Arc<[Piece]>,
     /// The whole text, if nothing depends on the scope.
     constant: Option<Arc<[u8]>>,
 }
@@ -51,6 +51,52 @@ enum Item {
     Expr(Expr, Output),
 }
 
+/// An item and the separator after it: nearly every alias has one.
+struct Piece {
+    item: Item,
+    then: Separator,
+}
+
+/// What follows an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Nothing,
+    Byte(u8),
+    /// [`Item::Space`]
+    Space,
+}
+
+impl Separator {
+    /// An item as the separator after another one; none if it is more than that.
+    fn of(item: &Item) -> Option<Separator> {
+        match item {
+            Item::Space => Some(Separator::Space),
+            Item::Text(text) => match **text {
+                [byte] => Some(Separator::Byte(byte)),
+                _ => None,
+            },
+            Item::Alias(..) | Item::Expr(..) => None,
+        }
+    }
+}
+
+/// Joins each separator with the item before it.
+fn pieces(items: Vec<Item>) -> Arc<[Piece]> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for item in items {
+        match (pieces.last_mut(), Separator::of(&item)) {
+            (Some(last), Some(separator)) if last.then == Separator::Nothing => {
+                last.then = separator;
+            }
+            _ => pieces.push(Piece {
+                item,
+                then: Separator::Nothing,
+            }),
+        }
+    }
+    pieces.into()
+}
+
 impl LogFormat {
     fn new(items: Vec<Item>) -> LogFormat {
         let constant = items
@@ -58,7 +104,7 @@ impl LogFormat {
             .all(Item::is_constant)
             .then(|| Arc::from(constant_text(&items)));
         LogFormat {
-            items: items.into(),
+            pieces: pieces(items),
             constant,
         }
     }
@@ -69,32 +115,45 @@ impl LogFormat {
             out.extend_from_slice(text);
             return;
         }
+        let mut writer = Writer::new(out, Output::default());
         let mut after_space = true;
-        for item in &*self.items {
+        for Piece { item, then } in &*self.pieces {
             match item {
                 Item::Text(text) => {
-                    // Most texts are one separator between two aliases.
-                    match &**text {
-                        [byte] => out.push(*byte),
-                        text => out.extend_from_slice(text),
-                    }
+                    writer.out.extend_from_slice(text);
                     after_space = false;
                 }
                 Item::Space => {
                     if !after_space {
-                        out.push(b' ');
+                        writer.out.push(b' ');
                     }
                     after_space = true;
                 }
                 Item::Alias(alias, output) => {
-                    let mut writer = Writer::new(out, *output);
+                    writer.next_value(*output);
                     (alias.write)(scope, &mut writer);
-                    writer.finish();
+                    if output.flags.has(Flags::ENCODING) {
+                        writer.finish();
+                    }
                     after_space &= writer.is_empty();
                 }
                 Item::Expr(expr, output) => {
-                    write_sample(expr.eval(scope), &mut Writer::new(out, *output));
+                    writer.next_value(*output);
+                    write_sample(expr.eval(scope), &mut writer);
                     after_space = false;
+                }
+            }
+            match then {
+                Separator::Nothing => {}
+                Separator::Byte(byte) => {
+                    writer.out.push(*byte);
+                    after_space = false;
+                }
+                Separator::Space => {
+                    if !after_space {
+                        writer.out.push(b' ');
+                    }
+                    after_space = true;
                 }
             }
         }
@@ -104,7 +163,7 @@ impl LogFormat {
     /// the response begins.
     #[must_use]
     pub fn needs_end(&self) -> bool {
-        self.items.iter().any(|item| match item {
+        self.pieces.iter().any(|piece| match &piece.item {
             Item::Text(_) | Item::Space => false,
             Item::Alias(alias, _) => alias.is_final(),
             Item::Expr(expr, _) => expr.needs_end(),
@@ -114,7 +173,7 @@ impl LogFormat {
     /// Whether the format is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.pieces.is_empty()
     }
 
     /// The whole text, if it is constant: nothing depends on the scope.
@@ -206,12 +265,17 @@ fn kind_in(typed: Typed, flags: Flags, value: &Value<'_>) -> Kind {
 impl fmt::Debug for LogFormat {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("LogFormat(")?;
-        for item in &*self.items {
+        for Piece { item, then } in &*self.pieces {
             match item {
                 Item::Text(text) => write!(out, "{}", text.escape_ascii())?,
                 Item::Space => out.write_str(" ")?,
                 Item::Alias(alias, _) => write!(out, "%{}", alias.name)?,
                 Item::Expr(expr, _) => write!(out, "%[{expr:?}]")?,
+            }
+            match then {
+                Separator::Nothing => {}
+                Separator::Byte(byte) => write!(out, "{}", byte.escape_ascii())?,
+                Separator::Space => out.write_str(" ")?,
             }
         }
         out.write_str(")")

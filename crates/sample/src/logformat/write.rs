@@ -160,6 +160,13 @@ impl<'o> Writer<'o> {
         }
     }
 
+    /// Begins the next value.
+    #[inline]
+    pub fn next_value(&mut self, output: Output) {
+        (self.flags, self.typed) = (output.flags, output.typed);
+        self.start = self.out.len();
+    }
+
     /// Whether nothing was written.
     #[inline]
     pub fn is_empty(&self) -> bool {
