@@ -37,7 +37,7 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
+pub use engine::{Engine, HeldBytes, Killed, Order, StreamView, StreamsAsked, StreamsPart};
 pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{event, event_of_process};
 pub use runtime_config::{

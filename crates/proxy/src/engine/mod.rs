@@ -33,6 +33,7 @@ use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
 
+pub use audit::HeldBytes;
 pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
 
 /// An order from the process to a worker.
