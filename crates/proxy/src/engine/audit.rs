@@ -21,22 +21,16 @@ pub struct HeldBytes {
     pub is_h2: bool,
     /// The streams that it has now.
     pub streams: usize,
-    /// Received bytes that no stream has used, those of its HTTP/2 streams included.
+    /// Received bytes of the connection that are not used.
     pub input: usize,
+    /// Received payload of its HTTP/2 streams that is not used.
+    pub stream_input: usize,
     /// Payload that waits in its streams, where rules can see it.
     pub payload: usize,
     /// Sent payload that is kept in case the request has to be sent again.
     pub replay: usize,
     /// Its streams' heads.
     pub heads: usize,
-}
-
-impl HeldBytes {
-    /// All of them.
-    #[must_use]
-    pub fn total(&self) -> usize {
-        self.input + self.payload + self.replay + self.heads
-    }
 }
 
 impl Engine {
@@ -49,10 +43,13 @@ impl Engine {
             let Some(peer) = peer_of(held, link.sock) else {
                 continue;
             };
-            peer.input += link.input.len();
             match &link.role {
-                Role::Stream(_) => peer.streams += 1,
+                Role::Stream(_) => {
+                    peer.streams += 1;
+                    peer.stream_input += link.input.len();
+                }
                 role @ (Role::Client(_) | Role::Server(_)) => {
+                    peer.input += link.input.len();
                     peer.is_client = matches!(role, Role::Client(_));
                     peer.is_h2 = matches!(link.mux, Mux::Connection(_));
                     peer.streams += usize::from(link.mux.stream().is_some());

@@ -30,19 +30,31 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What came from a peer and is not used: its connection's input, and for each stream a buffer
-    /// that rules see, one of what is kept to be sent again, and two heads; over HTTP/2 the window
-    /// of the connection, too.
-    fn received(&self, held: &HeldBytes) -> usize {
+    /// What came from a peer and is not used: two looks of a driver at its connection, or two frames;
+    /// over HTTP/2 the window of the connection; for each stream a buffer that rules see, one of
+    /// what is kept to be sent again, and two heads, which may grow by rules to a buffer each.
+    fn check_received(&self, held: &HeldBytes) -> Result<(), String> {
         let record = if self.tls { RECORD_BYTES_MAX } else { 0 };
         let look = self.bufsize + self.bufsize / 4;
-        let streams = held.streams.max(1) * 4 * self.bufsize;
+        let frame = if held.is_h2 { FRAME_BYTES_MAX } else { 0 };
         let window = match (held.is_h2, held.is_client) {
             (false, _) => 0,
             (true, true) => self.client_window.max(WINDOW_BYTES_MIN),
             (true, false) => self.server_window.max(WINDOW_BYTES_MIN),
         };
-        2 * look.max(if held.is_h2 { FRAME_BYTES_MAX } else { 0 }) + record + streams + window
+        let buffers = held.streams.max(1) * self.bufsize;
+        for (what, bytes, most) in [
+            ("input", held.input, 2 * look.max(frame) + record),
+            ("payload of HTTP/2", held.stream_input, window),
+            ("payload for rules", held.payload, buffers),
+            ("payload to be sent again", held.replay, buffers),
+            ("heads", held.heads, 2 * buffers),
+        ] {
+            if bytes > most {
+                return Err(format!("{what}: more than {most} bytes are held: {held:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// What is owed to a peer: a buffer of each direction and of payload, what is sent whole, and
@@ -74,12 +86,8 @@ impl Bounds {
             }
         }
         engine.held_bytes(held);
-        for peer in held.iter().filter(|peer| peer.sock.is_some()) {
-            let most = self.received(peer);
-            if peer.total() > most {
-                return Err(format!("more than {most} bytes are held: {peer:?}"));
-            }
-        }
-        Ok(())
+        held.iter()
+            .filter(|peer| peer.sock.is_some())
+            .try_for_each(|peer| self.check_received(peer))
     }
 }
