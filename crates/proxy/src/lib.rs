@@ -38,7 +38,7 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Order, StreamView, StreamsAsked, StreamsPart};
+pub use engine::{Engine, HeldBytes, Order, StreamView, StreamsAsked, StreamsPart};
 pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{event, event_of_process};
 pub use runtime_config::{

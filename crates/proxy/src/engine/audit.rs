@@ -1,12 +1,77 @@
 //! Invariants between entry points: the references between connections, streams and pools. Tests
 //! check them after every event.
 
+use net::SockId;
+
 use super::Engine;
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Client, Link, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
+/// What the engine holds for the peer of one connection, bytes. What waits in the driver, and what
+/// waits to be encrypted, is not here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldBytes {
+    /// The connection; none for a slot without one.
+    pub sock: Option<SockId>,
+    /// It is a client's.
+    pub is_client: bool,
+    /// It is HTTP/2.
+    pub is_h2: bool,
+    /// The streams that it has now.
+    pub streams: usize,
+    /// Received bytes of the connection that are not used.
+    pub input: usize,
+    /// Received payload of its HTTP/2 streams that is not used.
+    pub stream_input: usize,
+    /// Payload that waits in its streams, where rules can see it.
+    pub payload: usize,
+    /// Sent payload that is kept in case the request has to be sent again.
+    pub replay: usize,
+    /// Its streams' heads.
+    pub heads: usize,
+}
+
 impl Engine {
+    /// Writes what is held for each peer to `held`, by the driver's slot of its connection. Visits
+    /// every connection, so it is for tests only.
+    pub fn held_bytes(&self, held: &mut Vec<HeldBytes>) {
+        held.clear();
+        let links = &self.core.links;
+        for (id, link) in links.iter() {
+            let Some(peer) = peer_of(held, link.sock) else {
+                continue;
+            };
+            match &link.role {
+                Role::Stream(_) => {
+                    peer.streams += 1;
+                    peer.stream_input += link.input.len();
+                }
+                role @ (Role::Client(_) | Role::Server(_)) => {
+                    peer.input += link.input.len();
+                    peer.is_client = matches!(role, Role::Client(_));
+                    peer.is_h2 = links.multiplexes(ConnId::of(id));
+                    peer.streams += usize::from(link.stream().is_some());
+                }
+            }
+        }
+        for stream in self.streams.all() {
+            let client = stream.client.and_then(|client| links.get(client));
+            let server = stream.server.link().and_then(|server| links.get(server));
+            if let Some(peer) = client.and_then(|client| peer_of(held, client.sock)) {
+                peer.payload += stream.up.waiting.len();
+                peer.replay += stream.replay.body.len();
+                peer.heads += stream.request.wire_bytes();
+            }
+            // A response whose server has gone is the client's.
+            let receiver = server.or(client).map(|link| link.sock);
+            if let Some(peer) = receiver.and_then(|sock| peer_of(held, sock)) {
+                peer.payload += stream.down.waiting.len();
+                peer.heads += stream.response.wire_bytes();
+            }
+        }
+    }
+
     /// Checks the engine's own state. Visits every connection, so it is for tests only.
     ///
     /// # Errors
@@ -122,6 +187,17 @@ impl Engine {
             format!("a filter of stream {:?} was left at work", stream.id)
         })
     }
+}
+
+/// The entry of a connection.
+fn peer_of(held: &mut Vec<HeldBytes>, sock: SockId) -> Option<&mut HeldBytes> {
+    let slot = sock.slot as usize;
+    if held.len() <= slot {
+        held.resize(slot + 1, HeldBytes::default());
+    }
+    let peer = held.get_mut(slot)?;
+    peer.sock = Some(sock);
+    Some(peer)
 }
 
 fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {

@@ -32,6 +32,7 @@ use crate::shared::{Grant, Killed, ServerTables, Shared, WorkerMessage};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 
+pub use audit::HeldBytes;
 pub use watch::{StreamView, StreamsAsked, StreamsPart};
 
 /// An order from the process to a worker.

@@ -23,6 +23,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static LIVE_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 fn note() {
@@ -30,21 +31,35 @@ fn note() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
+fn note_bytes(new: usize, old: usize) {
+    // Another thread may have allocated what this one frees: only differences mean something.
+    let change = |bytes: &Cell<usize>| bytes.set(bytes.get().wrapping_add(new).wrapping_sub(old));
+    let _ = LIVE_BYTES.try_with(change);
+}
+
+/// What this thread has allocated and not freed, bytes; only differences mean something.
+pub fn live_bytes() -> usize {
+    LIVE_BYTES.get()
+}
+
 // SAFETY: every call goes to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
+        note_bytes(layout.size(), 0);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        note_bytes(0, layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note();
+        note_bytes(size, layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.realloc(block, layout, size) }
     }

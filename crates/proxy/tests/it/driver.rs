@@ -18,7 +18,7 @@ use net::{
 use super::queue::Queue;
 use super::wire::Wire;
 
-/// A connection between the proxy and a peer; never used again in a life.
+/// A connection between the proxy and a peer.
 #[derive(Debug, Default)]
 pub struct Pipe {
     /// The engine's name for it, while it has one.
@@ -170,6 +170,8 @@ thread_local! {
 pub struct SimDriver {
     pub now: Now,
     pub pipes: Vec<Pipe>,
+    /// Pipes that are over and may be used again; lives that check what a peer has seen leave none.
+    pub free: Vec<usize>,
     pub names: Slots<usize>,
     /// By listener.
     pub accepting: Vec<bool>,
@@ -183,6 +185,8 @@ pub struct SimDriver {
     pub room: usize,
     /// The most bytes of a delivery that must be taken whole.
     pub read_bytes: usize,
+    /// The largest frame of a peer of HTTP/2, which is kept until it is whole.
+    pub frame_bytes: usize,
     /// The CPU usage that it reports.
     pub cpu_percent: u32,
     /// Small messages are put off to the end of the round.
@@ -214,6 +218,7 @@ impl SimDriver {
                 wall_ns: 1_700_000_000_000_000_000,
             },
             pipes: Vec::new(),
+            free: Vec::new(),
             names: Slots::default(),
             accepting: vec![true; listeners],
             unlistened: vec![false; listeners],
@@ -222,6 +227,7 @@ impl SimDriver {
             opening: Opening::Pending,
             room: usize::MAX,
             read_bytes: bufsize + bufsize / 4,
+            frame_bytes: 0,
             cpu_percent: 0,
             puts_off: false,
             backlog_max: 0,
@@ -234,13 +240,17 @@ impl SimDriver {
 
     /// A new connection; its name and its pipe.
     pub fn open(&mut self) -> (SockId, usize) {
-        let pipe = self.pipes.len();
+        let pipe = self.free.pop().unwrap_or(self.pipes.len());
         let sock = self.names.insert(pipe);
-        self.pipes.push(Pipe {
+        let opened = Pipe {
             sock: Some(sock),
             room: self.room,
             ..Pipe::default()
-        });
+        };
+        match self.pipes.get_mut(pipe) {
+            Some(old) => *old = opened,
+            None => self.pipes.push(opened),
+        }
         (sock, pipe)
     }
 
@@ -609,7 +619,9 @@ pub fn deliver(
         () if took.bytes < count && count <= whole => Some("did not take a small delivery whole"),
         () if took.bytes < count && open && !paused => Some("took a part and goes on reading"),
         // A record of TLS is opened whole.
-        () if took.held > 2 * driver.read_bytes + record => Some("holds too much"),
+        () if took.held > 2 * driver.read_bytes.max(driver.frame_bytes) + record => {
+            Some("holds too much")
+        }
         () => None,
     };
     if let Some(rule) = rule {

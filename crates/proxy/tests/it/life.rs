@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use net::WorkerId;
-use spangate_proxy::{Engine, RuntimeConfig, Shared};
+use spangate_proxy::{Engine, HeldBytes, RuntimeConfig, Shared};
 
 use super::client::Client;
 use super::driver::SimDriver;
@@ -29,6 +29,8 @@ struct Life<'a> {
     stage: Stage<'a>,
     events: Vec<Event>,
     drain_at: Option<usize>,
+    /// Scratch buffer.
+    held: Vec<HeldBytes>,
 }
 
 /// Runs the life of a seed in a configuration.
@@ -103,6 +105,7 @@ impl<'a> Life<'a> {
             stage: Stage::new(setup, mood, plans, random),
             events: Vec::new(),
             drain_at,
+            held: Vec::new(),
         }
     }
 
@@ -258,7 +261,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         if let Some(fault) = self.stage.faults.first() {
             return Err(fault.clone());
         }
@@ -279,6 +282,8 @@ impl<'a> Life<'a> {
                 return Err(format!("a backlog of {} bytes", driver.backlog_max));
             }
             worker.engine.audit()?;
+            let (engine, pipes) = (&worker.engine, &driver.pipes);
+            setup.bounds().check(engine, pipes, &mut self.held)?;
         }
         for (index, max) in setup
             .maxconn

@@ -1,16 +1,20 @@
 //! The engine between simulated peers: thousands of whole-proxy lives, each decided by its seed.
 //!
-//! `SPANGATE_SEED=n` replays one with a trace (`SPANGATE_SETUP=name` in that configuration),
-//! `SPANGATE_SEEDS=n` says how many run.
+//! `SPANGATE_SEED=n` replays one with a trace, `SPANGATE_SEEDS=n` says how many run, and
+//! `SPANGATE_SETUP=name` does so in one configuration (`load`, `age`: those under load, those of
+//! hours).
 
+mod age;
 mod allocations;
 mod client;
 mod driver;
 mod filters;
+mod held;
 mod http1;
 mod kept_seeds;
 mod layers;
 mod life;
+mod load;
 mod logs;
 mod plan;
 mod queue;
@@ -29,22 +33,65 @@ use setups::Setup;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Lives of an ordinary test run.
+/// Lives of an ordinary test run: those whose peers check every byte, those under load, and those
+/// that last for hours.
 const SEEDS: u64 = 30_000;
+/// Of so many lives of the first kind, one is under load.
+const LIVES_A_LOAD: u64 = 25;
+/// Of so many, one lasts for hours.
+const LIVES_AN_AGE: u64 = 300;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Runs a seed's life; a panic is a failure too.
-fn check(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| life::live(seed, setup, verbose)));
-    let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
-    let replay = format!(
-        "SPANGATE_SETUP='{}' SPANGATE_SEED={seed} cargo test -p spangate-proxy --test it lives",
-        setup.name
-    );
-    outcome.map_err(|error| format!("seed {seed}: {}: {error}\nreplay: {replay}", setup.name))
+/// What a seed is the life of.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    /// A few clients with all that can happen to them, in this configuration.
+    Checked(&'a Setup),
+    /// Transfers without end beside hostile peers.
+    Load,
+    /// Hours of a little of everything.
+    Age,
+}
+
+impl<'a> Kind<'a> {
+    /// By the name that a replay gives.
+    fn named(setups: &'a [Setup], name: &str) -> Kind<'a> {
+        match name {
+            load::NAME => Kind::Load,
+            age::NAME => Kind::Age,
+            _ => Kind::Checked(named(setups, name)),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Checked(setup) => setup.name,
+            Kind::Load => load::NAME,
+            Kind::Age => age::NAME,
+        }
+    }
+
+    fn live(self, seed: u64, verbose: bool) -> Result<(), String> {
+        match self {
+            Kind::Checked(setup) => life::live(seed, setup, verbose),
+            Kind::Load => load::live(seed, verbose),
+            Kind::Age => age::live(seed, verbose),
+        }
+    }
+
+    /// Runs a seed's life; a panic is a failure too.
+    fn check(self, seed: u64, verbose: bool) -> Result<(), String> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.live(seed, verbose)));
+        let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
+        let name = self.name();
+        let replay = format!(
+            "SPANGATE_SETUP='{name}' SPANGATE_SEED={seed} cargo test -p spangate-proxy --test it lives"
+        );
+        outcome.map_err(|error| format!("seed {seed}: {name}: {error}\nreplay: {replay}"))
+    }
 }
 
 /// The configuration of that name.
@@ -63,22 +110,8 @@ fn mute_injected_panics() {
     }));
 }
 
-#[test]
-fn lives() {
-    mute_injected_panics();
-    let setups = setups::all();
-    // The configurations take turns: a kept seed names its own, which may move.
-    let of = |seed: u64| &setups[(seed % setups.len() as u64) as usize];
-    if let Some(seed) = number("SPANGATE_SEED") {
-        let setup = std::env::var("SPANGATE_SETUP");
-        let setup = setup.map_or_else(|_| of(seed), |name| named(&setups, &name));
-        return check(seed, setup, true).unwrap_or_else(|error| panic!("{error}"));
-    }
-    for (name, seed, found) in kept_seeds::KEPT {
-        check(*seed, named(&setups, name), false)
-            .unwrap_or_else(|error| panic!("kept for: {found}\n{error}"));
-    }
-    let seeds = number("SPANGATE_SEEDS").unwrap_or(SEEDS);
+/// Runs the lives of the seeds below `seeds`, on all processors, up to the first that fails.
+fn run<'a>(seeds: u64, of: impl Fn(u64) -> Kind<'a> + Sync) {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let failed = AtomicBool::new(false);
     let failures: Vec<String> = std::thread::scope(|scope| {
@@ -88,7 +121,7 @@ fn lives() {
                 let seeds = (thread..seeds)
                     .step_by(threads as usize)
                     .take_while(|_| !failed.load(Relaxed));
-                let mut outcomes = seeds.map(|seed| check(seed, of(seed), false));
+                let mut outcomes = seeds.map(|seed| of(seed).check(seed, false));
                 let failure = outcomes.find_map(Result::err);
                 failed.fetch_or(failure.is_some(), Relaxed);
                 failure
@@ -103,9 +136,37 @@ fn lives() {
         failures.collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn lives() {
+    mute_injected_panics();
+    let setups = setups::all();
+    let chosen = std::env::var("SPANGATE_SETUP").ok();
+    let chosen = chosen.map(|name| Kind::named(&setups, &name));
+    // The configurations take turns: a kept seed names its own, which may move.
+    let of = |seed: u64| Kind::Checked(&setups[(seed % setups.len() as u64) as usize]);
+    if let Some(seed) = number("SPANGATE_SEED") {
+        let kind = chosen.unwrap_or_else(|| of(seed));
+        return kind
+            .check(seed, true)
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+    let seeds = number("SPANGATE_SEEDS").unwrap_or(SEEDS);
+    if let Some(kind) = chosen {
+        return run(seeds, |_| kind);
+    }
+    for (name, seed, found) in kept_seeds::KEPT {
+        Kind::named(&setups, name)
+            .check(*seed, false)
+            .unwrap_or_else(|error| panic!("kept for: {found}\n{error}"));
+    }
+    run(seeds, of);
     if seeds >= SEEDS {
         assert_eq!(filters::idle(), [], "filters that recorded nothing");
         let moved = driver::MOVED.load(Relaxed);
         assert!(moved > 100, "{moved} connections moved between workers");
     }
+    run(seeds / LIVES_A_LOAD, |_| Kind::Load);
+    run(seeds / LIVES_AN_AGE, |_| Kind::Age);
 }

@@ -9,8 +9,10 @@ use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
 use config::model::{HttpAction, HttpReuse, Mode};
 use config::reader::Input;
+use http::h2::Limits;
 use spangate_proxy::{RuntimeConfig, Tls};
 
+use super::held::Bounds;
 use super::{filters, wire};
 
 /// A configuration, loaded.
@@ -48,6 +50,19 @@ pub struct Setup {
     pub clients_max: Option<u32>,
     pub keep_alive_ms: u64,
     pub bufsize: usize,
+}
+
+impl Setup {
+    /// How much may be held for a peer.
+    pub fn bounds(&self) -> Bounds {
+        let window = Limits::default().connection_window_bytes as usize;
+        Bounds {
+            bufsize: self.bufsize,
+            client_window: window,
+            server_window: window,
+            tls: self.tls,
+        }
+    }
 }
 
 const DEFAULTS: &str = "
