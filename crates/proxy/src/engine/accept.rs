@@ -183,6 +183,7 @@ impl<D: Driver> Turn<'_, D> {
             linger: Linger::No,
             request_began: None,
             idle_since: now,
+            rounds_after_end: 0,
         };
         let mux = if is_http {
             Mux::Front(Front::default())

@@ -154,6 +154,8 @@ impl<D: Driver> Turn<'_, D> {
                 Role::Server(_) => self.server_eof(link),
                 Role::Stream(_) => {}
             }
+        } else if entry.eof && matches!(entry.mux, Mux::Front(_)) {
+            self.client_eof_behind_input(link);
         }
     }
 
