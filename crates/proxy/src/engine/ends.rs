@@ -102,13 +102,11 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(id, |cx, stream| {
             stream.log.written = silent;
             stream.txn.timing.request_start = Some(accepted);
-            cx.fail(
-                stream,
-                match who {
-                    b'C' => Cause::ClientAborted,
-                    _ => Cause::ClientTimeout,
-                },
-            );
+            let cause = match who {
+                b'C' => Cause::ClientAborted,
+                _ => Cause::ClientTimeout,
+            };
+            cx.request_unread(stream, 0, cause);
         });
     }
 
@@ -121,10 +119,7 @@ impl<D: Driver> Turn<'_, D> {
             .get(link)
             .map_or(0, |link| link.input.len());
         let id = self.begin_stream(link);
-        self.with_stream(id, |cx, stream| {
-            stream.txn.bytes_in = bytes as u64;
-            cx.fail(stream, cause);
-        });
+        self.with_stream(id, |cx, stream| cx.request_unread(stream, bytes, cause));
     }
 
     /// A client's connection is closed.
