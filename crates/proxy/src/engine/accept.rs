@@ -181,6 +181,7 @@ impl<D: Driver> Turn<'_, D> {
             linger: Linger::No,
             request_began: None,
             idle_since: now,
+            rounds_after_end: 0,
         };
         let core = &mut *self.cx.core;
         let link = core

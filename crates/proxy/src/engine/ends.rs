@@ -5,10 +5,14 @@ use net::Driver;
 use sample::ConnError;
 
 use super::Turn;
-use crate::ids::{ConnId, LinkId};
+use crate::ids::{ConnId, LinkId, StreamId};
 use crate::link::{Named, Role, Stage};
 use crate::phases::Cause;
-use crate::stream::Phase;
+use crate::stream::{Phase, Stream};
+
+/// How many rounds a connection to a server may still take after its client has ended its side:
+/// the current one, and the next, which polls.
+const CONNECT_ROUNDS: u8 = 2;
 
 impl<D: Driver> Turn<'_, D> {
     /// A client has ended its side, and its bytes were used as far as possible.
@@ -24,12 +28,14 @@ impl<D: Driver> Turn<'_, D> {
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
-        match (client.stage, stream) {
+        let (stage, is_silent) = (client.stage, client.streams == 0 && client.is_http);
+        match (stage, stream) {
             (Stage::Closing, _) => {
                 if !blocked {
                     self.cx.close_client(link);
                 }
             }
+            (_, Some(id)) if self.may_connect_yet(link, id) => self.later(link),
             (_, Some(id)) => {
                 // The bytes of an incomplete message are not input.
                 let has_input =
@@ -48,13 +54,36 @@ impl<D: Driver> Turn<'_, D> {
             (Stage::Ready, None) if has_input && !drains => {
                 self.unfinished_request(link, Cause::ClientAborted);
             }
-            (Stage::Ready, None) if client.streams == 0 && client.is_http => {
-                self.silent_client(link, b'C');
-            }
+            (Stage::Ready, None) if is_silent => self.silent_client(link, b'C'),
             // Bytes that the client has not taken yet are sent first.
             (Stage::Ready, None) if blocked => {}
             (Stage::Ready | Stage::Session, None) => self.cx.close_client(link),
         }
+    }
+
+    /// A client has ended its side, and bytes before that end wait.
+    pub(super) fn client_eof_behind_input(&mut self, link: ConnId) {
+        let Some(id) = self.cx.core.links.stream(link) else {
+            return;
+        };
+        if self.may_connect_yet(link, id) {
+            return self.later(link);
+        }
+        self.with_stream(id, |cx, stream| cx.client_ended_behind_input(stream));
+    }
+
+    /// Whether a connection to a server may be established already, which the driver reports in the
+    /// next round: then the client has left while the request was at the server, as in HAProxy,
+    /// whichever of the two is reported first.
+    fn may_connect_yet(&mut self, link: ConnId, id: StreamId) -> bool {
+        let connects = |stream: &Stream| matches!(stream.phase, Phase::Connect);
+        let is_connecting = self.streams.get(id).is_some_and(connects);
+        let Some(client) = self.cx.core.links.client_mut(link) else {
+            return false;
+        };
+        let rounds = &mut client.rounds_after_end;
+        *rounds = rounds.saturating_add(u8::from(is_connecting));
+        is_connecting && client.rounds_after_end <= CONNECT_ROUNDS
     }
 
     /// A client left or timed out before its first byte: logs it as HAProxy does.
@@ -72,13 +101,11 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(id, |cx, stream| {
             stream.log.written = silent;
             stream.txn.timing.request_start = Some(accepted);
-            cx.fail(
-                stream,
-                match who {
-                    b'C' => Cause::ClientAborted,
-                    _ => Cause::ClientTimeout,
-                },
-            );
+            let cause = match who {
+                b'C' => Cause::ClientAborted,
+                _ => Cause::ClientTimeout,
+            };
+            cx.request_unread(stream, 0, cause);
         });
     }
 
@@ -91,10 +118,7 @@ impl<D: Driver> Turn<'_, D> {
             .get(link)
             .map_or(0, |link| link.input.len());
         let id = self.begin_stream(link.only_exchange());
-        self.with_stream(id, |cx, stream| {
-            stream.txn.bytes_in = bytes as u64;
-            cx.fail(stream, cause);
-        });
+        self.with_stream(id, |cx, stream| cx.request_unread(stream, bytes, cause));
     }
 
     /// A client's connection is closed.

@@ -152,6 +152,8 @@ impl<D: Driver> Turn<'_, D> {
                 Role::Server(_) => self.server_eof(ConnId::of(link)),
                 Role::Stream(_) => {}
             }
+        } else if entry.eof && entry.is_http() && matches!(entry.role, Role::Client(_)) {
+            self.client_eof_behind_input(ConnId::of(link));
         }
     }
 

@@ -31,6 +31,9 @@ pub(crate) struct Client {
     pub request_began: Option<Now>,
     /// When the last stream ended: the start of `%Ti` and of the keep-alive timeout.
     pub idle_since: Now,
+    /// The rounds, after the client has ended its side, in which a connection to a server was not
+    /// established yet.
+    pub rounds_after_end: u8,
 }
 
 impl Client {

@@ -167,16 +167,40 @@ impl<D: Driver> Cx<'_, D> {
                     self.run(stream);
                 }
             }
-            Phase::Queue(_) | Phase::TurnAround | Phase::Connect | Phase::TakeOver
-                if !has_input && aborts =>
-            {
-                stream.ended_by(b'C', stream.letter());
-                self.cut(stream);
-            }
-            Phase::ResponseHead if !has_input && aborts => self.fail(stream, Cause::ClientAborted),
+            _ if self.is_given_up(stream) => self.give_up(stream),
             Phase::Tarpit(_) => self.fail(stream, Cause::ClientAborted),
             _ if !stream.up.came && !has_input => self.fail(stream, Cause::ClientAborted),
             _ => {}
+        }
+    }
+
+    /// Whether the end of its client's data ends a stream, although requests or a body may wait
+    /// before that end (`abortonclose`): no response has come.
+    fn is_given_up(&self, stream: &Stream) -> bool {
+        let awaits_response = matches!(
+            stream.phase,
+            Phase::Queue(_)
+                | Phase::TurnAround
+                | Phase::Connect
+                | Phase::TakeOver
+                | Phase::ResponseHead
+        );
+        let backend = self.runtime_config.proxy(stream.backend);
+        stream.txn.is_http && awaits_response && backend.aborts_on_close()
+    }
+
+    fn give_up(&mut self, stream: &mut Stream) {
+        if matches!(stream.phase, Phase::ResponseHead) {
+            return self.fail(stream, Cause::ClientAborted);
+        }
+        stream.ended_by(b'C', stream.letter());
+        self.cut(stream);
+    }
+
+    /// A client has ended its side behind bytes that the stream does not use now.
+    pub fn client_ended_behind_input(&mut self, stream: &mut Stream) {
+        if self.is_given_up(stream) {
+            self.give_up(stream);
         }
     }
 

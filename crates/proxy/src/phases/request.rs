@@ -120,11 +120,19 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A request's head is invalid.
     pub fn request_refused(&mut self, stream: &mut Stream, bytes: usize, status: u16) {
+        self.request_unread(stream, bytes, Cause::BadRequest(status));
+    }
+
+    /// A request ends without a head that could be used: invalid, incomplete or not begun. Its
+    /// `bytes` count nowhere, as in HAProxy; the request does.
+    pub fn request_unread(&mut self, stream: &mut Stream, bytes: usize, cause: Cause) {
         self.mark(Pace::Requests(stream.frontend));
-        stream.txn.bytes_in = bytes as u64;
+        stream.unread_bytes = bytes;
         self.tell_tables(stream, Tally::Request);
-        self.tell_tables(stream, Tally::ClientError);
-        self.fail(stream, Cause::BadRequest(status));
+        if cause != Cause::ClientTimeout {
+            self.tell_tables(stream, Tally::ClientError);
+        }
+        self.fail(stream, cause);
     }
 
     /// Looks for an HTTP request in the bytes of a TCP stream, for rules that read one (manual

@@ -48,6 +48,8 @@ pub(crate) struct Stream {
     pub response: Head,
     /// The size of the head that rules work on, as it was read.
     pub read: HeadRead,
+    /// The bytes of a head that could not be used.
+    pub unread_bytes: usize,
     /// The bodies of the request and of the response.
     pub up: Channel,
     pub down: Channel,
@@ -223,6 +225,7 @@ impl Stream {
             request: Head::default(),
             response: Head::default(),
             read: HeadRead::default(),
+            unread_bytes: 0,
             up: Channel::default(),
             down: Channel::default(),
             route: Route::default(),
@@ -265,6 +268,7 @@ impl Stream {
             request,
             response,
             read,
+            unread_bytes,
             up,
             down,
             route,
@@ -300,6 +304,7 @@ impl Stream {
             head.keep_little();
         }
         *read = HeadRead::default();
+        *unread_bytes = 0;
         up.reset();
         down.reset();
         *route = Route::default();

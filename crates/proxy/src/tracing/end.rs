@@ -34,7 +34,7 @@ impl Worker {
         self.kept = None;
         if !stream.tracing.attached.is_empty() {
             self.end_traces(scene, stream);
-        } else if !stream.tracing.begun && stream.txn.bytes_in > 0 {
+        } else if !stream.tracing.begun && (stream.txn.bytes_in > 0 || stream.unread_bytes > 0) {
             self.end_unread(scene, stream);
         }
     }

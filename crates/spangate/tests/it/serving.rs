@@ -1045,3 +1045,53 @@ fn a_pattern_that_cannot_be_decided_lets_nothing_through() {
     assert_eq!(status("/plain", ""), 200);
     proxy.stop();
 }
+
+/// A client that sends a request and its end at once: whether the connection to the server or that
+/// end is seen first, the outcome is the same (HAProxy: 400, CH).
+#[test]
+fn a_request_with_the_end_of_its_client_has_one_outcome() {
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
+    let (front, log) = (
+        listener(),
+        UdpSocket::bind("127.0.0.1:0").expect("a socket"),
+    );
+    log.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    // Does not answer the request in question.
+    let origin = Origin::raw(|stream| {
+        let mut client = Client::on(stream);
+        while let Some(request) = client.reader.head() {
+            if request.line.starts_with("GET /first") {
+                let _ = client.reader.wire.write_all(&ok("x"));
+            }
+        }
+    });
+    let config = format!(
+        "{DEFAULTS} log {} format raw local0\n log-format \"%ST %ts\"\nlisten l\n bind \"fd@${{FRONT}}\"\n option http-server-close\n server s {}\n",
+        log.local_addr().expect("an address"),
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let logged = || {
+        let mut line = [0; 64];
+        let bytes = uninterrupted(|| log.recv(&mut line)).expect("a log line");
+        String::from_utf8_lossy(&line[..bytes]).trim().to_owned()
+    };
+    for is_kept in [false, true] {
+        for _ in 0..8 {
+            let mut client = Client::connect(address(&front));
+            if is_kept {
+                assert_eq!(client.get("/first").status, 200);
+                assert_eq!(logged(), "200 --");
+            }
+            client.reader.wire.write_all(REQUEST).expect("sent");
+            client
+                .reader
+                .wire
+                .shutdown(Shutdown::Write)
+                .expect("its end");
+            let status = client.response().map(|response| response.status);
+            assert_eq!((status, &*logged()), (Some(400), "400 CH"), "{is_kept}");
+        }
+    }
+    proxy.stop();
+}

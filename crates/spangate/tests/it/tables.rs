@@ -216,3 +216,92 @@ backend addresses
     assert_eq!(entries(&ask("show table users")).len(), 0);
     proxy.stop();
 }
+
+/// Requests whose heads cannot be used count, their bytes do not, and it is the client's error
+/// unless it was too slow: HAProxy 3.5's figures.
+#[test]
+fn heads_that_cannot_be_used_count_as_requests_without_bytes() {
+    const HEAD: &str = "GET / HTTP/1.1\r\nhost: a\r\n";
+    const FAILED: &str = "http_req_cnt=1 http_err_cnt=1 bytes_in_cnt=0";
+    let folder = Folder::new();
+    let cli = folder.path("cli.sock");
+    let (front, hasty) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}
+global
+    stats socket {} level admin
+frontend fe
+    bind \"fd@${{FE}}\"
+    stick-table type ip size 10 expire 1h store http_req_cnt,http_err_cnt,bytes_in_cnt
+    tcp-request connection track-sc0 src
+    http-request return status 200
+frontend hasty
+    bind \"fd@${{HASTY}}\"
+    timeout http-request 1
+    stick-table type ip size 10 expire 1h store http_req_cnt,http_err_cnt,bytes_in_cnt
+    tcp-request connection track-sc0 src
+    http-request return status 200
+",
+        cli.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front), ("HASTY", &hasty)]);
+    let invalid = format!("{HEAD}no field\r\n\r\n");
+    let cases = [
+        (
+            "fe",
+            &front,
+            format!("{HEAD}\r\n"),
+            false,
+            200,
+            "http_req_cnt=1 http_err_cnt=0 bytes_in_cnt=27",
+        ),
+        ("fe", &front, invalid, false, 400, FAILED),
+        ("fe", &front, HEAD.to_owned(), true, 400, FAILED),
+        ("fe", &front, String::new(), true, 400, FAILED),
+        (
+            "hasty",
+            &hasty,
+            HEAD.to_owned(),
+            false,
+            408,
+            "http_req_cnt=1 http_err_cnt=0 bytes_in_cnt=0",
+        ),
+    ];
+    for (table, at, sent, ends, status, counted) in cases {
+        let mut client = Client::connect(address(at));
+        client.send(&sent);
+        if ends {
+            let wire = &client.reader.wire;
+            wire.shutdown(std::net::Shutdown::Write).expect("its end");
+        }
+        assert_eq!(
+            client.response().expect("an answer").status,
+            status,
+            "{sent:?}"
+        );
+        drop(client);
+        let shown = common::eventually("it is counted", || {
+            let shown = ask_any(&cli, &format!("show table {table}"));
+            shown.contains(counted).then_some(shown)
+        });
+        assert!(shown.contains("used:1"), "{shown}");
+        // The entry is in use until the connection is closed.
+        common::eventually("it is cleared", || {
+            ask_any(&cli, &format!("clear table {table}"));
+            let shown = ask_any(&cli, &format!("show table {table}"));
+            shown.contains("used:0").then_some(())
+        });
+    }
+    let stat = ask_any(&cli, "show stat fe 1 -1");
+    let (names, row) = stat.split_once('\n').expect("two lines");
+    let value = |name: &str| {
+        let place = names.split(',').position(|one| one == name).expect(name);
+        row.split(',').nth(place).expect(name).to_owned()
+    };
+    assert_eq!(
+        (&*value("req_tot"), &*value("bin"), &*value("ereq")),
+        ("4", "27", "3"),
+        "{stat}"
+    );
+    proxy.stop();
+}

@@ -103,6 +103,61 @@ fn statuses_and_termination_states() {
     }
 }
 
+/// With `abortonclose`, which is the default, the end of a client's data ends a request that has no
+/// response yet, whatever waits before that end.
+#[test]
+fn a_client_that_ends_behind_more_input_gives_its_request_up() {
+    const POST: &str = "c1 > POST / HTTP/1.1|host: a|content-length: 5||";
+    const GETS: &str = "c1 > GET / HTTP/1.1|host: a||GET /2 HTTP/1.1|host: a||";
+    let keeps = "no option abortonclose";
+    let queue = "server one 127.0.0.1:81 maxconn 1";
+    let busy = "c2 > GET /1 HTTP/1.1|host: a||\ns1 ok";
+    let cases: &[(&str, &str, String)] = &[
+        (
+            "a part of a body, connecting",
+            "",
+            format!("{POST}he\nc1 fin\nc1 < \nc1 gone\nlog -1 CC--\ns1 end\nquiet"),
+        ),
+        (
+            "a body, connecting",
+            "",
+            format!("{POST}hello\nc1 fin\nc1 < \nc1 gone\nlog -1 CC--\ns1 end\nquiet"),
+        ),
+        (
+            "two requests, connecting",
+            "",
+            format!("{GETS}\nc1 fin\nc1 < \nc1 gone\nlog -1 CC--\ns1 end\nnolog\nquiet"),
+        ),
+        (
+            "two requests",
+            "",
+            format!(
+                "{GETS}\ns1 ok\nc1 fin\nc1 <~ HTTP/1.1 400 \nlog 400 CH--\nc1 end\ns1 end\nnolog\nquiet"
+            ),
+        ),
+        (
+            "a body, queued",
+            queue,
+            format!("{busy}\n{POST}hello\nc1 fin\nc1 < \nc1 gone\nlog -1 CQ--"),
+        ),
+        (
+            "two requests, queued",
+            queue,
+            format!("{busy}\n{GETS}\nc1 fin\nc1 < \nc1 gone\nlog -1 CQ--\nnolog"),
+        ),
+        (
+            "without it",
+            keeps,
+            format!(
+                "{GETS}\nc1 fin\ns1 ok\ns1 < GET / HTTP/1.1|host: a||\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\nlog 204 ----\ns1 < GET /2 HTTP/1.1|host: a||\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\nlog 204 ----\nquiet"
+            ),
+        ),
+    ];
+    for (name, lines, script) in cases {
+        play(name, lines, script);
+    }
+}
+
 #[test]
 fn tries() {
     play(
