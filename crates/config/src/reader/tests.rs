@@ -1,6 +1,7 @@
 //! The results of HAProxy 3.5-dev5 for each text were checked with `-c`; differences are noted.
 use super::*;
 use crate::diagnostic::Rendering;
+use testing::Random;
 
 const SECTIONS: &[&str] = &["global", "defaults", "frontend", "backend", "listen"];
 
@@ -410,19 +411,6 @@ fn the_whole_report_reads_like_haproxys() {
     );
 }
 
-/// A small generator (splitmix64), so that every run tries the same texts.
-struct Seed(u64);
-
-impl Seed {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 #[test]
 fn no_text_breaks_the_reader() {
     let base: &[u8] = b"global\n setenv A \"${X[*]-d}\"\n.if streq(\"$A\",'b') && !(defined(X) || 0x1)\n a \\x41 'q' \"w\"#c\n\
@@ -453,14 +441,14 @@ fn no_text_breaks_the_reader() {
     ];
     let build = build();
     for seed in 0..4000 {
-        let mut seed = Seed(seed);
+        let mut random = Random::new(seed);
         let mut text = base.to_vec();
-        for _ in 0..1 + seed.below(12) {
-            let at = seed.below(text.len() + 1);
-            match seed.below(3) {
-                0 => drop(text.splice(at..at, pieces[seed.below(pieces.len())].iter().copied())),
-                1 => drop(text.drain(at..(at + seed.below(9)).min(text.len()))),
-                _ => text.insert(at, seed.below(256) as u8),
+        for _ in 0..1 + random.below(12) {
+            let at = random.below(text.len() + 1);
+            match random.below(3) {
+                0 => drop(text.splice(at..at, pieces[random.below(pieces.len())].iter().copied())),
+                1 => drop(text.drain(at..(at + random.below(9)).min(text.len()))),
+                _ => text.insert(at, random.below(256) as u8),
             }
         }
         let options = Options {

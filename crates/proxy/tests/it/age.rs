@@ -14,8 +14,8 @@ use super::allocations::live_bytes;
 use super::driver::{Pipe, SimDriver, deliver};
 use super::held::{Bounds, FRAME_BYTES_MAX};
 use super::load::frames::Frames;
-use super::random::Random;
 use super::setups;
+use testing::Random;
 
 /// The name by which a life is replayed.
 pub const NAME: &str = "age";

@@ -10,11 +10,11 @@ use super::client::Client;
 use super::driver::SimDriver;
 use super::filters::Exports;
 use super::plan::{self, Mood};
-use super::random::Random;
 use super::setups::{Setup, load_running};
 use super::stage::Stage;
 use super::tcp::TcpClient;
 use super::worker::{Event, Peer, Worker};
+use testing::Random;
 
 /// Steps after which a life is called endless.
 const STEPS_MAX: usize = 100_000;

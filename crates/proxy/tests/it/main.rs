@@ -18,7 +18,6 @@ mod load;
 mod logs;
 mod plan;
 mod queue;
-mod random;
 mod rules;
 mod server;
 mod setups;

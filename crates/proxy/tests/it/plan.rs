@@ -1,8 +1,8 @@
 //! What clients and servers of a life are going to do: drawn from the seed before it starts, known
 //! to both ends.
 
-use super::random::Random;
 use super::setups::Setup;
+use testing::Random;
 
 /// A body and how it is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use crate::worker::Peer;
 use config::model::HttpReuse;
 
 use super::plan::{Exchange, Mood};
-use super::random::Random;
 use super::setups::Setup;
+use testing::Random;
 
 /// See the module.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use prost::Message;
 
 use super::*;
 use crate::program::{ContextName, LogLine, Ref, Scope, Value};
-use model::{Decided, Model, Random, Tell};
+use model::{Decided, Model, Tell};
 use otlp::tracestate;
+use testing::Random;
 
 mod model;
 

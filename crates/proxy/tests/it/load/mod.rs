@@ -23,8 +23,8 @@ use self::setups::Setup;
 use self::share::{Board, Flow, Kind};
 use crate::driver::{SimDriver, deliver};
 use crate::held::FRAME_BYTES_MAX;
-use crate::random::Random;
 use crate::wire::TlsWire;
+use testing::Random;
 
 /// The name by which a life is replayed.
 pub const NAME: &str = "load";

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use spangate_proxy::RuntimeConfig;
 
 use crate::held::Bounds;
-use crate::random::Random;
 use crate::{setups, wire};
+use testing::Random;
 
 /// See the module.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //! of every framing, and a reader that knows nothing of the proxy's own code.
 
 use super::script::{DEFAULTS, exchange};
-use crate::random::Random;
 use crate::setups::runtime_config;
+use testing::Random;
 
 /// Sequences of rules that are tried.
 const SEQUENCES: u64 = 1500;
