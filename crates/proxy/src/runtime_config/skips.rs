@@ -8,7 +8,6 @@ use config::model::{NamePolicy, Proxy};
 
 use super::RuntimeConfig;
 use crate::ids::ProxyId;
-use crate::rules::RuleSet;
 
 /// The parts that an HTTP stream skips: a bit for each. A stream has those of its frontend; once
 /// its backend is chosen, those that both have.
@@ -100,8 +99,8 @@ impl Skips {
 fn has_no_request_rules(runtime_config: &RuntimeConfig, id: ProxyId) -> bool {
     let proxy = runtime_config.proxy(id);
     proxy.tcp_request_content.is_empty()
-        && RuleSet::Request.rules(proxy).is_empty()
-        && RuleSet::Redirect.rules(proxy).is_empty()
+        && proxy.http_request.is_empty()
+        && proxy.redirects.is_empty()
         && proxy.options.http_restrict_req_hdr_names == NamePolicy::Preserve
         && proxy.stats.is_none()
         && !proxy.options.http_buffer_request
@@ -110,8 +109,7 @@ fn has_no_request_rules(runtime_config: &RuntimeConfig, id: ProxyId) -> bool {
 }
 
 fn has_no_response_rules(proxy: &Proxy) -> bool {
-    let sets = [RuleSet::Response, RuleSet::AfterResponse];
-    sets.into_iter().all(|set| set.rules(proxy).is_empty())
+    proxy.http_response.is_empty() && proxy.http_after_response.is_empty()
 }
 
 /// Whether a proxy adds no field to a request, and does not compress.
