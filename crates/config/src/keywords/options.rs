@@ -55,7 +55,6 @@ const fn moot(
 }
 
 const PIPES: &str = "data is not spliced through pipes here";
-const COUNTERS: &str = "there are no statistics yet that it could change";
 const BUFFERS: &str = "buffers have one size here";
 const ACKS: &str = "the kernel decides when it acknowledges";
 
@@ -68,7 +67,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     switch("allbackups", DB, |o| &mut o.allbackups, "Balances over all backup servers instead of the first one."),
     http("checkcache", DB, |o| &mut o.checkcache, "Blocks responses that carry cookies and may be cached."),
     switch("clitcpka", DF, |o| &mut o.clitcpka, "TCP keep-alive probes on client connections."),
-    moot("contstats", DF, COUNTERS, Args::None, "Counts bytes while they flow, not at the end of a stream."),
+    switch("contstats", DF, |o| &mut o.contstats, "Counts bytes while they flow, not at the end of a stream."),
     http("disable-h2-upgrade", DF, |o| &mut o.disable_h2_upgrade, "Refuses the HTTP/2 preface on an HTTP/1 connection."),
     switch("dontlog-normal", DF, |o| &mut o.dontlog_normal, "Logs only what did not go well."),
     switch("dontlognull", DF, |o| &mut o.dontlognull, "Does not log connections on which nothing was sent."),

@@ -334,6 +334,8 @@ pub struct Options {
     pub prefer_last_server: bool,
     pub allbackups: bool,
     pub socket_stats: bool,
+    /// Bytes count while they flow, not at the end of a stream.
+    pub contstats: bool,
     /// `option latency-histograms`
     pub latency_histograms: bool,
     pub log_health_checks: bool,

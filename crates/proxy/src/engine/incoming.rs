@@ -759,6 +759,7 @@ fn take_upload<D: Driver>(
     let used = cx.upload(stream, bytes);
     if counts {
         stream.txn.bytes_in += (used + framing) as u64;
+        cx.count_flow(stream);
     }
     used
 }
@@ -772,6 +773,7 @@ fn take_download<D: Driver>(
 ) -> usize {
     let used = cx.download(stream, bytes);
     stream.txn.bytes_from_server += (used + framing) as u64;
+    cx.count_flow(stream);
     used
 }
 

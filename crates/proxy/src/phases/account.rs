@@ -78,29 +78,30 @@ impl<D: Driver> Cx<'_, D> {
     #[inline(always)]
     pub(super) fn account(&mut self, stream: &Stream, now_ms: u64) {
         let txn = &stream.txn;
+        let bytes = self.uncounted_bytes(stream);
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let class = (txn.is_http && txn.status != 0).then(|| Class::of(txn.status));
         let frontend = shared.front_row(worker, stream.frontend);
-        frontend.add_bytes(bytes(txn));
+        frontend.add_bytes(bytes);
         if let Some(class) = class {
             frontend.add_response(class);
         }
         if self.runtime_config.socket_stats {
-            self.at_listener(stream, |row| row.add_bytes(bytes(txn)));
+            self.at_listener(stream, |row| row.add_bytes(bytes));
         }
         if !stream.backend_counted {
             return;
         }
         let backend = shared.back_row(worker, stream.backend);
-        backend.add_bytes(bytes(txn));
+        backend.add_bytes(bytes);
         if let Some(class) = class {
             backend.add_response(class);
         }
         let Some(server) = txn.server else { return };
         let server = ServerId::at(stream.backend, server as usize);
         let server = shared.server_row(worker, server);
-        server.counts.add_bytes(bytes(txn));
+        server.counts.add_bytes(bytes);
         if let Some(class) = class {
             server.counts.add_response(class);
         }
@@ -113,6 +114,49 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(times) = times(stream, now_ms) {
             server.time(times);
         }
+    }
+
+    /// `option contstats`: counts the bytes of a stream that have flowed since it was last counted.
+    #[inline(always)]
+    pub(crate) fn count_flow(&self, stream: &mut Stream) {
+        if self.runtime_config.contstats {
+            self.count_flow_now(stream);
+        }
+    }
+
+    #[cold]
+    fn count_flow_now(&self, stream: &mut Stream) {
+        let frontend = self.runtime_config.proxy(stream.frontend);
+        // Without a backend, little has flowed; it counts with the rest.
+        if !frontend.options.contstats || !stream.backend_counted {
+            return;
+        }
+        let flowed = self.uncounted_bytes(stream);
+        self.tell_bytes_to_tables(stream, flowed);
+        stream.counted = bytes(&stream.txn);
+        let ambient = &self.core.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        shared.front_row(worker, stream.frontend).add_bytes(flowed);
+        if self.runtime_config.socket_stats {
+            self.at_listener(stream, |row| row.add_bytes(flowed));
+        }
+        shared.back_row(worker, stream.backend).add_bytes(flowed);
+        if let Some(server) = stream.txn.server {
+            let server = ServerId::at(stream.backend, server as usize);
+            shared.server_row(worker, server).counts.add_bytes(flowed);
+        }
+    }
+
+    /// The bytes of a stream that were not counted while they flowed.
+    #[inline(always)]
+    pub(super) fn uncounted_bytes(&self, stream: &Stream) -> [u64; 4] {
+        let mut all = bytes(&stream.txn);
+        if self.runtime_config.contstats {
+            for (all, counted) in all.iter_mut().zip(stream.counted) {
+                *all -= counted;
+            }
+        }
+        all
     }
 
     /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the

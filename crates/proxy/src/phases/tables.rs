@@ -78,18 +78,20 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// Counts bytes of a stream, in the order of a row's cells.
+    pub(super) fn tell_bytes_to_tables(&self, stream: &Stream, bytes: [u64; 4]) {
+        let [from_client, _, from_server, _] = bytes;
+        for event in [Event::BytesIn(from_client), Event::BytesOut(from_server)] {
+            if !matches!(event, Event::BytesIn(0) | Event::BytesOut(0)) {
+                self.tell_tables(stream, event);
+            }
+        }
+    }
+
     /// Counts the bytes of a stream that has ended, and releases the entries that it tracks.
     #[inline(never)]
     pub(super) fn end_tracking(&mut self, stream: &mut Stream) {
-        let txn = &stream.txn;
-        for event in [
-            Event::BytesIn(txn.bytes_in),
-            Event::BytesOut(txn.bytes_from_server),
-        ] {
-            if !matches!(event, Event::BytesIn(0) | Event::BytesOut(0)) {
-                self.tell_tracked(stream, event);
-            }
-        }
+        self.tell_bytes_to_tables(stream, self.uncounted_bytes(stream));
         stream.txn.tracked.end(self.now().ms());
         stream.sticks.clear();
     }

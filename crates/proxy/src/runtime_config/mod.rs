@@ -83,6 +83,8 @@ pub struct RuntimeConfig {
     pub(crate) has_tables: bool,
     /// Some frontend has statistics for each listener (`option socket-stats`).
     pub(crate) socket_stats: bool,
+    /// Some frontends count bytes while they flow (`option contstats`).
+    pub(crate) contstats: bool,
     /// Some proxy has `option latency-histograms`.
     pub(crate) measures_latency: bool,
     /// By proxy: whether it has rules that bind requests to servers before balancing.
@@ -174,6 +176,7 @@ impl RuntimeConfig {
                 .map(|proxy| TimeoutsMs::new(&proxy.timeout))
                 .collect(),
             socket_stats: proxies().any(|proxy| proxy.options.socket_stats),
+            contstats: proxies().any(|proxy| proxy.options.contstats),
             measures_latency: proxies().any(|proxy| proxy.options.latency_histograms),
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),

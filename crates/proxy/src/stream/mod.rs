@@ -50,6 +50,9 @@ pub(crate) struct Stream {
     pub read: HeadRead,
     /// The bytes of a head that could not be used.
     pub unread_bytes: usize,
+    /// The bytes that were counted while they flowed (`option contstats`), in the order of a row's
+    /// cells.
+    pub counted: [u64; 4],
     /// The bodies of the request and of the response.
     pub up: Channel,
     pub down: Channel,
@@ -226,6 +229,7 @@ impl Stream {
             response: Head::default(),
             read: HeadRead::default(),
             unread_bytes: 0,
+            counted: [0; 4],
             up: Channel::default(),
             down: Channel::default(),
             route: Route::default(),
@@ -269,6 +273,7 @@ impl Stream {
             response,
             read,
             unread_bytes,
+            counted,
             up,
             down,
             route,
@@ -305,6 +310,7 @@ impl Stream {
         }
         *read = HeadRead::default();
         *unread_bytes = 0;
+        *counted = [0; 4];
         up.reset();
         down.reset();
         *route = Route::default();

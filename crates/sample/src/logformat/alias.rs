@@ -18,22 +18,11 @@ pub(crate) struct Alias {
     pub name: &'static str,
     /// One line for the reference.
     pub doc: &'static str,
+    /// Its value is final only at the end of a stream: a format with it is written at the end. As
+    /// in HAProxy, and for `%tsc`, which contains the termination state like `%ts`.
+    pub is_final: bool,
     /// Writes its value.
     pub write: fn(&Scope<'_>, &mut Writer<'_>),
-}
-
-/// Aliases whose value is final only at the end. A format with one of them is written at the end.
-/// The list is HAProxy's, plus `%tsc`, which contains the termination state like `%ts`.
-const FINAL: &[&str] = &[
-    "B", "ID", "Ta", "Tc", "Td", "Th", "Ti", "TR", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac", "bc",
-    "bq", "fc", "rc", "sc", "sq", "ts", "tsc",
-];
-
-impl Alias {
-    /// Whether its value is final only at the end.
-    pub fn is_final(&self) -> bool {
-        FINAL.contains(&self.name)
-    }
 }
 
 const fn alias(
@@ -41,7 +30,24 @@ const fn alias(
     doc: &'static str,
     write: fn(&Scope<'_>, &mut Writer<'_>),
 ) -> Alias {
-    Alias { name, doc, write }
+    Alias {
+        name,
+        doc,
+        is_final: false,
+        write,
+    }
+}
+
+/// An alias whose value is final only at the end.
+const fn final_alias(
+    name: &'static str,
+    doc: &'static str,
+    write: fn(&Scope<'_>, &mut Writer<'_>),
+) -> Alias {
+    Alias {
+        is_final: true,
+        ..alias(name, doc, write)
+    }
 }
 
 /// All aliases except `%o`, which only sets flags.
@@ -85,41 +91,41 @@ pub(crate) const ALIASES: &[Alias] = &[
         date_zone(requested(scope), scope.world.local_time(), writer)
     }),
     // ---- timers
-    alias("Th", "handshakes", |scope, writer| {
+    final_alias("Th", "handshakes", |scope, writer| {
         writer.int(Timers::of(scope).handshake)
     }),
-    alias("Ti", "idle time before the request", |scope, writer| {
+    final_alias("Ti", "idle time before the request", |scope, writer| {
         writer.int(Timers::of(scope).idle)
     }),
-    alias("TR", "the request's head", |scope, writer| {
+    final_alias("TR", "the request's head", |scope, writer| {
         writer.int(Timers::of(scope).request_head())
     }),
-    alias("Tq", "Th + Ti + TR", |scope, writer| {
+    final_alias("Tq", "Th + Ti + TR", |scope, writer| {
         writer.int(Timers::of(scope).request)
     }),
-    alias("Tw", "in queues", |scope, writer| {
+    final_alias("Tw", "in queues", |scope, writer| {
         writer.int(Timers::of(scope).waited())
     }),
-    alias("Tc", "connecting", |scope, writer| {
+    final_alias("Tc", "connecting", |scope, writer| {
         writer.int(Timers::of(scope).connecting())
     }),
-    alias("Tr", "the server's answer", |scope, writer| {
+    final_alias("Tr", "the server's answer", |scope, writer| {
         writer.int(Timers::of(scope).response_head())
     }),
-    alias("Td", "the transfer", |scope, writer| {
+    final_alias("Td", "the transfer", |scope, writer| {
         let is_http = scope
             .world
             .proxy(backend(scope))
             .is_some_and(|proxy| proxy.is_http);
         writer.int(Timers::of(scope).data(is_http));
     }),
-    alias("Ta", "active time", |scope, writer| {
+    final_alias("Ta", "active time", |scope, writer| {
         early(scope, writer, |timers| timers.active())
     }),
-    alias("Tt", "total time", |scope, writer| {
+    final_alias("Tt", "total time", |scope, writer| {
         early(scope, writer, |timers| timers.close)
     }),
-    alias("Tu", "total time without the idle time", |scope, writer| {
+    final_alias("Tu", "total time without the idle time", |scope, writer| {
         early(scope, writer, |timers| timers.user())
     }),
     // ---- addresses
@@ -180,7 +186,7 @@ pub(crate) const ALIASES: &[Alias] = &[
             }
         }
     }),
-    alias("ID", "unique id", |scope, writer| {
+    final_alias("ID", "unique id", |scope, writer| {
         writer.text(crate::unique_id::unique_id(scope).unwrap_or_default());
     }),
     alias("OG", "why the line is written", |scope, writer| {
@@ -206,10 +212,10 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("lc", "number of the line", |scope, writer| {
         writer.hex_or_uint(scope.world.logged(scope.session.frontend).into(), 4);
     }),
-    alias("ac", "connections of the process", |scope, writer| {
+    final_alias("ac", "connections of the process", |scope, writer| {
         writer.uint(scope.world.actconn().into())
     }),
-    alias("fc", "connections of the frontend", |scope, writer| {
+    final_alias("fc", "connections of the frontend", |scope, writer| {
         writer.uint(
             scope
                 .world
@@ -217,26 +223,26 @@ pub(crate) const ALIASES: &[Alias] = &[
                 .into(),
         );
     }),
-    alias("bc", "connections of the backend", |scope, writer| {
+    final_alias("bc", "connections of the backend", |scope, writer| {
         writer.uint(scope.world.backend_connections(backend(scope)).into());
     }),
-    alias("sc", "connections of the server", |scope, writer| {
+    final_alias("sc", "connections of the server", |scope, writer| {
         let server = scope.txn.and_then(|txn| txn.server);
         let connections = server.map_or(0, |server| {
             scope.world.server_connections(backend(scope), server)
         });
         writer.uint(connections.into());
     }),
-    alias("rc", "retries, + after a redispatch", |scope, writer| {
+    final_alias("rc", "retries, + after a redispatch", |scope, writer| {
         if scope.txn.is_some_and(|txn| txn.redispatched) {
             writer.remark(b'+');
         }
         writer.uint(scope.txn.map_or(0, |txn| txn.retries).into());
     }),
-    alias("sq", "position in the server's queue", |scope, writer| {
+    final_alias("sq", "position in the server's queue", |scope, writer| {
         writer.uint(scope.txn.map_or(0, |txn| txn.server_queue).into());
     }),
-    alias("bq", "position in the backend's queue", |scope, writer| {
+    final_alias("bq", "position in the backend's queue", |scope, writer| {
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
@@ -248,18 +254,18 @@ pub(crate) const ALIASES: &[Alias] = &[
         };
         writer.int(scope.txn.map_or(0, status))
     }),
-    alias("B", "bytes to the client", |scope, writer| {
+    final_alias("B", "bytes to the client", |scope, writer| {
         plus_if_early(scope, writer);
         writer.uint(scope.txn.map_or(0, |txn| txn.bytes_out));
     }),
-    alias("U", "bytes from the client", |scope, writer| {
+    final_alias("U", "bytes from the client", |scope, writer| {
         writer.uint(scope.txn.map_or(0, |txn| txn.bytes_in))
     }),
     // ---- termination
-    alias("ts", "termination state", |scope, writer| {
+    final_alias("ts", "termination state", |scope, writer| {
         writer.raw(&termination(scope)[..2])
     }),
-    alias("tsc", "termination state with cookies", |scope, writer| {
+    final_alias("tsc", "termination state with cookies", |scope, writer| {
         writer.raw(&termination(scope))
     }),
     // ---- captures

@@ -165,7 +165,7 @@ impl LogFormat {
     pub fn needs_end(&self) -> bool {
         self.pieces.iter().any(|piece| match &piece.item {
             Item::Text(_) | Item::Space => false,
-            Item::Alias(alias, _) => alias.is_final(),
+            Item::Alias(alias, _) => alias.is_final,
             Item::Expr(expr, _) => expr.needs_end(),
         })
     }

@@ -1,6 +1,9 @@
 //! Stick tables: limits on clients, persistence, and commands that show and change tables (manual
 //! §11, management guide §9.3).
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use crate::common;
 use crate::common::cli::ask_any;
 use crate::common::http::Client;
@@ -214,6 +217,82 @@ backend addresses
     assert_eq!(some("key ann"), 0);
     assert_eq!(ask("clear table users"), "\n");
     assert_eq!(entries(&ask("show table users")).len(), 0);
+    proxy.stop();
+}
+
+/// `option contstats`: bytes count while they flow, and once.
+#[test]
+fn bytes_count_while_they_flow() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2000\r\n\r\n";
+    const HALF: usize = 1000;
+    let release = listener();
+    let at_release = address(&release);
+    let origin = Origin::raw(move |mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(HEAD.as_bytes());
+        let _ = stream.write_all(&[b'x'; HALF]);
+        let _ = TcpStream::connect(at_release)
+            .expect("the test")
+            .read(&mut [0]);
+        let _ = stream.write_all(&[b'x'; HALF]);
+    });
+    let folder = Folder::new();
+    let cli = folder.path("cli.sock");
+    let (flows, ends) = (listener(), listener());
+    let frontend = |name: &str, option: &str| {
+        format!(
+            "frontend {name}
+    bind \"fd@${{{name}}}\"
+    option socket-stats
+    {option}
+    stick-table type ip size 10 expire 1h store bytes_in_cnt,bytes_out_cnt
+    tcp-request connection track-sc0 src
+    use_backend be-{name}
+backend be-{name}
+    server s {}
+",
+            origin.at
+        )
+    };
+    let config = format!(
+        "{DEFAULTS}\nglobal\n stats socket {} level admin\n{}{}",
+        cli.display(),
+        frontend("FLOWS", "option contstats"),
+        frontend("ENDS", "")
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FLOWS", &flows), ("ENDS", &ends)]);
+    let part = (HEAD.len() + HALF).to_string();
+    let whole = (HEAD.len() + 2 * HALF).to_string();
+    let counted = |name: &str| {
+        let mut all = Vec::new();
+        for (proxy, kind) in [(name.to_owned(), 9), (format!("be-{name}"), 6)] {
+            let stat = ask_any(&cli, &format!("show stat {proxy} {kind} -1"));
+            let rows = stat.lines().skip(1).filter(|row| row.contains(','));
+            all.extend(rows.map(|row| row.split(',').nth(9).expect("bout").to_owned()));
+        }
+        let shown = ask_any(&cli, &format!("show table {name}"));
+        let bytes = shown.split_once("bytes_out_cnt=").expect("an entry").1;
+        all.push(bytes.trim().to_owned());
+        all
+    };
+    for (name, front, early) in [("FLOWS", &flows, &*part), ("ENDS", &ends, "0")] {
+        let mut client = Client::connect(address(front));
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        let _head = client.reader.head().expect("a head");
+        while client.reader.rest.len() < HALF {
+            let mut more = [0; HALF];
+            let count = client.reader.wire.read(&mut more).expect("a part");
+            client.reader.rest.extend_from_slice(&more[..count]);
+        }
+        // Frontend, listener, backend, server and table.
+        assert_eq!(counted(name), [early; 5], "{name}");
+        drop(release.accept().expect("the origin"));
+        let mut left = [0; HALF];
+        client.reader.wire.read_exact(&mut left).expect("the rest");
+        common::eventually("all is counted once", || {
+            (counted(name) == [&*whole; 5]).then_some(())
+        });
+    }
     proxy.stop();
 }
 
