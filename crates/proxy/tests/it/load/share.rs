@@ -112,8 +112,8 @@ pub struct Board {
 }
 
 /// Whether the streams that share a connection are compared, and must go on. Not yet: a stream that
-/// was never refused overtakes those that wait for their turn (seed 912), and one that has sent a few
-/// bytes in its turn loses the rest of it (seed 4); both are in `link/mux/h2`.
+/// was never refused overtakes those that wait for their turn (seed 294), and one that has sent a few
+/// bytes in its turn loses the rest of it (seed 42); both are in `link/mux/h2`.
 const SHARED_CONNECTIONS_ARE_FAIR: bool = false;
 /// A stream gets at least this part of what the most-served one of its connection gets.
 const LEAST_PART: usize = 3;
