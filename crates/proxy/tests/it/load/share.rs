@@ -94,12 +94,6 @@ struct Alike {
     beside_server: usize,
 }
 
-impl Alike {
-    fn is_shared(&self) -> bool {
-        self.beside_client > 1 || self.beside_server > 1
-    }
-}
-
 /// What the peers of a life know in common.
 #[derive(Debug, Default)]
 pub struct Board {
@@ -111,10 +105,6 @@ pub struct Board {
     compared: Vec<usize>,
 }
 
-/// Whether the streams that share a connection are compared, and must go on. Not yet: a stream that
-/// was never refused overtakes those that wait for their turn (seed 294), and one that has sent a few
-/// bytes in its turn loses the rest of it (seed 42); both are in `link/mux/h2`.
-const SHARED_CONNECTIONS_ARE_FAIR: bool = false;
 /// A stream gets at least this part of what the most-served one of its connection gets.
 const LEAST_PART: usize = 3;
 
@@ -174,7 +164,7 @@ impl Board {
                 continue;
             }
             self.compared.push(*place);
-            for (alike, shares) in groups.iter().filter(|_| SHARED_CONNECTIONS_ARE_FAIR) {
+            for (alike, shares) in groups.iter() {
                 self.compare(shares, &format!("{:?} on #{place}", alike.kind))?;
             }
         }
@@ -201,8 +191,7 @@ impl Board {
             let connections = alike.entry((key.0, counts[&key])).or_default();
             connections.push(sum);
         }
-        let fair = |alike: &Alike| SHARED_CONNECTIONS_ARE_FAIR || !alike.is_shared();
-        for ((alike, count), sums) in alike.into_iter().filter(|((alike, _), _)| fair(alike)) {
+        for ((alike, count), sums) in alike {
             let what = format!("connections with {count} times {:?}", alike.kind);
             self.compare(&sums, &what)?;
         }
@@ -234,10 +223,7 @@ impl Board {
     /// # Errors
     /// A stream that stands still.
     pub fn check_progress(&self, rounds: usize) -> Result<(), String> {
-        let stands = |flow: &Flow| {
-            let must_go_on = SHARED_CONNECTIONS_ARE_FAIR || !self.alike(flow).is_shared();
-            flow.kind.is_runnable() && must_go_on && self.round - flow.moved > rounds
-        };
+        let stands = |flow: &Flow| flow.kind.is_runnable() && self.round - flow.moved > rounds;
         match self.flows.iter().position(stands) {
             Some(at) => Err(format!(
                 "stream {at} stands still for {rounds} rounds{}",

@@ -277,7 +277,9 @@ impl Links {
             Turn::Free => usize::MAX,
             Turn::Woken { left } => left,
         };
-        if is_blocked || limit == 0 || !parent.codec.has_connection_room() {
+        // Others that wait come first.
+        let is_late = turn == Turn::Free && !parent.turns.is_empty();
+        if is_blocked || is_late || limit == 0 || !parent.codec.has_connection_room() {
             parent.turns.queue(id, turn);
             self.list_turns(connection);
             self.set_turn(id, Turn::Waiting);

@@ -1,10 +1,10 @@
 //! The turns in which the streams of a connection send while it does not take everything.
 //!
 //! A stream that the connection refuses joins a queue. When the connection takes payload again, the
-//! streams are woken in order. Streams that have sent nothing since they were last woken come at
-//! least a round before those that have: the payload of some lies here and that of others in the
-//! kernel, so the order of waking alone does not decide who sends first. A woken stream may send
-//! [`TURN_BYTES`] and then queues again, unless no other stream waits.
+//! streams are woken in order. Streams that have most of their turn left come at least a round
+//! before the others: the payload of some lies here and that of others in the kernel, so the order
+//! of waking alone does not decide who sends first. A woken stream may send [`TURN_BYTES`] and then
+//! queues again, unless no other stream waits.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,14 @@ use crate::ids::ExchangeId;
 /// How much payload a stream sends in its turn, bytes.
 pub(crate) const TURN_BYTES: usize = 32 << 10;
 
+/// The rest of a turn that a stream keeps, at least, bytes; a smaller rest is lost.
+const REST_BYTES_MIN: usize = TURN_BYTES / 8;
+
 /// The queue of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    unserved: VecDeque<ExchangeId>,
+    /// Streams with the rest of their turns.
+    unserved: VecDeque<(ExchangeId, usize)>,
     served: VecDeque<ExchangeId>,
     /// The stream that was woken last. If it alone queues again, it needs no turns.
     last: Option<ExchangeId>,
@@ -37,10 +41,12 @@ pub(crate) enum Turn {
 }
 
 impl Turns {
-    /// Adds a stream whose turn is over; one that was woken and sent nothing keeps its precedence.
+    /// Adds a stream that cannot send now. One that was woken and has most of its turn left keeps
+    /// its precedence and the rest of its turn: the connection took little, and the others wait
+    /// their turns.
     pub fn queue(&mut self, id: ExchangeId, turn: Turn) {
         match turn {
-            Turn::Woken { left: TURN_BYTES } => self.unserved.push_back(id),
+            Turn::Woken { left } if left >= REST_BYTES_MIN => self.unserved.push_back((id, left)),
             Turn::Free | Turn::Woken { .. } => self.served.push_back(id),
             Turn::Waiting => {}
         }
@@ -48,30 +54,32 @@ impl Turns {
 
     /// The streams to wake in this round, and their turns: at most `most`.
     pub fn next_round(&mut self, most: usize) -> impl Iterator<Item = (ExchangeId, Turn)> + use<> {
-        let queue = if self.unserved.is_empty() {
-            &mut self.served
+        let woken: Vec<_> = if self.unserved.is_empty() {
+            let count = most.min(self.served.len());
+            let served = self.served.drain(..count);
+            served.map(|id| (id, TURN_BYTES)).collect()
         } else {
-            &mut self.unserved
+            self.unserved
+                .drain(..most.min(self.unserved.len()))
+                .collect()
         };
-        let woken: Vec<_> = queue.drain(..most.min(queue.len())).collect();
-        let is_alone = self.is_empty() && woken.len() == 1 && self.last == woken.first().copied();
-        self.last = woken.last().copied();
-        let turn = if is_alone {
-            Turn::Free
-        } else {
-            Turn::Woken { left: TURN_BYTES }
-        };
-        woken.into_iter().map(move |id| (id, turn))
+        let first = woken.first().map(|(id, _)| *id);
+        let is_alone = self.is_empty() && woken.len() == 1 && self.last == first;
+        self.last = woken.last().map(|(id, _)| *id);
+        woken.into_iter().map(move |(id, left)| {
+            let turn = if is_alone {
+                Turn::Free
+            } else {
+                Turn::Woken { left }
+            };
+            (id, turn)
+        })
     }
 
     /// Removes a stream that ends.
     pub fn remove(&mut self, id: ExchangeId) {
-        for queue in [&mut self.unserved, &mut self.served] {
-            if let Some(place) = queue.iter().position(|waiting| *waiting == id) {
-                queue.remove(place);
-                return;
-            }
-        }
+        self.unserved.retain(|(waiting, _)| *waiting != id);
+        self.served.retain(|waiting| *waiting != id);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -80,7 +88,8 @@ impl Turns {
 
     /// The streams that wait.
     pub fn waiting(&self) -> impl Iterator<Item = ExchangeId> + '_ {
-        self.unserved.iter().chain(&self.served).copied()
+        let unserved = self.unserved.iter().map(|(id, _)| *id);
+        unserved.chain(self.served.iter().copied())
     }
 
     /// Frees memory that a connection without streams does not need.
@@ -134,6 +143,21 @@ mod tests {
         let woken = Turn::Woken { left: TURN_BYTES };
         assert_eq!(turn(Turn::Free), Some((id(1), woken)));
         assert_eq!(turn(Turn::Woken { left: 0 }), Some((id(1), Turn::Free)));
+    }
+
+    #[test]
+    fn a_stream_that_could_send_little_keeps_the_rest_of_its_turn() {
+        let mut turns = Turns::default();
+        for slot in 0..2 {
+            turns.queue(id(slot), Turn::Free);
+        }
+        assert_eq!(round(&mut turns), [0, 1]);
+        let left = TURN_BYTES - 5;
+        turns.queue(id(0), Turn::Woken { left: 0 });
+        turns.queue(id(1), Turn::Woken { left });
+        let next: Vec<_> = turns.next_round(8).collect();
+        assert_eq!(next, [(id(1), Turn::Woken { left })]);
+        assert_eq!(round(&mut turns), [0]);
     }
 
     #[test]
