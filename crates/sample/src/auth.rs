@@ -84,7 +84,11 @@ impl Userlist {
             Password::Plain(plain) => same(plain.as_bytes(), password),
             Password::Hash(_) if password.len() > PASSWORD_BYTES_MAX => false,
             Password::Hash(hash) => {
-                verified::once((self.id, index), password, || hash.is_of(password))
+                let known_as = verified::UserName {
+                    list: self.id,
+                    place: index,
+                };
+                verified::once(known_as, password, || hash.is_of(password))
             }
         };
         right.then_some(user)

@@ -54,40 +54,43 @@ impl Zone {
     /// Appends a time in a format of `strftime` (C locale). Times outside of the years -9999 to
     /// 9999 become the nearest valid one.
     pub fn write(&self, out: &mut Vec<u8>, seconds: i64, form: impl AsRef<[u8]>) {
-        self.write_precise(out, (seconds, 0), form);
+        self.write_precise(out, Moment::at(seconds), form);
     }
 
     /// The same with nanoseconds, for `%N`.
-    pub(crate) fn write_precise(
-        &self,
-        out: &mut Vec<u8>,
-        (seconds, nanoseconds): (i64, i32),
-        form: impl AsRef<[u8]>,
-    ) {
+    pub(crate) fn write_precise(&self, out: &mut Vec<u8>, moment: Moment, form: impl AsRef<[u8]>) {
         let start = out.len();
-        if self
-            .format(&mut *out, (seconds, nanoseconds), form)
-            .is_none()
-        {
+        if self.format(&mut *out, moment, form).is_none() {
             out.truncate(start);
         }
     }
 
-    fn format(
-        &self,
-        out: impl Write,
-        (seconds, nanoseconds): (i64, i32),
-        form: impl AsRef<[u8]>,
-    ) -> Option<()> {
+    fn format(&self, out: impl Write, moment: Moment, form: impl AsRef<[u8]>) -> Option<()> {
         let config = Config::new().custom(PosixCustom::new()).lenient(true);
-        let nearest = match seconds {
+        let nearest = match moment.seconds {
             ..0 => Timestamp::MIN,
             _ => Timestamp::MAX,
         };
-        let moment = Timestamp::new(seconds, nanoseconds).unwrap_or(nearest);
-        BrokenDownTime::from(&moment.to_zoned(self.rules.clone()))
+        let known = Timestamp::new(moment.seconds, moment.nanoseconds);
+        BrokenDownTime::from(&known.unwrap_or(nearest).to_zoned(self.rules.clone()))
             .format_with_config(&config, form, &mut StdIoWrite(out))
             .ok()
+    }
+}
+
+/// A time since the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub seconds: i64,
+    pub nanoseconds: i32,
+}
+
+impl Moment {
+    fn at(seconds: i64) -> Moment {
+        Moment {
+            seconds,
+            nanoseconds: 0,
+        }
     }
 }
 
@@ -152,7 +155,7 @@ fn log_date(seconds: i64, zone: &Zone) -> [u8; ZONED_BYTES] {
         return kept.text;
     }
     // Only years before 0 and offsets with seconds make it longer; then it is truncated.
-    let _ = zone.format(&mut kept.text[..], (seconds, 0), LOG_DATE);
+    let _ = zone.format(&mut kept.text[..], Moment::at(seconds), LOG_DATE);
     (kept.zone, kept.seconds) = (zone.id, seconds);
     let text = kept.text;
     DATES.set(dates);

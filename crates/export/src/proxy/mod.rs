@@ -68,7 +68,7 @@ impl Proxy {
             Some((user, host)) => (Some(user), host),
             None => (None, rest),
         };
-        let user = user.map(pair).transpose()?;
+        let user = user.map(credentials).transpose()?;
         let uri = Uri::builder()
             .scheme(if scheme == "https" {
                 Scheme::HTTPS
@@ -80,9 +80,9 @@ impl Proxy {
             .build()
             .map_err(|error| error.to_string())?;
         let kind = if is_socks {
-            Kind::Socks(user.map(known).transpose()?)
+            Kind::Socks(user.map(socks_user).transpose()?)
         } else {
-            Kind::Http(user.map(credential).transpose()?)
+            Kind::Http(user.as_ref().map(basic).transpose()?)
         };
         Ok(Proxy { uri, kind })
     }
@@ -113,27 +113,36 @@ fn authority(host: &str, default: Option<u16>) -> Result<Authority, String> {
     }
 }
 
-/// A name and a password.
-fn pair(user: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
-    let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    Ok((unescaped(name)?, unescaped(password)?))
+/// The user of a proxy as its URL names it.
+struct Credentials {
+    name: Vec<u8>,
+    password: Vec<u8>,
 }
 
-fn known((name, password): (Vec<u8>, Vec<u8>)) -> Result<User, String> {
+fn credentials(user: &str) -> Result<Credentials, String> {
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    Ok(Credentials {
+        name: unescaped(name)?,
+        password: unescaped(password)?,
+    })
+}
+
+/// The user in the form for SOCKS (RFC 1929).
+fn socks_user(credentials: Credentials) -> Result<User, String> {
     let text = |bytes: Vec<u8>| {
         let fits = bytes.len() <= SOCKS_USER_BYTES_MAX;
         let text = String::from_utf8(bytes).ok().filter(|_| fits);
         text.ok_or("has a user that SOCKS cannot say: 255 bytes of text are the most")
     };
     Ok(User {
-        name: text(name)?,
-        password: text(password)?,
+        name: text(credentials.name)?,
+        password: text(credentials.password)?,
     })
 }
 
 /// `Basic` (RFC 7617).
-fn credential((name, password): (Vec<u8>, Vec<u8>)) -> Result<HeaderValue, String> {
-    let pair = [&name[..], b":", &password[..]].concat();
+fn basic(credentials: &Credentials) -> Result<HeaderValue, String> {
+    let pair = [&credentials.name[..], b":", &credentials.password[..]].concat();
     let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
     let mut value = value.map_err(|error| error.to_string())?;
     value.set_sensitive(true);

@@ -27,8 +27,17 @@ thread_local! {
     static VERIFIED: RefCell<Verified> = RefCell::default();
 }
 
+/// A user of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UserName {
+    /// The list's id.
+    pub list: u64,
+    /// The user's place in the list.
+    pub place: usize,
+}
+
 /// Whether this password of a user of a list is correct: remembered, or checked with `verify`.
-pub(super) fn once(user: (u64, usize), password: &[u8], verify: impl FnOnce() -> bool) -> bool {
+pub(super) fn once(user: UserName, password: &[u8], verify: impl FnOnce() -> bool) -> bool {
     VERIFIED.with_borrow_mut(|verified| {
         let digest = verified.digest(user, password);
         if verified
@@ -51,11 +60,11 @@ fn place(digest: &Digest32) -> usize {
 }
 
 impl Verified {
-    fn digest(&self, (list, user): (u64, usize), password: &[u8]) -> Digest32 {
+    fn digest(&self, user: UserName, password: &[u8]) -> Digest32 {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
-        hasher.update(list.to_le_bytes());
-        hasher.update((user as u64).to_le_bytes());
+        hasher.update(user.list.to_le_bytes());
+        hasher.update((user.place as u64).to_le_bytes());
         hasher.update(password);
         hasher.finalize().into()
     }

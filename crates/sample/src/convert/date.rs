@@ -8,6 +8,7 @@ use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::text::push_int;
+use crate::zone::Moment;
 use crate::{Kind, Scope, Value, Zone};
 
 const FORMAT: crate::args::Spec = spec(1, &[Str, Int]);
@@ -137,8 +138,12 @@ fn dated<'a>(
 ) -> Option<Value<'a>> {
     let seconds = seconds.saturating_add(int_at(args, 1).unwrap_or(0));
     let zone = local.map_or(Zone::utc(), |scope| scope.world.local_time());
+    let moment = Moment {
+        seconds,
+        nanoseconds,
+    };
     written(|out| {
-        zone.write_precise(out, (seconds, nanoseconds), str_at(args, 0));
+        zone.write_precise(out, moment, str_at(args, 0));
         Some(())
     })
     .map(Value::Str)

@@ -64,14 +64,18 @@ pub(super) fn set(asked: &Asked<'_>, server: &Found, setting: Setting) -> Reply 
                 ));
             };
             let port = word(4).filter(|_| word(3) == Some("port"));
-            set_target(asked, server, checker, (Some(addr), port))
+            let wanted = TargetWords {
+                addr: Some(addr),
+                port,
+            };
+            set_target(asked, server, checker, &wanted)
         }
         (_, Some(checker)) => match value {
             None => Reply::Refused(format!(
                 "set server <b>/<s> {} requires a port.\n",
                 asked.rest[1]
             )),
-            port => set_target(asked, server, checker, (None, port)),
+            port => set_target(asked, server, checker, &TargetWords { addr: None, port }),
         },
         (Setting::AgentSend, None) => set_agent_send(asked, server),
         (_, None) => set_ssl(asked, server, value),
@@ -83,20 +87,20 @@ fn set_target(
     asked: &Asked<'_>,
     server: &Found,
     checker: Checker,
-    (addr, port): (Option<&str>, Option<&str>),
+    wanted: &TargetWords<'_>,
 ) -> Reply {
-    match read_target(asked, server, checker, (addr, port)) {
-        Ok((addr, port)) => {
+    match read_target(asked, server, checker, wanted) {
+        Ok(target) => {
             edit(asked, server, |options| {
                 let checks = &mut options.checks;
                 let (of_addr, of_port) = match checker {
                     Checker::Health => (&mut checks.addr, &mut checks.port),
                     Checker::Agent => (&mut checks.agent.addr, &mut checks.agent.port),
                 };
-                if let Some(ip) = addr {
+                if let Some(ip) = target.ip {
                     *of_addr = Some(Addr::Inet(SocketAddr::new(ip, 0)));
                 }
-                *of_port = port.unwrap_or(*of_port);
+                *of_port = target.port.unwrap_or(*of_port);
             });
             Reply::Done
         }
@@ -104,13 +108,23 @@ fn set_target(
     }
 }
 
-type Target = (Option<IpAddr>, Option<u16>);
+/// A new target of checks, as it was written.
+struct TargetWords<'a> {
+    addr: Option<&'a str>,
+    port: Option<&'a str>,
+}
+
+/// A new target of checks; what is missing stays as it is.
+struct Target {
+    ip: Option<IpAddr>,
+    port: Option<u16>,
+}
 
 fn read_target(
     asked: &Asked<'_>,
     server: &Found,
     checker: Checker,
-    (addr, port): (Option<&str>, Option<&str>),
+    wanted: &TargetWords<'_>,
 ) -> Result<Target, String> {
     let shared = &asked.subjects.shared;
     let view = shared.server_view(server.backend, server.place);
@@ -121,11 +135,11 @@ fn read_target(
     if !(check.is_configured && check.is_enabled) {
         return Err(format!("{what} checks are not enabled on this server"));
     }
-    let ip = match addr {
+    let ip = match wanted.addr {
         None => None,
         Some(addr) => Some(read_ip(addr, checker).ok_or_else(|| format!("invalid addr '{addr}'"))?),
     };
-    let port = match port {
+    let port = match wanted.port {
         None => None,
         Some(port) => Some(read_port(port)?),
     };
@@ -135,7 +149,7 @@ fn read_target(
     if checker == Checker::Health && port == Some(0) && is_mapped {
         return Err("can't unset 'port' since MAPPORTS is in use".to_owned());
     }
-    Ok((ip, port))
+    Ok(Target { ip, port })
 }
 
 /// An agent's address may be a name, as in HAProxy.

@@ -5,6 +5,7 @@ use super::super::line::Fault;
 use crate::diagnostic::Severity;
 use crate::model::SniFilter;
 use crate::tree::{Prefix, Source, Span, Statement, Text, Word};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,30 +73,30 @@ impl ListLine<'_> {
         }
         let bytes = line.strip_suffix(b"\n").unwrap_or(line);
         if let Some((at, message)) = broken(line, bytes) {
-            self.fault((at, at + 1), Severity::Alert, message);
+            self.fault(at..at + 1, Severity::Alert, message);
             return None;
         }
         let split = match split(bytes) {
             Ok(split) => split,
             Err((at, message)) => {
-                self.fault((at, at + 1), Severity::Alert, message);
+                self.fault(at..at + 1, Severity::Alert, message);
                 return None;
             }
         };
         let (first, rest) = split.words.split_first()?;
         let (options, names, problem) = split.parts(rest);
         if let Some((severity, message)) = problem {
-            self.fault(*first, severity, message);
+            self.fault(first.clone(), severity, message);
         }
-        let names: Vec<&[u8]> = names.iter().map(|&(s, e)| &bytes[s..e]).collect();
+        let names: Vec<&[u8]> = names.iter().map(|at| &bytes[at.clone()]).collect();
         let (filters, is_default) = filters(&names);
-        let certificate = self.statement(bytes, &[*first]);
+        let certificate = self.statement(bytes, std::slice::from_ref(first));
         if is_only_negative(&filters) {
             let name = certificate.keyword();
             let message = format!(
                 "crt-list: negative filters on crt-list line \"{name}\" without a positive wildcard filter won't do anything!"
             );
-            self.fault(*first, Severity::Warning, message);
+            self.fault(first.clone(), Severity::Warning, message);
         }
         Some(Entry {
             options: (!options.is_empty()).then(|| self.statement(bytes, options)),
@@ -106,7 +107,7 @@ impl ListLine<'_> {
         })
     }
 
-    fn fault(&mut self, at: (usize, usize), severity: Severity, message: impl Into<String>) {
+    fn fault(&mut self, at: Range<usize>, severity: Severity, message: impl Into<String>) {
         self.faults.push(Fault {
             severity,
             span: self.span(at),
@@ -114,19 +115,19 @@ impl ListLine<'_> {
         });
     }
 
-    fn span(&self, (start, end): (usize, usize)) -> Span {
+    fn span(&self, at: Range<usize>) -> Span {
         Span {
             source: Arc::clone(self.source),
             line: self.number,
-            start: start as u32,
-            end: end as u32,
+            start: at.start as u32,
+            end: at.end as u32,
         }
     }
 
     fn statement(&self, bytes: &[u8], words: Words<'_>) -> Statement {
-        let word = |&(start, end): &(usize, usize)| Word {
-            text: Text::from(&bytes[start..end]),
-            span: self.span((start, end)),
+        let word = |at: &Range<usize>| Word {
+            text: Text::from(&bytes[at.clone()]),
+            span: self.span(at.clone()),
         };
         Statement {
             words: words.iter().map(word).collect(),
@@ -171,12 +172,12 @@ fn is_only_negative(filters: &[SniFilter]) -> bool {
 
 /// The words of a line, and the number of words before the brackets open and close.
 struct Split {
-    words: Vec<(usize, usize)>,
+    words: Vec<Range<usize>>,
     open: Option<usize>,
     close: Option<usize>,
 }
 
-type Words<'a> = &'a [(usize, usize)];
+type Words<'a> = &'a [Range<usize>];
 
 impl Split {
     /// The options and the names among the words after the first one, and a problem to report.
@@ -220,13 +221,13 @@ fn split(line: &[u8]) -> Result<Split, (usize, &'static str)> {
             b' ' | b'\t'..=b'\r' => {}
             _ if is_inside => {
                 if let Some(last) = split.words.last_mut() {
-                    last.1 = at + 1;
+                    last.end = at + 1;
                 }
                 continue;
             }
             _ if split.words.len() == WORDS_MAX => return Err((at, "too many args.")),
             _ => {
-                split.words.push((at, at + 1));
+                split.words.push(at..at + 1);
                 is_inside = true;
                 continue;
             }
