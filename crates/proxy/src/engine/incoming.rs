@@ -50,13 +50,6 @@ impl Fed {
 impl<D: Driver> Turn<'_, D> {
     /// Bytes were received.
     pub(super) fn receive(&mut self, link: ConnId, data: &mut [u8]) -> Took {
-        match self.cx.core.links.get(link) {
-            Some(entry) if entry.secure.is_some() => self.receive_secure(link, data),
-            _ => self.receive_clear(link, data),
-        }
-    }
-
-    fn receive_clear(&mut self, link: ConnId, data: &mut [u8]) -> Took {
         let read_bytes = self.cx.io.read_bytes();
         let mut taken = 0;
         while taken < data.len() {
@@ -312,6 +305,10 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let frontend = client.frontend();
+        // A peer that provokes responses and does not read them is not read either.
+        let must_wait = entry.must_take_first();
+        let had_its_turn =
+            *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() && entry.awaits_request();
         if let Some(first) = bytes.first()
             && (*first == PREFACE[0] || client.proto == Some(Proto::H2))
             && entry.is_before_head()
@@ -319,14 +316,10 @@ impl<D: Driver> Turn<'_, D> {
         {
             return step;
         }
-        let Some(entry) = self.cx.core.links.get(link) else {
-            return Feed::Gone;
-        };
-        // A peer that provokes responses and does not read them is not read either.
-        if entry.must_take_first() {
+        if must_wait {
             return Feed::Wait(0);
         }
-        if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() && entry.awaits_request() {
+        if had_its_turn {
             self.later(link);
             return Feed::Wait(0);
         }
@@ -456,11 +449,7 @@ impl<D: Driver> Turn<'_, D> {
                 bytes,
                 framing,
             } => {
-                let left = self.payload(exchange, bytes, framing);
-                if self.cx.core.links.shares_connection(exchange) {
-                    self.after_feed(exchange.into(), None);
-                }
-                return match left {
+                return match self.payload(exchange, bytes, framing) {
                     0 => Feed::Used(used),
                     left => Feed::Wait(used - left),
                 };
@@ -529,21 +518,26 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Passes payload of an event to the stream of its exchange. Returns how many of its last bytes
     /// are left and have to be fed again.
+    #[inline]
     fn payload(&mut self, exchange: ExchangeId, bytes: &[u8], framing: usize) -> usize {
-        let used = self.pass_payload(exchange, bytes, framing);
-        let rest = &bytes[used..];
-        if !rest.is_empty() && self.cx.core.links.keep_rest(exchange, rest) {
+        let Some(user) = self.cx.core.links.user(exchange) else {
             return 0;
+        };
+        let used = self.pass_payload(exchange, user, bytes, framing);
+        let rest = &bytes[used..];
+        let is_kept = !rest.is_empty() && self.cx.core.links.keep_rest(exchange, rest);
+        if user.connection.is_some() {
+            self.after_feed(exchange.into(), None);
         }
-        rest.len()
+        if is_kept { 0 } else { rest.len() }
     }
 
     /// Feeds payload that has waited with its exchange.
     fn feed_payload(&mut self, exchange: ExchangeId, bytes: &[u8]) -> Feed {
-        if self.cx.core.links.stream(exchange).is_none() {
+        let Some(user) = self.cx.core.links.user(exchange) else {
             return Feed::Gone;
-        }
-        let used = self.pass_payload(exchange, bytes, 0);
+        };
+        let used = self.pass_payload(exchange, user, bytes, 0);
         if used < bytes.len() {
             return Feed::Wait(used);
         }
@@ -553,10 +547,13 @@ impl<D: Driver> Turn<'_, D> {
     /// Passes payload to the stream of an exchange; if all of the message is used, ends it. Returns
     /// the number of used bytes.
     #[inline]
-    fn pass_payload(&mut self, exchange: ExchangeId, bytes: &[u8], framing: usize) -> usize {
-        let Some(user) = self.cx.core.links.user(exchange) else {
-            return bytes.len();
-        };
+    fn pass_payload(
+        &mut self,
+        exchange: ExchangeId,
+        user: User,
+        bytes: &[u8],
+        framing: usize,
+    ) -> usize {
         let User { is_client, .. } = user;
         let (mut used, mut is_gone) = (0, true);
         self.with_stream(user.stream, |cx, stream| {
@@ -605,12 +602,15 @@ impl<D: Driver> Turn<'_, D> {
         parsed: Parsed,
         behind: usize,
     ) -> Option<StreamId> {
-        let links = &self.cx.core.links;
-        let waiting = links.stream(exchange);
-        if links.shares_connection(exchange) {
+        let core = &mut *self.cx.core;
+        let Some(entry) = core.links.get(exchange) else {
+            return None;
+        };
+        let waiting = entry.stream();
+        if matches!(entry.role, Role::Stream(_)) {
             self.note_shared_request(link);
         } else {
-            self.cx.set_link_deadline(link, NEVER_MS);
+            core.timers.set(entry.timer, NEVER_MS);
         }
         let id = match waiting {
             Some(id) => id,
