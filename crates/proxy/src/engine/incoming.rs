@@ -603,9 +603,7 @@ impl<D: Driver> Turn<'_, D> {
         behind: usize,
     ) -> Option<StreamId> {
         let core = &mut *self.cx.core;
-        let Some(entry) = core.links.get(exchange) else {
-            return None;
-        };
+        let entry = core.links.get(exchange)?;
         let waiting = entry.stream();
         if matches!(entry.role, Role::Stream(_)) {
             self.note_shared_request(link);
