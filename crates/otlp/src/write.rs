@@ -71,7 +71,7 @@ pub fn packed(out: &mut Vec<u8>, field: u32, values: impl ExactSizeIterator<Item
     }
 }
 
-/// The content of a field that [`bytes`] wrote.
+/// The content of a field that [`bytes()`] wrote.
 #[must_use]
 pub fn field_bytes(field: &[u8]) -> &[u8] {
     let after_varint = |bytes: &'_ [u8]| {

@@ -1,4 +1,4 @@
-//! Statistics: the table of fields ([`column`]), rows of their values ([`row`]), and writers of
+//! Statistics: the table of fields ([`mod@column`]), rows of their values ([`row`]), and writers of
 //! rows.
 //!
 //! There is no I/O and there are no counters: the owner of counters fills rows, and the owner of a

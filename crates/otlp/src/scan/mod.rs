@@ -90,10 +90,10 @@ pub trait Visitor<'a> {
     /// A `ScopeSpans` with spans begins; `fields` and `scope` likewise.
     fn scope(&mut self, fields: &[u8], scope: &'a [u8]);
 
-    /// A span: its message, which the visitor checks with [`span`].
+    /// A span: its message, which the visitor checks with [`span()`].
     ///
     /// # Errors
-    /// As [`span`]; they end the walk.
+    /// As [`span()`]; they end the walk.
     fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed>;
 
     /// Spans of one scope, one after the other and no more than [`GROUP`], so that what is needed

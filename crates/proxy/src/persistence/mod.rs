@@ -1,7 +1,7 @@
 //! Binds a request to a server before balancing: `use-server`, the persistence cookie, the RDP
 //! cookie, and the rules that force or ignore persistence (manual §4.2).
 //!
-//! A bound stream has a `target` and [`Persist::direct`]; `select_server` then takes a slot of that
+//! A bound stream has a `target` and `Persist::direct`; `select_server` then takes a slot of that
 //! server or queues for it. A redispatch unbinds the stream.
 
 mod cacheable;

@@ -136,7 +136,7 @@ pub(crate) struct Limiter {
     began_ms: Option<u64>,
     told: [Option<Cause>; LINES_MAX],
     untold: u64,
-    /// The last applied count of [`super::Filter::reset_errors`].
+    /// The last applied count of [`crate::runtime_config::Filter::reset_errors`].
     resets: u64,
 }
 

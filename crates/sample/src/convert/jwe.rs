@@ -210,7 +210,7 @@ enum Mode {
     Gcm(&'static aead::Algorithm),
 }
 
-/// In the order of [`lists::ENCRYPTIONS`].
+/// In the order of `lists::ENCRYPTIONS`.
 #[rustfmt::skip]
 const ENCRYPTIONS: [Encryption; 6] = [
     Encryption { name: "A128CBC-HS256", key_bytes: 32, mode: Mode::Cbc(&cipher::AES_128, hmac::HMAC_SHA256) },
